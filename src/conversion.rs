@@ -1,0 +1,176 @@
+//! Casting whole tensors, with or without a model.
+
+use std::sync::Arc;
+
+use anyhow::ensure;
+use tract_onnx::prelude::{Tensor, TractResult};
+
+use crate::element_type::{ElementType, Family};
+use crate::error::Error;
+use crate::kernel::{self, Kernel, Level};
+use crate::rules::Rules;
+use crate::{scalar, tensor_proto, text};
+
+/// A conversion between two element types, its kernel chosen.
+///
+/// Tensors are carriers (see [`ElementType::datum_type`]): of any shape, scalars and empty ones included.
+///
+/// ```
+/// use tract_onnx_cast::{Conversion, ElementType, Rules};
+/// use tract_onnx::prelude::tensor1;
+///
+/// let to_e4m3 = Conversion::new(ElementType::Float, ElementType::Float8E4M3FN, Rules::default());
+/// let codes = to_e4m3.run(&tensor1(&[1.0f32, 1000.0]))?;
+/// assert_eq!(codes, tensor1(&[0x38u8, 0x7E])); // 1 and, saturated, 448
+/// # tract_onnx::prelude::TractResult::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct Conversion {
+    from: ElementType,
+    to: ElementType,
+    rules: Rules,
+    level: Level,
+    method: Method,
+}
+
+#[derive(Clone)]
+enum Method {
+    /// Same type, nothing changes.
+    Identity,
+    /// Between numeric types.
+    Numeric(Arc<dyn Kernel>),
+    /// Through the widest type of the source's family, which is then spelled.
+    Format { wide: ElementType, widen: Arc<dyn Kernel> },
+    Parse,
+}
+
+impl Conversion {
+    /// The conversion of `from` to `to`. Every pair has one (SEMANTICS §1).
+    pub fn new(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
+        let method = match (from.family(), to.family()) {
+            _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
+            (Family::Text, _) => Method::Parse,
+            (_, Family::Text) => {
+                let wide = spelled_as(from);
+                Method::Format { wide, widen: kernel::select(from, wide, rules) }
+            }
+            _ => Method::Numeric(kernel::select(from, to, rules)),
+        };
+        Conversion { from, to, rules, level: Level::best(), method }
+    }
+
+    /// The same conversion with the instructions of another level, and the same results.
+    pub fn at_level(self, level: Level) -> Conversion {
+        Conversion { level, ..self }
+    }
+
+    /// The source's element type.
+    pub fn from(&self) -> ElementType {
+        self.from
+    }
+
+    /// The target's element type.
+    pub fn to(&self) -> ElementType {
+        self.to
+    }
+
+    /// The attributes that the conversion honours.
+    pub fn rules(&self) -> Rules {
+        self.rules
+    }
+
+    /// Whether no value changes: a cast to the same type (SEMANTICS §4).
+    pub fn is_identity(&self) -> bool {
+        matches!(self.method, Method::Identity)
+    }
+
+    /// Converts a tensor into a new one of the same shape.
+    ///
+    /// # Errors
+    ///
+    /// When the tensor's type is not the source's carrier, or a STRING element is no number that the target can hold:
+    /// the message has the element's index and text.
+    pub fn run(&self, input: &Tensor) -> TractResult<Tensor> {
+        let (expected, got) = (self.from.datum_type(), input.datum_type());
+        ensure!(got == expected, "a tensor of {} is held in {expected:?}, not {got:?}", self.from);
+        match &self.method {
+            Method::Identity => Ok(input.clone()),
+            Method::Numeric(kernel) => self.run_numeric(kernel.as_ref(), input),
+            Method::Format { wide, widen } => self.run_format(*wide, widen.as_ref(), input),
+            Method::Parse => self.run_parse(input),
+        }
+    }
+
+    fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
+        kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
+            kernel.run(self.level, input.as_bytes(), output);
+        })
+    }
+
+    fn run_format(
+        &self,
+        wide: ElementType,
+        widen: &dyn Kernel,
+        input: &Tensor,
+    ) -> TractResult<Tensor> {
+        let width = self.from.carrier_bytes().unwrap_or(1);
+        let wide_width = wide.carrier_bytes().unwrap_or(1);
+        let mut scratch = [0u64; TILE];
+        let mut texts = Vec::with_capacity(input.len());
+        for tile in input.as_bytes().chunks(TILE * width) {
+            let bytes = &mut bytemuck::cast_slice_mut(&mut scratch)[..tile.len() / width * wide_width];
+            widen.run(self.level, tile, bytes);
+            spell(wide, bytes, &mut texts);
+        }
+        tensor_proto::tensor_of_strings(texts, input.shape())
+    }
+
+    fn run_parse(&self, input: &Tensor) -> TractResult<Tensor> {
+        let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
+        let width = self.to.carrier_bytes().unwrap_or(1);
+        let mut output = Tensor::zero_dt(self.to.datum_type(), input.shape())?;
+        let places = output.as_bytes_mut().chunks_exact_mut(width);
+        for (index, (text, place)) in texts.iter().zip(places).enumerate() {
+            let code = text::parse(text, self.to, self.rules).ok_or_else(|| Error::Text {
+                index,
+                text: text.chars().take(QUOTED_CHARS).collect(),
+                to: self.to,
+            })?;
+            scalar::write_carrier(self.to, code, place);
+        }
+        Ok(output)
+    }
+}
+
+/// How much of an unreadable string a message repeats.
+const QUOTED_CHARS: usize = 80;
+
+/// Elements that are widened at a time on their way to strings.
+const TILE: usize = 1024;
+
+/// The type through which a numeric type is spelled: the widest of its kind, but FLOAT for every float type up to it, so
+/// that the digits are those that read back as a FLOAT (SEMANTICS §9).
+fn spelled_as(from: ElementType) -> ElementType {
+    match from.family() {
+        Family::Float(_) if from == ElementType::Double => ElementType::Double,
+        Family::Float(_) => ElementType::Float,
+        Family::Signed => ElementType::Int64,
+        Family::Unsigned => ElementType::Uint64,
+        Family::Bool | Family::Text => ElementType::Bool,
+    }
+}
+
+/// Spells elements of one of the types that [`spelled_as`] gives.
+fn spell(ty: ElementType, bytes: &[u8], texts: &mut Vec<String>) {
+    match ty {
+        ElementType::Double => texts.extend(words(bytes).map(text::format_f64)),
+        ElementType::Float => texts.extend(words(bytes).map(text::format_f32)),
+        ElementType::Int64 => texts.extend(words(bytes).map(|x: i64| x.to_string())),
+        ElementType::Uint64 => texts.extend(words(bytes).map(|x: u64| x.to_string())),
+        _ => texts.extend(bytes.iter().map(|x| if *x != 0 { "True" } else { "False" }.into())),
+    }
+}
+
+fn words<W: bytemuck::Pod>(bytes: &[u8]) -> impl Iterator<Item = W> {
+    bytemuck::cast_slice::<u8, W>(bytes).iter().copied()
+}

@@ -1,0 +1,86 @@
+//! How far this CPU goes. A [`Level`] above the baseline can only be had by detection, so that holding one proves that
+//! its instructions exist.
+
+use std::sync::OnceLock;
+
+use super::Body;
+
+/// A set of CPU instructions that the kernels are compiled for.
+///
+/// Every level computes the same bits; only the speed differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Level(Instructions);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Instructions {
+    Baseline,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Level {
+    /// What the target guarantees: SSE2 on x86-64, NEON on arm64.
+    pub const BASELINE: Level = Level(Instructions::Baseline);
+
+    /// The highest level this CPU has. Detected once.
+    pub fn best() -> Level {
+        static BEST: OnceLock<Level> = OnceLock::new();
+        *BEST.get_or_init(|| Level::available().pop().unwrap_or(Level::BASELINE))
+    }
+
+    /// Every level this CPU has, lowest first.
+    pub fn available() -> Vec<Level> {
+        #[allow(unused_mut, reason = "only x86-64 has levels above the baseline")]
+        let mut levels = vec![Level::BASELINE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("f16c")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi2");
+            if avx2 {
+                levels.push(Level(Instructions::Avx2));
+            }
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512cd")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512vbmi");
+            if avx2 && avx512 {
+                levels.push(Level(Instructions::Avx512));
+            }
+        }
+        levels
+    }
+
+    /// Runs a body compiled for this level.
+    #[expect(unsafe_code, reason = "calling a function compiled for instructions that detection has found")]
+    pub(super) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
+        match self.0 {
+            Instructions::Baseline => body.run(src, dst),
+            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { with_avx2(body, src, dst) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { with_avx512(body, src, dst) },
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,f16c,fma,bmi2")]
+fn with_avx2<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
+    body.run(src, dst)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(
+    enable = "avx2,f16c,fma,bmi2,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vbmi"
+)]
+fn with_avx512<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
+    body.run(src, dst)
+}

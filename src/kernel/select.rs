@@ -1,0 +1,104 @@
+//! (from, to, rules) → kernel. The only file where two types meet, and they meet as families.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+
+use super::narrow::{Narrow, Scale};
+use super::source::{Source, Truth};
+use super::{Copy, Kernel, Table, map};
+use crate::element_type::{ElementType, Family};
+use crate::format::{FloatFormat, Specials};
+use crate::rules::Rules;
+use crate::scalar;
+
+/// The kernel for a pair of numeric types.
+pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    if from == to && !scalar::changes_values(to, rules) {
+        return Arc::new(Copy);
+    }
+    // So few codes that the truth itself, tabulated, is the kernel; the exception is the native bytes that other native
+    // types are computed from faster than looked up.
+    if from.bits() <= 8 && (from.is_exotic() || to.is_exotic()) {
+        return tabulate(from, to, rules);
+    }
+    match from {
+        ElementType::Bool => from_source::<Truth>(to, rules),
+        ElementType::Uint8 => from_source::<u8>(to, rules),
+        ElementType::Int8 => from_source::<i8>(to, rules),
+        ElementType::Uint16 => from_source::<u16>(to, rules),
+        ElementType::Int16 => from_source::<i16>(to, rules),
+        ElementType::Uint32 => from_source::<u32>(to, rules),
+        ElementType::Int32 => from_source::<i32>(to, rules),
+        ElementType::Uint64 => from_source::<u64>(to, rules),
+        ElementType::Int64 => from_source::<i64>(to, rules),
+        ElementType::Float16 => from_source::<f16>(to, rules),
+        ElementType::BFloat16 => from_source::<bf16>(to, rules),
+        ElementType::Float => from_source::<f32>(to, rules),
+        ElementType::Double => from_source::<f64>(to, rules),
+        // Every other type has at most 8 bits and is exotic.
+        _ => tabulate(from, to, rules),
+    }
+}
+
+fn from_source<S: Source>(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    match (to.family(), to.bits()) {
+        (Family::Bool, _) => Arc::new(map(|x: S| u8::from(x.is_true()))),
+        (Family::Signed | Family::Unsigned, 8) => Arc::new(map(|x: S| x.to_low_bits() as u8)),
+        (Family::Signed | Family::Unsigned, 16) => Arc::new(map(|x: S| x.to_low_bits() as u16)),
+        (Family::Signed, 32) => Arc::new(map(S::to_i32)),
+        (Family::Unsigned, 32) => Arc::new(map(S::to_u32)),
+        (Family::Signed, 64) => Arc::new(map(S::to_i64)),
+        (Family::Unsigned, 64) => Arc::new(map(S::to_u64)),
+        (Family::Signed, bits) => {
+            let unused = 32 - bits;
+            Arc::new(map(move |x: S| (x.to_low_bits() << unused >> unused) as i8))
+        }
+        (Family::Unsigned, bits) => {
+            let mask = (1 << bits) - 1;
+            Arc::new(map(move |x: S| (x.to_low_bits() & mask) as u8))
+        }
+        (Family::Float(format), bits) => to_float::<S>(format, bits, rules),
+        (Family::Text, _) => unreachable!("`select` is for numeric types"),
+    }
+}
+
+fn to_float<S: Source>(format: &FloatFormat, bits: u32, rules: Rules) -> Arc<dyn Kernel> {
+    let narrow = || Narrow::new(format, rules);
+    match bits {
+        64 => Arc::new(map(S::to_f64)),
+        32 => Arc::new(map(S::to_f32)),
+        16 => {
+            let narrow = narrow();
+            Arc::new(map(move |x: S| narrow.code(x.to_odd()) as u16))
+        }
+        _ if format.specials == Specials::ScaleOnly => {
+            let scale = Scale::new(format, rules);
+            Arc::new(map(move |x: S| scale.code(x.to_odd()) as u8))
+        }
+        _ => {
+            let narrow = narrow();
+            Arc::new(map(move |x: S| narrow.code(x.to_odd()) as u8))
+        }
+    }
+}
+
+/// A kernel that looks up what `scalar::convert` says of each of the source's codes.
+fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    fn table<D: Pod + Send + Sync>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+        let mut entries = Box::new([D::zeroed(); 256]);
+        for (byte, entry) in (0..).zip(entries.iter_mut()) {
+            // The bits of a carrier byte above the code, a sign or stray, are not part of it.
+            let code = scalar::convert(from, to, rules, byte).expect("both types are numeric");
+            scalar::write_carrier(to, code, bytemuck::bytes_of_mut(entry));
+        }
+        Arc::new(Table(entries))
+    }
+    match to.carrier_bytes() {
+        Some(1) => table::<u8>(from, to, rules),
+        Some(2) => table::<u16>(from, to, rules),
+        Some(4) => table::<u32>(from, to, rules),
+        _ => table::<u64>(from, to, rules),
+    }
+}

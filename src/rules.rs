@@ -1,0 +1,62 @@
+//! The attributes of a `Cast` that change values, as the conversions read them.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The attribute `round_mode`: rounding towards FLOAT8E8M0 (SEMANTICS §5.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum RoundMode {
+    /// To the next power of two at or above; the operator's default.
+    #[default]
+    Up,
+    /// To the next power of two at or below.
+    Down,
+    /// To the nearer power of two, a tie going up.
+    Nearest,
+}
+
+impl RoundMode {
+    /// The attribute's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RoundMode::Up => "up",
+            RoundMode::Down => "down",
+            RoundMode::Nearest => "nearest",
+        }
+    }
+}
+
+impl fmt::Display for RoundMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for RoundMode {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<RoundMode, ()> {
+        [RoundMode::Up, RoundMode::Down, RoundMode::Nearest]
+            .into_iter()
+            .find(|mode| mode.name() == word)
+            .ok_or(())
+    }
+}
+
+/// How values that the target cannot hold are treated. The default is the operator's: saturate, round up.
+///
+/// Each attribute matters only for the targets it is about: `saturate` for the float8 types, `round_mode` for
+/// FLOAT8E8M0 (SEMANTICS §2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rules {
+    /// Out of range becomes the nearest finite value; otherwise infinity or NaN.
+    pub saturate: bool,
+    /// Rounding towards FLOAT8E8M0.
+    pub round_mode: RoundMode,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { saturate: true, round_mode: RoundMode::Up }
+    }
+}
