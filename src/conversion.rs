@@ -1,5 +1,6 @@
 //! Casting whole tensors, with or without a model.
 
+use std::fmt;
 use std::sync::Arc;
 
 use anyhow::ensure;
@@ -40,9 +41,28 @@ enum Method {
     /// Between numeric types.
     Numeric(Arc<dyn Kernel>),
     /// Through the widest type of the source's family, which is then spelled.
-    Format { wide: ElementType, widen: Arc<dyn Kernel> },
+    Format {
+        wide: ElementType,
+        widen: Arc<dyn Kernel>,
+    },
     Parse,
 }
+
+impl fmt::Debug for Conversion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Conversion { from, to, rules, level, .. } = self;
+        write!(f, "Conversion({from} to {to}, {rules:?}, {level:?})")
+    }
+}
+
+/// Conversions are equal if their results are: the level does not matter.
+impl PartialEq for Conversion {
+    fn eq(&self, other: &Conversion) -> bool {
+        (self.from, self.to, self.rules) == (other.from, other.to, other.rules)
+    }
+}
+
+impl Eq for Conversion {}
 
 impl Conversion {
     /// The conversion of `from` to `to`. Every pair has one (SEMANTICS §1).
@@ -103,7 +123,10 @@ impl Conversion {
 
     fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
         kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
-            kernel.run(self.level, input.as_bytes(), output);
+            // The bytes of an empty tensor are nowhere, not even aligned.
+            if input.len() > 0 {
+                kernel.run(self.level, input.as_bytes(), output);
+            }
         })
     }
 
@@ -118,7 +141,8 @@ impl Conversion {
         let mut scratch = [0u64; TILE];
         let mut texts = Vec::with_capacity(input.len());
         for tile in input.as_bytes().chunks(TILE * width) {
-            let bytes = &mut bytemuck::cast_slice_mut(&mut scratch)[..tile.len() / width * wide_width];
+            let bytes =
+                &mut bytemuck::cast_slice_mut(&mut scratch)[..tile.len() / width * wide_width];
             widen.run(self.level, tile, bytes);
             spell(wide, bytes, &mut texts);
         }

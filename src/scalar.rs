@@ -55,9 +55,8 @@ pub(crate) fn changes_values(ty: ElementType, rules: Rules) -> bool {
 /// The exact value of a code; `None` for STRING.
 pub(crate) fn decode(ty: ElementType, code: u64) -> Option<Value> {
     let code = code & ty.code_mask();
-    let integer = |negative, significand| {
-        Some(Value::Finite(Finite { negative, significand, exponent: 0 }))
-    };
+    let integer =
+        |negative, significand| Some(Value::Finite(Finite { negative, significand, exponent: 0 }));
     match ty.family() {
         Family::Bool => integer(false, u64::from(code != 0)),
         Family::Unsigned => integer(false, code),

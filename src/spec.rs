@@ -88,11 +88,8 @@ impl CastSpec {
     /// any attribute is one that this version of the operator does not have.
     pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
         let name = node_name(node);
-        let node_error = |problem: String| Error::Node {
-            node: name.clone(),
-            op: node.op_type.clone(),
-            problem,
-        };
+        let node_error =
+            |problem: String| Error::Node { node: name.clone(), op: node.op_type.clone(), problem };
         let operator = Operator::of(node).ok_or_else(|| {
             let domain = &node.domain;
             node_error(format!("domain `{domain}` is not ONNX's, so this is not ONNX's operator"))
@@ -256,7 +253,10 @@ impl CastSpec {
     fn wrong_type(&self, attribute: &AttributeProto, wanted: &str, got: AttributeType) -> Error {
         let got = got.as_str_name();
         let version = self.version;
-        self.refuse(&attribute.name, format!("must be {wanted} from version {version} on, is {got}"))
+        self.refuse(
+            &attribute.name,
+            format!("must be {wanted} from version {version} on, is {got}"),
+        )
     }
 }
 

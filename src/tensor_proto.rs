@@ -45,10 +45,12 @@ pub(crate) fn read_with(
     Ok((reader.ty, tensor))
 }
 
-/// Checks what [`read_with`] would refuse, without reading a side file.
+/// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
 pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<ElementType> {
     let reader = Reader::new(proto)?;
-    if is_external(proto) {
+    if !is_external(proto) {
+        reader.field()?;
+    } else {
         let (path, offset, length) = reader.external_data(folder)?;
         let available = std::fs::metadata(&path)
             .with_context(|| format!("tensor `{}`: external data", proto.name))?
@@ -92,6 +94,7 @@ pub fn write(name: &str, ty: ElementType, tensor: &Tensor) -> TractResult<Tensor
     let bytes = tensor.as_bytes();
     proto.raw_data = match ty.bits() {
         bits @ ..8 => pack(bytes, bits),
+        _ if cfg!(target_endian = "little") => bytes.to_vec(),
         _ => bytes.chunks_exact(width).flat_map(little_endian).collect(),
     };
     Ok(proto)
@@ -148,7 +151,10 @@ impl<'a> Reader<'a> {
     fn new(proto: &'a TensorProto) -> Result<Reader<'a>, Error> {
         let refuse = |problem| Error::Tensor { tensor: proto.name.clone(), problem };
         let ty = ElementType::from_id(proto.data_type).ok_or_else(|| {
-            refuse(format!("{} is no element type that can be read", element_type::name_of_id(proto.data_type)))
+            refuse(format!(
+                "{} is no element type that can be read",
+                element_type::name_of_id(proto.data_type)
+            ))
         })?;
         if proto.segment.is_some() {
             return Err(refuse("is a segment of a tensor".into()));
@@ -161,7 +167,9 @@ impl<'a> Reader<'a> {
             shape.push(dim);
             extent = extent
                 .checked_mul(dim.max(1))
-                .filter(|extent| extent.checked_mul(8).is_some_and(|bytes| bytes <= isize::MAX as usize))
+                .filter(|extent| {
+                    extent.checked_mul(8).is_some_and(|bytes| bytes <= isize::MAX as usize)
+                })
                 .ok_or_else(|| refuse(format!("its dimensions {:?} overflow", proto.dims)))?;
         }
         let count = if shape.contains(&0) { 0 } else { extent };
@@ -219,8 +227,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// From the one field that holds data; an empty tensor needs none.
-    fn from_fields(&self) -> TractResult<Tensor> {
+    /// The one field that holds the data, of the right length; an empty tensor needs none.
+    fn field(&self) -> Result<&'static str, Error> {
         let p = self.proto;
         let fields = [
             ("raw_data", p.raw_data.len()),
@@ -232,42 +240,39 @@ impl<'a> Reader<'a> {
             ("uint64_data", p.uint64_data.len()),
         ];
         let mut filled = fields.iter().filter(|(_, length)| *length > 0);
-        let field = filled.next().map_or(self.typed_field(), |(name, _)| name);
+        let (field, length) = filled.next().copied().unwrap_or((self.typed_field(), 0));
         if let Some((other, _)) = filled.next() {
-            return Err(self.refuse(format!("has data in both {field} and {other}")))?;
+            return Err(self.refuse(format!("has data in both {field} and {other}")));
         }
-        if field == "raw_data" {
-            return self.from_raw(&p.raw_data);
-        }
-        if field != self.typed_field() {
-            return Err(self.refuse(format!("has its data in {field}")))?;
-        }
-        let count = |found| self.check_length(field, found, self.count);
-        match field {
-            "float_data" => {
-                count(p.float_data.len())?;
-                self.from_codes(p.float_data.iter().map(|x| u64::from(x.to_bits())))
+        let expected = match field {
+            "raw_data" => self.packed_bytes()?,
+            _ if field != self.typed_field() => {
+                return Err(self.refuse(format!("has its data in {field}")));
             }
-            "double_data" => {
-                count(p.double_data.len())?;
-                self.from_codes(p.double_data.iter().map(|x| x.to_bits()))
-            }
-            "int64_data" => {
-                count(p.int64_data.len())?;
-                self.from_codes(p.int64_data.iter().map(|x| *x as u64))
-            }
+            // The types of 4 and 2 bits have an entry per packed byte.
+            _ if matches!(self.ty.bits(), 2 | 4) => self.packed_bytes()?,
+            _ => self.count,
+        };
+        self.check_length(field, length, expected)?;
+        Ok(field)
+    }
+
+    /// From the field that holds the data.
+    fn from_fields(&self) -> TractResult<Tensor> {
+        let p = self.proto;
+        match self.field()? {
+            "raw_data" => self.from_raw(&p.raw_data),
+            "float_data" => self.from_codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
+            "double_data" => self.from_codes(p.double_data.iter().map(|x| x.to_bits())),
+            "int64_data" => self.from_codes(p.int64_data.iter().map(|x| *x as u64)),
             "uint64_data" => {
-                count(p.uint64_data.len())?;
                 let bits = self.ty.bits();
-                if let Some(big) = p.uint64_data.iter().find(|x| *x >> (bits - 1) > 1) {
+                if let Some(big) = p.uint64_data.iter().find(|x| **x >> (bits - 1) > 1) {
                     return Err(self.refuse(format!("has {big} in uint64_data")))?;
                 }
                 self.from_codes(p.uint64_data.iter().copied())
             }
-            "string_data" => {
-                count(p.string_data.len())?;
-                self.from_strings()
-            }
+            "string_data" => self.from_strings(),
             _ => self.from_int32_data(),
         }
     }
@@ -287,12 +292,13 @@ impl<'a> Reader<'a> {
     /// One element per entry, but one packed byte for the types of 4 and 2 bits.
     fn from_int32_data(&self) -> TractResult<Tensor> {
         let data = &self.proto.int32_data;
+        if self.ty == ElementType::Bool {
+            return self.from_codes(data.iter().map(|entry| u64::from(*entry != 0)));
+        }
         let is_packed = matches!(self.ty.bits(), 2 | 4);
-        let entries = if is_packed { self.packed_bytes()? } else { self.count };
-        self.check_length("int32_data", data.len(), entries)?;
-        // Writers differ in whether an unsigned pattern is stored as such or sign-extended.
+        // Writers differ in whether a pattern is stored as an unsigned number or sign-extended.
         let width = if is_packed { 8 } else { self.ty.bits() };
-        let range = -(1i64 << (width - 1))..1i64 << width.min(32);
+        let range = -(1i64 << (width - 1))..1i64 << width;
         if let Some(entry) = data.iter().find(|entry| !range.contains(&i64::from(**entry))) {
             return Err(self.refuse(format!("has {entry} in int32_data")))?;
         }
@@ -300,8 +306,7 @@ impl<'a> Reader<'a> {
             let bytes: Vec<u8> = data.iter().map(|entry| *entry as u8).collect();
             return self.from_raw(&bytes);
         }
-        let is_truth = self.ty == ElementType::Bool;
-        self.from_codes(data.iter().map(|entry| if is_truth { u64::from(*entry != 0) } else { *entry as u64 }))
+        self.from_codes(data.iter().map(|entry| *entry as u64))
     }
 
     fn from_strings(&self) -> TractResult<Tensor> {
@@ -333,10 +338,11 @@ impl<'a> Reader<'a> {
         if let Some(length) = length {
             self.check_length("bytes of external data", length, self.packed_bytes()?)?;
         }
-        let location = entry("location")
-            .ok_or_else(|| self.refuse("external data has no location".into()))?;
-        let folder = folder
-            .ok_or_else(|| self.refuse("has external data, and the model comes from no folder".into()))?;
+        let location =
+            entry("location").ok_or_else(|| self.refuse("external data has no location".into()))?;
+        let folder = folder.ok_or_else(|| {
+            self.refuse("has external data, and the model comes from no folder".into())
+        })?;
         let path = inside(folder, location)
             .with_context(|| self.refuse(format!("external data {location:?}")).to_string())?;
         Ok((path, offset, length))
@@ -364,7 +370,15 @@ pub(crate) fn tensor_of_strings(texts: Vec<String>, shape: &[usize]) -> TractRes
 
 /// The same tensor as tract can read it: the carrier's own element type, data in `raw_data` or `string_data`.
 pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto> {
-    let ty = ElementType::native(tensor.datum_type())
-        .with_context(|| format!("tensor `{name}`: {:?} is no element type", tensor.datum_type()))?;
+    let ty = ElementType::native(tensor.datum_type()).with_context(|| {
+        format!("tensor `{name}`: {:?} is no element type", tensor.datum_type())
+    })?;
     write(name, ty, tensor)
+}
+
+/// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it takes UINT32 and
+/// UINT64 from other fields than the standard's, and cuts off numbers that are too large for a narrow type.
+pub(crate) fn is_misread_by_tract(proto: &TensorProto, ty: ElementType) -> bool {
+    let narrow = ty != ElementType::Int32 && !proto.int32_data.is_empty();
+    narrow || ty == ElementType::String || !proto.uint64_data.is_empty()
 }

@@ -234,11 +234,8 @@ mod tests {
         let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
         let even = format!("{x:.*e}", digits - 1);
         let reads_back = even.parse::<F>().ok() == Some(x);
-        let plain = if even != scientific && reads_back {
-            positional(&even)
-        } else {
-            format!("{x}")
-        };
+        let plain =
+            if even != scientific && reads_back { positional(&even) } else { format!("{x}") };
         if plain.contains('.') { plain } else { format!("{plain}.0") }
     }
 

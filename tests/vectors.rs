@@ -130,7 +130,10 @@ impl Line {
             for (index, code) in codes_of_hex(from, hex).into_iter().enumerate() {
                 let truth = convert_scalar(from, to, rules, code);
                 if to.family() != Family::Text && truth != Some(got[index]) {
-                    complaints.push(format!("{about} #{index}: kernel {:x}, scalar {truth:x?}", got[index]));
+                    complaints.push(format!(
+                        "{about} #{index}: kernel {:x}, scalar {truth:x?}",
+                        got[index]
+                    ));
                 }
             }
         }
@@ -223,7 +226,8 @@ impl Sweep {
             }
             fit => {
                 let unsigned = fit.strip_prefix("fitu");
-                let top: u64 = unsigned.or(fit.strip_prefix("fit")).expect("fit").parse().expect("N");
+                let top: u64 =
+                    unsigned.or(fit.strip_prefix("fit")).expect("fit").parse().expect("N");
                 let code = shaped(from, 12, 12 + top, random);
                 if unsigned.is_some() { code & from.code_mask() >> 1 } else { code }
             }

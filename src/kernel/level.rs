@@ -57,7 +57,10 @@ impl Level {
     }
 
     /// Runs a body compiled for this level.
-    #[expect(unsafe_code, reason = "calling a function compiled for instructions that detection has found")]
+    #[expect(
+        unsafe_code,
+        reason = "calling a function compiled for instructions that detection has found"
+    )]
     pub(super) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
         match self.0 {
             Instructions::Baseline => body.run(src, dst),

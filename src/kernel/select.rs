@@ -86,7 +86,11 @@ fn to_float<S: Source>(format: &FloatFormat, bits: u32, rules: Rules) -> Arc<dyn
 
 /// A kernel that looks up what `scalar::convert` says of each of the source's codes.
 fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
-    fn table<D: Pod + Send + Sync>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    fn table<D: Pod + Send + Sync>(
+        from: ElementType,
+        to: ElementType,
+        rules: Rules,
+    ) -> Arc<dyn Kernel> {
         let mut entries = Box::new([D::zeroed(); 256]);
         for (byte, entry) in (0..).zip(entries.iter_mut()) {
             // The bits of a carrier byte above the code, a sign or stray, are not part of it.

@@ -207,9 +207,8 @@ fn widen_f16(x: f16) -> f32 {
     let magnitude = (bits & 0x7FFF) << 13;
     let sign = (bits & 0x8000) << 16;
     let normal = magnitude + REBIAS;
-    let subnormal = (f32::from_bits(magnitude + SMALLEST_NORMAL)
-        - f32::from_bits(SMALLEST_NORMAL))
-    .to_bits();
+    let subnormal =
+        (f32::from_bits(magnitude + SMALLEST_NORMAL) - f32::from_bits(SMALLEST_NORMAL)).to_bits();
     let special = if magnitude > 0x7C00 << 13 { 0x7FC0_0000 } else { 0x7F80_0000 };
     let finite = if magnitude < 0x0400 << 13 { subnormal } else { normal };
     f32::from_bits(sign | if magnitude < 0x7C00 << 13 { finite } else { special })

@@ -1,0 +1,1 @@
+ByJ2<XJtX_“˜ÃŽwÁ¸µly³­œbVx_M+ELgVPmŸ–ƒƒ¢¾¨ˆY§º’1Mpz_

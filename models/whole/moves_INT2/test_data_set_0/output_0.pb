@@ -1,0 +1,1 @@
+BflatJ=å©Ia±‰UÁ9Q9ÍUUUUU

@@ -1,0 +1,665 @@
+//! `ModelProto` → a `ModelProto` that tract can load.
+//!
+//! tract's loader knows neither the exotic element types nor what they mean, so the model is rewritten before it gets
+//! there: every tensor and type of an exotic kind becomes its carrier's, and every `Cast` node learns what its input
+//! really is. For that, element types are followed through the graph and all its subgraphs.
+//!
+//! - `order`: do the names in a graph fit together, and in which order are its nodes walked
+//! - `operators`: which types an operator's outputs have, and whether it only moves data
+//! - `node`: the private form of a `Cast` node, which the loader's builder reads
+
+mod node;
+mod operators;
+mod order;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use tract_onnx::data_resolver::ModelDataResolver;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::type_proto::Value as TypeValue;
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
+};
+use tract_onnx::prelude::TractResult;
+
+use crate::conversion::Conversion;
+use crate::element_type::{self, ElementType};
+use crate::error::Error;
+use crate::rules::RoundMode;
+use crate::spec::{CastSpec, Operator, node_name};
+use crate::tensor_proto;
+
+pub(crate) use node::{DOMAIN, PrivateCast};
+use operators::Carriers;
+
+/// A `Cast` or `CastLike` node of a model, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CastNode {
+    /// The node's name, or its output where it has none.
+    pub node: String,
+    /// Which of the two operators.
+    pub operator: Operator,
+    /// The input's element type, where it is known before tract analyses the model.
+    pub from: Option<ElementType>,
+    /// The target type, where it is known before tract analyses the model.
+    pub to: Option<ElementType>,
+    /// The operator's version.
+    pub version: i64,
+    /// The attribute `saturate`, if the node has it.
+    pub saturate: Option<i64>,
+    /// The attribute `round_mode`, if the node has it.
+    pub round_mode: Option<RoundMode>,
+    /// The name of the graph that the node is in; for a subgraph, the path to it.
+    pub graph: String,
+    /// What becomes of the node.
+    pub fate: Fate,
+}
+
+/// What becomes of a `Cast` node in an optimised model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It changes nothing and is removed.
+    NoOp,
+    /// Its input is constant, so it is computed when the model is loaded.
+    Folded,
+    /// tract's own cast gives the same bits and stays in place.
+    Tract,
+    /// One of this crate's kernels runs it.
+    Kernel,
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Fate::NoOp => "no-op",
+            Fate::Folded => "folded",
+            Fate::Tract => "tract's own cast",
+            Fate::Kernel => "our kernel",
+        })
+    }
+}
+
+/// What to rewrite by.
+pub(crate) struct Options<'a> {
+    /// Where external data is looked for.
+    pub(crate) folder: Option<&'a Path>,
+    /// How external data is read.
+    pub(crate) resolver: &'a dyn ModelDataResolver,
+    /// Whether a declared type of an inner value that contradicts the graph is overlooked.
+    pub(crate) ignore_value_info: bool,
+    /// Whether a declared type of an output that contradicts the graph is overlooked.
+    pub(crate) ignore_output_types: bool,
+}
+
+/// A rewritten model and what was learned on the way.
+pub(crate) struct Rewritten {
+    pub(crate) proto: ModelProto,
+    pub(crate) casts: Vec<CastNode>,
+    /// The graph's outputs under their own names, in order.
+    pub(crate) output_names: Vec<String>,
+    /// Element types by name of input.
+    pub(crate) inputs: HashMap<String, ElementType>,
+    /// Element types of the outputs, where known.
+    pub(crate) outputs: Vec<Option<ElementType>>,
+}
+
+/// The opset of the default domain; 1 when the model imports none, as files older than IR version 3 do.
+pub(crate) fn default_opset(proto: &ModelProto) -> i64 {
+    let is_default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
+    let import = proto.opset_import.iter().find(|import| is_default(&import.domain));
+    import.map_or(1, |import| import.version)
+}
+
+/// Rewrites a model.
+pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
+    let opset = default_opset(&proto);
+    let mut graph = proto.graph.take().ok_or_else(|| Error::Graph {
+        graph: String::new(),
+        problem: "the model holds no graph".into(),
+    })?;
+    let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
+    let mut rewriter = Rewriter { opset, options, casts: vec![] };
+    let place = Place { path: graph.name.clone(), outer: None, is_main: true };
+    let types = rewriter.graph(&mut graph, place, &[])?;
+    proto.graph = Some(graph);
+    let Rewriter { casts, .. } = rewriter;
+    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs: types.outputs })
+}
+
+/// What is known of a value.
+#[derive(Debug, Clone, Copy)]
+struct Fact {
+    /// `None` where only tract's analysis can tell; never an exotic type then.
+    ty: Option<ElementType>,
+    /// Whether nothing but constants goes into it.
+    constant: bool,
+}
+
+/// The values that can be seen from a node.
+struct Scope<'a> {
+    outer: Option<&'a Scope<'a>>,
+    facts: HashMap<String, Fact>,
+}
+
+impl Scope<'_> {
+    fn get(&self, name: &str) -> Option<Fact> {
+        let own = self.facts.get(name).copied();
+        own.or_else(|| self.outer.and_then(|outer| outer.get(name)))
+    }
+
+    fn types(&self, names: &[String]) -> Vec<Option<ElementType>> {
+        names.iter().map(|name| self.get(name).and_then(|fact| fact.ty)).collect()
+    }
+}
+
+/// Where a graph stands.
+struct Place<'a> {
+    path: String,
+    outer: Option<&'a Scope<'a>>,
+    is_main: bool,
+}
+
+struct GraphTypes {
+    inputs: HashMap<String, ElementType>,
+    outputs: Vec<Option<ElementType>>,
+}
+
+struct Rewriter<'a> {
+    opset: i64,
+    options: &'a Options<'a>,
+    casts: Vec<CastNode>,
+}
+
+impl Rewriter<'_> {
+    /// Rewrites a graph. `given` are the types of its inputs as the enclosing node feeds them, where it is one that does.
+    fn graph(
+        &mut self,
+        graph: &mut GraphProto,
+        place: Place,
+        given: &[Option<ElementType>],
+    ) -> TractResult<GraphTypes> {
+        let order =
+            order::sort(graph, |name| place.outer.is_some_and(|outer| outer.get(name).is_some()))?;
+        let mut scope = Scope { outer: place.outer, facts: HashMap::new() };
+        let inputs = self.inputs(graph, &place, given, &mut scope)?;
+        self.initializers(graph, &mut scope)?;
+        let declared = self.declared_types(graph, &place)?;
+        for index in order {
+            if let Some(node) = graph.node.get_mut(index) {
+                self.node(node, &place, &declared, &mut scope)?;
+            }
+        }
+        graph.value_info.clear();
+        let outputs = scope.types(&graph.output.iter().map(|o| o.name.clone()).collect::<Vec<_>>());
+        self.outputs(graph, &place, &declared, &scope)?;
+        Ok(GraphTypes { inputs, outputs })
+    }
+
+    fn inputs(
+        &mut self,
+        graph: &mut GraphProto,
+        place: &Place,
+        given: &[Option<ElementType>],
+        scope: &mut Scope,
+    ) -> TractResult<HashMap<String, ElementType>> {
+        let mut types = HashMap::new();
+        for (index, input) in graph.input.iter_mut().enumerate() {
+            let what = format!("input `{}`", input.name);
+            let declared = declared_type(input, &what, &place.path)?;
+            let fed = given.get(index).copied().flatten();
+            let ty = match (declared, fed) {
+                (Some(declared), Some(fed)) if declared != fed && either_exotic(declared, fed) => {
+                    let problem = format!("{what} is declared {declared}, but is fed {fed}");
+                    return Err(Error::Graph { graph: place.path.clone(), problem })?;
+                }
+                (declared, fed) => declared.or(fed),
+            };
+            if let Some(ty) = ty {
+                types.insert(input.name.clone(), ty);
+                if ty.is_exotic() {
+                    set_carrier(input, ty);
+                }
+            }
+            scope.facts.insert(input.name.clone(), Fact { ty, constant: false });
+        }
+        Ok(types)
+    }
+
+    fn initializers(&mut self, graph: &mut GraphProto, scope: &mut Scope) -> TractResult<()> {
+        for tensor in &mut graph.initializer {
+            let ty = self.tensor(tensor)?;
+            // An initializer that is also an input is that input's default.
+            if let Some(Fact { ty: Some(declared), .. }) = scope.facts.get(&tensor.name)
+                && *declared != ty
+            {
+                return Err(Error::Tensor {
+                    tensor: tensor.name.clone(),
+                    problem: format!("{ty}, but the graph's input of that name is {declared}"),
+                })?;
+            }
+            scope.facts.insert(tensor.name.clone(), Fact { ty: Some(ty), constant: true });
+        }
+        Ok(())
+    }
+
+    /// Makes a tensor one that tract reads right.
+    fn tensor(&self, tensor: &mut TensorProto) -> TractResult<ElementType> {
+        let Options { folder, resolver, .. } = self.options;
+        let ty = tensor_proto::check(tensor, *folder)?;
+        if ty.is_exotic() || tensor_proto::is_misread_by_tract(tensor, ty) {
+            let (_, value) = tensor_proto::read_with(tensor, *folder, *resolver)?;
+            *tensor = tensor_proto::as_carrier(&tensor.name, &value)?;
+        }
+        Ok(ty)
+    }
+
+    /// The types that the graph declares for values that nodes make.
+    fn declared_types(
+        &self,
+        graph: &GraphProto,
+        place: &Place,
+    ) -> TractResult<HashMap<String, ElementType>> {
+        let value_info = graph.value_info.iter().filter(|_| !self.options.ignore_value_info);
+        let outputs = graph.output.iter().filter(|_| !self.options.ignore_output_types);
+        let mut types = HashMap::new();
+        for value in value_info.chain(outputs) {
+            let what = format!("value `{}`", value.name);
+            if let Some(ty) = declared_type(value, &what, &place.path)? {
+                types.insert(value.name.clone(), ty);
+            }
+        }
+        Ok(types)
+    }
+
+    fn node(
+        &mut self,
+        node: &mut NodeProto,
+        place: &Place,
+        declared: &HashMap<String, ElementType>,
+        scope: &mut Scope,
+    ) -> TractResult<()> {
+        let is_cast = Operator::of(node).is_some();
+        let constant = node
+            .input
+            .iter()
+            .filter(|name| !name.is_empty())
+            .all(|name| scope.get(name).is_some_and(|fact| fact.constant));
+        let original = (node_name(node), node.op_type.clone());
+        let mut types = match Operator::of(node) {
+            Some(_) => vec![self.cast(node, place, constant, scope)?],
+            None => self.other(node, place, scope)?,
+        };
+        types.resize(node.output.len(), None);
+        for (name, ty) in node.output.iter().zip(types) {
+            if name.is_empty() {
+                continue;
+            }
+            let declared = declared.get(name).copied();
+            let ty = agree(&original, name, ty, declared, is_cast)?;
+            scope.facts.insert(name.clone(), Fact { ty, constant });
+        }
+        Ok(())
+    }
+
+    /// Gives a `Cast` or `CastLike` node its private form, and returns its target type.
+    fn cast(
+        &mut self,
+        node: &mut NodeProto,
+        place: &Place,
+        constant: bool,
+        scope: &Scope,
+    ) -> TractResult<Option<ElementType>> {
+        let spec = CastSpec::parse(node, self.opset)?;
+        let inputs = scope.types(&node.input);
+        let from = inputs.first().copied().flatten();
+        let like = inputs.get(1).copied().flatten();
+        if let Some(from) = from {
+            spec.check_type(from, "input")?;
+        }
+        if let Some(like) = like {
+            spec.check_type(like, "second input")?;
+        }
+        let to = spec.to.or(like);
+        let is_identity = from
+            .zip(to)
+            .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
+        self.casts.push(CastNode {
+            node: node_name(node),
+            operator: spec.operator,
+            from,
+            to,
+            version: spec.version,
+            saturate: spec.saturate,
+            round_mode: spec.round_mode,
+            graph: place.path.clone(),
+            fate: match (is_identity, constant) {
+                (true, _) => Fate::NoOp,
+                (_, true) => Fate::Folded,
+                _ => Fate::Kernel,
+            },
+        });
+        PrivateCast {
+            from: from.filter(|ty| ty.is_exotic()),
+            // A native type is left to tract, which knows it when the graph is typed.
+            to: spec.to.or(like.filter(|ty| ty.is_exotic())),
+            rules: spec.rules(),
+            version: spec.version,
+            concrete: false,
+        }
+        .write(node);
+        Ok(to)
+    }
+
+    /// Rewrites what any other node holds, and returns its outputs' types.
+    fn other(
+        &mut self,
+        node: &mut NodeProto,
+        place: &Place,
+        scope: &Scope,
+    ) -> TractResult<Vec<Option<ElementType>>> {
+        let refuse = |node: &NodeProto, problem: String| Error::Node {
+            node: node_name(node),
+            op: node.op_type.clone(),
+            problem,
+        };
+        if node.domain == DOMAIN {
+            return Err(refuse(node, format!("domain `{DOMAIN}` is this crate's own")))?;
+        }
+        let inputs = scope.types(&node.input);
+        let is_default = matches!(node.domain.as_str(), "" | "ai.onnx");
+        let tensor_type = self.attribute_tensors(node)?;
+        let makes_tensor =
+            is_default && matches!(node.op_type.as_str(), "Constant" | "ConstantOfShape");
+        if let Some(ty) = tensor_type.filter(|ty| ty.is_exotic() && !makes_tensor) {
+            return Err(refuse(
+                node,
+                format!("has a tensor of {ty}, which it cannot compute with"),
+            ))?;
+        }
+        if let Some(outputs) = self.subgraphs(node, place, scope, &inputs)? {
+            return Ok(outputs);
+        }
+        if makes_tensor {
+            return Ok(vec![tensor_type.or_else(|| constant_type(node))]);
+        }
+        if let Some(outputs) = self.move_carriers(node, is_default, &inputs)? {
+            return Ok(outputs);
+        }
+        if !is_default {
+            return Ok(vec![]);
+        }
+        let outputs = operators::output_types(node, &inputs);
+        match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
+            Some(ty) => Err(refuse(node, format!("cannot compute a result of {ty}")))?,
+            None => Ok(outputs),
+        }
+    }
+
+    /// Rewrites the tensors among a node's attributes, and returns the type of the first.
+    fn attribute_tensors(&self, node: &mut NodeProto) -> TractResult<Option<ElementType>> {
+        let mut first = None;
+        let name = node_name(node);
+        for attribute in &mut node.attribute {
+            for tensor in attribute.t.iter_mut().chain(&mut attribute.tensors) {
+                if tensor.name.is_empty() {
+                    tensor.name = format!("{name}.{}", attribute.name);
+                }
+                let ty = self.tensor(tensor)?;
+                first = first.or(Some(ty));
+            }
+        }
+        Ok(first)
+    }
+
+    /// Rewrites a node's subgraphs; `None` if it has none. Their outputs are the node's.
+    fn subgraphs(
+        &mut self,
+        node: &mut NodeProto,
+        place: &Place,
+        scope: &Scope,
+        inputs: &[Option<ElementType>],
+    ) -> TractResult<Option<Vec<Option<ElementType>>>> {
+        let name = node_name(node);
+        let op = node.op_type.clone();
+        // Loop feeds its body a count, a condition, and its own inputs from the third on; Scan feeds its inputs.
+        let given: Vec<Option<ElementType>> = match op.as_str() {
+            "Loop" => [Some(ElementType::Int64), Some(ElementType::Bool)]
+                .into_iter()
+                .chain(inputs.iter().skip(2).copied())
+                .collect(),
+            "Scan" => inputs.to_vec(),
+            _ => vec![],
+        };
+        let mut outputs: Option<Vec<Option<ElementType>>> = None;
+        for attribute in &mut node.attribute {
+            let path = format!("{}/{name}.{}", place.path, attribute.name);
+            for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+                let place = Place { path: path.clone(), outer: Some(scope), is_main: false };
+                let mut returned = self.graph(graph, place, &given)?.outputs;
+                if op == "Loop" {
+                    returned = returned.split_off(1.min(returned.len()));
+                }
+                outputs = Some(match outputs {
+                    None => returned,
+                    Some(before) => same_types(&name, &op, before, returned)?,
+                });
+            }
+        }
+        if outputs.is_none() && inputs.iter().flatten().any(|ty| ty.is_exotic()) {
+            return Ok(None);
+        }
+        if outputs.is_some() && !matches!(op.as_str(), "If" | "Loop" | "Scan") {
+            if let Some(ty) = inputs.iter().flatten().find(|ty| ty.is_exotic()) {
+                let problem = format!("cannot compute with {ty}");
+                return Err(Error::Node { node: name, op, problem })?;
+            }
+            return Ok(Some(vec![]));
+        }
+        Ok(outputs)
+    }
+
+    /// The types of a node's outputs if exotic elements go into it; an error unless it only moves them.
+    fn move_carriers(
+        &self,
+        node: &NodeProto,
+        is_default: bool,
+        inputs: &[Option<ElementType>],
+    ) -> TractResult<Option<Vec<Option<ElementType>>>> {
+        let Some(exotic) = inputs.iter().flatten().copied().find(|ty| ty.is_exotic()) else {
+            return Ok(None);
+        };
+        let refuse = |problem: String| Error::Node {
+            node: node_name(node),
+            op: node.op_type.clone(),
+            problem,
+        };
+        let computes =
+            || refuse(format!("cannot compute with {exotic}: Cast it to a wider type first"));
+        let moves = match operators::carriers(node) {
+            _ if !is_default => return Err(computes())?,
+            Carriers::Computes => return Err(computes())?,
+            Carriers::Measures => return Ok(Some(operators::output_types(node, inputs))),
+            Carriers::Moves(moves) => moves,
+        };
+        for (index, ty) in inputs.iter().enumerate() {
+            let is_given = node.input.get(index).is_some_and(|name| !name.is_empty());
+            match ty {
+                _ if !is_given => {}
+                Some(ty) if !moves(index) && ty.is_exotic() => return Err(computes())?,
+                ty if moves(index) && *ty != Some(exotic) => {
+                    let other = ty.map_or("another type", ElementType::name);
+                    return Err(refuse(format!("mixes {exotic} and {other}")))?;
+                }
+                _ => {}
+            }
+        }
+        if exotic == ElementType::Float8E8M0 && operators::fills_with_zero(node) {
+            return Err(refuse(format!("fills with zero, which {exotic} does not have")))?;
+        }
+        Ok(Some(vec![Some(exotic); node.output.len()]))
+    }
+
+    fn outputs(
+        &mut self,
+        graph: &mut GraphProto,
+        place: &Place,
+        declared: &HashMap<String, ElementType>,
+        scope: &Scope,
+    ) -> TractResult<()> {
+        for index in 0..graph.output.len() {
+            let Some(output) = graph.output.get_mut(index) else { continue };
+            let name = output.name.clone();
+            let declared = declared.get(&name).copied();
+            let made_here = graph.node.iter().any(|node| node.output.contains(&name));
+            let ty = match scope.get(&name).and_then(|fact| fact.ty) {
+                Some(ty)
+                    if !made_here && declared.is_some_and(|d| d != ty && either_exotic(d, ty)) =>
+                {
+                    let declared = declared.map_or("", ElementType::name);
+                    let problem = format!("output `{name}` is declared {declared}, but is {ty}");
+                    return Err(Error::Graph { graph: place.path.clone(), problem })?;
+                }
+                ty => ty,
+            };
+            if let Some(ty) = ty.filter(|ty| ty.is_exotic()) {
+                set_carrier(output, ty);
+            }
+            let is_int64 = declared == Some(ElementType::Int64);
+            let extra = if place.is_main && made_here && is_int64 {
+                // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
+                Some(node::concrete_int64(&name, unused_name(graph, scope, &name)))
+            } else if !scope.facts.contains_key(&name) || (!place.is_main && is_used(graph, &name)) {
+                // tract finds an output only among the values of the graph itself, and what it does to the outputs of a
+                // Scan's body it does to whatever else uses the value.
+                Some(node::identity(&name, unused_name(graph, scope, &name)))
+            } else {
+                None
+            };
+            if let (Some(extra), Some(output)) = (extra, graph.output.get_mut(index)) {
+                output.name = extra.output.first().cloned().unwrap_or_default();
+                graph.node.push(extra);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name that no value has, for the graph's own version of the value `name`.
+fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
+    let taken = |candidate: &String| {
+        scope.get(candidate).is_some() || graph.output.iter().any(|o| &o.name == candidate)
+    };
+    let mut candidate = format!("{name}.out");
+    while taken(&candidate) {
+        candidate.push('\'');
+    }
+    candidate
+}
+
+/// Whether a node of the graph has the value as an input.
+fn is_used(graph: &GraphProto, name: &str) -> bool {
+    graph.node.iter().any(|node| node.input.iter().any(|input| input == name))
+}
+
+fn either_exotic(a: ElementType, b: ElementType) -> bool {
+    a.is_exotic() || b.is_exotic()
+}
+
+/// The type of a value, after comparing what the graph makes with what the model declares. A contradiction that neither
+/// a Cast nor an exotic type is part of is left to tract, whose analysis has the last word on native types.
+fn agree(
+    (node, op): &(String, String),
+    value: &str,
+    made: Option<ElementType>,
+    declared: Option<ElementType>,
+    by_cast: bool,
+) -> Result<Option<ElementType>, Error> {
+    let refuse = |problem| Err(Error::Node { node: node.clone(), op: op.clone(), problem });
+    match (made, declared) {
+        (Some(made), Some(declared))
+            if made != declared && (by_cast || either_exotic(made, declared)) =>
+        {
+            refuse(format!("makes `{value}` {made}, but the model declares it {declared}"))
+        }
+        (None, Some(declared)) if declared.is_exotic() => {
+            refuse(format!("cannot compute a result of {declared}, as `{value}` is declared"))
+        }
+        (made, declared) => Ok(made.or(declared)),
+    }
+}
+
+/// The types that two branches of a node have in common.
+fn same_types(
+    node: &str,
+    op: &str,
+    before: Vec<Option<ElementType>>,
+    after: Vec<Option<ElementType>>,
+) -> Result<Vec<Option<ElementType>>, Error> {
+    let mut types = vec![];
+    for (a, b) in before.into_iter().zip(after) {
+        let ty = match (a, b) {
+            (Some(a), Some(b)) if a != b && either_exotic(a, b) => {
+                let problem = format!("makes {a} in one branch and {b} in the other");
+                return Err(Error::Node { node: node.into(), op: op.into(), problem });
+            }
+            (Some(a), None) | (None, Some(a)) if a.is_exotic() => {
+                let problem = format!("makes {a} in one branch and an unknown type in the other");
+                return Err(Error::Node { node: node.into(), op: op.into(), problem });
+            }
+            (a, b) => a.filter(|_| a == b),
+        };
+        types.push(ty);
+    }
+    Ok(types)
+}
+
+/// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
+fn constant_type(node: &NodeProto) -> Option<ElementType> {
+    let has = |name: &str| {
+        node.attribute.iter().any(|attribute: &AttributeProto| {
+            attribute.name == name && attribute.r#type != AttributeType::Undefined as i32
+        })
+    };
+    match node.op_type.as_str() {
+        "ConstantOfShape" => Some(ElementType::Float),
+        _ if has("value_float") || has("value_floats") => Some(ElementType::Float),
+        _ if has("value_int") || has("value_ints") => Some(ElementType::Int64),
+        _ if has("value_string") || has("value_strings") => Some(ElementType::String),
+        _ => None,
+    }
+}
+
+/// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
+fn declared_type(
+    value: &ValueInfoProto,
+    what: &str,
+    graph: &str,
+) -> Result<Option<ElementType>, Error> {
+    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &value.r#type else {
+        return Ok(None);
+    };
+    let id = tensor.elem_type;
+    match ElementType::from_id(id) {
+        Some(ty) => Ok(Some(ty)),
+        // Undefined, and the complex types: tract will say what it thinks of those.
+        None if matches!(id, 0 | 14 | 15) => Ok(None),
+        None => Err(Error::Graph {
+            graph: graph.into(),
+            problem: format!("{what} has {}, which is unknown", element_type::name_of_id(id)),
+        }),
+    }
+}
+
+/// Declares a value as its type's carrier.
+fn set_carrier(value: &mut ValueInfoProto, ty: ElementType) {
+    let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);
+    let tensor = value
+        .r#type
+        .get_or_insert_default()
+        .value
+        .get_or_insert_with(|| TypeValue::TensorType(Default::default()));
+    let TypeValue::TensorType(tensor) = tensor;
+    tensor.elem_type = carrier as i32;
+}

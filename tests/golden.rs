@@ -1,0 +1,177 @@
+//! The project's own models and ONNX's node tests, from file to outputs, each prepared in every way that tract has.
+//!
+//! The outputs of the project's models are kept as snapshots. `make snapshots` adds missing ones and changes none;
+//! `make snapshots-changed` accepts changes.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Preparation, Tolerance, Typed, differences, root, run, spell, tensors};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Manifest {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    covers: String,
+    oracle: String,
+    tolerance: Option<ManifestTolerance>,
+}
+
+#[derive(Deserialize)]
+struct ManifestTolerance {
+    rtol: f64,
+    atol: f64,
+}
+
+impl Case {
+    fn folder(&self) -> PathBuf {
+        root().join("models").join(&self.name)
+    }
+
+    fn tolerance(&self) -> Option<Tolerance> {
+        let ManifestTolerance { rtol, atol } = *self.tolerance.as_ref()?;
+        Some(Tolerance { rtol, atol })
+    }
+}
+
+fn manifest() -> Vec<Case> {
+    let text = fs::read_to_string(root().join("models/MANIFEST.json")).expect("the manifest");
+    let Manifest { cases } = serde_json::from_str(&text).expect("a manifest");
+    cases
+}
+
+/// What is wrong with a case, prepared in one way.
+fn complaint(
+    folder: &Path,
+    tolerance: Option<Tolerance>,
+    preparation: Preparation,
+) -> Result<Vec<Typed>, String> {
+    let about = |what: String| format!("{} {preparation:?}: {what}", folder.display());
+    let data = folder.join("test_data_set_0");
+    let data = if data.exists() { data } else { folder.to_path_buf() };
+    let (inputs, wanted) = (tensors(&data, "input"), tensors(&data, "output"));
+    let outputs = run(&folder.join("model.onnx"), &inputs, preparation)
+        .map_err(|error| about(format!("{error:#}")))?;
+    if outputs.len() != wanted.len() {
+        return Err(about(format!("{} outputs, not {}", outputs.len(), wanted.len())));
+    }
+    for (index, (got, want)) in outputs.iter().zip(&wanted).enumerate() {
+        if (got.ty, got.tensor.shape()) != (want.ty, want.tensor.shape()) {
+            let (g, w) = (got.tensor.shape(), want.tensor.shape());
+            return Err(about(format!("output {index}: {} {g:?}, not {} {w:?}", got.ty, want.ty)));
+        }
+        if let Some(first) = differences(got, want, tolerance).first() {
+            let (got, want) = (&spell(got)[*first], &spell(want)[*first]);
+            return Err(about(format!("output {index}: element {first} is {got}, not {want}")));
+        }
+    }
+    Ok(outputs)
+}
+
+fn assert_none(complaints: Vec<String>) {
+    assert!(complaints.is_empty(), "{} wrong:\n{}", complaints.len(), complaints.join("\n"));
+}
+
+fn complaints(preparation: Preparation) -> Vec<String> {
+    let cases = manifest();
+    assert!(cases.len() > 200, "{} cases", cases.len());
+    let wrong = |case: &Case| complaint(&case.folder(), case.tolerance(), preparation).err();
+    cases.iter().filter_map(wrong).collect()
+}
+
+#[test]
+fn models_run_typed() {
+    assert_none(complaints(Preparation::Typed));
+}
+
+#[test]
+fn models_run_decluttered() {
+    assert_none(complaints(Preparation::Decluttered));
+}
+
+/// The models that tract cannot type without concrete shapes, and what it says: for none of them is Cast the reason.
+const NEED_SHAPES: &[(&str, &str)] = &[
+    ("whole/shape_ceil_thirds", "shape input is variable"),
+    ("whole/shape_flatten", "shape input is variable"),
+    ("whole/shape_half_size", "start + len == end"),
+    ("whole/skl_bernoulli_nb", "Source node without a determined fact"),
+    ("whole/skl_forest_pipeline", "Source node without a determined fact"),
+    ("whole/skl_gaussian_nb", "Source node without a determined fact"),
+    ("whole/skl_kmeans", "Source node without a determined fact"),
+    ("whole/skl_mlp", "Source node without a determined fact"),
+    ("whole/skl_multinomial_nb", "Source node without a determined fact"),
+    ("whole/skl_pca_tree", "Source node without a determined fact"),
+    ("whole/skl_polynomial", "Source node without a determined fact"),
+    ("whole/skl_ridge_pipeline", "Source node without a determined fact"),
+];
+
+#[test]
+fn models_run_with_their_declared_shapes() {
+    let mut complaints = complaints(Preparation::OptimizedAsDeclared);
+    for (name, reason) in NEED_SHAPES {
+        let known = |complaint: &String| {
+            complaint.contains(&format!("models/{name} ")) && complaint.contains(reason)
+        };
+        let at = complaints.iter().position(known);
+        complaints.remove(at.unwrap_or_else(|| panic!("{name} runs now, or fails otherwise")));
+    }
+    assert_none(complaints);
+}
+
+#[test]
+fn models_run_optimized_and_their_outputs_are_as_recorded() {
+    let mut wrong = vec![];
+    for case in manifest() {
+        match complaint(&case.folder(), case.tolerance(), Preparation::Optimized) {
+            Ok(outputs) => record(&case, &outputs),
+            Err(complaint) => wrong.push(complaint),
+        }
+    }
+    assert_none(wrong);
+}
+
+/// Keeps a case's outputs as a snapshot. A float within the case's tolerance is shown as the reference has it, so that
+/// the last digits of another CPU's arithmetic make no difference.
+fn record(case: &Case, outputs: &[Typed]) {
+    let mut text = format!("{}\nexpected outputs: {}\n", case.covers, case.oracle);
+    let data = case.folder().join("test_data_set_0");
+    for (output, want) in outputs.iter().zip(tensors(&data, "output")) {
+        let shown = if case.tolerance.is_some() { &want } else { output };
+        text.push_str(&format!("\n{} {:?}\n", output.ty, output.tensor.shape()));
+        for row in spell(shown).chunks(10) {
+            text.push_str(&format!("  {}\n", row.join("  ")));
+        }
+    }
+    let name = case.name.replace('/', "__");
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+#[test]
+fn official_node_tests_pass_in_every_preparation() {
+    let folder = root().join("tests/data/node_tests");
+    let folders: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the node tests")
+        .map(|entry| entry.expect("a folder").path())
+        .filter(|path| path.is_dir())
+        .collect();
+    assert_eq!(folders.len(), 172);
+    let preparations = [
+        Preparation::Typed,
+        Preparation::Decluttered,
+        Preparation::Optimized,
+        Preparation::OptimizedAsDeclared,
+    ];
+    let wrong = |folder: &PathBuf| {
+        preparations.map(|preparation| complaint(folder, None, preparation).err())
+    };
+    assert_none(folders.iter().flat_map(wrong).flatten().collect());
+}
