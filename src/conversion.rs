@@ -10,7 +10,8 @@ use crate::element_type::{ElementType, Family};
 use crate::error::Error;
 use crate::kernel::{self, Kernel, Level};
 use crate::rules::Rules;
-use crate::{scalar, tensor_proto, text};
+use crate::scalar;
+use crate::text::{self, Parser, Speller};
 
 /// A conversion between two element types, its kernel chosen.
 ///
@@ -40,12 +41,10 @@ enum Method {
     Identity,
     /// Between numeric types.
     Numeric(Arc<dyn Kernel>),
-    /// Through the widest type of the source's family, which is then spelled.
-    Format {
-        wide: ElementType,
-        widen: Arc<dyn Kernel>,
-    },
-    Parse,
+    /// Widened to a type that has a speller.
+    Format { wide_bytes: usize, widen: Arc<dyn Kernel>, spell: Speller },
+    /// From strings.
+    Parse(Parser),
 }
 
 impl fmt::Debug for Conversion {
@@ -69,10 +68,14 @@ impl Conversion {
     pub fn new(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
         let method = match (from.family(), to.family()) {
             _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
-            (Family::Text, _) => Method::Parse,
+            (Family::Text, _) => Method::Parse(text::parser(to, rules)),
             (_, Family::Text) => {
                 let wide = spelled_as(from);
-                Method::Format { wide, widen: kernel::select(from, wide, rules) }
+                Method::Format {
+                    wide_bytes: wide.carrier_bytes().unwrap_or(1),
+                    widen: kernel::select(from, wide, rules),
+                    spell: text::speller(wide),
+                }
             }
             _ => Method::Numeric(kernel::select(from, to, rules)),
         };
@@ -116,8 +119,10 @@ impl Conversion {
         match &self.method {
             Method::Identity => Ok(input.clone()),
             Method::Numeric(kernel) => self.run_numeric(kernel.as_ref(), input),
-            Method::Format { wide, widen } => self.run_format(*wide, widen.as_ref(), input),
-            Method::Parse => self.run_parse(input),
+            Method::Format { wide_bytes, widen, spell } => {
+                self.run_format(*wide_bytes, widen.as_ref(), *spell, input)
+            }
+            Method::Parse(parse) => self.run_parse(parse, input),
         }
     }
 
@@ -132,37 +137,45 @@ impl Conversion {
 
     fn run_format(
         &self,
-        wide: ElementType,
+        wide_bytes: usize,
         widen: &dyn Kernel,
+        spell: Speller,
         input: &Tensor,
     ) -> TractResult<Tensor> {
         let width = self.from.carrier_bytes().unwrap_or(1);
-        let wide_width = wide.carrier_bytes().unwrap_or(1);
         let mut scratch = [0u64; TILE];
-        let mut texts = Vec::with_capacity(input.len());
-        for tile in input.as_bytes().chunks(TILE * width) {
-            let bytes =
-                &mut bytemuck::cast_slice_mut(&mut scratch)[..tile.len() / width * wide_width];
-            widen.run(self.level, tile, bytes);
-            spell(wide, bytes, &mut texts);
-        }
-        tensor_proto::tensor_of_strings(texts, input.shape())
+        kernel::fill_strings(input.shape(), |texts| {
+            let tiles = input.as_bytes().chunks(TILE * width);
+            for (tile, texts) in tiles.zip(texts.chunks_mut(TILE)) {
+                let wide = &mut bytemuck::cast_slice_mut(&mut scratch)[..texts.len() * wide_bytes];
+                widen.run(self.level, tile, wide);
+                spell(wide, texts);
+            }
+        })
     }
 
-    fn run_parse(&self, input: &Tensor) -> TractResult<Tensor> {
+    fn run_parse(&self, parse: &Parser, input: &Tensor) -> TractResult<Tensor> {
         let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
-        let width = self.to.carrier_bytes().unwrap_or(1);
-        let mut output = Tensor::zero_dt(self.to.datum_type(), input.shape())?;
-        let places = output.as_bytes_mut().chunks_exact_mut(width);
-        for (index, (text, place)) in texts.iter().zip(places).enumerate() {
-            let code = text::parse(text, self.to, self.rules).ok_or_else(|| Error::Text {
+        let mut result = Ok(());
+        let output = kernel::fill_output(self.to.datum_type(), input.shape(), |bytes| {
+            if !texts.is_empty() {
+                result = parse(texts, bytes);
+            }
+        })?;
+        match result {
+            Ok(()) => Ok(output),
+            Err(index) => Err(Error::Text {
                 index,
-                text: text.chars().take(QUOTED_CHARS).collect(),
+                text: texts
+                    .iter()
+                    .nth(index)
+                    .into_iter()
+                    .flat_map(|t| t.chars())
+                    .take(QUOTED_CHARS)
+                    .collect(),
                 to: self.to,
-            })?;
-            scalar::write_carrier(self.to, code, place);
+            })?,
         }
-        Ok(output)
     }
 }
 
@@ -170,7 +183,7 @@ impl Conversion {
 const QUOTED_CHARS: usize = 80;
 
 /// Elements that are widened at a time on their way to strings.
-const TILE: usize = 1024;
+const TILE: usize = 128;
 
 /// The type through which a numeric type is spelled: the widest of its kind, but FLOAT for every float type up to it, so
 /// that the digits are those that read back as a FLOAT (SEMANTICS §9).
@@ -182,19 +195,4 @@ fn spelled_as(from: ElementType) -> ElementType {
         Family::Unsigned => ElementType::Uint64,
         Family::Bool | Family::Text => ElementType::Bool,
     }
-}
-
-/// Spells elements of one of the types that [`spelled_as`] gives.
-fn spell(ty: ElementType, bytes: &[u8], texts: &mut Vec<String>) {
-    match ty {
-        ElementType::Double => texts.extend(words(bytes).map(text::format_f64)),
-        ElementType::Float => texts.extend(words(bytes).map(text::format_f32)),
-        ElementType::Int64 => texts.extend(words(bytes).map(|x: i64| x.to_string())),
-        ElementType::Uint64 => texts.extend(words(bytes).map(|x: u64| x.to_string())),
-        _ => texts.extend(bytes.iter().map(|x| if *x != 0 { "True" } else { "False" }.into())),
-    }
-}
-
-fn words<W: bytemuck::Pod>(bytes: &[u8]) -> impl Iterator<Item = W> {
-    bytemuck::cast_slice::<u8, W>(bytes).iter().copied()
 }

@@ -13,7 +13,7 @@ mod narrow;
 mod select;
 mod source;
 
-pub(crate) use buffer::fill_output;
+pub(crate) use buffer::{fill_output, fill_strings};
 pub use level::Level;
 pub(crate) use select::select;
 

@@ -12,7 +12,7 @@ mod node;
 mod operators;
 mod order;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 
@@ -133,14 +133,26 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
 struct Fact {
     /// `None` where only tract's analysis can tell; never an exotic type then.
     ty: Option<ElementType>,
-    /// Whether nothing but constants goes into it.
-    constant: bool,
+    origin: Origin,
+}
+
+/// What a value is computed from; the last that applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    /// Nothing but constants.
+    Constants,
+    /// The shapes of values, so that tract may hold it as symbolic dimensions.
+    Shapes,
+    /// What a graph is fed.
+    Data,
 }
 
 /// The values that can be seen from a node.
 struct Scope<'a> {
     outer: Option<&'a Scope<'a>>,
     facts: HashMap<String, Fact>,
+    /// Nodes that the rewrite adds to the graph, by what they make.
+    added: BTreeMap<String, NodeProto>,
 }
 
 impl Scope<'_> {
@@ -182,7 +194,7 @@ impl Rewriter<'_> {
     ) -> TractResult<GraphTypes> {
         let order =
             order::sort(graph, |name| place.outer.is_some_and(|outer| outer.get(name).is_some()))?;
-        let mut scope = Scope { outer: place.outer, facts: HashMap::new() };
+        let mut scope = Scope { outer: place.outer, facts: HashMap::new(), added: BTreeMap::new() };
         let inputs = self.inputs(graph, &place, given, &mut scope)?;
         self.initializers(graph, &mut scope)?;
         let declared = self.declared_types(graph, &place)?;
@@ -192,6 +204,7 @@ impl Rewriter<'_> {
             }
         }
         graph.value_info.clear();
+        graph.node.extend(std::mem::take(&mut scope.added).into_values());
         let outputs = scope.types(&graph.output.iter().map(|o| o.name.clone()).collect::<Vec<_>>());
         self.outputs(graph, &place, &declared, &scope)?;
         Ok(GraphTypes { inputs, outputs })
@@ -222,7 +235,7 @@ impl Rewriter<'_> {
                     set_carrier(input, ty);
                 }
             }
-            scope.facts.insert(input.name.clone(), Fact { ty, constant: false });
+            scope.facts.insert(input.name.clone(), Fact { ty, origin: Origin::Data });
         }
         Ok(types)
     }
@@ -239,7 +252,9 @@ impl Rewriter<'_> {
                     problem: format!("{ty}, but the graph's input of that name is {declared}"),
                 })?;
             }
-            scope.facts.insert(tensor.name.clone(), Fact { ty: Some(ty), constant: true });
+            scope
+                .facts
+                .insert(tensor.name.clone(), Fact { ty: Some(ty), origin: Origin::Constants });
         }
         Ok(())
     }
@@ -281,26 +296,58 @@ impl Rewriter<'_> {
         scope: &mut Scope,
     ) -> TractResult<()> {
         let is_cast = Operator::of(node).is_some();
-        let constant = node
-            .input
-            .iter()
-            .filter(|name| !name.is_empty())
-            .all(|name| scope.get(name).is_some_and(|fact| fact.constant));
+        self.keep_data_exact(node, scope);
+        let used = order::used_names(node);
+        let origins = used.iter().filter_map(|name| scope.get(name)).map(|fact| fact.origin);
+        let mut origin = origins.max().unwrap_or(Origin::Constants).max(operators::origin(node));
         let original = (node_name(node), node.op_type.clone());
         let mut types = match Operator::of(node) {
-            Some(_) => vec![self.cast(node, place, constant, scope)?],
+            Some(_) => vec![self.cast(node, place, origin == Origin::Constants, scope)?],
             None => self.other(node, place, scope)?,
         };
+        if operators::origin(node) == Origin::Shapes {
+            // Of what a shape is taken does not matter.
+            origin = Origin::Shapes;
+        }
         types.resize(node.output.len(), None);
         for (name, ty) in node.output.iter().zip(types) {
             if name.is_empty() {
                 continue;
             }
+            if scope.added.contains_key(name) {
+                let problem = format!("value `{name}` has a name that this crate gives");
+                return Err(Error::Graph { graph: place.path.clone(), problem })?;
+            }
             let declared = declared.get(name).copied();
             let ty = agree(&original, name, ty, declared, is_cast)?;
-            scope.facts.insert(name.clone(), Fact { ty, constant });
+            scope.facts.insert(name.clone(), Fact { ty, origin });
         }
         Ok(())
+    }
+
+    /// Where an operator combines INT64 data with what may be symbolic dimensions, makes numbers of the latter: tract would
+    /// make dimensions of the data, by way of 32 bits.
+    fn keep_data_exact(&self, node: &mut NodeProto, scope: &mut Scope) {
+        let combined = operators::combined_inputs(node);
+        let int64s = |scope: &Scope, origin: Origin| -> Vec<usize> {
+            let is_one = |name: &String| {
+                let fact = scope.get(name).filter(|fact| fact.ty == Some(ElementType::Int64));
+                fact.is_some_and(|fact| fact.origin == origin)
+            };
+            let inputs = node.input.iter().enumerate().filter(|(index, _)| combined(*index));
+            inputs.filter(|(_, name)| is_one(name)).map(|(index, _)| index).collect()
+        };
+        if int64s(scope, Origin::Data).is_empty() {
+            return;
+        }
+        for index in int64s(scope, Origin::Shapes) {
+            if let Some(name) = node.input.get_mut(index) {
+                let numbers = format!("{DOMAIN}:{name}");
+                let added = node::concrete_int64(name, numbers.clone());
+                scope.added.insert(numbers.clone(), added);
+                *name = numbers;
+            }
+        }
     }
 
     /// Gives a `Cast` or `CastLike` node its private form, and returns its target type.
@@ -530,7 +577,8 @@ impl Rewriter<'_> {
             let extra = if place.is_main && made_here && is_int64 {
                 // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
                 Some(node::concrete_int64(&name, unused_name(graph, scope, &name)))
-            } else if !scope.facts.contains_key(&name) || (!place.is_main && is_used(graph, &name)) {
+            } else if !scope.facts.contains_key(&name) || (!place.is_main && is_used(graph, &name))
+            {
                 // tract finds an output only among the values of the graph itself, and what it does to the outputs of a
                 // Scan's body it does to whatever else uses the value.
                 Some(node::identity(&name, unused_name(graph, scope, &name)))

@@ -259,14 +259,3 @@ pub(crate) fn write_carrier(ty: ElementType, code: u64, place: &mut [u8]) {
         _ => place.copy_from_slice(&code.to_ne_bytes()),
     }
 }
-
-/// The code in a carrier element, the inverse of [`write_carrier`].
-pub(crate) fn read_carrier(ty: ElementType, place: &[u8]) -> u64 {
-    let code = match *place {
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_ne_bytes([a, b])),
-        [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
-        _ => place.try_into().map_or(0, u64::from_ne_bytes),
-    };
-    code & ty.code_mask()
-}

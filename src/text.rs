@@ -1,39 +1,79 @@
 //! STRING both ways (SEMANTICS §8–9).
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bytemuck::Pod;
 
 use crate::element_type::{ElementType, Family};
 use crate::format;
 use crate::rules::Rules;
 use crate::scalar::{self, Finite, Value};
 
-/// White space that may surround a literal.
-const WHITE_SPACE: &[char] = &[' ', '\t', '\n', '\r', '\x0B', '\x0C'];
+/// Parses elements into a carrier's bytes; the index of the first that cannot be is the error.
+pub(crate) type Parser = Arc<dyn Fn(&[String], &mut [u8]) -> Result<(), usize> + Send + Sync>;
 
-/// The code of the number that `text` spells, rounded once to the numeric type `to`; `None` when it spells none, or
-/// one that an integer target cannot hold.
-pub(crate) fn parse(text: &str, to: ElementType, rules: Rules) -> Option<u64> {
-    let text = text.trim_matches(WHITE_SPACE);
-    match to.family() {
-        Family::Signed | Family::Unsigned => parse_integer(text, to),
-        Family::Bool => parse_truth(text).map(u64::from),
-        Family::Float(format) if *format == format::FLOAT => {
-            text.parse::<f32>().ok().map(canonical_f32)
+/// Spells carrier elements of one type.
+pub(crate) type Speller = fn(&[u8], &mut [String]);
+
+/// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
+/// for integers what the type cannot hold.
+pub(crate) fn parser(to: ElementType, rules: Rules) -> Parser {
+    let signed = |bits: u32| (-(1i128 << (bits - 1)), 1i128 << (bits - 1));
+    let unsigned = |bits: u32| (0, 1i128 << bits);
+    match (to.family(), to.bits()) {
+        (Family::Bool, _) => each(|text| parse_truth(text).map(u8::from)),
+        (Family::Signed, 64) => each(parse_i64),
+        (Family::Signed, 32) => each(move |text| Some(parse_integer(text, signed(32))? as i32)),
+        (Family::Signed, 16) => each(move |text| Some(parse_integer(text, signed(16))? as i16)),
+        (Family::Signed, bits) => each(move |text| Some(parse_integer(text, signed(bits))? as i8)),
+        (Family::Unsigned, 64) => each(move |text| Some(parse_integer(text, unsigned(64))? as u64)),
+        (Family::Unsigned, 32) => each(move |text| Some(parse_integer(text, unsigned(32))? as u32)),
+        (Family::Unsigned, 16) => each(move |text| Some(parse_integer(text, unsigned(16))? as u16)),
+        (Family::Unsigned, bits) => {
+            each(move |text| Some(parse_integer(text, unsigned(bits))? as u8))
         }
-        Family::Float(format) if *format == format::DOUBLE => {
-            text.parse::<f64>().ok().map(canonical_f64)
-        }
-        Family::Float(_) => scalar::encode(to, rules, parse_value(text)?),
-        Family::Text => None,
+        (Family::Float(_), 64) => each(parse_f64),
+        (Family::Float(_), 32) => each(parse_f32),
+        (Family::Float(_), 16) => each(move |text| Some(parse_narrow(text, to, rules)? as u16)),
+        (Family::Float(_), _) => each(move |text| Some(parse_narrow(text, to, rules)? as u8)),
+        (Family::Text, _) => unreachable!("`parser` is for numeric types"),
     }
 }
 
-fn canonical_f32(x: f32) -> u64 {
-    if x.is_nan() { format::FLOAT.nan(x.is_sign_negative()) } else { u64::from(x.to_bits()) }
+fn each<D: Pod>(parse: impl Fn(&str) -> Option<D> + Send + Sync + 'static) -> Parser {
+    Arc::new(move |texts, bytes| {
+        let places: &mut [D] = bytemuck::cast_slice_mut(bytes);
+        for (index, (place, text)) in places.iter_mut().zip(texts).enumerate() {
+            *place = parse(trimmed(text)).ok_or(index)?;
+        }
+        Ok(())
+    })
 }
 
-fn canonical_f64(x: f64) -> u64 {
-    if x.is_nan() { format::DOUBLE.nan(x.is_sign_negative()) } else { x.to_bits() }
+/// The literal without the white space that may surround it.
+fn trimmed(text: &str) -> &str {
+    let is_bare = |byte: Option<&u8>| byte.is_some_and(|byte| *byte > b' ');
+    match is_bare(text.as_bytes().first()) && is_bare(text.as_bytes().last()) {
+        true => text,
+        false => text.trim_matches([' ', '\t', '\n', '\r', '\x0B', '\x0C']),
+    }
+}
+
+fn parse_f32(text: &str) -> Option<f32> {
+    let x: f32 = text.parse().ok()?;
+    let nan = || f32::from_bits(format::FLOAT.nan(x.is_sign_negative()) as u32);
+    Some(if x.is_nan() { nan() } else { x })
+}
+
+fn parse_f64(text: &str) -> Option<f64> {
+    let x: f64 = text.parse().ok()?;
+    let nan = || f64::from_bits(format::DOUBLE.nan(x.is_sign_negative()));
+    Some(if x.is_nan() { nan() } else { x })
+}
+
+fn parse_narrow(text: &str, to: ElementType, rules: Rules) -> Option<u64> {
+    scalar::encode(to, rules, parse_value(text)?)
 }
 
 /// `"true"`, `"false"`, or whether a numeric literal is other than zero. A literal too small for any DOUBLE is not zero.
@@ -66,7 +106,7 @@ fn parse_value(text: &str) -> Option<Value> {
     // Only where `d` has so few significant bits that it can lie between two codes does the hair matter.
     const MORE_THAN_A_MIDPOINT_HAS: u64 = (1 << 40) - 1;
     let side = match nearest.to_bits() & MORE_THAN_A_MIDPOINT_HAS {
-        0 => Decimal::new(text).cmp(&Decimal::of(nearest)),
+        0 => compare_magnitudes(text, finite),
         _ => Ordering::Equal,
     };
     let significand = 4 * finite.significand;
@@ -81,26 +121,42 @@ fn parse_value(text: &str) -> Option<Value> {
     }))
 }
 
-/// The exact decimal, truncated toward zero.
-fn parse_integer(text: &str, to: ElementType) -> Option<u64> {
+fn parse_i64(text: &str) -> Option<i64> {
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(_) => i64::try_from(parse_truncated(text)?).ok(),
+    }
+}
+
+/// The exact decimal truncated toward zero, if it lies in low … high − 1.
+fn parse_integer(text: &str, (low, high): (i128, i128)) -> Option<i128> {
     let value = match text.parse::<i64>() {
         Ok(value) => i128::from(value),
         Err(_) => parse_truncated(text)?,
     };
-    let (low, high) = match to.family() {
-        Family::Signed => (-(1i128 << (to.bits() - 1)), 1i128 << (to.bits() - 1)),
-        _ => (0, 1i128 << to.bits()),
-    };
-    (low..high).contains(&value).then_some(value as u64 & to.code_mask())
+    (low..high).contains(&value).then_some(value)
 }
 
 fn parse_truncated(text: &str) -> Option<i128> {
-    let nearest: f64 = text.parse().ok()?;
-    if !nearest.is_finite() && !text.ends_with(|c: char| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    let magnitude = Decimal::new(text).integer_part()?;
+    text.parse::<f64>().ok()?;
+    let is_number = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
+    let magnitude = Decimal::new(text).integer_part().filter(|_| is_number)?;
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
+}
+
+/// How the magnitude of a decimal literal compares with that of a DOUBLE.
+fn compare_magnitudes(literal: &str, double: Finite) -> Ordering {
+    let decimal = Decimal::new(literal);
+    match decimal.compare_small(double) {
+        Some(ordering) => ordering,
+        None => {
+            let exact = f64::from_bits(
+                scalar::encode(ElementType::Double, Rules::default(), Value::Finite(double))
+                    .unwrap_or_default(),
+            );
+            decimal.cmp(&Decimal::of(exact))
+        }
+    }
 }
 
 /// The magnitude of a decimal literal: 0.d₁d₂d₃… · 10^point, d₁ and the last digit not zero; no digits for zero.
@@ -130,6 +186,30 @@ impl Decimal {
     /// Of a finite DOUBLE, exactly: none has more than 1074 digits after the point.
     fn of(x: f64) -> Decimal {
         Decimal::new(&format!("{x:.1074}"))
+    }
+
+    /// Compares with a DOUBLE's magnitude in 128-bit integers; `None` when the decimal is too long or too far from one.
+    fn compare_small(&self, double: Finite) -> Option<Ordering> {
+        const DIGITS: usize = 18;
+        const POWER: u32 = 27;
+        let mantissa = match self.digits.len() {
+            0..=DIGITS => self.digits.iter().fold(0u128, |m, d| 10 * m + u128::from(d - b'0')),
+            _ => return None,
+        };
+        let power = i32::try_from(self.point - self.digits.len() as i64).ok()?;
+        let five = 5u128.pow(Some(power.unsigned_abs()).filter(|power| *power <= POWER)?);
+        // mantissa · 5^power · 2^power against significand · 2^exponent, the powers of five on the side where they are
+        // whole: 10^18 · 5^27 and 2^53 · 5^27 both have fewer than 124 bits.
+        let significand = u128::from(double.significand);
+        let (left, right) = match power {
+            0.. => (mantissa * five, significand),
+            _ => (mantissa, significand * five),
+        };
+        if left == 0 || right == 0 {
+            return Some(left.cmp(&right));
+        }
+        let top = |x: u128, exponent: i32| (x.ilog2() as i32 + exponent, x << x.leading_zeros());
+        Some(top(left, power).cmp(&top(right, double.exponent)))
     }
 
     /// The digits before the point as a number; `None` when it is beyond every 64-bit integer.
@@ -169,8 +249,33 @@ fn parse_exponent(text: &str) -> i64 {
     text.parse().ok().filter(|e| (i64::MIN / 2..i64::MAX / 2).contains(e)).unwrap_or(largest)
 }
 
+/// The speller for one of the types that all others are widened to before they are spelled.
+pub(crate) fn speller(ty: ElementType) -> Speller {
+    match ty {
+        ElementType::Double => |bytes, texts| spell(bytes, texts, format_f64),
+        ElementType::Float => |bytes, texts| spell(bytes, texts, format_f32),
+        ElementType::Int64 => |bytes, texts| spell(bytes, texts, format_integer::<i64>),
+        ElementType::Uint64 => |bytes, texts| spell(bytes, texts, format_integer::<u64>),
+        _ => |bytes, texts| spell(bytes, texts, format_truth),
+    }
+}
+
+fn spell<S: Pod>(bytes: &[u8], texts: &mut [String], format: fn(S) -> String) {
+    for (text, element) in texts.iter_mut().zip(bytemuck::cast_slice(bytes)) {
+        *text = format(*element);
+    }
+}
+
+fn format_integer<I: itoa::Integer>(x: I) -> String {
+    itoa::Buffer::new().format(x).into()
+}
+
+fn format_truth(byte: u8) -> String {
+    if byte != 0 { "True".into() } else { "False".into() }
+}
+
 /// A FLOAT in plain notation with the fewest digits that read back to it (SEMANTICS §9).
-pub(crate) fn format_f32(x: f32) -> String {
+fn format_f32(x: f32) -> String {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => word.into(),
         None => positional(ryu::Buffer::new().format_finite(x)),
@@ -178,7 +283,7 @@ pub(crate) fn format_f32(x: f32) -> String {
 }
 
 /// A DOUBLE in plain notation with the fewest digits that read back to it (SEMANTICS §9).
-pub(crate) fn format_f64(x: f64) -> String {
+fn format_f64(x: f64) -> String {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => word.into(),
         None => positional(ryu::Buffer::new().format_finite(x)),
@@ -265,7 +370,13 @@ mod tests {
 
     #[test]
     fn decimals_round_once() {
-        let parse = |text, to| parse(text, to, Rules { saturate: false, ..Rules::default() });
+        let rules = Rules { saturate: false, ..Rules::default() };
+        let parse = |text: &str, to: ElementType| {
+            let mut code = [0u64];
+            let width = to.carrier_bytes().unwrap_or(0);
+            let place = &mut bytemuck::bytes_of_mut(&mut code)[..width];
+            parser(to, rules)(&[text.into()], place).ok().map(|()| u64::from_le(code[0]))
+        };
         let cases = [
             ("16777217.0000000001", ElementType::Float, Some(0x4B80_0001)),
             ("65519.999999999999999", ElementType::Float16, Some(0x7BFF)),

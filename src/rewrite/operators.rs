@@ -4,6 +4,7 @@
 use tract_onnx::pb::NodeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
+use super::Origin;
 use crate::element_type::ElementType;
 
 /// Where an output's element type comes from.
@@ -137,5 +138,28 @@ pub(super) fn fills_with_zero(node: &NodeProto) -> bool {
             is_constant && node.input.get(2).is_none_or(String::is_empty)
         }
         _ => false,
+    }
+}
+
+/// What a node's outputs are computed from beside its inputs.
+pub(super) fn origin(node: &NodeProto) -> Origin {
+    match node.op_type.as_str() {
+        "Shape" | "Size" => Origin::Shapes,
+        // Chance, and whatever a body does.
+        "Bernoulli" | "Loop" | "Multinomial" | "RandomNormal" | "RandomNormalLike"
+        | "RandomUniform" | "RandomUniformLike" | "Scan" => Origin::Data,
+        _ => Origin::Constants,
+    }
+}
+
+/// The inputs that an operator brings to one element type.
+pub(super) fn combined_inputs(node: &NodeProto) -> fn(usize) -> bool {
+    match node.op_type.as_str() {
+        "Add" | "BitShift" | "BitwiseAnd" | "BitwiseOr" | "BitwiseXor" | "Clip" | "Concat"
+        | "Div" | "Equal" | "Greater" | "GreaterOrEqual" | "Less" | "LessOrEqual" | "Max"
+        | "Mean" | "Min" | "Mod" | "Mul" | "Pow" | "Range" | "Sub" | "Sum" => |_| true,
+        "Where" => |index| index == 1 || index == 2,
+        "Pad" | "Scatter" | "ScatterElements" | "ScatterND" => |index| index == 0 || index == 2,
+        _ => |_| false,
     }
 }

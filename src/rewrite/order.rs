@@ -98,7 +98,7 @@ fn given_values(graph: &GraphProto) -> HashSet<&str> {
 }
 
 /// The values that a node needs: its inputs, and what its subgraphs take from around them.
-fn used_names(node: &NodeProto) -> HashSet<&str> {
+pub(super) fn used_names(node: &NodeProto) -> HashSet<&str> {
     let mut names: HashSet<&str> =
         node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
     for graph in node.attribute.iter().flat_map(subgraphs) {

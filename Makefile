@@ -1,0 +1,47 @@
+# Everything here needs cargo, make and nothing else, except `make models`, which needs python3.
+
+CARGO ?= cargo
+ONNX_CAST = $(CARGO) run --quiet --locked --
+WHOLE = models/whole
+
+.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models
+
+# The demo and the tests share one build, so whichever runs first compiles tract for both.
+demo:
+	$(CARGO) build --locked
+	@echo; echo "# Seconds since 1970, and what a 32-bit cast would have left of them:"
+	$(ONNX_CAST) run $(WHOLE)/int64_timestamps/model.onnx \
+		-i seconds=$(WHOLE)/int64_timestamps/test_data_set_0/input_0.pb 
+	@echo; echo "# A model whose weights are float8, cast back to float before use:"
+	$(ONNX_CAST) inspect $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
+	$(ONNX_CAST) run $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
+	@echo; echo "# Every model that this project ships, against the reference's outputs:"
+	$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models | tail -n 1
+
+test:
+	INSTA_UPDATE=no $(CARGO) test --locked
+
+check: fmt clippy test doc
+
+fmt:
+	$(CARGO) fmt --check
+
+clippy:
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
+
+# Writes the snapshots that are missing; one that differs still fails.
+snapshots:
+	INSTA_UPDATE=unseen $(CARGO) test --locked --test golden
+
+# Accepts changed snapshots. Read the diff before you commit it.
+snapshots-changed:
+	INSTA_UPDATE=always $(CARGO) test --locked --test golden
+
+# Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.
+models:
+	python3 -m venv target/models-venv
+	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
+	target/models-venv/bin/python scripts/make_models.py
