@@ -9,14 +9,17 @@ WHOLE = models/whole
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
 	$(CARGO) build --locked
-	@echo; echo "# Seconds since 1970, and what a 32-bit cast would have left of them:"
-	$(ONNX_CAST) run $(WHOLE)/int64_timestamps/model.onnx \
-		-i seconds=$(WHOLE)/int64_timestamps/test_data_set_0/input_0.pb 
-	@echo; echo "# A model whose weights are float8, cast back to float before use:"
-	$(ONNX_CAST) inspect $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
-	$(ONNX_CAST) run $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
-	@echo; echo "# Every model that this project ships, against the reference's outputs:"
-	$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models | tail -n 1
+	@echo; echo "# Seconds and nanoseconds since 1970, cast to INT64: all 64 bits arrive"
+	@$(ONNX_CAST) run $(WHOLE)/int64_timestamps/model.onnx \
+		-i seconds=$(WHOLE)/int64_timestamps/test_data_set_0/input_0.pb
+	@echo; echo "# A perceptron with float8 weights: its casts, and a run on random input"
+	@$(ONNX_CAST) inspect $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
+	@$(ONNX_CAST) run $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
+	@echo; echo "# The same numbers as bfloat16, float8 and int4, which tract itself does not have"
+	@$(ONNX_CAST) run $(WHOLE)/castlike_small_types/model.onnx
+	@echo; echo "# Every model that this project ships, against the reference's outputs"
+	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > target/demo.txt; status=$$?; \
+		tail -n 1 target/demo.txt; exit $$status
 
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked

@@ -43,8 +43,8 @@ enum Method {
     Numeric(Arc<dyn Kernel>),
     /// Widened to a type that has a speller.
     Format { wide_bytes: usize, widen: Arc<dyn Kernel>, spell: Speller },
-    /// From strings.
-    Parse(Parser),
+    /// From strings, through DOUBLE where a kernel finishes.
+    Parse { parse: Parser, narrow: Option<Arc<dyn Kernel>> },
 }
 
 impl fmt::Debug for Conversion {
@@ -68,7 +68,11 @@ impl Conversion {
     pub fn new(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
         let method = match (from.family(), to.family()) {
             _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
-            (Family::Text, _) => Method::Parse(text::parser(to, rules)),
+            (Family::Text, Family::Float(_)) if to.bits() < 32 => Method::Parse {
+                parse: text::parser(to),
+                narrow: Some(kernel::select(ElementType::Double, to, rules)),
+            },
+            (Family::Text, _) => Method::Parse { parse: text::parser(to), narrow: None },
             (_, Family::Text) => {
                 let wide = spelled_as(from);
                 Method::Format {
@@ -122,7 +126,7 @@ impl Conversion {
             Method::Format { wide_bytes, widen, spell } => {
                 self.run_format(*wide_bytes, widen.as_ref(), *spell, input)
             }
-            Method::Parse(parse) => self.run_parse(parse, input),
+            Method::Parse { parse, narrow } => self.run_parse(*parse, narrow.as_deref(), input),
         }
     }
 
@@ -154,35 +158,56 @@ impl Conversion {
         })
     }
 
-    fn run_parse(&self, parse: &Parser, input: &Tensor) -> TractResult<Tensor> {
+    fn run_parse(
+        &self,
+        parse: Parser,
+        narrow: Option<&dyn Kernel>,
+        input: &Tensor,
+    ) -> TractResult<Tensor> {
         let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
+        let width = self.to.carrier_bytes().unwrap_or(1);
         let mut result = Ok(());
         let output = kernel::fill_output(self.to.datum_type(), input.shape(), |bytes| {
-            if !texts.is_empty() {
-                result = parse(texts, bytes);
-            }
+            result = match narrow {
+                _ if texts.is_empty() => Ok(()),
+                None => parse(texts, bytes),
+                Some(narrow) => self.parse_tiles(parse, narrow, texts, bytes, width),
+            };
         })?;
         match result {
             Ok(()) => Ok(output),
-            Err(index) => Err(Error::Text {
-                index,
-                text: texts
-                    .iter()
-                    .nth(index)
-                    .into_iter()
-                    .flat_map(|t| t.chars())
-                    .take(QUOTED_CHARS)
-                    .collect(),
-                to: self.to,
-            })?,
+            Err(index) => {
+                let text = texts.get(index).map_or("", String::as_str);
+                let text = text.chars().take(QUOTED_CHARS).collect();
+                Err(Error::Text { index, text, to: self.to })?
+            }
         }
+    }
+
+    fn parse_tiles(
+        &self,
+        parse: Parser,
+        narrow: &dyn Kernel,
+        texts: &[String],
+        bytes: &mut [u8],
+        width: usize,
+    ) -> Result<(), usize> {
+        let mut scratch = [0f64; TILE];
+        for (tile, (texts, bytes)) in
+            texts.chunks(TILE).zip(bytes.chunks_mut(TILE * width)).enumerate()
+        {
+            let wide = bytemuck::cast_slice_mut(&mut scratch[..texts.len()]);
+            parse(texts, wide).map_err(|index| tile * TILE + index)?;
+            narrow.run(self.level, wide, bytes);
+        }
+        Ok(())
     }
 }
 
 /// How much of an unreadable string a message repeats.
 const QUOTED_CHARS: usize = 80;
 
-/// Elements that are widened at a time on their way to strings.
+/// Elements that are widened at a time on their way to or from strings.
 const TILE: usize = 128;
 
 /// The type through which a numeric type is spelled: the widest of its kind, but FLOAT for every float type up to it, so

@@ -1,83 +1,77 @@
 //! STRING both ways (SEMANTICS §8–9).
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::str::FromStr;
 
 use bytemuck::Pod;
 
 use crate::element_type::{ElementType, Family};
 use crate::format;
-use crate::rules::Rules;
-use crate::scalar::{self, Finite, Value};
 
 /// Parses elements into a carrier's bytes; the index of the first that cannot be is the error.
-pub(crate) type Parser = Arc<dyn Fn(&[String], &mut [u8]) -> Result<(), usize> + Send + Sync>;
+pub(crate) type Parser = fn(&[String], &mut [u8]) -> Result<(), usize>;
 
 /// Spells carrier elements of one type.
 pub(crate) type Speller = fn(&[u8], &mut [String]);
 
 /// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
-/// for integers what the type cannot hold.
-pub(crate) fn parser(to: ElementType, rules: Rules) -> Parser {
-    let signed = |bits: u32| (-(1i128 << (bits - 1)), 1i128 << (bits - 1));
-    let unsigned = |bits: u32| (0, 1i128 << bits);
+/// for integers what the type cannot hold. For a float narrower than FLOAT it makes a DOUBLE, rounded to odd, from which
+/// one rounding to any such type is one rounding of the decimal.
+pub(crate) fn parser(to: ElementType) -> Parser {
     match (to.family(), to.bits()) {
-        (Family::Bool, _) => each(|text| parse_truth(text).map(u8::from)),
-        (Family::Signed, 64) => each(parse_i64),
-        (Family::Signed, 32) => each(move |text| Some(parse_integer(text, signed(32))? as i32)),
-        (Family::Signed, 16) => each(move |text| Some(parse_integer(text, signed(16))? as i16)),
-        (Family::Signed, bits) => each(move |text| Some(parse_integer(text, signed(bits))? as i8)),
-        (Family::Unsigned, 64) => each(move |text| Some(parse_integer(text, unsigned(64))? as u64)),
-        (Family::Unsigned, 32) => each(move |text| Some(parse_integer(text, unsigned(32))? as u32)),
-        (Family::Unsigned, 16) => each(move |text| Some(parse_integer(text, unsigned(16))? as u16)),
-        (Family::Unsigned, bits) => {
-            each(move |text| Some(parse_integer(text, unsigned(bits))? as u8))
-        }
-        (Family::Float(_), 64) => each(parse_f64),
-        (Family::Float(_), 32) => each(parse_f32),
-        (Family::Float(_), 16) => each(move |text| Some(parse_narrow(text, to, rules)? as u16)),
-        (Family::Float(_), _) => each(move |text| Some(parse_narrow(text, to, rules)? as u8)),
+        (Family::Bool, _) => |texts, bytes| each(texts, bytes, |t| parse_truth(t).map(u8::from)),
+        (Family::Signed, 64) => |texts, bytes| each(texts, bytes, integer::<i64>),
+        (Family::Signed, 32) => |texts, bytes| each(texts, bytes, integer::<i32>),
+        (Family::Signed, 16) => |texts, bytes| each(texts, bytes, integer::<i16>),
+        (Family::Signed, 8) => |texts, bytes| each(texts, bytes, integer::<i8>),
+        (Family::Signed, 4) => |texts, bytes| each(texts, bytes, small_signed::<4>),
+        (Family::Signed, _) => |texts, bytes| each(texts, bytes, small_signed::<2>),
+        (Family::Unsigned, 64) => |texts, bytes| each(texts, bytes, integer::<u64>),
+        (Family::Unsigned, 32) => |texts, bytes| each(texts, bytes, integer::<u32>),
+        (Family::Unsigned, 16) => |texts, bytes| each(texts, bytes, integer::<u16>),
+        (Family::Unsigned, 8) => |texts, bytes| each(texts, bytes, integer::<u8>),
+        (Family::Unsigned, 4) => |texts, bytes| each(texts, bytes, small_unsigned::<4>),
+        (Family::Unsigned, _) => |texts, bytes| each(texts, bytes, small_unsigned::<2>),
+        (Family::Float(_), 64) => |texts, bytes| each(texts, bytes, parse_f64),
+        (Family::Float(_), 32) => |texts, bytes| each(texts, bytes, parse_f32),
+        (Family::Float(_), _) => |texts, bytes| each(texts, bytes, parse_odd),
         (Family::Text, _) => unreachable!("`parser` is for numeric types"),
     }
 }
 
-fn each<D: Pod>(parse: impl Fn(&str) -> Option<D> + Send + Sync + 'static) -> Parser {
-    Arc::new(move |texts, bytes| {
-        let places: &mut [D] = bytemuck::cast_slice_mut(bytes);
-        for (index, (place, text)) in places.iter_mut().zip(texts).enumerate() {
-            *place = parse(trimmed(text)).ok_or(index)?;
-        }
-        Ok(())
-    })
+#[inline(always)]
+fn each<D: Pod>(
+    texts: &[String],
+    bytes: &mut [u8],
+    parse: impl Fn(&str) -> Option<D>,
+) -> Result<(), usize> {
+    let places: &mut [D] = bytemuck::cast_slice_mut(bytes);
+    for (index, (place, text)) in places.iter_mut().zip(texts).enumerate() {
+        *place = parse(text).ok_or(index)?;
+    }
+    Ok(())
 }
 
 /// The literal without the white space that may surround it.
 fn trimmed(text: &str) -> &str {
-    let is_bare = |byte: Option<&u8>| byte.is_some_and(|byte| *byte > b' ');
-    match is_bare(text.as_bytes().first()) && is_bare(text.as_bytes().last()) {
-        true => text,
-        false => text.trim_matches([' ', '\t', '\n', '\r', '\x0B', '\x0C']),
-    }
+    text.trim_matches([' ', '\t', '\n', '\r', '\x0B', '\x0C'])
 }
 
 fn parse_f32(text: &str) -> Option<f32> {
-    let x: f32 = text.parse().ok()?;
+    let x: f32 = text.parse().or_else(|_| trimmed(text).parse()).ok()?;
     let nan = || f32::from_bits(format::FLOAT.nan(x.is_sign_negative()) as u32);
     Some(if x.is_nan() { nan() } else { x })
 }
 
 fn parse_f64(text: &str) -> Option<f64> {
-    let x: f64 = text.parse().ok()?;
+    let x: f64 = text.parse().or_else(|_| trimmed(text).parse()).ok()?;
     let nan = || f64::from_bits(format::DOUBLE.nan(x.is_sign_negative()));
     Some(if x.is_nan() { nan() } else { x })
 }
 
-fn parse_narrow(text: &str, to: ElementType, rules: Rules) -> Option<u64> {
-    scalar::encode(to, rules, parse_value(text)?)
-}
-
 /// `"true"`, `"false"`, or whether a numeric literal is other than zero. A literal too small for any DOUBLE is not zero.
 fn parse_truth(text: &str) -> Option<bool> {
+    let text = trimmed(text);
     if text.eq_ignore_ascii_case("true") {
         return Some(true);
     }
@@ -88,53 +82,67 @@ fn parse_truth(text: &str) -> Option<bool> {
     Some(nearest.is_nan() || nearest != 0.0 || !Decimal::new(text).digits.is_empty())
 }
 
-/// The value of a literal, exact enough to be rounded once to any format narrower than DOUBLE: the nearest DOUBLE `d`,
-/// moved a hair to the side of it on which the decimal lies.
-fn parse_value(text: &str) -> Option<Value> {
-    let nearest: f64 = text.parse().ok()?;
-    let negative = nearest.is_sign_negative();
-    if nearest.is_nan() {
-        return Some(Value::NaN { negative });
-    }
-    if nearest.is_infinite() {
-        // A decimal beyond DOUBLE overflows every narrower format just as an infinity does.
-        return Some(Value::Infinity { negative });
-    }
-    let Some(Value::Finite(finite)) = scalar::decode(ElementType::Double, nearest.to_bits()) else {
-        return None;
-    };
-    // Only where `d` has so few significant bits that it can lie between two codes does the hair matter.
+/// The DOUBLE that a literal is, or else the neighbouring one whose last bit is odd, if the nearest one `d` is so round
+/// that it may lie half-way between two codes of a narrower format. Beyond DOUBLE's range an infinity does as well: it
+/// overflows those formats too.
+fn parse_odd(text: &str) -> Option<f64> {
+    let nearest = parse_f64(text)?;
+    // No code of a format of at most 16 bits, and no half-way point, has more than 12 significant bits.
     const MORE_THAN_A_MIDPOINT_HAS: u64 = (1 << 40) - 1;
-    let side = match nearest.to_bits() & MORE_THAN_A_MIDPOINT_HAS {
-        0 => compare_magnitudes(text, finite),
-        _ => Ordering::Equal,
-    };
-    let significand = 4 * finite.significand;
-    Some(Value::Finite(Finite {
-        negative,
-        significand: match side {
-            Ordering::Less => significand - 1,
-            Ordering::Equal => significand,
-            Ordering::Greater => significand + 1,
-        },
-        exponent: finite.exponent - 2,
+    let bits = nearest.to_bits();
+    if bits & MORE_THAN_A_MIDPOINT_HAS != 0 || !nearest.is_finite() {
+        return Some(nearest);
+    }
+    let side =
+        compare_short(text, nearest).unwrap_or_else(|| compare_magnitudes(trimmed(text), nearest));
+    Some(f64::from_bits(match side {
+        Ordering::Less => bits - 1,
+        Ordering::Equal => bits,
+        Ordering::Greater => bits + 1,
     }))
 }
 
-fn parse_i64(text: &str) -> Option<i64> {
+/// How a literal of few digits compares in magnitude with a DOUBLE of at most 13 significant bits; `None` if it has many,
+/// or an exponent.
+fn compare_short(literal: &str, double: f64) -> Option<Ordering> {
+    const EXACT_POWERS: [f64; 16] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let (mut mantissa, mut digits, mut fraction) = (0u64, 0usize, None);
+    for byte in literal.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                mantissa = mantissa * 10 + u64::from(byte - b'0');
+                digits += 1;
+                if digits > 15 {
+                    return None;
+                }
+            }
+            b'.' => fraction = Some(digits),
+            b'+' | b'-' => {}
+            _ => return None,
+        }
+    }
+    let power = fraction.map_or(0, |before| digits - before);
+    // Both sides are exact: fewer than 10^15, and 13 bits times 5^15 of 35 bits.
+    (mantissa as f64).partial_cmp(&(double.abs() * EXACT_POWERS.get(power)?))
+}
+
+/// An integer literal, or the exact decimal truncated toward zero, if the type can hold it.
+#[inline(always)]
+fn integer<I: FromStr + TryFrom<i128>>(text: &str) -> Option<I> {
     match text.parse() {
         Ok(value) => Some(value),
-        Err(_) => i64::try_from(parse_truncated(text)?).ok(),
+        Err(_) => I::try_from(parse_truncated(trimmed(text))?).ok(),
     }
 }
 
-/// The exact decimal truncated toward zero, if it lies in low … high − 1.
-fn parse_integer(text: &str, (low, high): (i128, i128)) -> Option<i128> {
-    let value = match text.parse::<i64>() {
-        Ok(value) => i128::from(value),
-        Err(_) => parse_truncated(text)?,
-    };
-    (low..high).contains(&value).then_some(value)
+fn small_signed<const BITS: u32>(text: &str) -> Option<i8> {
+    let half = 1 << (BITS - 1);
+    integer::<i8>(text).filter(|value| (-half..half).contains(value))
+}
+
+fn small_unsigned<const BITS: u32>(text: &str) -> Option<u8> {
+    integer::<u8>(text).filter(|value| *value < 1 << BITS)
 }
 
 fn parse_truncated(text: &str) -> Option<i128> {
@@ -144,19 +152,9 @@ fn parse_truncated(text: &str) -> Option<i128> {
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
-/// How the magnitude of a decimal literal compares with that of a DOUBLE.
-fn compare_magnitudes(literal: &str, double: Finite) -> Ordering {
-    let decimal = Decimal::new(literal);
-    match decimal.compare_small(double) {
-        Some(ordering) => ordering,
-        None => {
-            let exact = f64::from_bits(
-                scalar::encode(ElementType::Double, Rules::default(), Value::Finite(double))
-                    .unwrap_or_default(),
-            );
-            decimal.cmp(&Decimal::of(exact))
-        }
-    }
+/// How the magnitude of a decimal literal compares with that of a finite DOUBLE.
+fn compare_magnitudes(literal: &str, double: f64) -> Ordering {
+    Decimal::new(literal).cmp(&Decimal::of(double))
 }
 
 /// The magnitude of a decimal literal: 0.d₁d₂d₃… · 10^point, d₁ and the last digit not zero; no digits for zero.
@@ -186,30 +184,6 @@ impl Decimal {
     /// Of a finite DOUBLE, exactly: none has more than 1074 digits after the point.
     fn of(x: f64) -> Decimal {
         Decimal::new(&format!("{x:.1074}"))
-    }
-
-    /// Compares with a DOUBLE's magnitude in 128-bit integers; `None` when the decimal is too long or too far from one.
-    fn compare_small(&self, double: Finite) -> Option<Ordering> {
-        const DIGITS: usize = 18;
-        const POWER: u32 = 27;
-        let mantissa = match self.digits.len() {
-            0..=DIGITS => self.digits.iter().fold(0u128, |m, d| 10 * m + u128::from(d - b'0')),
-            _ => return None,
-        };
-        let power = i32::try_from(self.point - self.digits.len() as i64).ok()?;
-        let five = 5u128.pow(Some(power.unsigned_abs()).filter(|power| *power <= POWER)?);
-        // mantissa · 5^power · 2^power against significand · 2^exponent, the powers of five on the side where they are
-        // whole: 10^18 · 5^27 and 2^53 · 5^27 both have fewer than 124 bits.
-        let significand = u128::from(double.significand);
-        let (left, right) = match power {
-            0.. => (mantissa * five, significand),
-            _ => (mantissa, significand * five),
-        };
-        if left == 0 || right == 0 {
-            return Some(left.cmp(&right));
-        }
-        let top = |x: u128, exponent: i32| (x.ilog2() as i32 + exponent, x << x.leading_zeros());
-        Some(top(left, power).cmp(&top(right, double.exponent)))
     }
 
     /// The digits before the point as a number; `None` when it is beyond every 64-bit integer.
@@ -326,8 +300,12 @@ fn positional(shortest: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use tract_onnx::prelude::*;
+
+    use super::*;
+    use crate::conversion::Conversion;
+    use crate::rules::Rules;
 
     /// The recipe of SEMANTICS §9 as it stands there, over the standard library's formatting.
     fn recipe<F>(x: F) -> String
@@ -372,10 +350,9 @@ mod tests {
     fn decimals_round_once() {
         let rules = Rules { saturate: false, ..Rules::default() };
         let parse = |text: &str, to: ElementType| {
-            let mut code = [0u64];
-            let width = to.carrier_bytes().unwrap_or(0);
-            let place = &mut bytemuck::bytes_of_mut(&mut code)[..width];
-            parser(to, rules)(&[text.into()], place).ok().map(|()| u64::from_le(code[0]))
+            let texts: Tensor = tensor0(text.to_string());
+            let code = Conversion::new(ElementType::String, to, rules).run(&texts).ok()?;
+            Some(code.as_bytes().iter().rev().fold(0u64, |code, byte| code << 8 | u64::from(*byte)))
         };
         let cases = [
             ("16777217.0000000001", ElementType::Float, Some(0x4B80_0001)),

@@ -1,7 +1,9 @@
 //! Kernels against the scalar form: every code of the types of at most 16 bits, shaped and random codes of the wider
 //! ones, every attribute, every CPU level, every length of tail.
 
-use tract_onnx::prelude::Tensor;
+mod common;
+
+use common::{SplitMix64, codes_of_tensor, tensor_of_codes};
 use tract_onnx_cast::{Conversion, ElementType, Family, Level, RoundMode, Rules, convert_scalar};
 
 fn numeric() -> impl Iterator<Item = ElementType> {
@@ -18,38 +20,6 @@ fn rules(to: ElementType) -> Vec<Rules> {
     modes.into_iter().flat_map(saturates).collect()
 }
 
-fn width(ty: ElementType) -> usize {
-    ty.carrier_bytes().expect("a numeric type")
-}
-
-fn tensor(ty: ElementType, codes: &[u64]) -> Tensor {
-    let mut tensor = Tensor::zero_dt(ty.datum_type(), &[codes.len()]).expect("a tensor");
-    let unused = 64 - ty.bits();
-    let is_signed = ty.family() == Family::Signed;
-    for (place, code) in tensor.as_bytes_mut().chunks_mut(width(ty)).zip(codes) {
-        let value = if is_signed { ((code << unused) as i64 >> unused) as u64 } else { *code };
-        place.copy_from_slice(&value.to_le_bytes()[..place.len()]);
-    }
-    tensor
-}
-
-fn codes(ty: ElementType, tensor: &Tensor) -> Vec<u64> {
-    let code = |place: &[u8]| place.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte));
-    tensor.as_bytes().chunks(width(ty)).map(|place| code(place) & ty.code_mask()).collect()
-}
-
-/// Numbers that look like nothing in particular, the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-}
-
 /// Every code of a narrow type. Of a wide one: around every power of two, around halves of every format's last place,
 /// and at random.
 fn samples(ty: ElementType) -> Vec<u64> {
@@ -60,7 +30,7 @@ fn samples(ty: ElementType) -> Vec<u64> {
     if ty.bits() <= 16 {
         return (0..=ty.code_mask()).collect();
     }
-    let mut random = Random(u64::from(ty.bits()) + ty as u64);
+    let mut random = SplitMix64(u64::from(ty.bits()) + ty as u64);
     let mut samples = vec![0, ty.code_mask()];
     for power in 0..ty.bits() {
         for nudge in 0..4u64 {
@@ -91,7 +61,7 @@ fn samples(ty: ElementType) -> Vec<u64> {
 fn kernels_equal_the_scalar_form_at_every_level() {
     for from in numeric() {
         let codes_in = samples(from);
-        let input = tensor(from, &codes_in);
+        let input = tensor_of_codes(from, &codes_in);
         for to in numeric() {
             for rules in rules(to) {
                 let truth: Vec<u64> = codes_in
@@ -100,7 +70,8 @@ fn kernels_equal_the_scalar_form_at_every_level() {
                     .collect();
                 for level in Level::available() {
                     let conversion = Conversion::new(from, to, rules).at_level(level);
-                    let output = codes(to, &conversion.run(&input).expect("a conversion"));
+                    let output =
+                        codes_of_tensor(to, &conversion.run(&input).expect("a conversion"));
                     let wrong = (0..truth.len()).find(|index| truth[*index] != output[*index]);
                     if let Some(index) = wrong {
                         let (code, got, want) = (codes_in[index], output[index], truth[index]);
@@ -126,12 +97,17 @@ fn every_length_is_converted_to_its_end_and_no_further() {
                 for length in lengths.clone() {
                     let some: Vec<u64> =
                         all.iter().cycle().skip(7 * length).take(length).copied().collect();
-                    let output = conversion.run(&tensor(from, &some)).expect("a conversion");
+                    let output =
+                        conversion.run(&tensor_of_codes(from, &some)).expect("a conversion");
                     let truth: Vec<u64> = some
                         .iter()
                         .filter_map(|code| convert_scalar(from, to, Rules::default(), *code))
                         .collect();
-                    assert_eq!(codes(to, &output), truth, "{length} of {from} to {to}, {level:?}");
+                    assert_eq!(
+                        codes_of_tensor(to, &output),
+                        truth,
+                        "{length} of {from} to {to}, {level:?}"
+                    );
                 }
             }
         }
@@ -144,7 +120,7 @@ fn carrier_elements_are_what_the_list_says() {
         let codes_in = samples(from);
         for to in numeric().filter(|to| to.bits() < 16) {
             let conversion = Conversion::new(from, to, Rules::default());
-            let output = conversion.run(&tensor(from, &codes_in)).expect("a conversion");
+            let output = conversion.run(&tensor_of_codes(from, &codes_in)).expect("a conversion");
             assert_eq!(output.datum_type(), to.datum_type());
             for byte in output.as_bytes() {
                 let unused = to.bits()..8;

@@ -1,8 +1,11 @@
 //! The exact vectors of `data/vectors`, bit for bit: every pair of types, every attribute, long sweeps, and which nodes
 //! are valid. See `data/vectors/README.md` for their form.
 
+mod common;
+
 use std::path::PathBuf;
 
+use common::{SplitMix64, code_of_bytes, codes_of_tensor, tensor_of_codes, width};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use tract_onnx::pb::attribute_proto::AttributeType;
@@ -28,35 +31,11 @@ fn rules(saturate: Option<i64>, round_mode: Option<&str>) -> Rules {
     }
 }
 
-/// Bytes per element in the vectors: one for the types narrower than that.
-fn width(ty: ElementType) -> usize {
-    ty.carrier_bytes().expect("a numeric type")
-}
-
 fn codes_of_hex(ty: ElementType, hex: &str) -> Vec<u64> {
     let bytes: Vec<u8> = (0..hex.len() / 2)
         .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).expect("hexadecimal digits"))
         .collect();
     bytes.chunks(width(ty)).map(code_of_bytes).collect()
-}
-
-fn code_of_bytes(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte))
-}
-
-fn tensor_of_codes(ty: ElementType, codes: &[u64]) -> Tensor {
-    let mut tensor = Tensor::zero_dt(ty.datum_type(), &[codes.len()]).expect("a tensor");
-    let unused = 64 - ty.bits();
-    let is_signed = ty.family() == Family::Signed;
-    for (place, code) in tensor.as_bytes_mut().chunks_mut(width(ty)).zip(codes) {
-        let value = if is_signed { ((code << unused) as i64 >> unused) as u64 } else { *code };
-        place.copy_from_slice(&value.to_le_bytes()[..place.len()]);
-    }
-    tensor
-}
-
-fn codes_of_tensor(ty: ElementType, tensor: &Tensor) -> Vec<u64> {
-    tensor.as_bytes().chunks(width(ty)).map(|place| code_of_bytes(place) & ty.code_mask()).collect()
 }
 
 fn is_nan(ty: ElementType, code: u64) -> bool {
@@ -183,18 +162,6 @@ struct Sweep {
     seed: Option<String>,
     count: u64,
     sha256: String,
-}
-
-/// The generator that the sweeps' inputs are defined by.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E3779B97F4A7C15);
-        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58476D1CE4E5B9);
-        let z = (z ^ z >> 27).wrapping_mul(0x94D049BB133111EB);
-        z ^ z >> 31
-    }
 }
 
 impl Sweep {

@@ -146,14 +146,29 @@ impl Scale {
     }
 }
 
-/// Rounds to odd: the FLOAT itself where one holds `x`, else the neighbour whose last bit is set.
+/// Rounds to odd: the FLOAT itself where one holds `x`, else the neighbour whose last bit is set. Below FLOAT's smallest
+/// subnormal it may be a zero, and beyond its largest number an infinity: to the formats that are rounded to from there,
+/// neither makes a difference.
 #[inline(always)]
 pub(super) fn odd_from_f64(x: f64) -> f32 {
-    let nearest = x as f32;
-    let back = f64::from(nearest);
-    let bits = nearest.to_bits();
-    let inward = u32::from(back.abs() > x.abs());
-    // An even neighbour is left on the side where `x` lies: one step down if rounding went up, else one step up.
-    let other = bits.wrapping_add(1).wrapping_sub(2 * inward);
-    f32::from_bits(if back == x || bits & 1 == 1 { bits } else { other })
+    // Mantissa bits that a FLOAT does not have: 29 more for each step below its smallest normal exponent.
+    const DROPPED: u64 = 52 - FLOAT_MANTISSA_BITS as u64;
+    const SMALLEST_NORMAL: u64 = 1023 - 126;
+    let exponent = x.to_bits() >> 52 & 0x7FF;
+    odd_without(x, (SMALLEST_NORMAL + DROPPED).saturating_sub(exponent).clamp(DROPPED, 52))
+}
+
+/// As [`odd_from_f64`], for a number that is zero or at least FLOAT's smallest normal one.
+#[inline(always)]
+pub(super) fn odd_from_normal(x: f64) -> f32 {
+    odd_without(x, 52 - u64::from(FLOAT_MANTISSA_BITS))
+}
+
+/// `x` without its last `dropped` bits, whose being set moves into the last bit that stays.
+#[inline(always)]
+fn odd_without(x: f64, dropped: u64) -> f32 {
+    let rest = (1 << dropped) - 1;
+    let bits = x.to_bits();
+    let sticky = u64::from(bits & rest != 0) << dropped;
+    f64::from_bits(bits & !rest | sticky) as f32
 }

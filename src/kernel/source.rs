@@ -4,7 +4,7 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use super::narrow::odd_from_f64;
+use super::narrow::{odd_from_f64, odd_from_normal};
 
 /// An element type with a Rust type of its own.
 pub(super) trait Source: Pod {
@@ -53,18 +53,21 @@ integer_source! {
     i8, |x| x as f32;
     u16, |x| x as f32;
     i16, |x| x as f32;
-    u32, |x| odd_from_f64(x as f64);
-    i32, |x| odd_from_f64(x as f64);
-    u64, |x: u64| odd_from_f64(if x >> 53 == 0 { x } else { (x & !0xFFF) | u64::from(x & 0xFFF != 0) << 12 } as f64);
-    i64, |x: i64| odd_from_f64(fold_low_bits(x) as f64);
+    u32, |x| odd_from_normal(x as f64);
+    i32, |x| odd_from_normal(x as f64);
+    u64, |x| odd_from_normal(fold_low_bits(x) as f64);
+    i64, |x: i64| {
+        let magnitude = odd_from_normal(fold_low_bits(x.unsigned_abs()) as f64);
+        if x < 0 { -magnitude } else { magnitude }
+    };
 }
 
-/// A number that a DOUBLE holds and that every format of at most 51 significant bits rounds as it rounds `x`: when the
-/// low 12 bits cannot all be kept, whether any of them is set moves into the lowest bit that is.
+/// A number that a DOUBLE holds and that every format of at most 40 significant bits rounds as it rounds `x`: whether any
+/// of the low 12 bits is set moves into the next one, where `x` is so large that there are more than enough bits above.
 #[inline(always)]
-fn fold_low_bits(x: i64) -> i64 {
-    let folded = (x & !0xFFF) | (i64::from(x & 0xFFF != 0) << 12);
-    if (-(1 << 53)..1 << 53).contains(&x) { x } else { folded }
+fn fold_low_bits(x: u64) -> u64 {
+    let folded = (x & !0xFFF) | u64::from(x & 0xFFF != 0) << 12;
+    if x >> 53 == 0 { x } else { folded }
 }
 
 /// Truncation toward zero where the range is known to hold.

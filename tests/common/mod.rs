@@ -35,6 +35,46 @@ fn read(path: &Path) -> Typed {
     Typed { ty, tensor }
 }
 
+/// Bytes per element of a numeric type, in a tensor and in the vectors.
+pub fn width(ty: ElementType) -> usize {
+    ty.carrier_bytes().expect("a numeric type")
+}
+
+/// The code in little-endian bytes.
+pub fn code_of_bytes(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte))
+}
+
+/// A tensor of one dimension from codes, small signed integers sign-extended as carriers have them.
+pub fn tensor_of_codes(ty: ElementType, codes: &[u64]) -> Tensor {
+    let mut tensor = Tensor::zero_dt(ty.datum_type(), &[codes.len()]).expect("a tensor");
+    let unused = 64 - ty.bits();
+    let is_signed = ty.family() == Family::Signed;
+    for (place, code) in tensor.as_bytes_mut().chunks_mut(width(ty)).zip(codes) {
+        let value = if is_signed { ((code << unused) as i64 >> unused) as u64 } else { *code };
+        place.copy_from_slice(&value.to_le_bytes()[..place.len()]);
+    }
+    tensor
+}
+
+/// The inverse of [`tensor_of_codes`].
+pub fn codes_of_tensor(ty: ElementType, tensor: &Tensor) -> Vec<u64> {
+    tensor.as_bytes().chunks(width(ty)).map(|place| code_of_bytes(place) & ty.code_mask()).collect()
+}
+
+/// The generator that the sweeps' inputs are defined by: numbers that look like nothing in particular, the same on every
+/// run.
+pub struct SplitMix64(pub u64);
+
+impl SplitMix64 {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ z >> 31
+    }
+}
+
 /// How a model is prepared before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Preparation {
