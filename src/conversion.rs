@@ -130,6 +130,41 @@ impl Conversion {
         }
     }
 
+    /// As [`Conversion::run`], of a tensor that is not needed any more: its buffer becomes the output's where their
+    /// elements are as wide.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conversion::run`].
+    pub fn run_owned(&self, input: Tensor) -> TractResult<Tensor> {
+        let same_width = self.from.carrier_bytes() == self.to.carrier_bytes();
+        match &self.method {
+            Method::Identity if input.datum_type() == self.from.datum_type() => Ok(input),
+            Method::Numeric(kernel)
+                if same_width
+                    && input.datum_type() == self.from.datum_type()
+                    && input.len() > 0
+                    && input.is_plain_ram() =>
+            {
+                Ok(kernel::rewrite_in_place(input, self.to.datum_type(), |bytes| {
+                    self.rewrite(kernel.as_ref(), bytes);
+                }))
+            }
+            _ => self.run(&input),
+        }
+    }
+
+    /// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory.
+    fn rewrite(&self, kernel: &dyn Kernel, bytes: &mut [u8]) {
+        let mut scratch = [0u64; IN_PLACE_TILE];
+        let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
+        for tile in bytes.chunks_mut(scratch.len()) {
+            let copy = &mut scratch[..tile.len()];
+            copy.copy_from_slice(tile);
+            kernel.run(self.level, copy, tile);
+        }
+    }
+
     fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
         kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
             // The bytes of an empty tensor are nowhere, not even aligned.
@@ -203,6 +238,9 @@ impl Conversion {
         Ok(())
     }
 }
+
+/// Words of 8 bytes that are copied aside at a time when a buffer is converted in place.
+const IN_PLACE_TILE: usize = 512;
 
 /// How much of an unreadable string a message repeats.
 const QUOTED_CHARS: usize = 80;

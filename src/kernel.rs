@@ -2,18 +2,25 @@
 //! when a [`Conversion`](crate::Conversion) is made; nothing inside a loop looks at types or attributes.
 //!
 //! - `buffer`: where outputs live
+//! - `half`: FLOAT ↔ FLOAT16 by the CPU's own instructions
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
+//! - `lookup`: tables for sources of at most 8 bits
 //! - `source`: what the 13 element types that tract holds natively (and BFLOAT16) offer to the loops
 //! - `narrow`: rounding to the small floats, whose constants come from the format record
+//! - `via`: two kernels in a row
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet
 
 mod buffer;
+mod half;
 mod level;
+mod lookup;
 mod narrow;
 mod select;
 mod source;
+mod via;
 
-pub(crate) use buffer::{fill_output, fill_strings};
+pub use buffer::set_output_pool;
+pub(crate) use buffer::{fill_output, fill_strings, rewrite_in_place};
 pub use level::Level;
 pub(crate) use select::select;
 
@@ -64,18 +71,5 @@ impl Body for Copy {
     #[inline(always)]
     fn run(&self, src: &[u8], dst: &mut [u8]) {
         dst.copy_from_slice(src);
-    }
-}
-
-/// One look-up per element, for sources of at most 8 bits.
-struct Table<D>(Box<[D; 256]>);
-
-impl<D: Pod> Body for Table<D> {
-    #[inline(always)]
-    fn run(&self, src: &[u8], dst: &mut [u8]) {
-        let dst: &mut [D] = bytemuck::cast_slice_mut(dst);
-        for (d, s) in dst.iter_mut().zip(src) {
-            *d = self.0[usize::from(*s)];
-        }
     }
 }

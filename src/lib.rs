@@ -31,7 +31,7 @@
 //! 4. [`Conversion`] holds the kernel for a pair of types and runs it over tensors; `text` is its part for strings.
 //! 5. `kernel` has the loops, `scalar` the truth that they equal.
 //!
-//! [`ElementType`] is the one list of types, [`format`] what the floating-point formats are.
+//! [`ElementType`] is the one list of types, [`mod@format`] what the floating-point formats are.
 //!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
@@ -55,7 +55,7 @@ pub use conversion::Conversion;
 pub use element_type::{ElementType, Family};
 pub use error::Error;
 pub use framework::{CastOnnx, input_element_types, onnx, output_element_types, register};
-pub use kernel::Level;
+pub use kernel::{Level, set_output_pool};
 pub use op::OnnxCast;
 pub use rewrite::{CastNode, Fate};
 pub use rules::{RoundMode, Rules};

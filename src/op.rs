@@ -249,9 +249,13 @@ impl EvalOp for OnnxCast {
         if self.changes_nothing(input.datum_type()) {
             return Ok(tvec!(input));
         }
-        let output = self
-            .convert(&input, context.symbols)
-            .with_context(|| format!("node `{}`", self.node))?;
+        // Nobody else sees an exclusive input, and then there is nothing to allocate.
+        let output = if input.datum_type() != DatumType::TDim && input.is_exclusive() {
+            self.conversion.run_owned(input.into_tensor())
+        } else {
+            self.convert(&input, context.symbols)
+        };
+        let output = output.with_context(|| format!("node `{}`", self.node))?;
         Ok(tvec!(output.into_tvalue()))
     }
 }

@@ -20,6 +20,16 @@ enum Instructions {
     Avx512,
 }
 
+/// Proof of AVX2, F16C, FMA and BMI2.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// Proof of all that [`Avx2`] proves, and AVX-512 F, BW, CD, DQ, VL and VBMI.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(());
+
 impl Level {
     /// What the target guarantees: SSE2 on x86-64, NEON on arm64.
     pub const BASELINE: Level = Level(Instructions::Baseline);
@@ -54,6 +64,18 @@ impl Level {
             }
         }
         levels
+    }
+
+    /// The proof that the CPU has the instructions of the AVX2 level.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn avx2(self) -> Option<Avx2> {
+        (self.0 >= Instructions::Avx2).then_some(Avx2(()))
+    }
+
+    /// The proof that the CPU has the instructions of the AVX-512 level.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn avx512(self) -> Option<Avx512> {
+        (self.0 >= Instructions::Avx512).then_some(Avx512(()))
     }
 
     /// Runs a body compiled for this level.

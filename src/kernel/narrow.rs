@@ -99,6 +99,16 @@ impl Narrow {
     }
 }
 
+/// Rounds to BFLOAT16, whose exponents are FLOAT's: carries run into the exponent, and beyond the largest number into
+/// infinity, by themselves.
+#[inline(always)]
+pub(super) fn upper_half(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16;
+    let nan = bits >> 16 & 0x8000 | 0x7FC0;
+    (if bits & 0x7FFF_FFFF > FLOAT_INFINITY { nan } else { rounded }) as u16
+}
+
 /// Rounding to FLOAT8E8M0: SEMANTICS §5.4.
 #[derive(Clone, Copy)]
 pub(super) struct Scale {

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytemuck::Pod;
-use half::{bf16, f16};
+use half::bf16;
 
-use super::narrow::{Narrow, Scale};
+use super::half::{FromHalf, ToHalf};
+use super::lookup::Lookup;
+use super::narrow::{Narrow, Scale, upper_half};
 use super::source::{Source, Truth};
-use super::{Copy, Kernel, Table, map};
+use super::via::ViaFloat;
+use super::{Copy, Kernel, map};
 use crate::element_type::{ElementType, Family};
 use crate::format::{FloatFormat, Specials};
 use crate::rules::Rules;
@@ -33,7 +36,7 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
         ElementType::Int32 => from_source::<i32>(to, rules),
         ElementType::Uint64 => from_source::<u64>(to, rules),
         ElementType::Int64 => from_source::<i64>(to, rules),
-        ElementType::Float16 => from_source::<f16>(to, rules),
+        ElementType::Float16 => from_half(to, rules),
         ElementType::BFloat16 => from_source::<bf16>(to, rules),
         ElementType::Float => from_source::<f32>(to, rules),
         ElementType::Double => from_source::<f64>(to, rules),
@@ -42,7 +45,27 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
     }
 }
 
+/// FLOAT holds every FLOAT16, and the CPU widens it fast.
+fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    match to {
+        ElementType::Float => Arc::new(FromHalf),
+        // All but the sign bit.
+        ElementType::Bool => Arc::new(map(|half: u16| u8::from(half << 1 != 0))),
+        _ => Arc::new(ViaFloat::new(
+            (Arc::new(FromHalf), size_of::<u16>()),
+            (from_source::<f32>(to, rules), target_bytes(to)),
+        )),
+    }
+}
+
+fn target_bytes(to: ElementType) -> usize {
+    to.carrier_bytes().expect("a numeric type")
+}
+
 fn from_source<S: Source>(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    if let (Family::Float(format), ..32, true) = (to.family(), to.bits(), S::IS_FLOAT) {
+        return narrow_float(format, to, rules);
+    }
     match (to.family(), to.bits()) {
         (Family::Bool, _) => Arc::new(map(|x: S| u8::from(x.is_true()))),
         (Family::Signed | Family::Unsigned, 8) => Arc::new(map(|x: S| x.to_low_bits() as u8)),
@@ -59,27 +82,29 @@ fn from_source<S: Source>(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
             let mask = (1 << bits) - 1;
             Arc::new(map(move |x: S| (x.to_low_bits() & mask) as u8))
         }
-        (Family::Float(format), bits) => to_float::<S>(format, bits, rules),
+        (Family::Float(_), 64) => Arc::new(map(S::to_f64)),
+        (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
+        // Rounded to odd on the way, which rounding to so few bits does not notice.
+        (Family::Float(format), _) => Arc::new(ViaFloat::new(
+            (Arc::new(map(S::to_odd)), size_of::<S>()),
+            (narrow_float(format, to, rules), target_bytes(to)),
+        )),
         (Family::Text, _) => unreachable!("`select` is for numeric types"),
     }
 }
 
-fn to_float<S: Source>(format: &FloatFormat, bits: u32, rules: Rules) -> Arc<dyn Kernel> {
-    let narrow = || Narrow::new(format, rules);
-    match bits {
-        64 => Arc::new(map(S::to_f64)),
-        32 => Arc::new(map(S::to_f32)),
-        16 => {
-            let narrow = narrow();
-            Arc::new(map(move |x: S| narrow.code(x.to_odd()) as u16))
-        }
+/// From FLOAT to a format of at most 16 bits.
+fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    match (to, to.bits()) {
+        (ElementType::Float16, _) => Arc::new(ToHalf),
+        (ElementType::BFloat16, _) => Arc::new(map(|x: f32| upper_half(x))),
         _ if format.specials == Specials::ScaleOnly => {
             let scale = Scale::new(format, rules);
-            Arc::new(map(move |x: S| scale.code(x.to_odd()) as u8))
+            Arc::new(map(move |x: f32| scale.code(x) as u8))
         }
         _ => {
-            let narrow = narrow();
-            Arc::new(map(move |x: S| narrow.code(x.to_odd()) as u8))
+            let narrow = Narrow::new(format, rules);
+            Arc::new(map(move |x: f32| narrow.code(x) as u8))
         }
     }
 }
@@ -97,7 +122,7 @@ fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel>
             let code = scalar::convert(from, to, rules, byte).expect("both types are numeric");
             scalar::write_carrier(to, code, bytemuck::bytes_of_mut(entry));
         }
-        Arc::new(Table(entries))
+        Arc::new(Lookup::new(entries))
     }
     match to.carrier_bytes() {
         Some(1) => table::<u8>(from, to, rules),

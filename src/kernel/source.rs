@@ -8,6 +8,8 @@ use super::narrow::{odd_from_f64, odd_from_normal};
 
 /// An element type with a Rust type of its own.
 pub(super) trait Source: Pod {
+    /// Whether the type is FLOAT itself.
+    const IS_FLOAT: bool = false;
     /// Low bits for targets of at most 16 bits (SEMANTICS §7.1, first row of §7.3).
     fn to_low_bits(self) -> i32;
     fn to_i32(self) -> i32;
@@ -114,6 +116,7 @@ truncate! {
 macro_rules! float_source {
     ($($float:ty, $to_f32:expr, $to_f64:expr, $to_odd:expr;)*) => {$(
         impl Source for $float {
+            const IS_FLOAT: bool = size_of::<$float>() == size_of::<f32>();
             #[inline(always)]
             fn to_low_bits(self) -> i32 { self.i32_or(0) }
             #[inline(always)]
