@@ -39,6 +39,12 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A model that is none.
+    #[error("the model {problem}")]
+    Model {
+        /// What is wrong.
+        problem: String,
+    },
     /// A graph whose parts do not fit together.
     #[error("graph `{graph}`: {problem}")]
     Graph {

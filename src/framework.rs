@@ -106,10 +106,7 @@ impl CastOnnx {
         let ParseResult { mut model, unresolved_inputs, .. } =
             self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template)?;
         if let Some(name) = unresolved_inputs.first() {
-            return Err(Error::Graph {
-                graph: String::new(),
-                problem: format!("nothing makes `{name}`"),
-            })?;
+            return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
         }
         let outputs = model.outputs.clone();
         for (outlet, name) in outputs.iter().zip(&rewritten.output_names) {

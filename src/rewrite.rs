@@ -12,12 +12,13 @@ mod node;
 mod operators;
 mod order;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
@@ -115,10 +116,8 @@ pub(crate) fn default_opset(proto: &ModelProto) -> i64 {
 /// Rewrites a model.
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
     let opset = default_opset(&proto);
-    let mut graph = proto.graph.take().ok_or_else(|| Error::Graph {
-        graph: String::new(),
-        problem: "the model holds no graph".into(),
-    })?;
+    let mut graph =
+        proto.graph.take().ok_or_else(|| Error::Model { problem: "holds no graph".into() })?;
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let mut rewriter = Rewriter { opset, options, casts: vec![] };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true };
@@ -134,6 +133,14 @@ struct Fact {
     /// `None` where only tract's analysis can tell; never an exotic type then.
     ty: Option<ElementType>,
     origin: Origin,
+    /// An INT64 constant that is no dimension for tract, which has 32 bits for those.
+    large: Option<i64>,
+}
+
+impl Fact {
+    fn new(ty: Option<ElementType>, origin: Origin) -> Fact {
+        Fact { ty, origin, large: None }
+    }
 }
 
 /// What a value is computed from; the last that applies.
@@ -204,9 +211,13 @@ impl Rewriter<'_> {
             }
         }
         graph.value_info.clear();
+        for value in graph.input.iter_mut().chain(&mut graph.output) {
+            forget_intricate_dimensions(value);
+        }
         graph.node.extend(std::mem::take(&mut scope.added).into_values());
         let outputs = scope.types(&graph.output.iter().map(|o| o.name.clone()).collect::<Vec<_>>());
         self.outputs(graph, &place, &declared, &scope)?;
+        name_nodes_apart(graph);
         Ok(GraphTypes { inputs, outputs })
     }
 
@@ -235,7 +246,7 @@ impl Rewriter<'_> {
                     set_carrier(input, ty);
                 }
             }
-            scope.facts.insert(input.name.clone(), Fact { ty, origin: Origin::Data });
+            scope.facts.insert(input.name.clone(), Fact::new(ty, Origin::Data));
         }
         Ok(types)
     }
@@ -252,9 +263,9 @@ impl Rewriter<'_> {
                     problem: format!("{ty}, but the graph's input of that name is {declared}"),
                 })?;
             }
-            scope
-                .facts
-                .insert(tensor.name.clone(), Fact { ty: Some(ty), origin: Origin::Constants });
+            let fact =
+                Fact { large: large_dimension(tensor), ..Fact::new(Some(ty), Origin::Constants) };
+            scope.facts.insert(tensor.name.clone(), fact);
         }
         Ok(())
     }
@@ -296,6 +307,7 @@ impl Rewriter<'_> {
         scope: &mut Scope,
     ) -> TractResult<()> {
         let is_cast = Operator::of(node).is_some();
+        check_dimensions(node, scope)?;
         self.keep_data_exact(node, scope);
         let used = order::used_names(node);
         let origins = used.iter().filter_map(|name| scope.get(name)).map(|fact| fact.origin);
@@ -320,7 +332,14 @@ impl Rewriter<'_> {
             }
             let declared = declared.get(name).copied();
             let ty = agree(&original, name, ty, declared, is_cast)?;
-            scope.facts.insert(name.clone(), Fact { ty, origin });
+            let large = node.attribute.iter().find_map(|attribute| {
+                attribute
+                    .t
+                    .as_ref()
+                    .filter(|_| node.op_type == "Constant")
+                    .and_then(large_dimension)
+            });
+            scope.facts.insert(name.clone(), Fact { large, ..Fact::new(ty, origin) });
         }
         Ok(())
     }
@@ -555,11 +574,15 @@ impl Rewriter<'_> {
         declared: &HashMap<String, ElementType>,
         scope: &Scope,
     ) -> TractResult<()> {
+        let names = |values: fn(&NodeProto) -> &Vec<String>| -> HashSet<String> {
+            graph.node.iter().flat_map(values).cloned().collect()
+        };
+        let (made, used) = (names(|node| &node.output), names(|node| &node.input));
         for index in 0..graph.output.len() {
             let Some(output) = graph.output.get_mut(index) else { continue };
             let name = output.name.clone();
             let declared = declared.get(&name).copied();
-            let made_here = graph.node.iter().any(|node| node.output.contains(&name));
+            let made_here = made.contains(&name);
             let ty = match scope.get(&name).and_then(|fact| fact.ty) {
                 Some(ty)
                     if !made_here && declared.is_some_and(|d| d != ty && either_exotic(d, ty)) =>
@@ -577,10 +600,9 @@ impl Rewriter<'_> {
             let extra = if place.is_main && made_here && is_int64 {
                 // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
                 Some(node::concrete_int64(&name, unused_name(graph, scope, &name)))
-            } else if !scope.facts.contains_key(&name) || (!place.is_main && is_used(graph, &name))
-            {
-                // tract finds an output only among the values of the graph itself, and what it does to the outputs of a
-                // Scan's body it does to whatever else uses the value.
+            } else if !made_here || (!place.is_main && used.contains(&name)) {
+                // tract finds an output only among the values of the graph itself, forgets what it knows of an input
+                // that is one, and what it does to the outputs of a Scan's body it does to all that use the value.
                 Some(node::identity(&name, unused_name(graph, scope, &name)))
             } else {
                 None
@@ -594,6 +616,33 @@ impl Rewriter<'_> {
     }
 }
 
+/// An element of an INT64 tensor that has more than 32 bits.
+fn large_dimension(tensor: &TensorProto) -> Option<i64> {
+    if tensor.data_type != ElementType::Int64 as i32 {
+        return None;
+    }
+    let raw = tensor.raw_data.chunks_exact(8).filter_map(|bytes| bytes.try_into().ok());
+    let elements = tensor.int64_data.iter().copied().chain(raw.map(i64::from_le_bytes));
+    elements.into_iter().find(|element| i32::try_from(*element).is_err())
+}
+
+/// Refuses a shape that tract would cut down to 32 bits.
+fn check_dimensions(node: &NodeProto, scope: &Scope) -> Result<(), Error> {
+    let shape = match node.op_type.as_str() {
+        "ConstantOfShape" => 0,
+        "Expand" | "Reshape" | "Tile" => 1,
+        _ => return Ok(()),
+    };
+    let large = node.input.get(shape).and_then(|name| scope.get(name)).and_then(|fact| fact.large);
+    large.map_or(Ok(()), |dimension| {
+        Err(Error::Node {
+            node: node_name(node),
+            op: node.op_type.clone(),
+            problem: format!("dimension {dimension} is beyond the 32 bits that tract has for it"),
+        })
+    })
+}
+
 /// A name that no value has, for the graph's own version of the value `name`.
 fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
     let taken = |candidate: &String| {
@@ -604,11 +653,6 @@ fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
         candidate.push('\'');
     }
     candidate
-}
-
-/// Whether a node of the graph has the value as an input.
-fn is_used(graph: &GraphProto, name: &str) -> bool {
-    graph.node.iter().any(|node| node.input.iter().any(|input| input == name))
 }
 
 fn either_exotic(a: ElementType, b: ElementType) -> bool {
@@ -710,4 +754,41 @@ fn set_carrier(value: &mut ValueInfoProto, ty: ElementType) {
         .get_or_insert_with(|| TypeValue::TensorType(Default::default()));
     let TypeValue::TensorType(tensor) = tensor;
     tensor.elem_type = carrier as i32;
+}
+
+/// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
+/// into every parenthesis, and its simplifier tries every combination of nested terms.
+fn forget_intricate_dimensions(value: &mut ValueInfoProto) {
+    const LENGTH: usize = 256;
+    const OPERATORS: usize = 12;
+    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &mut value.r#type
+    else {
+        return;
+    };
+    for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
+        if let Some(DimValue::DimParam(text)) = &dim.value {
+            let operators = text.bytes().filter(|byte| b"+-*/%(,".contains(byte)).count();
+            if text.len() > LENGTH || operators > OPERATORS {
+                dim.value = None;
+            }
+        }
+    }
+}
+
+/// Renames nodes that have another's name or that of an input or initializer: in ONNX these are names of different kinds,
+/// in tract they are not.
+fn name_nodes_apart(graph: &mut GraphProto) {
+    let inputs = graph.input.iter().map(|input| input.name.clone());
+    let initializers = graph.initializer.iter().map(|tensor| tensor.name.clone());
+    let mut taken: HashSet<String> = inputs.chain(initializers).collect();
+    for (index, node) in graph.node.iter_mut().enumerate() {
+        let name = node_name(node);
+        let mut unique = name.clone();
+        while !taken.insert(unique.clone()) {
+            unique = format!("{unique}#{index}");
+        }
+        if unique != name {
+            node.name = unique;
+        }
+    }
 }

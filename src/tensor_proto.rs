@@ -38,9 +38,9 @@ pub(crate) fn read_with(
             resolver
                 .read_bytes_from_path(&mut bytes, &path, offset, length)
                 .with_context(|| format!("tensor `{}`: external data", proto.name))?;
-            reader.from_raw(&bytes)?
+            reader.raw(&bytes)?
         }
-        false => reader.from_fields()?,
+        false => reader.data()?,
     };
     Ok((reader.ty, tensor))
 }
@@ -58,7 +58,7 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
         let rest = usize::try_from(available).unwrap_or(usize::MAX).checked_sub(offset);
         let found = length.or(rest).unwrap_or(0);
         if rest.is_none_or(|rest| found > rest) || found != reader.packed_bytes()? {
-            return Err(reader.refuse(format!(
+            Err(reader.refuse(format!(
                 "external data holds {} bytes from offset {offset}, the dimensions ask for {}",
                 rest.unwrap_or(0).min(found),
                 reader.packed_bytes()?
@@ -197,12 +197,12 @@ impl<'a> Reader<'a> {
     }
 
     /// From packed little-endian bytes.
-    fn from_raw(&self, bytes: &[u8]) -> TractResult<Tensor> {
+    fn raw(&self, bytes: &[u8]) -> TractResult<Tensor> {
         self.check_length("bytes of data", bytes.len(), self.packed_bytes()?)?;
         match self.ty.bits() {
-            bits @ ..8 => self.from_codes(unpack(bytes, bits, self.count)),
+            bits @ ..8 => self.codes(unpack(bytes, bits, self.count)),
             8 if self.ty == ElementType::Bool => {
-                self.from_codes(bytes.iter().map(|byte| u64::from(*byte != 0)))
+                self.codes(bytes.iter().map(|byte| u64::from(*byte != 0)))
             }
             bits => {
                 let width = bits as usize / 8;
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
     }
 
     /// From codes, as many as the tensor has elements.
-    fn from_codes(&self, codes: impl Iterator<Item = u64>) -> TractResult<Tensor> {
+    fn codes(&self, codes: impl Iterator<Item = u64>) -> TractResult<Tensor> {
         let width = self.ty.carrier_bytes().unwrap_or(1);
         kernel::fill_output(self.ty.datum_type(), &self.shape, |output| {
             for (place, code) in output.chunks_exact_mut(width).zip(codes) {
@@ -258,22 +258,22 @@ impl<'a> Reader<'a> {
     }
 
     /// From the field that holds the data.
-    fn from_fields(&self) -> TractResult<Tensor> {
+    fn data(&self) -> TractResult<Tensor> {
         let p = self.proto;
         match self.field()? {
-            "raw_data" => self.from_raw(&p.raw_data),
-            "float_data" => self.from_codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
-            "double_data" => self.from_codes(p.double_data.iter().map(|x| x.to_bits())),
-            "int64_data" => self.from_codes(p.int64_data.iter().map(|x| *x as u64)),
+            "raw_data" => self.raw(&p.raw_data),
+            "float_data" => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
+            "double_data" => self.codes(p.double_data.iter().map(|x| x.to_bits())),
+            "int64_data" => self.codes(p.int64_data.iter().map(|x| *x as u64)),
             "uint64_data" => {
                 let bits = self.ty.bits();
                 if let Some(big) = p.uint64_data.iter().find(|x| **x >> (bits - 1) > 1) {
                     return Err(self.refuse(format!("has {big} in uint64_data")))?;
                 }
-                self.from_codes(p.uint64_data.iter().copied())
+                self.codes(p.uint64_data.iter().copied())
             }
-            "string_data" => self.from_strings(),
-            _ => self.from_int32_data(),
+            "string_data" => self.strings(),
+            _ => self.int32_data(),
         }
     }
 
@@ -290,10 +290,10 @@ impl<'a> Reader<'a> {
     }
 
     /// One element per entry, but one packed byte for the types of 4 and 2 bits.
-    fn from_int32_data(&self) -> TractResult<Tensor> {
+    fn int32_data(&self) -> TractResult<Tensor> {
         let data = &self.proto.int32_data;
         if self.ty == ElementType::Bool {
-            return self.from_codes(data.iter().map(|entry| u64::from(*entry != 0)));
+            return self.codes(data.iter().map(|entry| u64::from(*entry != 0)));
         }
         let is_packed = matches!(self.ty.bits(), 2 | 4);
         // Writers differ in whether a pattern is stored as an unsigned number or sign-extended.
@@ -304,12 +304,12 @@ impl<'a> Reader<'a> {
         }
         if is_packed {
             let bytes: Vec<u8> = data.iter().map(|entry| *entry as u8).collect();
-            return self.from_raw(&bytes);
+            return self.raw(&bytes);
         }
-        self.from_codes(data.iter().map(|entry| *entry as u64))
+        self.codes(data.iter().map(|entry| *entry as u64))
     }
 
-    fn from_strings(&self) -> TractResult<Tensor> {
+    fn strings(&self) -> TractResult<Tensor> {
         let texts = self
             .proto
             .string_data

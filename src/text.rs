@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn digit_ties_go_to_the_even_digit() {
-        assert_eq!(format_f32(0.298828125), "0.29882812");
-        assert_eq!(recipe(0.298828125f32), "0.29882812");
+        assert_eq!(format_f32(f32::from_bits(0x3E99_0000)), "0.29882812");
+        assert_eq!(recipe(f32::from_bits(0x3E99_0000)), "0.29882812");
     }
 
     #[test]

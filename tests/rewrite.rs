@@ -438,7 +438,7 @@ fn nodes_may_stand_in_any_order() -> TractResult<()> {
         .cast("b", Float, "y")
         .cast("x", BFloat16, "b")
         .output("y", Float, &[1])
-        .run(vec![tensor1(&[1.00390625f32])])?;
+        .run(vec![tensor1(&[1.003_906_3f32])])?;
     assert_eq!(outputs, [tensor1(&[1.0f32])]);
     Ok(())
 }
@@ -522,4 +522,74 @@ fn a_string_that_is_no_number_is_named() {
         message.contains("element 1, \"1_000\", is no number that INT64 can hold"),
         "{message}"
     );
+}
+
+#[test]
+fn an_input_may_be_an_output() -> TractResult<()> {
+    let sketch = Sketch::new()
+        .input("x", BFloat16, &[2])
+        .initializer(tensor("w", Float, &[1.0, 2.0]))
+        .cast("x", Float, "y")
+        .output("y", Float, &[2])
+        .output("x", BFloat16, &[2])
+        .output("w", Float, &[2]);
+    let model = sketch.load()?;
+    assert_eq!(output_element_types(&model.clone().into_typed()?)?, [Float, BFloat16, Float]);
+    let inputs = tvec!(tensor1(&[0x3F80u16, 0x4000]).into_tvalue());
+    let outputs = model.into_optimized()?.into_runnable()?.run(inputs)?;
+    assert_eq!(*outputs[1], tensor1(&[0x3F80u16, 0x4000]));
+    assert_eq!(*outputs[2], tensor1(&[1.0f32, 2.0]));
+    Ok(())
+}
+
+#[test]
+fn nodes_may_have_names_of_values_and_of_each_other() -> TractResult<()> {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[1])
+        .cast("x", BFloat16, "b")
+        .cast("b", Float, "y")
+        .output("y", Float, &[1]);
+    for node in &mut sketch.0.node {
+        node.name = "x".into();
+    }
+    assert_eq!(sketch.run(vec![tensor1(&[1.5f32])])?, [tensor1(&[1.5f32])]);
+    Ok(())
+}
+
+#[test]
+fn dimensions_beyond_tract_are_refused() {
+    let shape = |dims: Vec<i64>| TensorProto {
+        name: "s".into(),
+        data_type: Int64 as i32,
+        dims: vec![dims.len() as i64],
+        int64_data: dims,
+        ..Default::default()
+    };
+    let sketch = Sketch::new()
+        .initializer(shape(vec![1 << 40]))
+        .node("ConstantOfShape", &["s"], &["y"], vec![])
+        .output("y", Float, &[1]);
+    assert!(sketch.refusal().contains("dimension 1099511627776"));
+}
+
+#[test]
+fn intricate_dimensions_are_left_unknown() -> TractResult<()> {
+    let nested = (0..12).fold("N".to_string(), |inner, _| format!("max({inner}+1,M)"));
+    let deep = format!("{}N{}", "(".repeat(1_000_000), ")".repeat(1_000_000));
+    for text in [nested, deep] {
+        let mut sketch = Sketch::new().input("x", Float, &[1]).cast("x", BFloat16, "y").output(
+            "y",
+            BFloat16,
+            &[1],
+        );
+        for value in [&mut sketch.0.input[0], &mut sketch.0.output[0]] {
+            let Some(Value::TensorType(tensor)) = &mut value.r#type.as_mut().unwrap().value else {
+                continue;
+            };
+            let dim = tensor_shape_proto::dimension::Value::DimParam(text.clone());
+            tensor.shape.as_mut().unwrap().dim[0].value = Some(dim);
+        }
+        sketch.load()?;
+    }
+    Ok(())
 }
