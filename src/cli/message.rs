@@ -1,0 +1,79 @@
+//! An error in one line, whatever it was made of.
+
+use std::fmt::{Display, Write};
+
+use tract_onnx_cast::Error;
+
+/// How much of an error that has causes, and of a whole line, is shown. tract repeats whole nodes
+/// in its errors.
+const LINK_CHARS: usize = 300;
+const LINE_CHARS: usize = 1000;
+
+/// The error and its causes. This crate's own errors name the place themselves, so what stands
+/// above them in the chain is left out.
+pub(super) fn one_line(error: &anyhow::Error) -> String {
+    let links: Vec<String> = error.chain().map(|link| single_line(&link.to_string())).collect();
+    let first = error.chain().position(|link| link.downcast_ref().is_some_and(names_its_place));
+    // An error that was attached to another as its context is in the chain under a type of
+    // anyhow's.
+    let attached = error.downcast_ref().filter(|own| names_its_place(own)).map(Error::to_string);
+    let first = first.or_else(|| {
+        attached.and_then(|own| links.iter().position(|link| *link == single_line(&own)))
+    });
+    let links = links.get(first.unwrap_or(0)..).unwrap_or_default();
+    let link_chars = if links.len() > 1 { LINK_CHARS } else { LINE_CHARS };
+    let mut line = String::new();
+    for link in links {
+        if line.contains(link.as_str()) {
+            continue; // many errors repeat their cause
+        }
+        let separator = if line.is_empty() { "" } else { ": " };
+        let _ = write!(line, "{separator}{}", without_middle(link, link_chars));
+    }
+    without_middle(&line, LINE_CHARS)
+}
+
+/// A message that does not come as an error, in one line.
+pub(super) fn shortened_line(text: &str) -> String {
+    without_middle(&single_line(text), LINK_CHARS)
+}
+
+/// The result, its error reduced to one line that begins with the place. No cause is left out of it
+/// later.
+pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
+    result.map_err(|error| anyhow::anyhow!("{place}: {}", one_line(&error)))
+}
+
+fn names_its_place(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Attribute { .. } | Error::Node { .. } | Error::Tensor { .. } | Error::Graph { .. }
+    )
+}
+
+/// The text without line breaks and other control characters, which a file could use to write over
+/// the screen.
+pub(super) fn single_line(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty());
+    let joined = words.collect::<Vec<_>>().join(" ");
+    joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+/// The text with so many characters at most. What an error is about stands at its start, and the
+/// reason at its end.
+fn without_middle(text: &str, chars: usize) -> String {
+    let length = text.chars().count();
+    if length <= chars {
+        return text.into();
+    }
+    let start = shortened(text, chars / 2);
+    start.chars().chain(text.chars().skip(length - chars / 2)).collect()
+}
+
+/// The start of the text, if it has more characters than that.
+pub(super) fn shortened(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into(),
+    }
+}
