@@ -6,8 +6,12 @@
 //!
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
 //! - `operators`: which types an operator's outputs have, and whether it only moves data
+//! - `declared`: types as declared against types as made
+//! - `limits`: what tract cannot take as it stands
 //! - `node`: the private form of a `Cast` node, which the loader's builder reads
 
+mod declared;
+mod limits;
 mod node;
 mod operators;
 mod order;
@@ -18,20 +22,18 @@ use std::path::Path;
 
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
-};
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 use crate::conversion::Conversion;
-use crate::element_type::{self, ElementType};
+use crate::element_type::ElementType;
 use crate::error::Error;
 use crate::rules::RoundMode;
 use crate::spec::{CastSpec, Operator, node_name};
 use crate::tensor_proto;
 
+use declared::{agree, declared_type, either_exotic, same_types, set_carrier};
+use limits::{check_dimensions, forget_intricate_dimensions, large_dimension, name_nodes_apart};
 pub(crate) use node::{DOMAIN, PrivateCast};
 use operators::Carriers;
 
@@ -616,33 +618,6 @@ impl Rewriter<'_> {
     }
 }
 
-/// An element of an INT64 tensor that has more than 32 bits.
-fn large_dimension(tensor: &TensorProto) -> Option<i64> {
-    if tensor.data_type != ElementType::Int64 as i32 {
-        return None;
-    }
-    let raw = tensor.raw_data.chunks_exact(8).filter_map(|bytes| bytes.try_into().ok());
-    let elements = tensor.int64_data.iter().copied().chain(raw.map(i64::from_le_bytes));
-    elements.into_iter().find(|element| i32::try_from(*element).is_err())
-}
-
-/// Refuses a shape that tract would cut down to 32 bits.
-fn check_dimensions(node: &NodeProto, scope: &Scope) -> Result<(), Error> {
-    let shape = match node.op_type.as_str() {
-        "ConstantOfShape" => 0,
-        "Expand" | "Reshape" | "Tile" => 1,
-        _ => return Ok(()),
-    };
-    let large = node.input.get(shape).and_then(|name| scope.get(name)).and_then(|fact| fact.large);
-    large.map_or(Ok(()), |dimension| {
-        Err(Error::Node {
-            node: node_name(node),
-            op: node.op_type.clone(),
-            problem: format!("dimension {dimension} is beyond the 32 bits that tract has for it"),
-        })
-    })
-}
-
 /// A name that no value has, for the graph's own version of the value `name`.
 fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
     let taken = |candidate: &String| {
@@ -653,58 +628,6 @@ fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
         candidate.push('\'');
     }
     candidate
-}
-
-fn either_exotic(a: ElementType, b: ElementType) -> bool {
-    a.is_exotic() || b.is_exotic()
-}
-
-/// The type of a value, after comparing what the graph makes with what the model declares. A contradiction that neither
-/// a Cast nor an exotic type is part of is left to tract, whose analysis has the last word on native types.
-fn agree(
-    (node, op): &(String, String),
-    value: &str,
-    made: Option<ElementType>,
-    declared: Option<ElementType>,
-    by_cast: bool,
-) -> Result<Option<ElementType>, Error> {
-    let refuse = |problem| Err(Error::Node { node: node.clone(), op: op.clone(), problem });
-    match (made, declared) {
-        (Some(made), Some(declared))
-            if made != declared && (by_cast || either_exotic(made, declared)) =>
-        {
-            refuse(format!("makes `{value}` {made}, but the model declares it {declared}"))
-        }
-        (None, Some(declared)) if declared.is_exotic() => {
-            refuse(format!("cannot compute a result of {declared}, as `{value}` is declared"))
-        }
-        (made, declared) => Ok(made.or(declared)),
-    }
-}
-
-/// The types that two branches of a node have in common.
-fn same_types(
-    node: &str,
-    op: &str,
-    before: Vec<Option<ElementType>>,
-    after: Vec<Option<ElementType>>,
-) -> Result<Vec<Option<ElementType>>, Error> {
-    let mut types = vec![];
-    for (a, b) in before.into_iter().zip(after) {
-        let ty = match (a, b) {
-            (Some(a), Some(b)) if a != b && either_exotic(a, b) => {
-                let problem = format!("makes {a} in one branch and {b} in the other");
-                return Err(Error::Node { node: node.into(), op: op.into(), problem });
-            }
-            (Some(a), None) | (None, Some(a)) if a.is_exotic() => {
-                let problem = format!("makes {a} in one branch and an unknown type in the other");
-                return Err(Error::Node { node: node.into(), op: op.into(), problem });
-            }
-            (a, b) => a.filter(|_| a == b),
-        };
-        types.push(ty);
-    }
-    Ok(types)
 }
 
 /// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
@@ -720,75 +643,5 @@ fn constant_type(node: &NodeProto) -> Option<ElementType> {
         _ if has("value_int") || has("value_ints") => Some(ElementType::Int64),
         _ if has("value_string") || has("value_strings") => Some(ElementType::String),
         _ => None,
-    }
-}
-
-/// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
-fn declared_type(
-    value: &ValueInfoProto,
-    what: &str,
-    graph: &str,
-) -> Result<Option<ElementType>, Error> {
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &value.r#type else {
-        return Ok(None);
-    };
-    let id = tensor.elem_type;
-    match ElementType::from_id(id) {
-        Some(ty) => Ok(Some(ty)),
-        // Undefined, and the complex types: tract will say what it thinks of those.
-        None if matches!(id, 0 | 14 | 15) => Ok(None),
-        None => Err(Error::Graph {
-            graph: graph.into(),
-            problem: format!("{what} has {}, which is unknown", element_type::name_of_id(id)),
-        }),
-    }
-}
-
-/// Declares a value as its type's carrier.
-fn set_carrier(value: &mut ValueInfoProto, ty: ElementType) {
-    let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);
-    let tensor = value
-        .r#type
-        .get_or_insert_default()
-        .value
-        .get_or_insert_with(|| TypeValue::TensorType(Default::default()));
-    let TypeValue::TensorType(tensor) = tensor;
-    tensor.elem_type = carrier as i32;
-}
-
-/// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
-/// into every parenthesis, and its simplifier tries every combination of nested terms.
-fn forget_intricate_dimensions(value: &mut ValueInfoProto) {
-    const LENGTH: usize = 256;
-    const OPERATORS: usize = 12;
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &mut value.r#type
-    else {
-        return;
-    };
-    for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
-        if let Some(DimValue::DimParam(text)) = &dim.value {
-            let operators = text.bytes().filter(|byte| b"+-*/%(,".contains(byte)).count();
-            if text.len() > LENGTH || operators > OPERATORS {
-                dim.value = None;
-            }
-        }
-    }
-}
-
-/// Renames nodes that have another's name or that of an input or initializer: in ONNX these are names of different kinds,
-/// in tract they are not.
-fn name_nodes_apart(graph: &mut GraphProto) {
-    let inputs = graph.input.iter().map(|input| input.name.clone());
-    let initializers = graph.initializer.iter().map(|tensor| tensor.name.clone());
-    let mut taken: HashSet<String> = inputs.chain(initializers).collect();
-    for (index, node) in graph.node.iter_mut().enumerate() {
-        let name = node_name(node);
-        let mut unique = name.clone();
-        while !taken.insert(unique.clone()) {
-            unique = format!("{unique}#{index}");
-        }
-        if unique != name {
-            node.name = unique;
-        }
     }
 }
