@@ -4,7 +4,7 @@ CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
 WHOLE = models/whole
 
-.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models
+.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models bench bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -48,3 +48,14 @@ models:
 	python3 -m venv target/models-venv
 	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
 	target/models-venv/bin/python scripts/make_models.py
+
+# Ours through a tract plan, tract's own cast and memcpy, in one run; the table of ratios is at the end.
+bench:
+	$(CARGO) bench --locked --bench casts
+
+# The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns.
+bench-peers:
+	python3 -m venv target/bench-venv
+	target/bench-venv/bin/pip install --quiet --requirement scripts/requirements-bench.txt
+	$(CARGO) build --locked --release --bench serve
+	target/bench-venv/bin/python scripts/bench_peers.py $$(ls -t target/release/deps/serve-* | grep -v '\.d$$' | head -n 1)
