@@ -22,7 +22,11 @@ impl Kernel for ToHalf {
         #[cfg(not(target_arch = "x86_64"))]
         let done = 0;
         let narrow = Narrow::new(&format::FLOAT16, Rules::default());
-        map(|x: f32| narrow.code(x) as u16).run(level, &src[4 * done..], &mut dst[2 * done..]);
+        map(|x: f32| narrow.code::<false, true>(x) as u16).run(
+            level,
+            &src[4 * done..],
+            &mut dst[2 * done..],
+        );
     }
 }
 

@@ -18,15 +18,15 @@ const fn power_of_two(exponent: i32) -> u32 {
 pub(super) struct Narrow {
     /// Mantissa bits that a FLOAT has more.
     shift: u32,
-    /// Just under half a unit in the last place, in FLOAT mantissa bits.
-    below_half: u32,
-    /// What the exponent field loses, in place.
-    rebias: u32,
-    /// FLOATs below this are subnormal in the format; 0 where both have the same exponents.
+    /// Added before they are dropped: just under half a unit in the last place, and what the exponent field loses.
+    round_and_rebias: u32,
+    /// FLOATs below this are subnormal in the format.
     smallest_normal: u32,
     /// A FLOAT whose unit in the last place is the format's smallest subnormal: adding it rounds to a subnormal.
     subnormal_unit: u32,
-    /// The first FLOAT whose rounding is beyond the largest finite value.
+    /// The format's largest number as a FLOAT.
+    largest: u32,
+    /// The first FLOAT whose rounding is beyond it, and what becomes of that, where it does not become the largest number.
     overflow_from: u32,
     overflow: u32,
     nan: u32,
@@ -34,68 +34,72 @@ pub(super) struct Narrow {
     sign_shift: u32,
     /// The code without its sign bit.
     magnitude_mask: u32,
-    /// All ones where a zero takes the source's sign; 0 where its sign bit alone would be a NaN.
-    sign_of_zero: u32,
+    saturates: bool,
+    /// Whether a zero takes the source's sign. Where it does not, its sign bit alone would be a NaN.
+    signs_zero: bool,
 }
 
 impl Narrow {
     pub(super) fn new(format: &FloatFormat, rules: Rules) -> Narrow {
         let m = format.mantissa_bits;
         let shift = FLOAT_MANTISSA_BITS - m;
-        let rebias = ((FLOAT_BIAS - format.bias) as u32) << m;
-        let same_exponents = format.bias == FLOAT_BIAS;
-        let largest = format.max_finite() as u32;
-        let tie = ((largest + rebias) << shift) + (1 << (shift - 1));
-        // A tie goes to the even code: away from an odd largest one.
-        let overflow_from = if largest & 1 == 1 { tie } else { tie + 1 };
+        let rebias = ((FLOAT_BIAS - format.bias) as u32) << FLOAT_MANTISSA_BITS;
+        let below_half = (1u32 << (shift - 1)) - 1;
+        let code = format.max_finite() as u32;
+        let largest = (code << shift) + rebias;
+        let tie = largest + (1 << (shift - 1));
         let saturates = match format.overflow {
             Overflow::Infinity => false,
             Overflow::Attribute => rules.saturate,
             Overflow::Clamp => true,
         };
-        let overflow = match format.infinity() {
-            _ if saturates => format.max_finite(),
-            Some(infinity) => infinity,
-            None => format.nan(false),
-        };
-        let zero_takes_sign = format.specials != Specials::NegativeZero;
+        let overflow = format.infinity().unwrap_or(format.nan(false));
         Narrow {
             shift,
-            below_half: (1 << (shift - 1)) - 1,
-            rebias,
-            smallest_normal: if same_exponents { 0 } else { power_of_two(1 - format.bias) },
-            subnormal_unit: if same_exponents {
-                0
-            } else {
-                power_of_two(format.min_ulp_exponent() + FLOAT_MANTISSA_BITS as i32)
-            },
-            overflow_from,
+            round_and_rebias: below_half.wrapping_sub(rebias),
+            smallest_normal: power_of_two(1 - format.bias),
+            subnormal_unit: power_of_two(format.min_ulp_exponent() + FLOAT_MANTISSA_BITS as i32),
+            largest,
+            // A tie goes to the even code: away from an odd largest one.
+            overflow_from: if code & 1 == 1 { tie } else { tie + 1 },
             overflow: overflow as u32,
             nan: format.nan(false) as u32,
             sign_shift: 31 - format.sign_bit().ilog2(),
             magnitude_mask: format.sign_bit() as u32 - 1,
-            sign_of_zero: if zero_takes_sign { u32::MAX } else { 0 },
+            saturates,
+            signs_zero: format.specials != Specials::NegativeZero,
         }
     }
 
-    /// The code of `x`, which is exact or rounded to odd.
+    pub(super) fn saturates(&self) -> bool {
+        self.saturates
+    }
+
+    pub(super) fn signs_zero(&self) -> bool {
+        self.signs_zero
+    }
+
+    /// The code of `x`, which is exact or rounded to odd. The parameters are what the record says of them, known when the
+    /// loop is compiled.
     #[inline(always)]
-    pub(super) fn code(&self, x: f32) -> u32 {
+    pub(super) fn code<const SATURATES: bool, const SIGNS_ZERO: bool>(&self, x: f32) -> u32 {
         let bits = x.to_bits();
         let magnitude = bits & 0x7FFF_FFFF;
-        let tie_to_even = (magnitude >> self.shift) & 1;
-        let normal = magnitude.wrapping_add(self.below_half + tie_to_even) >> self.shift;
-        let normal = normal.wrapping_sub(self.rebias);
+        let bounded = if SATURATES { magnitude.min(self.largest) } else { magnitude };
+        let tie_to_even = (bounded >> self.shift) & 1;
+        let normal =
+            bounded.wrapping_add(self.round_and_rebias).wrapping_add(tie_to_even) >> self.shift;
         let unit = f32::from_bits(self.subnormal_unit);
         let subnormal =
-            (f32::from_bits(magnitude) + unit).to_bits().wrapping_sub(self.subnormal_unit);
-        let finite = if magnitude < self.smallest_normal { subnormal } else { normal };
-        let number = if magnitude >= self.overflow_from { self.overflow } else { finite };
+            (f32::from_bits(bounded) + unit).to_bits().wrapping_sub(self.subnormal_unit);
+        let finite = if bounded < self.smallest_normal { subnormal } else { normal };
+        let overflows = !SATURATES && magnitude >= self.overflow_from;
+        let number = if overflows { self.overflow } else { finite };
         let code = if magnitude > FLOAT_INFINITY { self.nan } else { number };
         // The formats without NaN turn its sign around, the others' codes have no sign yet: both are an exclusive or.
-        let sign = (bits & 0x8000_0000) >> self.sign_shift;
-        let kept = if code & self.magnitude_mask == 0 { self.sign_of_zero } else { u32::MAX };
-        code ^ (sign & kept)
+        let sign = (bits >> self.sign_shift) & !self.magnitude_mask;
+        let is_unsigned = !SIGNS_ZERO && code & self.magnitude_mask == 0;
+        code ^ if is_unsigned { 0 } else { sign }
     }
 }
 

@@ -103,8 +103,13 @@ fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn 
             Arc::new(map(move |x: f32| scale.code(x) as u8))
         }
         _ => {
-            let narrow = Narrow::new(format, rules);
-            Arc::new(map(move |x: f32| narrow.code(x) as u8))
+            let n = Narrow::new(format, rules);
+            match (n.saturates(), n.signs_zero()) {
+                (true, true) => Arc::new(map(move |x| n.code::<true, true>(x) as u8)),
+                (true, false) => Arc::new(map(move |x| n.code::<true, false>(x) as u8)),
+                (false, true) => Arc::new(map(move |x| n.code::<false, true>(x) as u8)),
+                (false, false) => Arc::new(map(move |x| n.code::<false, false>(x) as u8)),
+            }
         }
     }
 }
