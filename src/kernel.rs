@@ -5,6 +5,7 @@
 //! - `half`: FLOAT ↔ FLOAT16 by the CPU's own instructions
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
 //! - `lookup`: tables for sources of at most 8 bits
+//! - `odd`: 64-bit words on their way to small floats
 //! - `source`: what the 13 element types that tract holds natively (and BFLOAT16) offer to the loops
 //! - `narrow`: rounding to the small floats, whose constants come from the format record
 //! - `via`: two kernels in a row
@@ -15,6 +16,7 @@ mod half;
 mod level;
 mod lookup;
 mod narrow;
+mod odd;
 mod select;
 mod source;
 mod via;

@@ -8,6 +8,7 @@ use half::bf16;
 use super::half::{FromHalf, ToHalf};
 use super::lookup::Lookup;
 use super::narrow::{Narrow, Scale, upper_half};
+use super::odd::ToOdd;
 use super::source::{Source, Truth};
 use super::via::ViaFloat;
 use super::{Copy, Kernel, map};
@@ -27,19 +28,19 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
         return tabulate(from, to, rules);
     }
     match from {
-        ElementType::Bool => from_source::<Truth>(to, rules),
-        ElementType::Uint8 => from_source::<u8>(to, rules),
-        ElementType::Int8 => from_source::<i8>(to, rules),
-        ElementType::Uint16 => from_source::<u16>(to, rules),
-        ElementType::Int16 => from_source::<i16>(to, rules),
-        ElementType::Uint32 => from_source::<u32>(to, rules),
-        ElementType::Int32 => from_source::<i32>(to, rules),
-        ElementType::Uint64 => from_source::<u64>(to, rules),
-        ElementType::Int64 => from_source::<i64>(to, rules),
+        ElementType::Bool => from_source::<Truth>(from, to, rules),
+        ElementType::Uint8 => from_source::<u8>(from, to, rules),
+        ElementType::Int8 => from_source::<i8>(from, to, rules),
+        ElementType::Uint16 => from_source::<u16>(from, to, rules),
+        ElementType::Int16 => from_source::<i16>(from, to, rules),
+        ElementType::Uint32 => from_source::<u32>(from, to, rules),
+        ElementType::Int32 => from_source::<i32>(from, to, rules),
+        ElementType::Uint64 => from_source::<u64>(from, to, rules),
+        ElementType::Int64 => from_source::<i64>(from, to, rules),
         ElementType::Float16 => from_half(to, rules),
-        ElementType::BFloat16 => from_source::<bf16>(to, rules),
-        ElementType::Float => from_source::<f32>(to, rules),
-        ElementType::Double => from_source::<f64>(to, rules),
+        ElementType::BFloat16 => from_source::<bf16>(from, to, rules),
+        ElementType::Float => from_source::<f32>(from, to, rules),
+        ElementType::Double => from_source::<f64>(from, to, rules),
         // Every other type has at most 8 bits and is exotic.
         _ => tabulate(from, to, rules),
     }
@@ -53,7 +54,7 @@ fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
         ElementType::Bool => Arc::new(map(|half: u16| u8::from(half << 1 != 0))),
         _ => Arc::new(ViaFloat::new(
             (Arc::new(FromHalf), size_of::<u16>()),
-            (from_source::<f32>(to, rules), target_bytes(to)),
+            (from_source::<f32>(ElementType::Float, to, rules), target_bytes(to)),
         )),
     }
 }
@@ -62,7 +63,7 @@ fn target_bytes(to: ElementType) -> usize {
     to.carrier_bytes().expect("a numeric type")
 }
 
-fn from_source<S: Source>(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     if let (Family::Float(format), ..32, true) = (to.family(), to.bits(), S::IS_FLOAT) {
         return narrow_float(format, to, rules);
     }
@@ -86,10 +87,20 @@ fn from_source<S: Source>(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
         (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
         // Rounded to odd on the way, which rounding to so few bits does not notice.
         (Family::Float(format), _) => Arc::new(ViaFloat::new(
-            (Arc::new(map(S::to_odd)), size_of::<S>()),
+            (to_odd::<S>(from), size_of::<S>()),
             (narrow_float(format, to, rules), target_bytes(to)),
         )),
         (Family::Text, _) => unreachable!("`select` is for numeric types"),
+    }
+}
+
+/// From `S`, which is `from`, to FLOAT rounded to odd.
+fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
+    match from {
+        ElementType::Double => Arc::new(ToOdd::<f64>::new()),
+        ElementType::Int64 => Arc::new(ToOdd::<i64>::new()),
+        ElementType::Uint64 => Arc::new(ToOdd::<u64>::new()),
+        _ => Arc::new(map(S::to_odd)),
     }
 }
 
