@@ -144,7 +144,7 @@ impl Conversion {
                 if same_width
                     && input.datum_type() == self.from.datum_type()
                     && input.len() > 0
-                    && input.is_plain_ram() =>
+                    && kernel::owns_its_bytes(&input) =>
             {
                 Ok(kernel::rewrite_in_place(input, self.to.datum_type(), |bytes| {
                     self.rewrite(kernel.as_ref(), bytes);

@@ -3,7 +3,7 @@
 use std::fmt::{Debug, Display};
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use tract_onnx::Onnx;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
@@ -172,7 +172,7 @@ where
 const INPUT_TYPES: &str = "onnx_cast.inputs";
 const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 
-/// Keeps the exotic types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`.
+/// Keeps the known types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`.
 fn record_types(model: &mut InferenceModel, rewritten: &Rewritten) {
     let inputs = rewritten.inputs.iter().map(|(name, ty)| (name, Some(*ty)));
     let outputs = rewritten.output_names.iter().zip(rewritten.outputs.iter().copied());
@@ -181,9 +181,7 @@ fn record_types(model: &mut InferenceModel, rewritten: &Rewritten) {
             model.properties.insert(key.into(), tensor1(&entries).into_arc_tensor());
         }
     };
-    let entry = |(name, ty): (&String, Option<ElementType>)| {
-        ty.filter(|ty| ty.is_exotic()).map(|ty| format!("{ty} {name}"))
-    };
+    let entry = |(name, ty): (&String, Option<ElementType>)| ty.map(|ty| format!("{ty} {name}"));
     record(INPUT_TYPES, inputs.filter_map(entry).collect());
     record(OUTPUT_TYPES, outputs.filter_map(entry).collect());
 }
@@ -201,22 +199,27 @@ where
         Some(entries) => entries.try_as_plain_ram()?.as_slice()?,
         None => &[],
     };
-    let exotic = |name: &str| {
+    let recorded = |name: &str| {
         let mut entries = entries.iter().filter_map(|entry| entry.split_once(' '));
         entries.find(|(_, of)| *of == name).and_then(|(ty, _)| ElementType::from_name(ty))
     };
     let type_of = |outlet: &OutletId| {
         let node =
             model.nodes.get(outlet.node).context("the model names a node it does not have")?;
-        let name = model.outlet_labels.get(outlet).unwrap_or(&node.name);
-        if let Some(ty) = exotic(name).or_else(|| exotic(&node.name)) {
-            return Ok(ty);
-        }
+        // An input's label is an output's name where a no-op in between has gone.
+        let label = model.outlet_labels.get(outlet).filter(|_| key == OUTPUT_TYPES);
+        let name = label.unwrap_or(&node.name);
+        let recorded = recorded(name);
         let fact = node.outputs.get(outlet.slot).map(|output| output.fact.datum_type());
-        let datum_type =
-            fact.flatten().with_context(|| format!("the type of `{name}` is not known yet"))?;
-        ElementType::native(datum_type)
-            .with_context(|| format!("`{name}`: tract's {datum_type:?} is no ONNX element type"))
+        // Of a native type tract has the last word, once it has analysed the model.
+        match (recorded, fact.flatten()) {
+            (Some(ty), _) if ty.is_exotic() => Ok(ty),
+            (_, Some(datum_type)) => ElementType::native(datum_type).with_context(|| {
+                format!("`{name}`: tract's {datum_type:?} is no ONNX element type")
+            }),
+            (Some(ty), None) => Ok(ty),
+            (None, None) => bail!("the type of `{name}` is not known yet"),
+        }
     };
     outlets.iter().map(type_of).collect()
 }

@@ -22,7 +22,7 @@ mod source;
 mod via;
 
 pub use buffer::set_output_pool;
-pub(crate) use buffer::{fill_output, fill_strings, rewrite_in_place};
+pub(crate) use buffer::{fill_output, fill_strings, owns_its_bytes, rewrite_in_place};
 pub use level::Level;
 pub(crate) use select::select;
 

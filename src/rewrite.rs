@@ -7,10 +7,12 @@
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
 //! - `operators`: which types an operator's outputs have, and whether it only moves data
 //! - `declared`: types as declared against types as made
+//! - `flow`: what values are made of, to keep INT64 apart from symbolic dimensions
 //! - `limits`: what tract cannot take as it stands
 //! - `node`: the private form of a `Cast` node, which the loader's builder reads
 
 mod declared;
+mod flow;
 mod limits;
 mod node;
 mod operators;
@@ -33,7 +35,8 @@ use crate::spec::{CastSpec, Operator, node_name};
 use crate::tensor_proto;
 
 use declared::{agree, declared_type, either_exotic, same_types, set_carrier};
-use limits::{check_dimensions, forget_intricate_dimensions, large_dimension, name_nodes_apart};
+use flow::{Fact, Origin};
+use limits::{check_dimensions, forget_intricate_dimensions, name_nodes_apart};
 pub(crate) use node::{DOMAIN, PrivateCast};
 use operators::Carriers;
 
@@ -125,35 +128,9 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let place = Place { path: graph.name.clone(), outer: None, is_main: true };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
+    let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let Rewriter { casts, .. } = rewriter;
-    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs: types.outputs })
-}
-
-/// What is known of a value.
-#[derive(Debug, Clone, Copy)]
-struct Fact {
-    /// `None` where only tract's analysis can tell; never an exotic type then.
-    ty: Option<ElementType>,
-    origin: Origin,
-    /// An INT64 constant that is no dimension for tract, which has 32 bits for those.
-    large: Option<i64>,
-}
-
-impl Fact {
-    fn new(ty: Option<ElementType>, origin: Origin) -> Fact {
-        Fact { ty, origin, large: None }
-    }
-}
-
-/// What a value is computed from; the last that applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Origin {
-    /// Nothing but constants.
-    Constants,
-    /// The shapes of values, so that tract may hold it as symbolic dimensions.
-    Shapes,
-    /// What a graph is fed.
-    Data,
+    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs })
 }
 
 /// The values that can be seen from a node.
@@ -170,6 +147,10 @@ impl Scope<'_> {
         own.or_else(|| self.outer.and_then(|outer| outer.get(name)))
     }
 
+    fn facts(&self, names: &[String]) -> Vec<Option<Fact>> {
+        names.iter().map(|name| self.get(name)).collect()
+    }
+
     fn types(&self, names: &[String]) -> Vec<Option<ElementType>> {
         names.iter().map(|name| self.get(name).and_then(|fact| fact.ty)).collect()
     }
@@ -184,7 +165,15 @@ struct Place<'a> {
 
 struct GraphTypes {
     inputs: HashMap<String, ElementType>,
-    outputs: Vec<Option<ElementType>>,
+    outputs: Vec<Option<Fact>>,
+}
+
+/// What a node makes.
+enum Made {
+    /// Outputs of these types, computed from the node's inputs.
+    Types(Vec<Option<ElementType>>),
+    /// What its subgraphs return.
+    Facts(Vec<Option<Fact>>),
 }
 
 struct Rewriter<'a> {
@@ -217,7 +206,8 @@ impl Rewriter<'_> {
             forget_intricate_dimensions(value);
         }
         graph.node.extend(std::mem::take(&mut scope.added).into_values());
-        let outputs = scope.types(&graph.output.iter().map(|o| o.name.clone()).collect::<Vec<_>>());
+        let names: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
+        let outputs = scope.facts(&names);
         self.outputs(graph, &place, &declared, &scope)?;
         name_nodes_apart(graph);
         Ok(GraphTypes { inputs, outputs })
@@ -244,17 +234,19 @@ impl Rewriter<'_> {
             };
             if let Some(ty) = ty {
                 types.insert(input.name.clone(), ty);
-                if ty.is_exotic() {
+                // A body's inputs need no types in ONNX, but they do in tract.
+                if ty.is_exotic() || declared.is_none() {
                     set_carrier(input, ty);
                 }
             }
-            scope.facts.insert(input.name.clone(), Fact::new(ty, Origin::Data));
+            scope.facts.insert(input.name.clone(), Fact::data(ty));
         }
         Ok(types)
     }
 
     fn initializers(&mut self, graph: &mut GraphProto, scope: &mut Scope) -> TractResult<()> {
         for tensor in &mut graph.initializer {
+            let wide = flow::is_wide(tensor);
             let ty = self.tensor(tensor)?;
             // An initializer that is also an input is that input's default.
             if let Some(Fact { ty: Some(declared), .. }) = scope.facts.get(&tensor.name)
@@ -265,9 +257,7 @@ impl Rewriter<'_> {
                     problem: format!("{ty}, but the graph's input of that name is {declared}"),
                 })?;
             }
-            let fact =
-                Fact { large: large_dimension(tensor), ..Fact::new(Some(ty), Origin::Constants) };
-            scope.facts.insert(tensor.name.clone(), fact);
+            scope.facts.insert(tensor.name.clone(), Fact::constant(ty, wide));
         }
         Ok(())
     }
@@ -276,6 +266,7 @@ impl Rewriter<'_> {
     fn tensor(&self, tensor: &mut TensorProto) -> TractResult<ElementType> {
         let Options { folder, resolver, .. } = self.options;
         let ty = tensor_proto::check(tensor, *folder)?;
+        tensor_proto::bound_external_data(tensor);
         if ty.is_exotic() || tensor_proto::is_misread_by_tract(tensor, ty) {
             let (_, value) = tensor_proto::read_with(tensor, *folder, *resolver)?;
             *tensor = tensor_proto::as_carrier(&tensor.name, &value)?;
@@ -308,67 +299,78 @@ impl Rewriter<'_> {
         declared: &HashMap<String, ElementType>,
         scope: &mut Scope,
     ) -> TractResult<()> {
-        let is_cast = Operator::of(node).is_some();
+        let operator = Operator::of(node);
         check_dimensions(node, scope)?;
-        self.keep_data_exact(node, scope);
+        self.keep_data_exact(node, place, scope)?;
         let used = order::used_names(node);
         let origins = used.iter().filter_map(|name| scope.get(name)).map(|fact| fact.origin);
-        let mut origin = origins.max().unwrap_or(Origin::Constants).max(operators::origin(node));
-        let original = (node_name(node), node.op_type.clone());
-        let mut types = match Operator::of(node) {
-            Some(_) => vec![self.cast(node, place, origin == Origin::Constants, scope)?],
+        let origin = origins.max().unwrap_or(Origin::Constants).max(operators::origin(node));
+        // As it stands in the file: attributes are about to change.
+        let wide = flow::attributes_are_wide(node);
+        let original = NodeProto {
+            attribute: node
+                .attribute
+                .iter()
+                .filter(|attribute| !attribute.s.is_empty())
+                .cloned()
+                .collect(),
+            ..node_without_attributes(node)
+        };
+        let made = match operator {
+            Some(_) => {
+                Made::Types(vec![self.cast(node, place, origin == Origin::Constants, scope)?])
+            }
             None => self.other(node, place, scope)?,
         };
-        if operators::origin(node) == Origin::Shapes {
-            // Of what a shape is taken does not matter.
-            origin = Origin::Shapes;
+        let inputs = scope.facts(&original.input);
+        // tract counts a node's outputs, unused ones at the end included.
+        while operator.is_none() && node.output.last().is_some_and(String::is_empty) {
+            node.output.pop();
         }
-        types.resize(node.output.len(), None);
-        for (name, ty) in node.output.iter().zip(types) {
-            if name.is_empty() {
-                continue;
-            }
+        for (index, name) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if scope.added.contains_key(name) {
                 let problem = format!("value `{name}` has a name that this crate gives");
                 return Err(Error::Graph { graph: place.path.clone(), problem })?;
             }
+            let (ty, returned) = match &made {
+                Made::Types(types) => (types.get(index).copied().flatten(), None),
+                Made::Facts(facts) => {
+                    let fact = facts.get(index).copied().flatten();
+                    (fact.and_then(|fact| fact.ty), Some(fact))
+                }
+            };
             let declared = declared.get(name).copied();
-            let ty = agree(&original, name, ty, declared, is_cast)?;
-            let large = node.attribute.iter().find_map(|attribute| {
-                attribute
-                    .t
-                    .as_ref()
-                    .filter(|_| node.op_type == "Constant")
-                    .and_then(large_dimension)
-            });
-            scope.facts.insert(name.clone(), Fact { large, ..Fact::new(ty, origin) });
+            let ty = agree(&original, name, ty, declared, operator.is_some())?;
+            let fact = match returned {
+                Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin), ..fact },
+                Some(None) => Fact::data(ty),
+                None => flow::output(&original, &inputs, origin, wide, ty),
+            };
+            scope.facts.insert(name.clone(), fact);
         }
         Ok(())
     }
 
-    /// Where an operator combines INT64 data with what may be symbolic dimensions, makes numbers of the latter: tract would
-    /// make dimensions of the data, by way of 32 bits.
-    fn keep_data_exact(&self, node: &mut NodeProto, scope: &mut Scope) {
-        let combined = operators::combined_inputs(node);
-        let int64s = |scope: &Scope, origin: Origin| -> Vec<usize> {
-            let is_one = |name: &String| {
-                let fact = scope.get(name).filter(|fact| fact.ty == Some(ElementType::Int64));
-                fact.is_some_and(|fact| fact.origin == origin)
-            };
-            let inputs = node.input.iter().enumerate().filter(|(index, _)| combined(*index));
-            inputs.filter(|(_, name)| is_one(name)).map(|(index, _)| index).collect()
-        };
-        if int64s(scope, Origin::Data).is_empty() {
-            return;
-        }
-        for index in int64s(scope, Origin::Shapes) {
-            if let Some(name) = node.input.get_mut(index) {
-                let numbers = format!("{DOMAIN}:{name}");
-                let added = node::concrete_int64(name, numbers.clone());
-                scope.added.insert(numbers.clone(), added);
-                *name = numbers;
+    /// Where an operator combines 64-bit numbers with what may be symbolic dimensions, makes numbers of the latter.
+    fn keep_data_exact(
+        &self,
+        node: &mut NodeProto,
+        place: &Place,
+        scope: &mut Scope,
+    ) -> Result<(), Error> {
+        for index in flow::to_be_numbers(node, &scope.facts(&node.input)) {
+            let Some(name) = node.input.get_mut(index) else { continue };
+            let numbers = format!("{DOMAIN}:{name}");
+            if scope.facts.contains_key(&numbers) && !scope.added.contains_key(&numbers) {
+                let problem = format!("value `{numbers}` has a name that this crate gives");
+                return Err(Error::Graph { graph: place.path.clone(), problem });
             }
+            let added = node::concrete_int64(name, numbers.clone());
+            scope.added.insert(numbers.clone(), added);
+            scope.facts.insert(numbers.clone(), Fact::numbers());
+            *name = numbers;
         }
+        Ok(())
     }
 
     /// Gives a `Cast` or `CastLike` node its private form, and returns its target type.
@@ -421,12 +423,7 @@ impl Rewriter<'_> {
     }
 
     /// Rewrites what any other node holds, and returns its outputs' types.
-    fn other(
-        &mut self,
-        node: &mut NodeProto,
-        place: &Place,
-        scope: &Scope,
-    ) -> TractResult<Vec<Option<ElementType>>> {
+    fn other(&mut self, node: &mut NodeProto, place: &Place, scope: &Scope) -> TractResult<Made> {
         let refuse = |node: &NodeProto, problem: String| Error::Node {
             node: node_name(node),
             op: node.op_type.clone(),
@@ -447,21 +444,21 @@ impl Rewriter<'_> {
             ))?;
         }
         if let Some(outputs) = self.subgraphs(node, place, scope, &inputs)? {
-            return Ok(outputs);
+            return Ok(Made::Facts(outputs));
         }
         if makes_tensor {
-            return Ok(vec![tensor_type.or_else(|| constant_type(node))]);
+            return Ok(Made::Types(vec![tensor_type.or_else(|| constant_type(node))]));
         }
         if let Some(outputs) = self.move_carriers(node, is_default, &inputs)? {
-            return Ok(outputs);
+            return Ok(Made::Types(outputs));
         }
         if !is_default {
-            return Ok(vec![]);
+            return Ok(Made::Types(vec![]));
         }
         let outputs = operators::output_types(node, &inputs);
         match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
             Some(ty) => Err(refuse(node, format!("cannot compute a result of {ty}")))?,
-            None => Ok(outputs),
+            None => Ok(Made::Types(outputs)),
         }
     }
 
@@ -488,7 +485,7 @@ impl Rewriter<'_> {
         place: &Place,
         scope: &Scope,
         inputs: &[Option<ElementType>],
-    ) -> TractResult<Option<Vec<Option<ElementType>>>> {
+    ) -> TractResult<Option<Vec<Option<Fact>>>> {
         let name = node_name(node);
         let op = node.op_type.clone();
         // Loop feeds its body a count, a condition, and its own inputs from the third on; Scan feeds its inputs.
@@ -500,21 +497,31 @@ impl Rewriter<'_> {
             "Scan" => inputs.to_vec(),
             _ => vec![],
         };
-        let mut outputs: Option<Vec<Option<ElementType>>> = None;
+        let mut branches: Vec<Vec<Option<Fact>>> = vec![];
         for attribute in &mut node.attribute {
             let path = format!("{}/{name}.{}", place.path, attribute.name);
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
                 let place = Place { path: path.clone(), outer: Some(scope), is_main: false };
-                let mut returned = self.graph(graph, place, &given)?.outputs;
-                if op == "Loop" {
-                    returned = returned.split_off(1.min(returned.len()));
-                }
-                outputs = Some(match outputs {
-                    None => returned,
-                    Some(before) => same_types(&name, &op, before, returned)?,
-                });
+                branches.push(self.graph(graph, place, &given)?.outputs);
             }
         }
+        let outputs = match (op.as_str(), &branches[..]) {
+            (_, []) => None,
+            ("If", _) => {
+                let outputs = same_types(&name, &op, &branches)?;
+                // tract wants both branches to return dimensions, or both numbers.
+                let graphs = node.attribute.iter_mut().flat_map(|a| a.g.iter_mut());
+                for (graph, returned) in graphs.zip(&branches) {
+                    make_numbers(graph, returned, &outputs);
+                }
+                Some(outputs)
+            }
+            (_, [body, ..]) => {
+                let condition = usize::from(op == "Loop");
+                let data = |fact: &Option<Fact>| fact.map(|fact| Fact::data(fact.ty));
+                Some(body.iter().skip(condition).map(data).collect())
+            }
+        };
         if outputs.is_none() && inputs.iter().flatten().any(|ty| ty.is_exotic()) {
             return Ok(None);
         }
@@ -563,6 +570,9 @@ impl Rewriter<'_> {
                 _ => {}
             }
         }
+        if operators::fills_with_number(node) {
+            return Err(refuse(format!("fills with a number of its own, which is not {exotic}")))?;
+        }
         if exotic == ElementType::Float8E8M0 && operators::fills_with_zero(node) {
             return Err(refuse(format!("fills with zero, which {exotic} does not have")))?;
         }
@@ -598,14 +608,15 @@ impl Rewriter<'_> {
             if let Some(ty) = ty.filter(|ty| ty.is_exotic()) {
                 set_carrier(output, ty);
             }
-            let is_int64 = declared == Some(ElementType::Int64);
+            let is_int64 = declared.or(ty) == Some(ElementType::Int64);
+            let unused = format!("{DOMAIN}:output{index}:{name}");
             let extra = if place.is_main && made_here && is_int64 {
                 // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
-                Some(node::concrete_int64(&name, unused_name(graph, scope, &name)))
+                Some(node::concrete_int64(&name, unused))
             } else if !made_here || (!place.is_main && used.contains(&name)) {
                 // tract finds an output only among the values of the graph itself, forgets what it knows of an input
                 // that is one, and what it does to the outputs of a Scan's body it does to all that use the value.
-                Some(node::identity(&name, unused_name(graph, scope, &name)))
+                Some(node::identity(&name, unused))
             } else {
                 None
             };
@@ -618,16 +629,29 @@ impl Rewriter<'_> {
     }
 }
 
-/// A name that no value has, for the graph's own version of the value `name`.
-fn unused_name(graph: &GraphProto, scope: &Scope, name: &str) -> String {
-    let taken = |candidate: &String| {
-        scope.get(candidate).is_some() || graph.output.iter().any(|o| &o.name == candidate)
-    };
-    let mut candidate = format!("{name}.out");
-    while taken(&candidate) {
-        candidate.push('\'');
+/// Makes numbers of the dimensions that a branch returns where the `If` does not return dimensions.
+fn make_numbers(branch: &mut GraphProto, returned: &[Option<Fact>], outputs: &[Option<Fact>]) {
+    let is_symbolic =
+        |fact: Option<&Option<Fact>>| fact.is_some_and(|f| f.is_some_and(|f| f.symbolic));
+    for (index, output) in branch.output.iter_mut().enumerate() {
+        if is_symbolic(returned.get(index)) && !is_symbolic(outputs.get(index)) {
+            let numbers = format!("{DOMAIN}:numbers{index}:{}", output.name);
+            branch.node.push(node::concrete_int64(&output.name, numbers.clone()));
+            output.name = numbers;
+        }
     }
-    candidate
+}
+
+/// A node's names and operator.
+fn node_without_attributes(node: &NodeProto) -> NodeProto {
+    NodeProto {
+        name: node.name.clone(),
+        op_type: node.op_type.clone(),
+        domain: node.domain.clone(),
+        input: node.input.clone(),
+        output: node.output.clone(),
+        ..NodeProto::default()
+    }
 }
 
 /// The type of a `Constant` or `ConstantOfShape` that holds no tensor.

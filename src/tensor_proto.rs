@@ -4,8 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use tract_onnx::data_resolver::{self, ModelDataResolver};
-use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use crate::element_type::{self, ElementType};
@@ -33,10 +33,10 @@ pub(crate) fn read_with(
     let reader = Reader::new(proto)?;
     let tensor = match is_external(proto) {
         true => {
-            let (path, offset, length) = reader.external_data(folder)?;
+            let (path, offset) = reader.external_data(folder)?;
             let mut bytes = vec![];
             resolver
-                .read_bytes_from_path(&mut bytes, &path, offset, length)
+                .read_bytes_from_path(&mut bytes, &path, offset, Some(reader.packed_bytes()?))
                 .with_context(|| format!("tensor `{}`: external data", proto.name))?;
             reader.raw(&bytes)?
         }
@@ -51,17 +51,15 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
     if !is_external(proto) {
         reader.field()?;
     } else {
-        let (path, offset, length) = reader.external_data(folder)?;
+        let (path, offset) = reader.external_data(folder)?;
         let available = std::fs::metadata(&path)
             .with_context(|| format!("tensor `{}`: external data", proto.name))?
             .len();
-        let rest = usize::try_from(available).unwrap_or(usize::MAX).checked_sub(offset);
-        let found = length.or(rest).unwrap_or(0);
-        if rest.is_none_or(|rest| found > rest) || found != reader.packed_bytes()? {
+        let rest = usize::try_from(available).unwrap_or(usize::MAX).saturating_sub(offset);
+        let needed = reader.packed_bytes()?;
+        if rest < needed {
             Err(reader.refuse(format!(
-                "external data holds {} bytes from offset {offset}, the dimensions ask for {}",
-                rest.unwrap_or(0).min(found),
-                reader.packed_bytes()?
+                "external data holds {rest} bytes from offset {offset}, the dimensions ask for {needed}"
             )))?;
         }
     }
@@ -323,8 +321,8 @@ impl<'a> Reader<'a> {
         tensor_of_strings(texts, &self.shape)
     }
 
-    /// Where the data is: a file inside `folder`, an offset and, if given, a length in bytes.
-    fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize, Option<usize>)> {
+    /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is the right one.
+    fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
         let entry = |key: &str| {
             self.proto.external_data.iter().find(|entry| entry.key == key).map(|e| e.value.as_str())
         };
@@ -345,7 +343,7 @@ impl<'a> Reader<'a> {
         })?;
         let path = inside(folder, location)
             .with_context(|| self.refuse(format!("external data {location:?}")).to_string())?;
-        Ok((path, offset, length))
+        Ok((path, offset))
     }
 }
 
@@ -360,6 +358,8 @@ fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
     let folder = folder.canonicalize()?;
     let path = folder.join(relative).canonicalize()?;
     anyhow::ensure!(path.starts_with(&folder), "leads outside the model's folder");
+    // A pipe would be waited for.
+    anyhow::ensure!(path.is_file(), "is no file");
     Ok(path)
 }
 
@@ -381,4 +381,17 @@ pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto
 pub(crate) fn is_misread_by_tract(proto: &TensorProto, ty: ElementType) -> bool {
     let narrow = ty != ElementType::Int32 && !proto.int32_data.is_empty();
     narrow || ty == ElementType::String || !proto.uint64_data.is_empty()
+}
+
+/// Writes down how long a sound tensor's external data is, where the file leaves it open: tract would read to the end of
+/// the side file.
+pub(crate) fn bound_external_data(proto: &mut TensorProto) {
+    let is_open =
+        is_external(proto) && proto.external_data.iter().all(|entry| entry.key != "length");
+    let length =
+        Reader::new(proto).and_then(|reader| reader.packed_bytes()).ok().filter(|_| is_open);
+    if let Some(length) = length {
+        let (key, value) = ("length".into(), length.to_string());
+        proto.external_data.push(StringStringEntryProto { key, value });
+    }
 }

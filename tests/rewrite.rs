@@ -230,6 +230,17 @@ fn a_type_without_zero_is_not_padded_with_zero() {
             .output("y", Float8E8M0, &[4])
     };
     assert!(pad(&[]).refusal().contains("fills with zero, which FLOAT8E8M0 does not have"));
+    let float = AttributeProto {
+        name: "value".into(),
+        r#type: AttributeType::Float as i32,
+        f: 1.0,
+        ..Default::default()
+    };
+    let old = Sketch::new()
+        .input("x", BFloat16, &[2])
+        .node("Pad", &["x"], &["y"], vec![ints("pads", &[1, 1]), float])
+        .output("y", BFloat16, &[4]);
+    assert!(old.refusal().contains("fills with a number of its own"));
     let padded = pad(&["one"]).run(vec![tensor1(&[130u8, 120])]).expect("a constant of one");
     assert_eq!(padded[0], tensor1(&[127u8, 130, 120, 127]));
 }
@@ -309,6 +320,101 @@ fn int64_data_beside_a_shape_is_exact() -> TractResult<()> {
     let expected =
         [tensor1(&[10_000_000_010i64]), tensor1(&[10, 10_000_000_000i64]), tensor1(&[false])];
     assert_eq!(outputs, expected);
+    Ok(())
+}
+
+fn int64(name: &str, values: &[i64]) -> TensorProto {
+    TensorProto {
+        name: name.into(),
+        data_type: Int64 as i32,
+        dims: vec![values.len() as i64],
+        int64_data: values.into(),
+        ..Default::default()
+    }
+}
+
+/// A shape of [2, 3] and what it meets on the way to the output `y`.
+fn beside_shape(extend: impl FnOnce(Sketch) -> Sketch) -> TractResult<Tensor> {
+    let sketch = Sketch::new().input("x", Float, &[2, 3]).input("d", Int64, &[2]).node(
+        "Shape",
+        &["x"],
+        &["s"],
+        vec![],
+    );
+    let inputs = vec![Tensor::zero::<f32>(&[2, 3])?, tensor1(&[1i64 << 40, 0])];
+    Ok(extend(sketch).output("y", Int64, &[2]).run(inputs)?.remove(0))
+}
+
+#[test]
+fn wide_numbers_beside_shapes_are_exact_wherever_they_come_from() -> TractResult<()> {
+    let max = |s: Sketch| s.initializer(int64("max", &[i64::MAX]));
+    let clipped = beside_shape(|s| max(s).node("Min", &["s", "max"], &["y"], vec![]))?;
+    assert_eq!(clipped, tensor1(&[2i64, 3]));
+    let scaled = beside_shape(|s| {
+        s.initializer(int64("k", &[10_000_000_000])).node("Mul", &["s", "k"], &["y"], vec![])
+    })?;
+    assert_eq!(scaled, tensor1(&[20_000_000_000i64, 30_000_000_000]));
+    let folded = beside_shape(|s| {
+        s.initializer(tensor("k", Float, &[1e10])).cast("k", Int64, "wide").node(
+            "Add",
+            &["s", "wide"],
+            &["y"],
+            vec![],
+        )
+    })?;
+    assert_eq!(folded, tensor1(&[10_000_000_002i64, 10_000_000_003]));
+    let derived = beside_shape(|s| {
+        s.initializer(tensor("k", ElementType::Double, &[1e10]))
+            .cast("s", ElementType::Double, "float")
+            .node("Mul", &["float", "k"], &["big"], vec![])
+            .cast("big", Int64, "wide")
+            .node("Add", &["s", "wide"], &["y"], vec![])
+    })?;
+    assert_eq!(derived, tensor1(&[20_000_000_002i64, 30_000_000_003]));
+    let moved = beside_shape(|s| {
+        s.initializer(int64("i", &[1, 0]))
+            .node("Mul", &["d", "i"], &["index"], vec![])
+            .initializer(int64("zero", &[0, 0]))
+            .node("Mul", &["index", "zero"], &["first"], vec![])
+            .node("Gather", &["s", "first"], &["picked"], vec![])
+            .node("Add", &["picked", "d"], &["y"], vec![])
+    })?;
+    assert_eq!(moved, tensor1(&[(1i64 << 40) + 2, 2]));
+    Ok(())
+}
+
+#[test]
+fn a_branch_may_return_a_shape_and_the_other_data() -> TractResult<()> {
+    let then = Sketch::new().node("Identity", &["s"], &["b"], vec![]).output("b", Int64, &[2]);
+    let other = Sketch::new().node("Identity", &["d"], &["b"], vec![]).output("b", Int64, &[2]);
+    let branches =
+        vec![graph_attribute("then_branch", then), graph_attribute("else_branch", other)];
+    let outputs = Sketch::new()
+        .input("c", ElementType::Bool, &[])
+        .input("x", Float, &[2, 3])
+        .input("d", Int64, &[2])
+        .node("Shape", &["x"], &["s"], vec![])
+        .node("If", &["c"], &["chosen"], branches)
+        .node("Add", &["chosen", "d"], &["y"], vec![])
+        .output("y", Int64, &[2])
+        .run(vec![tensor0(true), Tensor::zero::<f32>(&[2, 3])?, tensor1(&[1i64 << 40, 0])])?;
+    assert_eq!(outputs, [tensor1(&[(1i64 << 40) + 2, 3])]);
+    Ok(())
+}
+
+#[test]
+fn a_node_named_like_an_output_does_not_take_its_type() -> TractResult<()> {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[1])
+        .cast("x", BFloat16, "z")
+        .cast("x", ElementType::Uint16, "y")
+        .output("z", BFloat16, &[1])
+        .output("y", ElementType::Uint16, &[1]);
+    sketch.0.node[1].name = "z".into();
+    let model = sketch.load()?;
+    let expected = [BFloat16, ElementType::Uint16];
+    assert_eq!(output_element_types(&model)?, expected);
+    assert_eq!(output_element_types(&model.into_optimized()?)?, expected);
     Ok(())
 }
 
@@ -502,6 +608,8 @@ fn external_data_stays_inside_the_folder() {
         |location: &str, folder: &Path| tensor_proto::read(&external(location), Some(folder));
     let (ty, tensor) = read("w.bin", &inside).expect("data inside");
     assert_eq!((ty, tensor), (BFloat16, tensor1(&[0x3F80u16])));
+    std::fs::write(inside.join("long.bin"), [0x80, 0x3F, 1, 2, 3]).expect("a file");
+    assert_eq!(read("long.bin", &inside).expect("more than enough").1, tensor1(&[0x3F80u16]));
     for location in ["../w.bin", "/etc/hostname", "", "missing.bin"] {
         assert!(read(location, &inside).is_err(), "{location}");
     }
@@ -569,7 +677,7 @@ fn dimensions_beyond_tract_are_refused() {
         .initializer(shape(vec![1 << 40]))
         .node("ConstantOfShape", &["s"], &["y"], vec![])
         .output("y", Float, &[1]);
-    assert!(sketch.refusal().contains("dimension 1099511627776"));
+    assert!(sketch.refusal().contains("a dimension beyond the 32 bits"));
 }
 
 #[test]

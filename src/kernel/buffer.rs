@@ -96,6 +96,11 @@ pub(crate) fn fill_strings(
     Ok(output)
 }
 
+/// Whether a tensor's bytes are all there is of it: not a copy of what is on a device.
+pub(crate) fn owns_its_bytes(tensor: &Tensor) -> bool {
+    tensor.has_plain_ram_storage() || tensor.storage_as::<Recycled>().is_some()
+}
+
 /// The tensor's own buffer as one of another type, its elements as wide, its bytes rewritten by `rewrite`. Both types are
 /// numeric or bool, and for bool `rewrite` leaves 0 or 1.
 pub(crate) fn rewrite_in_place(

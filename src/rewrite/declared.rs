@@ -1,10 +1,12 @@
 //! Element types as the model declares them, against what its nodes make.
 
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{TypeProto, ValueInfoProto};
+use tract_onnx::pb::{NodeProto, TypeProto, ValueInfoProto};
 
+use super::flow::Fact;
 use crate::element_type::{self, ElementType};
 use crate::error::Error;
+use crate::spec::node_name;
 
 /// Whether tract would confuse one of the two with another type.
 pub(super) fn either_exotic(a: ElementType, b: ElementType) -> bool {
@@ -14,13 +16,14 @@ pub(super) fn either_exotic(a: ElementType, b: ElementType) -> bool {
 /// The type of a value, after comparing what the graph makes with what the model declares. A contradiction that neither
 /// a Cast nor an exotic type is part of is left to tract, whose analysis has the last word on native types.
 pub(super) fn agree(
-    (node, op): &(String, String),
+    node: &NodeProto,
     value: &str,
     made: Option<ElementType>,
     declared: Option<ElementType>,
     by_cast: bool,
 ) -> Result<Option<ElementType>, Error> {
-    let refuse = |problem| Err(Error::Node { node: node.clone(), op: op.clone(), problem });
+    let refuse =
+        |problem| Err(Error::Node { node: node_name(node), op: node.op_type.clone(), problem });
     match (made, declared) {
         (Some(made), Some(declared))
             if made != declared && (by_cast || either_exotic(made, declared)) =>
@@ -34,29 +37,42 @@ pub(super) fn agree(
     }
 }
 
-/// The types that two branches of a node have in common.
+/// What the branches of a node have in common.
 pub(super) fn same_types(
     node: &str,
     op: &str,
-    before: Vec<Option<ElementType>>,
-    after: Vec<Option<ElementType>>,
-) -> Result<Vec<Option<ElementType>>, Error> {
-    let mut types = vec![];
-    for (a, b) in before.into_iter().zip(after) {
-        let ty = match (a, b) {
-            (Some(a), Some(b)) if a != b && either_exotic(a, b) => {
-                let problem = format!("makes {a} in one branch and {b} in the other");
-                return Err(Error::Node { node: node.into(), op: op.into(), problem });
+    branches: &[Vec<Option<Fact>>],
+) -> Result<Vec<Option<Fact>>, Error> {
+    let refuse = |problem| Error::Node { node: node.into(), op: op.into(), problem };
+    let mut branches = branches.iter();
+    let mut common = branches.next().cloned().unwrap_or_default();
+    for other in branches {
+        if other.len() != common.len() {
+            let (a, b) = (common.len(), other.len());
+            return Err(refuse(format!("has {a} outputs in one branch and {b} in the other")));
+        }
+        for (mine, theirs) in common.iter_mut().zip(other) {
+            let types = (mine.and_then(|fact| fact.ty), theirs.and_then(|fact| fact.ty));
+            match types {
+                (Some(a), Some(b)) if a != b && either_exotic(a, b) => {
+                    return Err(refuse(format!("makes {a} in one branch and {b} in the other")));
+                }
+                (Some(a), None) | (None, Some(a)) if a.is_exotic() => {
+                    let problem =
+                        format!("makes {a} in one branch and an unknown type in the other");
+                    return Err(refuse(problem));
+                }
+                _ => {}
             }
-            (Some(a), None) | (None, Some(a)) if a.is_exotic() => {
-                let problem = format!("makes {a} in one branch and an unknown type in the other");
-                return Err(Error::Node { node: node.into(), op: op.into(), problem });
-            }
-            (a, b) => a.filter(|_| a == b),
-        };
-        types.push(ty);
+            *mine = mine.zip(*theirs).map(|(a, b)| Fact {
+                ty: a.ty.filter(|ty| Some(*ty) == b.ty),
+                origin: a.origin.max(b.origin),
+                symbolic: a.symbolic && b.symbolic,
+                wide: a.wide || b.wide,
+            });
+        }
     }
-    Ok(types)
+    Ok(common)
 }
 
 /// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.

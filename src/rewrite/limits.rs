@@ -1,41 +1,32 @@
 //! What tract cannot take as it stands in a file, refused or put so that it can.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, NodeProto, TypeProto, ValueInfoProto};
 
 use super::Scope;
-use crate::element_type::ElementType;
+use super::flow::Origin;
 use crate::error::Error;
 use crate::spec::node_name;
 
-/// An element of an INT64 tensor that has more than 32 bits.
-pub(super) fn large_dimension(tensor: &TensorProto) -> Option<i64> {
-    if tensor.data_type != ElementType::Int64 as i32 {
-        return None;
-    }
-    let raw = tensor.raw_data.chunks_exact(8).filter_map(|bytes| bytes.try_into().ok());
-    let elements = tensor.int64_data.iter().copied().chain(raw.map(i64::from_le_bytes));
-    elements.into_iter().find(|element| i32::try_from(*element).is_err())
-}
-
-/// Refuses a shape that tract would cut down to 32 bits.
+/// Refuses a constant shape that tract would cut down to 32 bits.
 pub(super) fn check_dimensions(node: &NodeProto, scope: &Scope) -> Result<(), Error> {
     let shape = match node.op_type.as_str() {
         "ConstantOfShape" => 0,
         "Expand" | "Reshape" | "Tile" => 1,
         _ => return Ok(()),
     };
-    let large = node.input.get(shape).and_then(|name| scope.get(name)).and_then(|fact| fact.large);
-    large.map_or(Ok(()), |dimension| {
-        Err(Error::Node {
+    let shape = node.input.get(shape).and_then(|name| scope.get(name));
+    if shape.is_some_and(|fact| fact.wide && fact.origin == Origin::Constants) {
+        return Err(Error::Node {
             node: node_name(node),
             op: node.op_type.clone(),
-            problem: format!("dimension {dimension} is beyond the 32 bits that tract has for it"),
-        })
-    })
+            problem: "has a dimension beyond the 32 bits that tract has for it".into(),
+        });
+    }
+    Ok(())
 }
 
 /// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
@@ -57,16 +48,23 @@ pub(super) fn forget_intricate_dimensions(value: &mut ValueInfoProto) {
     }
 }
 
-/// Renames nodes that have another's name or that of an input or initializer: in ONNX these are names of different kinds,
+/// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
 /// in tract they are not.
 pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
     let inputs = graph.input.iter().map(|input| input.name.clone());
     let initializers = graph.initializer.iter().map(|tensor| tensor.name.clone());
     let mut taken: HashSet<String> = inputs.chain(initializers).collect();
+    let made: HashMap<String, usize> = graph
+        .node
+        .iter()
+        .enumerate()
+        .flat_map(|(index, node)| node.output.iter().map(move |output| (output.clone(), index)))
+        .collect();
     for (index, node) in graph.node.iter_mut().enumerate() {
         let name = node_name(node);
+        let is_foreign = |name: &String| made.get(name).is_some_and(|maker| *maker != index);
         let mut unique = name.clone();
-        while !taken.insert(unique.clone()) {
+        while is_foreign(&unique) || !taken.insert(unique.clone()) {
             unique = format!("{unique}#{index}");
         }
         if unique != name {

@@ -4,7 +4,7 @@
 use tract_onnx::pb::NodeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
-use super::Origin;
+use super::flow::Origin;
 use crate::element_type::ElementType;
 
 /// Where an output's element type comes from.
@@ -141,15 +141,25 @@ pub(super) fn fills_with_zero(node: &NodeProto) -> bool {
     }
 }
 
+/// Whether the operator fills places with a number from an attribute, as Pad did before opset 11.
+pub(super) fn fills_with_number(node: &NodeProto) -> bool {
+    let value = node.attribute.iter().find(|attribute| attribute.name == "value");
+    node.op_type == "Pad" && value.is_some_and(|value| value.f != 0.0)
+}
+
 /// What a node's outputs are computed from beside its inputs.
 pub(super) fn origin(node: &NodeProto) -> Origin {
     match node.op_type.as_str() {
-        "Shape" | "Size" => Origin::Shapes,
         // Chance, and whatever a body does.
         "Bernoulli" | "Loop" | "Multinomial" | "RandomNormal" | "RandomNormalLike"
         | "RandomUniform" | "RandomUniformLike" | "Scan" => Origin::Data,
         _ => Origin::Constants,
     }
+}
+
+/// Whether tract computes with an operator's INT64 inputs as numbers only.
+pub(super) fn wants_numbers(node: &NodeProto) -> bool {
+    matches!(node.op_type.as_str(), "Einsum" | "Gemm" | "Loop" | "MatMul" | "Scan")
 }
 
 /// The inputs that an operator brings to one element type.
