@@ -62,3 +62,8 @@ pub use rules::{RoundMode, Rules};
 pub use scalar::convert as convert_scalar;
 pub use spec::{CastSpec, Operator};
 pub use view::{bf16_slice, bf16_tensor, from_f32, to_f32};
+
+/// Compiles the README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
