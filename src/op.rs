@@ -25,8 +25,8 @@ pub(crate) fn build(
     } else {
         // tract says 0 for a model that imports no default domain, which is opset 1.
         let spec = CastSpec::parse(node, context.onnx_operator_set_version.max(1))?;
-        let (to, rules, version) = (spec.to, spec.rules(), spec.version);
-        PrivateCast { from: None, to, rules, version, concrete: false }
+        let (to, rules, opset) = (spec.to, spec.rules(), spec.opset);
+        PrivateCast { from: None, to, rules, opset, concrete: false }
     };
     let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
     Ok((expand(op), vec![]))
@@ -58,7 +58,7 @@ impl InferenceCast {
             .ok_or_else(|| self.refuse(format!("tract's {datum_type:?} is no ONNX element type")))
     }
 
-    /// The element type of an input, which must be one that the operator's version accepts.
+    /// The element type of an input, which must be one that the model's opset has.
     fn source(&self, datum_type: DatumType) -> Result<ElementType, Error> {
         let from = match self.private.from {
             Some(from) if from.datum_type() != datum_type => {
@@ -67,10 +67,10 @@ impl InferenceCast {
             Some(from) => from,
             None => self.native(datum_type)?,
         };
-        if from.since() > self.private.version {
-            let (since, version) = (from.since(), self.private.version);
-            let op = &self.op_type;
-            let problem = format!("input of type {from} needs opset {since}, {op} is of {version}");
+        if from.since() > self.private.opset {
+            let (since, opset) = (from.since(), self.private.opset);
+            let problem =
+                format!("input of type {from} needs opset {since}, the model imports {opset}");
             return Err(self.refuse(problem));
         }
         Ok(from)

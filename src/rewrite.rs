@@ -415,7 +415,7 @@ impl Rewriter<'_> {
             // A native type is left to tract, which knows it when the graph is typed.
             to: spec.to.or(like.filter(|ty| ty.is_exotic())),
             rules: spec.rules(),
-            version: spec.version,
+            opset: spec.opset,
             concrete: false,
         }
         .write(node);

@@ -701,3 +701,30 @@ fn intricate_dimensions_are_left_unknown() -> TractResult<()> {
     }
     Ok(())
 }
+
+/// With the ops registered and no rewrite, tract's own element types work, and their rules hold.
+#[test]
+fn the_ops_alone_serve_native_types() -> TractResult<()> {
+    let mut plain = tract_onnx::onnx();
+    tract_onnx_cast::register(&mut plain);
+    let strings = |opset| {
+        let mut model = Sketch::new()
+            .input("x", ElementType::String, &[1])
+            .cast("x", Float, "y")
+            .output("y", Float, &[1])
+            .model();
+        model.opset_import[0].version = opset;
+        plain.model_for_proto_model(&model)?.into_typed()
+    };
+    let plan = strings(9)?.into_optimized()?.into_runnable()?;
+    let texts: Vec<String> = vec!["1e3".into()];
+    assert_eq!(*plan.run(tvec!(tensor1(&texts).into_tvalue()))?[0], tensor1(&[1000.0f32]));
+    let message = format!("{:#}", strings(8).expect_err("STRING came with opset 9"));
+    assert!(
+        message.contains(
+            "node `Cast_y` (Cast): input of type STRING needs opset 9, the model imports 8"
+        ),
+        "{message}"
+    );
+    Ok(())
+}

@@ -20,8 +20,8 @@ pub(crate) struct PrivateCast {
     /// The target type; `None` for that of the second input.
     pub(crate) to: Option<ElementType>,
     pub(crate) rules: Rules,
-    /// The operator's version, by which the input's type is judged.
-    pub(crate) version: i64,
+    /// The opset that the model imports, by which the input's type is judged.
+    pub(crate) opset: i64,
     /// Whether the result is made of numbers even if the input is symbolic.
     pub(crate) concrete: bool,
 }
@@ -40,7 +40,7 @@ impl PrivateCast {
             ty("to", self.to),
             Some(int("saturate", i64::from(self.rules.saturate))),
             Some(string("round_mode", self.rules.round_mode.name())),
-            Some(int("version", self.version)),
+            Some(int("opset", self.opset)),
             Some(int("concrete", i64::from(self.concrete))),
         ];
         node.attribute = attributes.into_iter().flatten().collect();
@@ -75,7 +75,7 @@ impl PrivateCast {
                 saturate: number("saturate").ok_or_else(refuse)? != 0,
                 round_mode: word.and_then(|word| word.parse().ok()).ok_or_else(refuse)?,
             },
-            version: number("version").ok_or_else(refuse)?,
+            opset: number("opset").ok_or_else(refuse)?,
             concrete: number("concrete").ok_or_else(refuse)? != 0,
         })
     }
@@ -88,7 +88,7 @@ pub(super) fn concrete_int64(value: &str, output: String) -> NodeProto {
         from: None,
         to: Some(ElementType::Int64),
         rules: Rules::default(),
-        version: i64::MAX,
+        opset: i64::MAX,
         concrete: true,
     }
     .write(&mut node);
