@@ -46,20 +46,10 @@ impl Level {
         let mut levels = vec![Level::BASELINE];
         #[cfg(target_arch = "x86_64")]
         {
-            let avx2 = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("f16c")
-                && is_x86_feature_detected!("fma")
-                && is_x86_feature_detected!("bmi2");
-            if avx2 {
+            if avx2::is_detected() {
                 levels.push(Level(Instructions::Avx2));
             }
-            let avx512 = is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512bw")
-                && is_x86_feature_detected!("avx512cd")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-                && is_x86_feature_detected!("avx512vbmi");
-            if avx2 && avx512 {
+            if avx2::is_detected() && avx512::is_detected() {
                 levels.push(Level(Instructions::Avx512));
             }
         }
@@ -88,24 +78,34 @@ impl Level {
             Instructions::Baseline => body.run(src, dst),
             // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { with_avx2(body, src, dst) },
+            Instructions::Avx2 => unsafe { avx2::run(body, src, dst) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { with_avx512(body, src, dst) },
+            Instructions::Avx512 => unsafe { avx512::run(body, src, dst) },
         }
     }
 }
 
+/// From one list of features, their detection and a shim that compiles a body with them.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,f16c,fma,bmi2")]
-fn with_avx2<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
-    body.run(src, dst)
+macro_rules! level {
+    ($name:ident: $($feature:tt)*) => {
+        mod $name {
+            use super::Body;
+
+            pub(super) fn is_detected() -> bool {
+                true $(&& is_x86_feature_detected!($feature))*
+            }
+
+            $(#[target_feature(enable = $feature)])*
+            pub(super) fn run<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
+                body.run(src, dst)
+            }
+        }
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(
-    enable = "avx2,f16c,fma,bmi2,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512vbmi"
-)]
-fn with_avx512<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
-    body.run(src, dst)
-}
+level!(avx2: "avx2" "f16c" "fma" "bmi2");
+#[cfg(target_arch = "x86_64")]
+level!(avx512: "avx2" "f16c" "fma" "bmi2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512vbmi");
