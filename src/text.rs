@@ -86,15 +86,21 @@ fn parse_truth(text: &str) -> Option<bool> {
 /// that it may lie half-way between two codes of a narrower format. Beyond DOUBLE's range an infinity does as well: it
 /// overflows those formats too.
 fn parse_odd(text: &str) -> Option<f64> {
-    let nearest = parse_f64(text)?;
+    let short = ShortDecimal::parse(text);
+    let nearest = match &short {
+        Some(short) => short.nearest(),
+        None => parse_f64(text)?,
+    };
     // No code of a format of at most 16 bits, and no half-way point, has more than 12 significant bits.
     const MORE_THAN_A_MIDPOINT_HAS: u64 = (1 << 40) - 1;
     let bits = nearest.to_bits();
     if bits & MORE_THAN_A_MIDPOINT_HAS != 0 || !nearest.is_finite() {
         return Some(nearest);
     }
-    let side =
-        compare_short(text, nearest).unwrap_or_else(|| compare_magnitudes(trimmed(text), nearest));
+    let side = match short {
+        Some(short) => short.compare(nearest),
+        None => Decimal::new(trimmed(text)).cmp(&Decimal::of(nearest)),
+    };
     Some(f64::from_bits(match side {
         Ordering::Less => bits - 1,
         Ordering::Equal => bits,
@@ -102,29 +108,52 @@ fn parse_odd(text: &str) -> Option<f64> {
     }))
 }
 
-/// How a literal of few digits compares in magnitude with a DOUBLE of at most 13 significant bits; `None` if it has many,
-/// or an exponent.
-fn compare_short(literal: &str, double: f64) -> Option<Ordering> {
-    const EXACT_POWERS: [f64; 16] =
+/// A literal of at most 15 digits without an exponent: a mantissa and a power of ten that a DOUBLE holds exactly.
+struct ShortDecimal {
+    negative: bool,
+    mantissa: f64,
+    scale: f64,
+}
+
+impl ShortDecimal {
+    const DIGITS: usize = 15;
+    const SCALES: [f64; ShortDecimal::DIGITS + 1] =
         [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
-    let (mut mantissa, mut digits, mut fraction) = (0u64, 0usize, None);
-    for byte in literal.bytes() {
-        match byte {
-            b'0'..=b'9' => {
-                mantissa = mantissa * 10 + u64::from(byte - b'0');
-                digits += 1;
-                if digits > 15 {
-                    return None;
+
+    fn parse(literal: &str) -> Option<ShortDecimal> {
+        let bytes = literal.as_bytes();
+        let (negative, unsigned) = match bytes {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, bytes),
+        };
+        let (mut mantissa, mut digits, mut whole_digits) = (0u64, 0, None);
+        for byte in unsigned {
+            match byte {
+                b'0'..=b'9' if digits < Self::DIGITS => {
+                    mantissa = mantissa * 10 + u64::from(byte - b'0');
+                    digits += 1;
                 }
+                b'.' if whole_digits.is_none() => whole_digits = Some(digits),
+                _ => return None,
             }
-            b'.' => fraction = Some(digits),
-            b'+' | b'-' => {}
-            _ => return None,
         }
+        let fraction = whole_digits.map_or(0, |whole| digits - whole);
+        let scale = *Self::SCALES.get(fraction).filter(|_| digits > 0)?;
+        Some(ShortDecimal { negative, mantissa: mantissa as f64, scale })
     }
-    let power = fraction.map_or(0, |before| digits - before);
-    // Both sides are exact: fewer than 10^15, and 13 bits times 5^15 of 35 bits.
-    (mantissa as f64).partial_cmp(&(double.abs() * EXACT_POWERS.get(power)?))
+
+    /// Rounded once, by the division: both of its operands are exact.
+    fn nearest(&self) -> f64 {
+        let magnitude = self.mantissa / self.scale;
+        if self.negative { -magnitude } else { magnitude }
+    }
+
+    /// How its magnitude compares with that of a DOUBLE of at most 13 significant bits, which times 5^15, of 35 bits, is
+    /// exact.
+    fn compare(&self, double: f64) -> Ordering {
+        self.mantissa.total_cmp(&(double.abs() * self.scale))
+    }
 }
 
 /// An integer literal, or the exact decimal truncated toward zero, if the type can hold it.
@@ -132,7 +161,7 @@ fn compare_short(literal: &str, double: f64) -> Option<Ordering> {
 fn integer<I: FromStr + TryFrom<i128>>(text: &str) -> Option<I> {
     match text.parse() {
         Ok(value) => Some(value),
-        Err(_) => I::try_from(parse_truncated(trimmed(text))?).ok(),
+        Err(_) => I::try_from(parse_truncated(text)?).ok(),
     }
 }
 
@@ -145,16 +174,15 @@ fn small_unsigned<const BITS: u32>(text: &str) -> Option<u8> {
     integer::<u8>(text).filter(|value| *value < 1 << BITS)
 }
 
+/// Of what is not a plain integer of the type.
+#[cold]
+#[inline(never)]
 fn parse_truncated(text: &str) -> Option<i128> {
+    let text = trimmed(text);
     text.parse::<f64>().ok()?;
     let is_number = text.ends_with(|c: char| c.is_ascii_digit() || c == '.');
     let magnitude = Decimal::new(text).integer_part().filter(|_| is_number)?;
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
-}
-
-/// How the magnitude of a decimal literal compares with that of a finite DOUBLE.
-fn compare_magnitudes(literal: &str, double: f64) -> Ordering {
-    Decimal::new(literal).cmp(&Decimal::of(double))
 }
 
 /// The magnitude of a decimal literal: 0.d₁d₂d₃… · 10^point, d₁ and the last digit not zero; no digits for zero.
