@@ -6,7 +6,7 @@
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
 //! - `lookup`: tables for sources of at most 8 bits
 //! - `odd`: 64-bit words on their way to small floats
-//! - `source`: what the 13 element types that tract holds natively (and BFLOAT16) offer to the loops
+//! - `source`: what tract's 12 numeric types, and BFLOAT16, offer to the loops
 //! - `narrow`: rounding to the small floats, whose constants come from the format record
 //! - `via`: two kernels in a row
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet

@@ -204,3 +204,24 @@ impl TensorStorage for Recycled {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_output_is_made_of_the_last_one_of_its_size() {
+        // A size that no other test has, which shares the pool.
+        let shape = [POOLED_FROM + 12_345];
+        let address = |tensor: &Tensor| tensor.as_bytes().as_ptr() as usize;
+        let make = || fill_output(DatumType::U8, &shape, |bytes| bytes.fill(1)).expect("a tensor");
+        let (first, second) = (make(), make());
+        let (one, other) = (address(&first), address(&second));
+        assert_ne!(one, other);
+        drop(first);
+        assert_eq!(address(&make()), one);
+        drop(second);
+        let (third, fourth) = (make(), make());
+        assert_eq!((address(&third), address(&fourth)), (other, one));
+    }
+}

@@ -52,15 +52,11 @@ fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
         ElementType::Float => Arc::new(FromHalf),
         // All but the sign bit.
         ElementType::Bool => Arc::new(map(|half: u16| u8::from(half << 1 != 0))),
-        _ => Arc::new(ViaFloat::new(
-            (Arc::new(FromHalf), size_of::<u16>()),
-            (from_source::<f32>(ElementType::Float, to, rules), target_bytes(to)),
-        )),
+        _ => {
+            let narrow = from_source::<f32>(ElementType::Float, to, rules);
+            Arc::new(ViaFloat::new(Arc::new(FromHalf), size_of::<u16>(), narrow))
+        }
     }
-}
-
-fn target_bytes(to: ElementType) -> usize {
-    to.carrier_bytes().expect("a numeric type")
 }
 
 fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
@@ -86,10 +82,10 @@ fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> A
         (Family::Float(_), 64) => Arc::new(map(S::to_f64)),
         (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
         // Rounded to odd on the way, which rounding to so few bits does not notice.
-        (Family::Float(format), _) => Arc::new(ViaFloat::new(
-            (to_odd::<S>(from), size_of::<S>()),
-            (narrow_float(format, to, rules), target_bytes(to)),
-        )),
+        (Family::Float(format), _) => {
+            let narrow = narrow_float(format, to, rules);
+            Arc::new(ViaFloat::new(to_odd::<S>(from), size_of::<S>(), narrow))
+        }
         (Family::Text, _) => unreachable!("`select` is for numeric types"),
     }
 }
