@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use tract_onnx::prelude::{Tensor, TractResult};
 
+use crate::chain::Step;
 use crate::element_type::{ElementType, Family};
 use crate::error::Error;
 use crate::kernel::{self, Kernel, Level};
@@ -109,6 +110,43 @@ impl Conversion {
     /// Whether no value changes: a cast to the same type (SEMANTICS §4).
     pub fn is_identity(&self) -> bool {
         matches!(self.method, Method::Identity)
+    }
+
+    /// Whether every value of the source type is one of the target's and becomes it: infinities, the sign of zero, and
+    /// NaN (not its payload) included.
+    pub fn is_lossless(&self) -> bool {
+        self.step().is_lossless()
+    }
+
+    /// The one conversion that equals this one and then `next`, for every value; `None` where the two together do
+    /// something that no single cast does, such as rounding twice, or where `next` starts from another type.
+    ///
+    /// ```
+    /// use tract_onnx_cast::{Conversion, ElementType::*, Rules};
+    ///
+    /// let cast = |from, to| Conversion::new(from, to, Rules::default());
+    /// assert_eq!(cast(BFloat16, Float).then(&cast(Float, Int8)), Some(cast(BFloat16, Int8)));
+    /// assert_eq!(cast(Double, Float).then(&cast(Float, Float16)), None);
+    /// // 300 becomes 44 in one step of a float to UINT8, and so it does by way of INT32; by way of INT64, 3e9 differs.
+    /// assert_eq!(cast(Float, Int32).then(&cast(Int32, Uint8)), Some(cast(Float, Uint8)));
+    /// assert_eq!(cast(Float, Int64).then(&cast(Int64, Int32)), None);
+    /// ```
+    pub fn then(&self, next: &Conversion) -> Option<Conversion> {
+        if self.to != next.from {
+            None
+        } else if self.is_identity() {
+            Some(next.clone())
+        } else if next.is_identity() {
+            Some(self.clone())
+        } else if self.step().joins(next.to) {
+            Some(Conversion::new(self.from, next.to, next.rules).at_level(next.level))
+        } else {
+            None
+        }
+    }
+
+    fn step(&self) -> Step {
+        Step { from: self.from, to: self.to, rules: self.rules }
     }
 
     /// Converts a tensor into a new one of the same shape.

@@ -36,6 +36,7 @@
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
 mod branch;
+mod chain;
 mod conversion;
 mod element_type;
 mod error;
