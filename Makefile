@@ -4,7 +4,7 @@ CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
 WHOLE = models/whole
 
-.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models bench bench-peers
+.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models operators bench bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -37,11 +37,16 @@ doc:
 
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
-	INSTA_UPDATE=unseen $(CARGO) test --locked --test golden
+	INSTA_UPDATE=unseen $(CARGO) test --locked --test golden --test chains
 
 # Accepts changed snapshots. Read the diff before you commit it.
 snapshots-changed:
-	INSTA_UPDATE=always $(CARGO) test --locked --test golden
+	INSTA_UPDATE=always $(CARGO) test --locked --test golden --test chains
+
+# Writes the table of optimised graphs, stock tract's against ours, for this repository's models and those below
+# ONNX_CAST_MODELS, where that is set. Without it, their rows are left out.
+operators:
+	ONNX_CAST_WRITE_OPERATORS=1 $(CARGO) test --locked --test operators
 
 # Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.
 models:

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::kernel::{self, Kernel, Level};
 use crate::rules::Rules;
 use crate::scalar;
+use crate::stock;
 use crate::text::{self, Parser, Speller};
 
 /// A conversion between two element types, its kernel chosen.
@@ -143,6 +144,14 @@ impl Conversion {
         } else {
             None
         }
+    }
+
+    /// Whether tract's own `Cast` makes the same of every value, on any CPU (but for the payloads of NaN).
+    ///
+    /// It does not from floats to integers, where it saturates; to and from STRING; from DOUBLE to FLOAT16, where
+    /// most CPUs make it round twice. Exotic types it would take for their carriers.
+    pub fn equals_core_cast(&self) -> bool {
+        stock::is_equal(self.from, self.to)
     }
 
     fn step(&self) -> Step {

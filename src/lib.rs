@@ -48,8 +48,10 @@ mod rewrite;
 mod rules;
 mod scalar;
 mod spec;
+mod stock;
 pub mod tensor_proto;
 mod text;
+mod transform;
 mod view;
 
 pub use conversion::Conversion;
@@ -62,6 +64,7 @@ pub use rewrite::{CastNode, Fate};
 pub use rules::{RoundMode, Rules};
 pub use scalar::convert as convert_scalar;
 pub use spec::{CastSpec, Operator};
+pub use transform::{CastRuntime, ToCore, ToKernels};
 pub use view::{bf16_slice, bf16_tensor, from_f32, to_f32};
 
 /// Compiles the README's example.

@@ -1,136 +1,21 @@
-//! `Cast` and `CastLike` in tract: inference rules, and the op that is left in a typed model.
+//! The op that is left of a `Cast` or `CastLike` in a typed model.
+//!
+//! - `inference`: nodes as the loader builds them
+//! - `simplify`: what declutter does: no-ops, constants, casts of casts, less to cast
+//! - `fuse`: casts that a matrix product takes into its store
 
-use tract_onnx::model::ParsingContext;
-use tract_onnx::pb::NodeProto;
+mod fuse;
+mod inference;
+mod simplify;
+
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
-use tract_onnx::tract_hir::internal::*;
+
+pub(crate) use inference::build;
 
 use crate::conversion::Conversion;
 use crate::element_type::{ElementType, Family};
-use crate::error::Error;
-use crate::rewrite::{DOMAIN, PrivateCast};
 use crate::rules::Rules;
-use crate::spec::{CastSpec, node_name};
-
-/// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
-/// were registered, of one as it stands in the file.
-pub(crate) fn build(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let private = if node.domain == DOMAIN {
-        PrivateCast::read(node)?
-    } else {
-        // tract says 0 for a model that imports no default domain, which is opset 1.
-        let spec = CastSpec::parse(node, context.onnx_operator_set_version.max(1))?;
-        let (to, rules, opset) = (spec.to, spec.rules(), spec.opset);
-        PrivateCast { from: None, to, rules, opset, concrete: false }
-    };
-    let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
-    Ok((expand(op), vec![]))
-}
-
-/// A `Cast` whose input's tract type is still to be inferred.
-#[derive(Debug, Clone)]
-struct InferenceCast {
-    node: String,
-    op_type: String,
-    private: PrivateCast,
-}
-
-impl InferenceCast {
-    fn refuse(&self, problem: String) -> Error {
-        Error::Node { node: self.node.clone(), op: self.op_type.clone(), problem }
-    }
-
-    /// tract's type of the output. INT64 made of a symbolic dimension stays one: nothing is computed, and nothing lost.
-    fn output_type(&self, input: DatumType, to: ElementType) -> DatumType {
-        let stays_symbolic =
-            input == DatumType::TDim && to == ElementType::Int64 && !self.private.concrete;
-        if stays_symbolic { DatumType::TDim } else { to.datum_type() }
-    }
-
-    /// The element type that a tract type stands for where nothing else is known.
-    fn native(&self, datum_type: DatumType) -> Result<ElementType, Error> {
-        ElementType::native(datum_type)
-            .ok_or_else(|| self.refuse(format!("tract's {datum_type:?} is no ONNX element type")))
-    }
-
-    /// The element type of an input, which must be one that the model's opset has.
-    fn source(&self, datum_type: DatumType) -> Result<ElementType, Error> {
-        let from = match self.private.from {
-            Some(from) if from.datum_type() != datum_type => {
-                return Err(self.refuse(format!("its input of {from} came as {datum_type:?}")));
-            }
-            Some(from) => from,
-            None => self.native(datum_type)?,
-        };
-        if from.since() > self.private.opset {
-            let (since, opset) = (from.since(), self.private.opset);
-            let problem =
-                format!("input of type {from} needs opset {since}, the model imports {opset}");
-            return Err(self.refuse(problem));
-        }
-        Ok(from)
-    }
-}
-
-impl Expansion for InferenceCast {
-    fn name(&self) -> StaticName {
-        "OnnxCast".into()
-    }
-
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, if self.private.to.is_some() { 1 } else { 2 })?;
-        check_output_arity(outputs, 1)?;
-        s.equals(&outputs[0].rank, &inputs[0].rank)?;
-        s.equals(&outputs[0].shape, &inputs[0].shape)?;
-        match self.private.to {
-            Some(to) if to != ElementType::Int64 || self.private.concrete => {
-                s.equals(&outputs[0].datum_type, to.datum_type())
-            }
-            Some(to) => s.given(&inputs[0].datum_type, move |s, from| {
-                s.equals(&outputs[0].datum_type, self.output_type(from, to))
-            }),
-            None => {
-                s.given_2(&inputs[0].datum_type, &inputs[1].datum_type, move |s, from, like| {
-                    let to = self.native(like)?;
-                    s.equals(&outputs[0].datum_type, self.output_type(from, to))
-                })
-            }
-        }
-    }
-
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
-        let datum_type = |index: usize| -> TractResult<DatumType> {
-            let outlet = inputs.get(index).context("an input is missing")?;
-            Ok(model.outlet_fact(*outlet)?.datum_type)
-        };
-        let from = self.source(datum_type(0)?)?;
-        let to = match self.private.to {
-            Some(to) => to,
-            None => self.native(datum_type(1)?)?,
-        };
-        let op = OnnxCast {
-            node: self.node.clone(),
-            conversion: Conversion::new(from, to, self.private.rules),
-            concrete: self.private.concrete,
-        };
-        model.wire_node(prefix, op, &inputs[..1])
-    }
-}
 
 /// An ONNX `Cast` in a typed model: elements of one carrier in, as many of another out.
 ///
@@ -150,11 +35,16 @@ impl OnnxCast {
     ///
     /// `node` is what run-time errors call it.
     pub fn new(node: &str, from: ElementType, to: ElementType, rules: Rules) -> OnnxCast {
-        OnnxCast {
-            node: node.into(),
-            conversion: Conversion::new(from, to, rules),
-            concrete: false,
-        }
+        OnnxCast::of_conversion(node, Conversion::new(from, to, rules))
+    }
+
+    pub(crate) fn of_conversion(node: &str, conversion: Conversion) -> OnnxCast {
+        OnnxCast { node: node.into(), conversion, concrete: false }
+    }
+
+    /// The same, but a symbolic dimension becomes a number even as INT64.
+    pub(crate) fn concrete(self, concrete: bool) -> OnnxCast {
+        OnnxCast { concrete, ..self }
     }
 
     /// The conversion that the op performs.
@@ -162,7 +52,30 @@ impl OnnxCast {
         &self.conversion
     }
 
-    fn output_type(&self, input: DatumType) -> DatumType {
+    /// Whether a symbolic dimension becomes a number even as INT64.
+    pub(crate) fn is_concrete(&self) -> bool {
+        self.concrete
+    }
+
+    /// What errors call the op.
+    pub(crate) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// The op for an input of another native type than it was made for, as tract's change of a model's float precision
+    /// leaves it. What it casts to stays. `None` where nothing is to be changed, or nothing can be.
+    fn adapted_to(&self, input: DatumType) -> Option<OnnxCast> {
+        let from = self.conversion.from();
+        if input == from.datum_type() || input == DatumType::TDim || from.is_exotic() {
+            return None;
+        }
+        let to = self.conversion.to();
+        let conversion = Conversion::new(ElementType::native(input)?, to, self.conversion.rules());
+        Some(OnnxCast { conversion, ..self.clone() })
+    }
+
+    /// tract's type of the output.
+    pub(crate) fn output_type(&self, input: DatumType) -> DatumType {
         let to = self.conversion.to();
         if input == DatumType::TDim && to == ElementType::Int64 && !self.concrete {
             DatumType::TDim
@@ -246,6 +159,9 @@ impl EvalOp for OnnxCast {
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = args_1!(inputs);
+        if let Some(adapted) = self.adapted_to(input.datum_type()) {
+            return adapted.eval(context, tvec!(input));
+        }
         if self.changes_nothing(input.datum_type()) {
             return Ok(tvec!(input));
         }
@@ -263,6 +179,9 @@ impl EvalOp for OnnxCast {
 impl TypedOp for OnnxCast {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [input] = inputs else { bail!("a cast has one input, not {}", inputs.len()) };
+        if let Some(adapted) = self.adapted_to(input.datum_type) {
+            return adapted.output_facts(inputs);
+        }
         let mut fact = self.output_type(input.datum_type).fact(input.shape.clone());
         fact.uniform_tdim = self.uniform_tdim(input);
         if let Some(uniform) = &input.uniform {
@@ -290,22 +209,11 @@ impl TypedOp for OnnxCast {
         model: &TypedModel,
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
-        if self.changes_nothing(model.outlet_fact(node.inputs[0])?.datum_type) {
-            return TypedModelPatch::shunt_one_op(model, node);
-        }
-        // As tract's own cast does, and no further: before a broadcast there is less to convert, and swapping with other
-        // ops hides patterns that tract looks for.
-        if let Some(before) = model.linear_prec(node.id)?
-            && (before.op_is::<IntoShape>() || before.op_is::<MultiBroadcastTo>())
-        {
-            let mut patch = TypedModelPatch::default();
-            let input = patch.tap_model(model, before.inputs[0])?;
-            let cast = patch.wire_node(&node.name, &node.op, &[input])?;
-            let shaped = patch.wire_node(&before.name, &before.op, &cast)?;
-            patch.shunt_outside(model, node.id.into(), shaped[0])?;
-            return Ok(Some(patch));
-        }
-        Ok(None)
+        simplify::simplify(self, model, node)
+    }
+
+    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+        fuse::fuse(self, model, node)
     }
 
     fn axes_mapping(

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules, output_element_types, tensor_proto};
+use tract_onnx_cast::{
+    Conversion, ElementType, Family, RoundMode, Rules, output_element_types, tensor_proto,
+};
 
 /// The crate's folder.
 pub fn root() -> PathBuf {
@@ -73,6 +75,65 @@ impl SplitMix64 {
         let z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ z >> 31
     }
+}
+
+/// Every numeric element type.
+pub fn numeric() -> impl Iterator<Item = ElementType> {
+    ElementType::ALL.iter().copied().filter(|ty| ty.family() != Family::Text)
+}
+
+/// The attributes that make a difference for a target.
+pub fn rules(to: ElementType) -> Vec<Rules> {
+    let modes = match to {
+        ElementType::Float8E8M0 => vec![RoundMode::Up, RoundMode::Down, RoundMode::Nearest],
+        _ => vec![RoundMode::Up],
+    };
+    let saturates = |round_mode| [true, false].map(|saturate| Rules { saturate, round_mode });
+    modes.into_iter().flat_map(saturates).collect()
+}
+
+/// Every code of a narrow type. Of a wide one: around every power of two, around halves of every format's last place,
+/// integers and their neighbours, and so many at random.
+pub fn samples(ty: ElementType, at_random: usize) -> Vec<u64> {
+    if ty == ElementType::Bool {
+        // tract's tensors of bool hold nothing else.
+        return vec![0, 1];
+    }
+    if ty.bits() <= 16 {
+        return (0..=ty.code_mask()).collect();
+    }
+    let mut random = SplitMix64(u64::from(ty.bits()) + ty as u64);
+    let mut samples = vec![0, ty.code_mask()];
+    for power in 0..ty.bits() {
+        for nudge in 0..5u64 {
+            let near = (1u64 << power).wrapping_add(nudge).wrapping_sub(2);
+            samples.extend([near, near.wrapping_neg(), !near]);
+        }
+    }
+    if let Family::Float(format) = ty.family() {
+        let m = format.mantissa_bits;
+        for exponent in 0..1u64 << format.exponent_bits {
+            for _ in 0..(at_random >> format.exponent_bits).clamp(5, 200) {
+                // A short mantissa, so that ties are as likely as anything else, or one step beside it.
+                let kept = random.next() % u64::from(m + 1);
+                let mantissa = random.next() >> (64 - m) >> kept << kept;
+                let beside = [0, 1, u64::MAX][(random.next() % 3) as usize];
+                let sign = random.next() & format.sign_bit();
+                samples.push((sign | exponent << m | mantissa).wrapping_add(beside));
+            }
+        }
+        for _ in 0..at_random / 10 {
+            let integer = (random.next() >> (random.next() % 64)) as f64;
+            let is_double = ty == ElementType::Double;
+            let code =
+                if is_double { integer.to_bits() } else { (integer as f32).to_bits().into() };
+            samples.extend([code, code | format.sign_bit(), code + 1]);
+        }
+    }
+    samples.extend((0..at_random).map(|_| random.next()));
+    // Integers of every magnitude.
+    samples.extend((0..at_random).map(|_| random.next() >> (random.next() % 64)));
+    samples.iter().map(|code| code & ty.code_mask()).collect()
 }
 
 /// How a model is prepared before it runs.
