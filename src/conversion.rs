@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::ensure;
 use tract_onnx::prelude::{Tensor, TractResult};
@@ -158,7 +159,8 @@ impl Conversion {
         Step { from: self.from, to: self.to, rules: self.rules }
     }
 
-    /// Converts a tensor into a new one of the same shape.
+    /// Converts a tensor into a new one of the same shape. A large one is divided among the threads of tract's current
+    /// executor, which makes no difference to the result.
     ///
     /// # Errors
     ///
@@ -193,8 +195,11 @@ impl Conversion {
                     && input.len() > 0
                     && kernel::owns_its_bytes(&input) =>
             {
+                let elements = input.len();
                 Ok(kernel::rewrite_in_place(input, self.to.datum_type(), |bytes| {
-                    self.rewrite(kernel.as_ref(), bytes);
+                    kernel::in_parts(bytes, bytes.len() / elements, elements, |_, part| {
+                        self.rewrite(kernel.as_ref(), part);
+                    });
                 }))
             }
             _ => self.run(&input),
@@ -213,11 +218,18 @@ impl Conversion {
     }
 
     fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
+        let elements = input.len();
         kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
             // The bytes of an empty tensor are nowhere, not even aligned.
-            if input.len() > 0 {
-                kernel.run(self.level, input.as_bytes(), output);
+            if elements == 0 {
+                return;
             }
+            let bytes = input.as_bytes();
+            let (read, written) = (bytes.len() / elements, output.len() / elements);
+            kernel::in_parts(output, written, elements, |first, part| {
+                let end = first + part.len() / written;
+                kernel.run(self.level, &bytes[first * read..end * read], part);
+            });
         })
     }
 
@@ -229,14 +241,19 @@ impl Conversion {
         input: &Tensor,
     ) -> TractResult<Tensor> {
         let width = self.from.carrier_bytes().unwrap_or(1);
-        let mut scratch = [0u64; TILE];
+        let bytes = input.as_bytes();
         kernel::fill_strings(input.shape(), |texts| {
-            let tiles = input.as_bytes().chunks(TILE * width);
-            for (tile, texts) in tiles.zip(texts.chunks_mut(TILE)) {
-                let wide = &mut bytemuck::cast_slice_mut(&mut scratch)[..texts.len() * wide_bytes];
-                widen.run(self.level, tile, wide);
-                spell(wide, texts);
-            }
+            kernel::in_parts(texts, 1, input.len(), |first, part| {
+                let mut scratch = [0u64; TILE];
+                let tiles = bytes[first * width..].chunks(TILE * width);
+                for (tile, texts) in tiles.zip(part.chunks_mut(TILE)) {
+                    let tile = &tile[..texts.len() * width];
+                    let wide =
+                        &mut bytemuck::cast_slice_mut(&mut scratch)[..texts.len() * wide_bytes];
+                    widen.run(self.level, tile, wide);
+                    spell(wide, texts);
+                }
+            });
         })
     }
 
@@ -248,18 +265,27 @@ impl Conversion {
     ) -> TractResult<Tensor> {
         let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
         let width = self.to.carrier_bytes().unwrap_or(1);
-        let mut result = Ok(());
+        // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
+        let unreadable = AtomicUsize::new(texts.len());
         let output = kernel::fill_output(self.to.datum_type(), input.shape(), |bytes| {
-            result = match narrow {
-                _ if texts.is_empty() => Ok(()),
-                None => parse(texts, bytes),
-                Some(narrow) => self.parse_tiles(parse, narrow, texts, bytes, width),
-            };
+            if texts.is_empty() {
+                return;
+            }
+            kernel::in_parts(bytes, width, texts.len(), |first, part| {
+                let texts = &texts[first..first + part.len() / width];
+                let result = match narrow {
+                    None => parse(texts, part),
+                    Some(narrow) => self.parse_tiles(parse, narrow, texts, part, width),
+                };
+                if let Err(index) = result {
+                    unreadable.fetch_min(first + index, Ordering::Relaxed);
+                }
+            });
         })?;
-        match result {
-            Ok(()) => Ok(output),
-            Err(index) => {
-                let text = texts.get(index).map_or("", String::as_str);
+        let index = unreadable.into_inner();
+        match texts.get(index) {
+            None => Ok(output),
+            Some(text) => {
                 let text = text.chars().take(QUOTED_CHARS).collect();
                 Err(Error::Text { index, text, to: self.to })?
             }

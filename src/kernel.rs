@@ -6,6 +6,7 @@
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
 //! - `lookup`: tables for sources of at most 8 bits
 //! - `odd`: 64-bit words on their way to small floats
+//! - `parallel`: large casts on the threads that tract has
 //! - `source`: what tract's 12 numeric types, and BFLOAT16, offer to the loops
 //! - `narrow`: rounding to the small floats, whose constants come from the format record
 //! - `via`: two kernels in a row
@@ -17,6 +18,7 @@ mod level;
 mod lookup;
 mod narrow;
 mod odd;
+mod parallel;
 mod select;
 mod source;
 mod via;
@@ -24,6 +26,7 @@ mod via;
 pub use buffer::set_output_pool;
 pub(crate) use buffer::{fill_output, fill_strings, owns_its_bytes, rewrite_in_place};
 pub use level::Level;
+pub(crate) use parallel::in_parts;
 pub(crate) use select::select;
 
 use std::marker::PhantomData;

@@ -31,6 +31,9 @@
 //! 4. [`Conversion`] holds the kernel for a pair of types and runs it over tensors; `text` is its part for strings.
 //! 5. `kernel` has the loops, `scalar` the truth that they equal.
 //!
+//! Large casts are divided among the threads of tract's current executor. tract has executors of several threads only with
+//! the feature `multithread`, which is on by default.
+//!
 //! [`ElementType`] is the one list of types, [`mod@format`] what the floating-point formats are.
 //!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
