@@ -34,6 +34,7 @@ def flow_cases() -> Iterator[Case]:
     yield moved_bfloat16()
     for dtype, opset in MOVED:
         yield moved(dtype, opset)
+    yield streaming_filter()
     yield half_precision_layer()
     yield image_bytes()
     yield strings_through_numbers()
@@ -378,4 +379,26 @@ def cast_like_small_types() -> Case:
         [array_tensor("x", uniform(78, 2, 3)), make_tensor("like", "INT4", (2,), [1, 15])],
         reference=True,
         features=["CastLike", "Cast", "BFLOAT16", "FLOAT8E5M2", "INT4", "graph_output"],
+    )
+
+
+def streaming_filter() -> Case:
+    """What can be run a few frames at a time: casts on the axis of time, and a filter that remembers two frames."""
+    s = Sketch()
+    s.input("sound", "FLOAT16", [1, 2, "time"])
+    s.constant("taps", uniform(83, 3, 2, 3))
+    s.cast("sound", "FLOAT", "wide")
+    s.node("Conv", ["wide", "taps"], "filtered")
+    s.cast("filtered", "BFLOAT16", "y")
+    s.cast("filtered", "INT8", "levels")
+    s.output("y", "BFLOAT16", [1, 3, "frames"])
+    s.output("levels", "INT8", [1, 3, "frames"])
+    return whole_case(
+        "streaming_filter",
+        "A filter over time between FLOAT16 and BFLOAT16, that can be streamed.",
+        s.model("streaming_filter", 17),
+        [array_tensor("sound", uniform(84, 1, 2, 24).astype(np.float16))],
+        tolerance={"rtol": 1e-2, "atol": 1e-3},
+        reference=True,
+        features=["Cast", "FLOAT16", "BFLOAT16", "INT8", "streaming"],
     )
