@@ -3,8 +3,9 @@
 CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
 WHOLE = models/whole
+EXAMPLES = plug_in bfloat16 threads nnef streaming
 
-.PHONY: demo test check fmt clippy doc snapshots snapshots-changed models operators bench bench-peers
+.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc snapshots snapshots-changed models operators bench bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -24,7 +25,14 @@ demo:
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
 
-check: fmt clippy test doc
+check: fmt clippy test examples doc
+
+build:
+	$(CARGO) build --locked
+
+# The examples in turn; a failed assertion in one fails this.
+examples:
+	for example in $(EXAMPLES); do $(CARGO) run --quiet --locked --example $$example || exit 1; done
 
 fmt:
 	$(CARGO) fmt --check
@@ -64,3 +72,18 @@ bench-peers:
 	target/bench-venv/bin/pip install --quiet --requirement scripts/requirements-bench.txt
 	$(CARGO) build --locked --release --bench serve
 	target/bench-venv/bin/python scripts/bench_peers.py $$(ls -t target/release/deps/serve-* | grep -v '\.d$$' | head -n 1)
+
+# The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
+wasm:
+	$(CARGO) build --locked --lib --no-default-features --target wasm32-unknown-unknown
+
+# The oldest dependencies that Cargo.toml allows must do; in a folder of its own, so that Cargo.lock stays.
+minimal-versions:
+	rm -rf target/minimal && mkdir -p target/minimal
+	cp -r Cargo.toml README.md src benches examples tests target/minimal
+	cd target/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
+		$(CARGO) check --all-targets --target-dir build
+
+# Needs cargo-deny.
+deny:
+	cargo deny check
