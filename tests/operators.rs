@@ -71,15 +71,19 @@ fn optimize(mut model: InferenceModel, inputs: &[Typed]) -> TractResult<Run> {
     Ok(Run { operators, outputs })
 }
 
+/// Stock tract with one of the 8 combinations of its flags.
+fn with_flags(flags: u8) -> tract_onnx::Onnx {
+    tract_onnx::onnx()
+        .with_ignore_output_shapes(flags & 1 != 0)
+        .with_ignore_value_info(flags & 2 != 0)
+        .with_ignore_output_types(flags & 4 != 0)
+}
+
 /// Stock tract under the first combination of its flags that works.
 fn stock(path: &Path, inputs: &[Typed]) -> TractResult<Run> {
     let mut first = None;
     for flags in 0..8 {
-        let onnx = tract_onnx::onnx()
-            .with_ignore_output_shapes(flags & 1 != 0)
-            .with_ignore_value_info(flags & 2 != 0)
-            .with_ignore_output_types(flags & 4 != 0);
-        match onnx.model_for_path(path).and_then(|model| optimize(model, inputs)) {
+        match with_flags(flags).model_for_path(path).and_then(|model| optimize(model, inputs)) {
             Ok(run) if run.outputs.is_ok() => return Ok(run),
             other => first = first.or(Some(other)),
         }
@@ -213,5 +217,36 @@ fn no_fusion_is_lost() {
             gone.filter(|name| !new.contains_key(*name)).map(|name| format!("{name}: gone")),
         );
     }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The shapes that a model's outputs have where its inputs keep their symbols.
+fn declared_shapes(model: InferenceModel) -> TractResult<Vec<String>> {
+    let model = model.into_optimized()?;
+    let shape = |outlet: &OutletId| Ok(format!("{:?}", model.outlet_fact(*outlet)?.shape));
+    model.outputs.iter().map(shape).collect()
+}
+
+#[test]
+fn shapes_are_symbolic_where_they_are_in_stock() {
+    let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
+    let folders = [root().join("models"), root().join("tests/data/node_tests")];
+    let (mut wrong, mut symbolic) = (vec![], 0);
+    for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
+        let path = folder.join("model.onnx");
+        let stock = (0..8).find_map(|flags| {
+            let model = with_flags(flags).model_for_path(&path);
+            model.and_then(declared_shapes).ok()
+        });
+        let Some(stock) = stock else { continue };
+        let ours = tract_onnx_cast::onnx().model_for_path(&path).and_then(declared_shapes);
+        symbolic += usize::from(stock.iter().any(|shape| shape.contains(char::is_alphabetic)));
+        match ours {
+            Ok(ours) if ours == stock => {}
+            Ok(ours) => wrong.push(format!("{name}: {ours:?}, stock {stock:?}")),
+            Err(error) => wrong.push(format!("{name}: stock loads it: {error:#}")),
+        }
+    }
+    assert!(symbolic >= 5, "{symbolic} models with symbols");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
