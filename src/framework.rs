@@ -1,18 +1,23 @@
 //! The plug: a drop-in for tract's `Onnx` that rewrites each model before tract sees it.
 
 use std::fmt::{Debug, Display};
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use prost::Message;
 use tract_onnx::Onnx;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
 
+use crate::at_opset;
 use crate::branch;
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::function_fields;
 use crate::op;
 use crate::rewrite::{self, CastNode, Options, Rewritten};
 
@@ -52,6 +57,7 @@ pub struct CastOnnx {
 impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
+        at_opset::register(&mut onnx);
         CastOnnx { onnx }
     }
 }
@@ -87,6 +93,7 @@ impl CastOnnx {
         let options = Options {
             folder,
             resolver: self.onnx.provider.as_ref(),
+            operators: &self.onnx.op_register,
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,
         };
@@ -119,11 +126,21 @@ impl CastOnnx {
 
 impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_path(&self, path: impl AsRef<Path>) -> TractResult<ModelProto> {
-        self.onnx.proto_model_for_path(path)
+        let mut proto = self.onnx.proto_model_for_path(&path)?;
+        if !proto.functions.is_empty() {
+            function_fields::restore(&mut proto, &fs::read(path)?)?;
+        }
+        Ok(proto)
     }
 
-    fn proto_model_for_read(&self, reader: &mut dyn std::io::Read) -> TractResult<ModelProto> {
-        self.onnx.proto_model_for_read(reader)
+    fn proto_model_for_read(&self, reader: &mut dyn Read) -> TractResult<ModelProto> {
+        let mut bytes = vec![];
+        reader.read_to_end(&mut bytes)?;
+        let mut proto = ModelProto::decode(&*bytes)?;
+        if !proto.functions.is_empty() {
+            function_fields::restore(&mut proto, &bytes)?;
+        }
+        Ok(proto)
     }
 
     fn model_for_path(&self, path: impl AsRef<Path>) -> TractResult<InferenceModel> {

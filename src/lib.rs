@@ -35,12 +35,14 @@
 //!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
+mod at_opset;
 mod branch;
 mod conversion;
 mod element_type;
 mod error;
 pub mod format;
 mod framework;
+mod function_fields;
 mod kernel;
 mod op;
 mod rewrite;
