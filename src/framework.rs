@@ -19,6 +19,7 @@ use crate::element_type::ElementType;
 use crate::error::Error;
 use crate::function_fields;
 use crate::op;
+use crate::open_inputs;
 use crate::rewrite::{self, CastNode, Options, Rewritten};
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -110,7 +111,7 @@ impl CastOnnx {
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
-        let ParseResult { mut model, unresolved_inputs, .. } =
+        let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template)?;
         if let Some(name) = unresolved_inputs.first() {
             return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
@@ -120,6 +121,7 @@ impl CastOnnx {
             model.set_outlet_label(*outlet, name.clone())?;
         }
         record_types(&mut model, &rewritten);
+        open_inputs::settle(&mut model, &rewritten.declared, &outlets_by_name)?;
         Ok(model)
     }
 }

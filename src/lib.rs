@@ -45,6 +45,7 @@ mod framework;
 mod function_fields;
 mod kernel;
 mod op;
+mod open_inputs;
 mod rewrite;
 mod rules;
 mod scalar;

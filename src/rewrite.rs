@@ -28,13 +28,16 @@ use std::rc::Rc;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+};
 use tract_onnx::prelude::TractResult;
 
 use crate::at_opset;
 use crate::conversion::Conversion;
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::open_inputs;
 use crate::rules::RoundMode;
 use crate::spec::{CastSpec, Operator, is_default_domain, node_name};
 use crate::tensor_proto;
@@ -117,6 +120,8 @@ pub(crate) struct Rewritten {
     pub(crate) inputs: HashMap<String, ElementType>,
     /// Element types of the outputs, where known.
     pub(crate) outputs: Vec<Option<ElementType>>,
+    /// The main graph's values with a declared shape, where one of its inputs has none.
+    pub(crate) declared: Vec<ValueInfoProto>,
 }
 
 /// Rewrites a model.
@@ -128,13 +133,15 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let functions = std::mem::take(&mut proto.functions);
     let calls = functions::inline(&mut graph, &functions, opset, options.operators)?;
+    let mut declared = open_inputs::declared(&graph);
+    declared.iter_mut().for_each(forget_intricate_dimensions);
     let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let Rewriter { casts, .. } = rewriter;
-    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs })
+    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
 }
 
 /// The values that can be seen from a node.
