@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cases import Case
 from whole_exports import export_cases
 from whole_flow import flow_cases
+from whole_functions import function_cases
 from whole_optimizer import optimizer_cases
 from whole_shapes import shape_cases
 from whole_weights import weight_cases
@@ -15,6 +16,7 @@ from whole_weights import weight_cases
 def whole_cases() -> Iterator[Case]:
     yield from export_cases()
     yield from flow_cases()
+    yield from function_cases()
     yield from optimizer_cases()
     yield from shape_cases()
     yield from weight_cases()

@@ -2,7 +2,8 @@
 //!
 //! tract 0.23 takes what is known of the then-branch's outputs, constants included, for what is known of the `If`
 //! (`IfThenElse::output_facts`). A `Cast` after an `If` whose then-branch returns a constant would then be folded to that
-//! constant, whichever branch runs. Here the then-branch keeps to itself what the else-branch does not share.
+//! constant, whichever branch runs. Here the then-branch keeps to itself what the else-branch does not share, and each `If`
+//! keeps the name of its node.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -82,9 +83,20 @@ impl InferenceOp for If {
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<TVec<OutletId>> {
+        // tract calls every If of a typed model `If`, and refuses the second.
+        let name = self.name();
+        let namesake = target.nodes.iter().position(|other| other.name == name);
+        if let Some(namesake) = namesake {
+            let free = target.unique_name(format!("{name}.namesake")).into_owned();
+            target.node_mut(namesake).name = free;
+        }
         let outlets = self.0.to_typed(source, node, target, mapping)?;
         if let Some(outlet) = outlets.first() {
+            target.node_mut(outlet.node).name.clone_from(&node.name);
             separate_branches(target, outlet.node)?;
+        }
+        if let Some(namesake) = namesake {
+            target.node_mut(namesake).name = name.into();
         }
         Ok(outlets)
     }

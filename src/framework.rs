@@ -1,19 +1,25 @@
 //! The plug: a drop-in for tract's `Onnx` that rewrites each model before tract sees it.
 
 use std::fmt::{Debug, Display};
+use std::fs;
+use std::io::Read;
 use std::path::Path;
 
 use anyhow::{Context, bail};
+use prost::Message;
 use tract_onnx::Onnx;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
 
+use crate::at_opset;
 use crate::branch;
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::function_fields;
 use crate::op;
+use crate::open_inputs;
 use crate::rewrite::{self, CastNode, Options, Rewritten};
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -52,6 +58,7 @@ pub struct CastOnnx {
 impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
+        at_opset::register(&mut onnx);
         CastOnnx { onnx }
     }
 }
@@ -87,6 +94,7 @@ impl CastOnnx {
         let options = Options {
             folder,
             resolver: self.onnx.provider.as_ref(),
+            operators: &self.onnx.op_register,
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,
         };
@@ -103,7 +111,7 @@ impl CastOnnx {
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
-        let ParseResult { mut model, unresolved_inputs, .. } =
+        let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template)?;
         if let Some(name) = unresolved_inputs.first() {
             return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
@@ -113,17 +121,28 @@ impl CastOnnx {
             model.set_outlet_label(*outlet, name.clone())?;
         }
         record_types(&mut model, &rewritten);
+        open_inputs::settle(&mut model, &rewritten.declared, &outlets_by_name)?;
         Ok(model)
     }
 }
 
 impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_path(&self, path: impl AsRef<Path>) -> TractResult<ModelProto> {
-        self.onnx.proto_model_for_path(path)
+        let mut proto = self.onnx.proto_model_for_path(&path)?;
+        if !proto.functions.is_empty() {
+            function_fields::restore(&mut proto, &fs::read(path)?)?;
+        }
+        Ok(proto)
     }
 
-    fn proto_model_for_read(&self, reader: &mut dyn std::io::Read) -> TractResult<ModelProto> {
-        self.onnx.proto_model_for_read(reader)
+    fn proto_model_for_read(&self, reader: &mut dyn Read) -> TractResult<ModelProto> {
+        let mut bytes = vec![];
+        reader.read_to_end(&mut bytes)?;
+        let mut proto = ModelProto::decode(&*bytes)?;
+        if !proto.functions.is_empty() {
+            function_fields::restore(&mut proto, &bytes)?;
+        }
+        Ok(proto)
     }
 
     fn model_for_path(&self, path: impl AsRef<Path>) -> TractResult<InferenceModel> {

@@ -38,6 +38,7 @@
 //!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
+mod at_opset;
 mod branch;
 mod chain;
 mod conversion;
@@ -45,9 +46,11 @@ mod element_type;
 mod error;
 pub mod format;
 mod framework;
+mod function_fields;
 mod kernel;
 mod nnef;
 mod op;
+mod open_inputs;
 mod rewrite;
 mod rules;
 mod scalar;

@@ -4,6 +4,7 @@
 //! there: every tensor and type of an exotic kind becomes its carrier's, and every `Cast` node learns what its input
 //! really is. For that, element types are followed through the graph and all its subgraphs.
 //!
+//! - `functions`: model-local functions, put in place of their calls
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
 //! - `operators`: which types an operator's outputs have, and whether it only moves data
 //! - `declared`: types as declared against types as made
@@ -13,6 +14,7 @@
 
 mod declared;
 mod flow;
+mod functions;
 mod limits;
 mod node;
 mod operators;
@@ -21,21 +23,28 @@ mod order;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
+use std::rc::Rc;
 
 use tract_onnx::data_resolver::ModelDataResolver;
+use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+};
 use tract_onnx::prelude::TractResult;
 
+use crate::at_opset;
 use crate::conversion::Conversion;
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::open_inputs;
 use crate::rules::RoundMode;
-use crate::spec::{CastSpec, Operator, node_name};
+use crate::spec::{CastSpec, Operator, is_default_domain, node_name};
 use crate::tensor_proto;
 
 use declared::{agree, declared_type, either_exotic, same_types, set_carrier};
 use flow::{Fact, Origin};
+use functions::{Call, Calls};
 use limits::{check_dimensions, forget_intricate_dimensions, name_nodes_apart};
 pub(crate) use node::{DOMAIN, PrivateCast};
 use operators::Carriers;
@@ -93,6 +102,8 @@ pub(crate) struct Options<'a> {
     pub(crate) folder: Option<&'a Path>,
     /// How external data is read.
     pub(crate) resolver: &'a dyn ModelDataResolver,
+    /// The operators that tract is to build, by name.
+    pub(crate) operators: &'a OnnxOpRegister,
     /// Whether a declared type of an inner value that contradicts the graph is overlooked.
     pub(crate) ignore_value_info: bool,
     /// Whether a declared type of an output that contradicts the graph is overlooked.
@@ -109,28 +120,28 @@ pub(crate) struct Rewritten {
     pub(crate) inputs: HashMap<String, ElementType>,
     /// Element types of the outputs, where known.
     pub(crate) outputs: Vec<Option<ElementType>>,
-}
-
-/// The opset of the default domain; 1 when the model imports none, as files older than IR version 3 do.
-pub(crate) fn default_opset(proto: &ModelProto) -> i64 {
-    let is_default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    let import = proto.opset_import.iter().find(|import| is_default(&import.domain));
-    import.map_or(1, |import| import.version)
+    /// The main graph's values with a declared shape, where one of its inputs has none.
+    pub(crate) declared: Vec<ValueInfoProto>,
 }
 
 /// Rewrites a model.
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
-    let opset = default_opset(&proto);
+    // Files older than IR version 3 import none.
+    let opset = functions::default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph =
         proto.graph.take().ok_or_else(|| Error::Model { problem: "holds no graph".into() })?;
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
-    let mut rewriter = Rewriter { opset, options, casts: vec![] };
-    let place = Place { path: graph.name.clone(), outer: None, is_main: true };
+    let functions = std::mem::take(&mut proto.functions);
+    let calls = functions::inline(&mut graph, &functions, opset, options.operators)?;
+    let mut declared = open_inputs::declared(&graph);
+    declared.iter_mut().for_each(forget_intricate_dimensions);
+    let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
+    let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let Rewriter { casts, .. } = rewriter;
-    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs })
+    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
 }
 
 /// The values that can be seen from a node.
@@ -161,6 +172,25 @@ struct Place<'a> {
     path: String,
     outer: Option<&'a Scope<'a>>,
     is_main: bool,
+    /// The call that the node around the graph has come from.
+    call: Option<Rc<Call>>,
+    /// The opset by which tract builds the graph's nodes.
+    opset: i64,
+}
+
+impl Place<'_> {
+    /// The path to where a node of the graph stands, and the node's name there.
+    fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (String, String) {
+        let name = node_name(node);
+        let Some(call) = call else { return (self.path.clone(), name) };
+        let around = self.call.as_ref().map_or("", |call| &call.path);
+        let inside = call.path.strip_prefix(around).unwrap_or(&call.path).trim_start_matches('/');
+        let path = match inside {
+            "" => self.path.clone(),
+            inside => format!("{}/{inside}", self.path),
+        };
+        (path, name.strip_prefix(&call.prefix).map_or(name.clone(), String::from))
+    }
 }
 
 struct GraphTypes {
@@ -178,11 +208,21 @@ enum Made {
 
 struct Rewriter<'a> {
     opset: i64,
+    calls: Calls,
     options: &'a Options<'a>,
     casts: Vec<CastNode>,
 }
 
 impl Rewriter<'_> {
+    fn call(&self, node: &NodeProto) -> Option<&Rc<Call>> {
+        self.calls.get(&node.name)
+    }
+
+    /// The opset of the default domain by which a node is to be understood.
+    fn opset(&self, node: &NodeProto) -> i64 {
+        self.call(node).map_or(self.opset, |call| call.opset)
+    }
+
     /// Rewrites a graph. `given` are the types of its inputs as the enclosing node feeds them, where it is one that does.
     fn graph(
         &mut self,
@@ -348,6 +388,10 @@ impl Rewriter<'_> {
             };
             scope.facts.insert(name.clone(), fact);
         }
+        let opset = self.opset(node);
+        if operator.is_none() && opset != place.opset {
+            at_opset::wrap(node, opset);
+        }
         Ok(())
     }
 
@@ -381,7 +425,7 @@ impl Rewriter<'_> {
         constant: bool,
         scope: &Scope,
     ) -> TractResult<Option<ElementType>> {
-        let spec = CastSpec::parse(node, self.opset)?;
+        let spec = CastSpec::parse(node, self.opset(node))?;
         let inputs = scope.types(&node.input);
         let from = inputs.first().copied().flatten();
         let like = inputs.get(1).copied().flatten();
@@ -403,7 +447,7 @@ impl Rewriter<'_> {
             version: spec.version,
             saturate: spec.saturate,
             round_mode: spec.round_mode,
-            graph: place.path.clone(),
+            graph: place.of_node(node, self.call(node)).0,
             fate: match (is_identity, constant) {
                 (true, _) => Fate::NoOp,
                 (_, true) => Fate::Folded,
@@ -433,7 +477,12 @@ impl Rewriter<'_> {
             return Err(refuse(node, format!("domain `{DOMAIN}` is this crate's own")))?;
         }
         let inputs = scope.types(&node.input);
-        let is_default = matches!(node.domain.as_str(), "" | "ai.onnx");
+        if let Some(attribute) = node.attribute.iter().find(|a| !a.ref_attr_name.is_empty()) {
+            let name = &attribute.name;
+            let problem = format!("attribute `{name}` refers to an attribute of a function");
+            return Err(refuse(node, problem))?;
+        }
+        let is_default = is_default_domain(&node.domain);
         let tensor_type = self.attribute_tensors(node)?;
         let makes_tensor =
             is_default && matches!(node.op_type.as_str(), "Constant" | "ConstantOfShape");
@@ -488,6 +537,9 @@ impl Rewriter<'_> {
     ) -> TractResult<Option<Vec<Option<Fact>>>> {
         let name = node_name(node);
         let op = node.op_type.clone();
+        let call = self.call(node).cloned();
+        let opset = self.opset(node);
+        let (path, local) = place.of_node(node, call.as_ref());
         // Loop feeds its body a count, a condition, and its own inputs from the third on; Scan feeds its inputs.
         let given: Vec<Option<ElementType>> = match op.as_str() {
             "Loop" => [Some(ElementType::Int64), Some(ElementType::Bool)]
@@ -499,9 +551,10 @@ impl Rewriter<'_> {
         };
         let mut branches: Vec<Vec<Option<Fact>>> = vec![];
         for attribute in &mut node.attribute {
-            let path = format!("{}/{name}.{}", place.path, attribute.name);
+            let path = format!("{path}/{local}.{}", attribute.name);
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
-                let place = Place { path: path.clone(), outer: Some(scope), is_main: false };
+                let (path, call) = (path.clone(), call.clone());
+                let place = Place { path, outer: Some(scope), is_main: false, call, opset };
                 branches.push(self.graph(graph, place, &given)?.outputs);
             }
         }

@@ -270,6 +270,11 @@ fn attribute_type(attribute: &AttributeProto) -> AttributeType {
     }
 }
 
+/// Whether a domain is that of ONNX's own operators, which has two names.
+pub(crate) fn is_default_domain(domain: &str) -> bool {
+    matches!(domain, "" | "ai.onnx")
+}
+
 /// What messages call a node: its name, or its first output where it has none.
 pub(crate) fn node_name(node: &NodeProto) -> String {
     let first_output = || node.output.iter().find(|output| !output.is_empty()).cloned();

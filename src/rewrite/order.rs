@@ -92,7 +92,7 @@ fn producers(graph: &GraphProto) -> Result<HashMap<&str, usize>, Error> {
 }
 
 /// The values that no node makes.
-fn given_values(graph: &GraphProto) -> HashSet<&str> {
+pub(super) fn given_values(graph: &GraphProto) -> HashSet<&str> {
     let inputs = graph.input.iter().map(|input| input.name.as_str());
     inputs.chain(graph.initializer.iter().map(|tensor| tensor.name.as_str())).collect()
 }

@@ -1,0 +1,165 @@
+//! Inputs whose shapes a model leaves open.
+//!
+//! tract types a model once every input has a shape. What a file declares of other values can help there, and stock tract's
+//! loader has flags to use it or not; but such declarations are often stale, and then they stand in the way. Here they are
+//! used last: operators of no consequence wait at the end of the model until tract's analysis has come to rest, and only if
+//! an input is still open then, they offer one declaration after the other, those that contradict what is known left out.
+//! A dimension that nothing determines becomes a symbol.
+
+use std::collections::HashMap;
+
+use tract_onnx::dim_expr::parse_onnx_dim;
+use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
+use tract_onnx::pb::type_proto::Value as TypeValue;
+use tract_onnx::pb::{GraphProto, TensorShapeProto, ValueInfoProto};
+use tract_onnx::tract_hir::internal::*;
+
+/// The values of which a graph declares a shape, if an input's is open.
+pub(crate) fn declared(graph: &GraphProto) -> Vec<ValueInfoProto> {
+    let is_open = |input: &ValueInfoProto| shape(input).is_none_or(has_open_dimension);
+    if !graph.input.iter().any(is_open) {
+        return vec![];
+    }
+    let values = graph.value_info.iter().chain(&graph.output);
+    values.filter(|value| shape(value).is_some()).cloned().collect()
+}
+
+fn shape(value: &ValueInfoProto) -> Option<&TensorShapeProto> {
+    match value.r#type.as_ref()?.value.as_ref()? {
+        TypeValue::TensorType(tensor) => tensor.shape.as_ref(),
+        #[allow(unreachable_patterns, reason = "tract's messages have tensors only, for now")]
+        _ => None,
+    }
+}
+
+fn has_open_dimension(shape: &TensorShapeProto) -> bool {
+    shape.dim.iter().any(|dim| match &dim.value {
+        Some(DimValue::DimValue(size)) => *size < 0,
+        Some(DimValue::DimParam(name)) => name == "?",
+        None => true,
+    })
+}
+
+/// Lets a model settle its open inputs by what it declares of the values with these outlets.
+pub(crate) fn settle(
+    model: &mut InferenceModel,
+    declared: &[ValueInfoProto],
+    outlets: &HashMap<String, OutletId>,
+) -> TractResult<()> {
+    let is_open = |outlet: &OutletId| TractResult::Ok(is_open(&model.outlet_fact(*outlet)?.shape));
+    let open = model.inputs.iter().map(is_open).collect::<TractResult<Vec<bool>>>()?;
+    if !open.contains(&true) {
+        return Ok(());
+    }
+    let mut watched = model.inputs.clone();
+    let mut offers = vec![];
+    for value in declared {
+        if let (Some(outlet), Some(shape)) = (outlets.get(&value.name), shape(value)) {
+            watched.push(*outlet);
+            offers.push(factoid(shape, &model.symbols));
+        }
+    }
+    let op = OpenInputs { inputs: model.inputs.len(), offers, symbols: model.symbols.clone() };
+    // The analysis does not return to an operator for what that has found out itself, but it does to another one.
+    for _ in 0..2 {
+        let name = model.unique_name("open-inputs").into_owned();
+        let id = model.add_node(name, op.clone(), tvec!())?;
+        for (slot, outlet) in watched.iter().enumerate() {
+            model.add_edge(*outlet, InletId::new(id, slot))?;
+        }
+    }
+    Ok(())
+}
+
+fn factoid(shape: &TensorShapeProto, symbols: &SymbolScope) -> ShapeFactoid {
+    let dim = |value: &Option<DimValue>| match value {
+        // Exporters have written 0 for a size that they did not know.
+        Some(DimValue::DimValue(size)) if *size > 0 => DimFact::from(size.to_dim()),
+        Some(DimValue::DimParam(name)) if name != "?" && !name.starts_with("unk__") => {
+            parse_onnx_dim(symbols, name).map_or_else(|_| DimFact::default(), DimFact::from)
+        }
+        _ => DimFact::default(),
+    };
+    ShapeFactoid::closed(shape.dim.iter().map(|d| dim(&d.value)).collect())
+}
+
+fn is_open(shape: &ShapeFactoid) -> bool {
+    shape.is_open() || shape.dims().any(|dim| !dim.is_concrete())
+}
+
+/// Nobody uses what it makes, which is nothing; with its twin it is the last to be analysed and gone before the model is typed.
+#[derive(Debug, Clone)]
+struct OpenInputs {
+    /// How many of the operator's inputs are the model's. The others are values with a declared shape.
+    inputs: usize,
+    offers: Vec<ShapeFactoid>,
+    symbols: SymbolScope,
+}
+
+impl PartialEq for OpenInputs {
+    fn eq(&self, _: &OpenInputs) -> bool {
+        false
+    }
+}
+
+impl Eq for OpenInputs {}
+
+impl Op for OpenInputs {
+    fn name(&self) -> StaticName {
+        "OpenInputs".into()
+    }
+
+    not_a_typed_op!();
+}
+
+impl EvalOp for OpenInputs {
+    not_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, _: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(tvec!())
+    }
+}
+
+impl InferenceOp for OpenInputs {
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        _outputs: TVec<&InferenceFact>,
+        _observed: TVec<&InferenceFact>,
+    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        let mut facts: TVec<InferenceFact> = inputs.into_iter().cloned().collect();
+        self.refine(&mut facts);
+        Ok((facts, tvec!(), tvec!()))
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        Ok(0)
+    }
+
+    as_op!();
+}
+
+impl OpenInputs {
+    /// Adds one thing to what is known, if an input is open. What follows from it is found before the twin's turn.
+    fn refine(&self, facts: &mut [InferenceFact]) {
+        let Some((inputs, watched)) = facts.split_at_mut_checked(self.inputs) else { return };
+        if !inputs.iter().any(|fact| is_open(&fact.shape)) {
+            return;
+        }
+        for (fact, offer) in watched.iter_mut().zip(&self.offers) {
+            if let Ok(shape) = fact.shape.unify(offer)
+                && shape != fact.shape
+            {
+                fact.shape = shape;
+                return;
+            }
+        }
+        for fact in inputs.iter_mut().filter(|fact| !fact.shape.is_open()) {
+            let open = fact.shape.dims().position(|dim| !dim.is_concrete());
+            if let Some(axis) = open {
+                fact.shape.set_dim(axis, self.symbols.new_with_prefix("open").to_dim());
+                return;
+            }
+        }
+    }
+}
