@@ -33,8 +33,11 @@
 //!
 //! [`ElementType`] is the one list of types, [`mod@format`] what the floating-point formats are.
 //!
+//! [`audit`] counts what a model's casts do to the numbers.
+//!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
+pub mod audit;
 mod branch;
 mod conversion;
 mod element_type;

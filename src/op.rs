@@ -7,10 +7,11 @@ use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_hir::internal::*;
 
+use crate::audit::probe::InferenceProbe;
 use crate::conversion::Conversion;
 use crate::element_type::{ElementType, Family};
 use crate::error::Error;
-use crate::rewrite::{DOMAIN, PrivateCast};
+use crate::rewrite::{DOMAIN, PrivateCast, probe_of};
 use crate::rules::Rules;
 use crate::spec::{CastSpec, node_name};
 
@@ -29,7 +30,11 @@ pub(crate) fn build(
         PrivateCast { from: None, to, rules, opset, concrete: false }
     };
     let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
-    Ok((expand(op), vec![]))
+    let cast = expand(op);
+    Ok(match probe_of(node).filter(|_| node.domain == DOMAIN) {
+        Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
+        None => (cast, vec![]),
+    })
 }
 
 /// A `Cast` whose input's tract type is still to be inferred.
