@@ -5,24 +5,38 @@
 //! hostile file; the [`supervisor`] turns whatever becomes of it into an exit status and one line.
 //!
 //! ```text
-//! Cli → run, test, inspect (Request) → supervisor ⇄ worker → answer → terminal
+//! Cli → run, test, inspect, audit, … (Request) → supervisor ⇄ worker → answer → terminal, files
 //! ```
 
+mod audit;
 mod cases;
 mod check;
 mod compare;
+mod facts;
 mod files;
+mod front;
 mod inputs;
 mod inspect;
+mod jobs;
+mod markdown;
 mod message;
+mod metrics;
 mod model;
+mod num;
+mod page;
 mod random;
+mod record;
 mod request;
 mod run;
+mod saved;
+mod sets;
 mod show;
 mod supervisor;
 mod terminal;
 mod test;
+mod tolerance;
+mod versus;
+mod words;
 mod worker;
 
 use std::path::PathBuf;
@@ -32,6 +46,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::{Deserialize, Serialize};
 
 use compare::Tolerance;
+use inputs::InputArgs;
 use request::{Answer, Request};
 use supervisor::Supervisor;
 use terminal::Output;
@@ -41,7 +56,7 @@ const FAILED: u8 = 1;
 /// Exit status: the model, an input or the call cannot be used.
 const UNUSABLE: u8 = 2;
 
-/// Run, test and inspect ONNX models with tract and a complete Cast operator.
+/// Run, test, inspect, audit and compare ONNX models with tract and a complete Cast operator.
 #[derive(Parser)]
 #[command(name = "onnx-cast", version, arg_required_else_help = false, after_help = EXIT_STATUS)]
 struct Cli {
@@ -60,13 +75,20 @@ cannot be used, which one line on standard error explains.
 Examples:
   onnx-cast run model.onnx
   onnx-cast test models/
-  onnx-cast inspect model.onnx";
+  onnx-cast inspect model.onnx
+  onnx-cast audit model.onnx --report audit.html
+  onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
+  onnx-cast record model.onnx goldens/model";
 
 #[derive(Subcommand)]
 enum Command {
     Run(RunArgs),
     Test(TestArgs),
     Inspect(InspectArgs),
+    Audit(front::AuditArgs),
+    Compare(front::CompareArgs),
+    Record(front::RecordArgs),
+    Rerecord(front::RerecordArgs),
 }
 
 /// Run a model and show its outputs.
@@ -91,18 +113,11 @@ struct RunArgs {
     /// The model.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
-    /// An input's values, or an archive of several.
-    #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz")]
-    inputs: Vec<String>,
+    #[command(flatten)]
+    input: InputArgs,
     /// Folder for the outputs, written as output_0.pb, output_1.pb, …
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Where the random values start.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
-    /// Size of a symbolic dimension.
-    #[arg(long = "set", value_name = "SYMBOL=N", value_parser = inputs::parse_size)]
-    sizes: Vec<(String, usize)>,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -184,11 +199,15 @@ fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<u8> {
         Command::Test(args) => return test::run(&args, &mut supervisor, output),
         Command::Run(args) => Request::Run(args),
         Command::Inspect(args) => Request::Inspect(args),
+        Command::Audit(args) => return front::audit(args, cli.max_memory, output),
+        Command::Compare(args) => return front::compare(args, cli.max_memory, output),
+        Command::Record(args) => return front::record(args, cli.max_memory, output),
+        Command::Rerecord(args) => return front::rerecord(args, cli.max_memory, output),
     };
     match supervisor.ask(&request)? {
         Answer::Shown(text) => output.line(&text)?,
         Answer::Unusable(problem) => anyhow::bail!("{}: {problem}", request.model().display()),
-        Answer::Passed | Answer::Failed(_) => {}
+        Answer::Passed | Answer::Failed(_) | Answer::Facts(_) => {}
     }
     Ok(0)
 }

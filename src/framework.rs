@@ -52,6 +52,7 @@ pub fn register(onnx: &mut Onnx) {
 #[derive(Clone)]
 pub struct CastOnnx {
     onnx: Onnx,
+    probes: bool,
 }
 
 /// Adds the plug-in to an `Onnx` that may have operators and options of its own.
@@ -59,24 +60,43 @@ impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         at_opset::register(&mut onnx);
-        CastOnnx { onnx }
+        CastOnnx { onnx, probes: false }
     }
 }
 
 impl CastOnnx {
     /// As [`Onnx::with_ignore_output_shapes`].
     pub fn with_ignore_output_shapes(self, ignore: bool) -> CastOnnx {
-        CastOnnx { onnx: self.onnx.with_ignore_output_shapes(ignore) }
+        CastOnnx { onnx: self.onnx.with_ignore_output_shapes(ignore), ..self }
     }
 
     /// As [`Onnx::with_ignore_output_types`]. A declared type that contradicts a Cast is then overlooked.
     pub fn with_ignore_output_types(self, ignore: bool) -> CastOnnx {
-        CastOnnx { onnx: self.onnx.with_ignore_output_types(ignore) }
+        CastOnnx { onnx: self.onnx.with_ignore_output_types(ignore), ..self }
     }
 
     /// As [`Onnx::with_ignore_value_info`]. A declared type that contradicts a Cast is then overlooked.
     pub fn with_ignore_value_info(self, ignore: bool) -> CastOnnx {
-        CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore) }
+        CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore), ..self }
+    }
+
+    /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The model's
+    /// results are the same.
+    pub fn with_probes(self, probes: bool) -> CastOnnx {
+        CastOnnx { probes, ..self }
+    }
+
+    /// As [`Framework::model_for_proto_model`], of a model whose external data is in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// As loading the model from a file.
+    pub fn model_for_proto_in(
+        &self,
+        proto: ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<InferenceModel> {
+        self.load(proto, folder, InferenceModel::default())
     }
 
     /// Every `Cast` and `CastLike` node of a model, those in subgraphs included, in the order of computation.
@@ -97,6 +117,7 @@ impl CastOnnx {
             operators: &self.onnx.op_register,
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,
+            probes: self.probes,
         };
         rewrite::rewrite(proto, &options)
     }

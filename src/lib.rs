@@ -36,9 +36,12 @@
 //!
 //! [`ElementType`] is the one list of types, [`mod@format`] what the floating-point formats are.
 //!
+//! [`audit`] counts what a model's casts do to the numbers.
+//!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
 mod at_opset;
+pub mod audit;
 mod branch;
 mod chain;
 mod conversion;

@@ -46,7 +46,7 @@ use declared::{agree, declared_type, either_exotic, same_types, set_carrier};
 use flow::{Fact, Origin};
 use functions::{Call, Calls};
 use limits::{check_dimensions, forget_intricate_dimensions, name_nodes_apart};
-pub(crate) use node::{DOMAIN, PrivateCast};
+pub(crate) use node::{DOMAIN, PrivateCast, probe_of};
 use operators::Carriers;
 
 /// A `Cast` or `CastLike` node of a model, and what becomes of it.
@@ -56,6 +56,10 @@ pub struct CastNode {
     pub node: String,
     /// Which of the two operators.
     pub operator: Operator,
+    /// The value that it casts.
+    pub input: String,
+    /// The value that it makes.
+    pub output: String,
     /// The input's element type, where it is known before tract analyses the model.
     pub from: Option<ElementType>,
     /// The target type, where it is known before tract analyses the model.
@@ -68,6 +72,8 @@ pub struct CastNode {
     pub round_mode: Option<RoundMode>,
     /// The name of the graph that the node is in; for a subgraph, the path to it.
     pub graph: String,
+    /// Whether the input is made of constants alone.
+    pub is_constant: bool,
     /// What becomes of the node.
     pub fate: Fate,
 }
@@ -108,6 +114,8 @@ pub(crate) struct Options<'a> {
     pub(crate) ignore_value_info: bool,
     /// Whether a declared type of an output that contradicts the graph is overlooked.
     pub(crate) ignore_output_types: bool,
+    /// Whether each cast is to be followed by a probe.
+    pub(crate) probes: bool,
 }
 
 /// A rewritten model and what was learned on the way.
@@ -439,15 +447,19 @@ impl Rewriter<'_> {
         let is_identity = from
             .zip(to)
             .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
+        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
         self.casts.push(CastNode {
             node: node_name(node),
             operator: spec.operator,
+            input: value(&node.input),
+            output: value(&node.output),
             from,
             to,
             version: spec.version,
             saturate: spec.saturate,
             round_mode: spec.round_mode,
             graph: place.of_node(node, self.call(node)).0,
+            is_constant: constant,
             fate: match (is_identity, constant) {
                 (true, _) => Fate::NoOp,
                 (_, true) => Fate::Folded,
@@ -463,6 +475,9 @@ impl Rewriter<'_> {
             concrete: false,
         }
         .write(node);
+        if self.options.probes {
+            node::mark_probe(node, self.casts.len() - 1);
+        }
         Ok(to)
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 /// A model and one set of data for it.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Case {
     /// What the user calls it: the model's folder or, where the model has several sets, the set's.
     pub(super) path: PathBuf,
@@ -61,6 +61,19 @@ pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let named = || paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
     ensure!(!cases.is_empty(), "{}: no folder with a model.onnx in it", named());
     Ok(cases)
+}
+
+/// The sets of data in a folder: those in its test_data_set_* folders, or else its own.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(super) fn sets_in(folder: &Path, model: &Path) -> anyhow::Result<Vec<Case>> {
+    let sets = numbered(folder, "test_data_set_", "")?;
+    let is_only = sets.is_empty();
+    let sets = if is_only { vec![folder.into()] } else { sets };
+    let case = |set: PathBuf| Case { path: set.clone(), model: model.into(), set };
+    Ok(sets.into_iter().map(case).collect())
 }
 
 /// A model without any data is a case too, one that cannot pass: to skip it would look like

@@ -19,15 +19,7 @@ use super::request::Answer;
 /// When the model or its data cannot be used.
 pub(super) fn check(case: &Case, tolerance: Option<Tolerance>) -> TractResult<Answer> {
     let model = Model::open(&case.model)?;
-    let given = case.inputs()?;
-    let (files, wanted) = (given.len(), model.inputs.len());
-    ensure!(files == wanted, "the case has {files} input(s), the model takes {wanted}");
-    let load = |(file, input): (&PathBuf, &Input)| {
-        let tensor = files::read_tensor_proto(file)?.into_tensor(input.ty);
-        at(format!("input `{}`", input.name), tensor)
-    };
-    let tensors = given.iter().zip(&model.inputs).map(load);
-    let tensors = tensors.collect::<TractResult<Vec<_>>>()?;
+    let tensors = inputs_of(case, &model)?;
 
     let expected = case.outputs()?;
     ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
@@ -44,6 +36,22 @@ pub(super) fn check(case: &Case, tolerance: Option<Tolerance>) -> TractResult<An
         }
     }
     Ok(Answer::Passed)
+}
+
+/// The case's inputs, which are the model's by position.
+///
+/// # Errors
+///
+/// When there are not as many, or one is not of the input's type.
+pub(super) fn inputs_of(case: &Case, model: &Model) -> TractResult<Vec<Tensor>> {
+    let given = case.inputs()?;
+    let (files, wanted) = (given.len(), model.inputs.len());
+    ensure!(files == wanted, "the case has {files} input(s), the model takes {wanted}");
+    let load = |(file, input): (&PathBuf, &Input)| {
+        let tensor = files::read_tensor_proto(file)?.into_tensor(input.ty);
+        at(format!("input `{}`", input.name), tensor)
+    };
+    given.iter().zip(&model.inputs).map(load).collect()
 }
 
 fn differs(

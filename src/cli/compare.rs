@@ -93,7 +93,7 @@ fn largest_errors(places: &[usize], got: &[f64], want: &[f64]) -> String {
 }
 
 /// The coordinates of an element, given its place in row-major order.
-fn coordinates(place: usize, shape: &[usize]) -> Vec<usize> {
+pub(super) fn coordinates(place: usize, shape: &[usize]) -> Vec<usize> {
     let mut rest = place;
     let mut reversed: Vec<usize> = vec![];
     for size in shape.iter().rev() {

@@ -13,6 +13,7 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules, tensor_proto};
 use zip::ZipArchive;
 
 use super::message::at;
+use super::model::Output;
 
 /// What a file holds, and how it says so.
 pub(super) struct Array {
@@ -69,6 +70,16 @@ pub(super) fn read_npz(path: &Path) -> TractResult<Vec<(String, Array)>> {
 }
 
 impl Array {
+    /// The array as somebody's output, of the type that the file says.
+    ///
+    /// # Errors
+    ///
+    /// When the file has bytes without a type.
+    pub(super) fn into_output(self, name: String) -> TractResult<Output> {
+        let ty = self.ty;
+        Ok(Output { name, ty, tensor: self.into_tensor(ty)? })
+    }
+
     /// The array as a carrier tensor of the type.
     ///
     /// # Errors

@@ -4,15 +4,30 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use clap::Args;
+use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::{DimFact, Factoid, ShapeFactoid};
 use tract_onnx::tract_hir::internal::solve_for;
 
-use super::RunArgs;
 use super::files::{self, Array};
 use super::message::at;
 use super::model::{Input, Model};
 use super::random::Generator;
+
+/// What the user says about a model's inputs.
+#[derive(Args, Clone, Default, Serialize, Deserialize)]
+pub(super) struct InputArgs {
+    /// An input's values, or an archive of several.
+    #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz")]
+    pub(super) inputs: Vec<String>,
+    /// Where the random values start.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Size of a symbolic dimension.
+    #[arg(long = "set", value_name = "SYMBOL=N", value_parser = parse_size)]
+    pub(super) sizes: Vec<(String, usize)>,
+}
 
 /// Reads `SYMBOL=N`.
 pub(super) fn parse_size(text: &str) -> Result<(String, usize), String> {
@@ -32,7 +47,7 @@ pub(super) fn file_of(argument: &str) -> PathBuf {
 ///
 /// When a given array is not what the model declares, names no input or an input twice, sizes
 /// contradict each other, or an input has no known number of dimensions.
-pub(super) fn gather(model: &Model, args: &RunArgs) -> TractResult<Vec<Tensor>> {
+pub(super) fn gather(model: &Model, args: &InputArgs) -> TractResult<Vec<Tensor>> {
     let given = given(model, &args.inputs)?;
     let sizes = sizes(model, &args.sizes, &given)?;
     let mut generator = Generator::new(args.seed);
@@ -154,6 +169,15 @@ fn learn(declared: &ShapeFactoid, actual: &[usize], sizes: &mut SymbolValues) ->
         }
     }
     Ok(has_learnt)
+}
+
+/// Whether the model takes tensors of these shapes, its symbols being the same size wherever they occur.
+///
+/// # Errors
+///
+/// When a shape is not what the model declares.
+pub(super) fn check_shapes(model: &Model, tensors: &[Tensor]) -> TractResult<()> {
+    sizes(model, &[], &tensors.iter().cloned().map(Some).collect::<Vec<_>>()).map(|_| ())
 }
 
 /// The declared shape as numbers: what is still not known is 1.

@@ -44,6 +44,15 @@ pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::R
     result.map_err(|error| anyhow::anyhow!("{place}: {}", one_line(&error)))
 }
 
+/// As [`at`], where the place is worth telling.
+pub(super) fn at_if<T>(
+    is_told: bool,
+    place: impl Display,
+    result: anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if is_told { at(place, result) } else { result }
+}
+
 fn names_its_place(error: &Error) -> bool {
     matches!(
         error,

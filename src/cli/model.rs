@@ -9,6 +9,7 @@ use tract_onnx::tract_hir::infer::ShapeFactoid;
 use tract_onnx_cast::{ElementType, input_element_types, output_element_types};
 
 /// A loaded model whose inputs have no fixed shapes yet.
+#[derive(Clone)]
 pub(super) struct Model {
     model: InferenceModel,
     /// What it takes, initializers excepted.
@@ -16,6 +17,7 @@ pub(super) struct Model {
 }
 
 /// An input as the model declares it.
+#[derive(Clone)]
 pub(super) struct Input {
     pub(super) name: String,
     pub(super) ty: ElementType,
@@ -32,7 +34,11 @@ pub(super) struct Output {
 impl Model {
     pub(super) fn open(path: &Path) -> TractResult<Model> {
         check_file(path)?;
-        let model = tract_onnx_cast::onnx().model_for_path(path)?;
+        Model::of(tract_onnx_cast::onnx().model_for_path(path)?)
+    }
+
+    /// Of a model that somebody else has loaded.
+    pub(super) fn of(model: InferenceModel) -> TractResult<Model> {
         let types = input_element_types(&model)?;
         let input = |(outlet, ty): (&OutletId, ElementType)| {
             let shape = model.outlet_fact(*outlet)?.shape.clone();
@@ -49,14 +55,25 @@ impl Model {
 
     /// Runs the model on tensors of the inputs' types, in their order. The model takes on the
     /// tensors' shapes: what it declares binds nobody but tract.
-    pub(super) fn run(mut self, tensors: Vec<Tensor>) -> TractResult<Vec<Output>> {
+    pub(super) fn run(self, tensors: Vec<Tensor>) -> TractResult<Vec<Output>> {
+        self.run_after(tensors, |_| Ok(()))
+    }
+
+    /// As [`Model::run`], after something has been done to the typed model.
+    pub(super) fn run_after(
+        mut self,
+        tensors: Vec<Tensor>,
+        prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
+    ) -> TractResult<Vec<Output>> {
         let declared = self.model.inputs.clone();
         for (outlet, tensor) in declared.into_iter().zip(&tensors) {
             let fact = InferenceFact::dt_shape(tensor.datum_type(), tensor.shape());
             self.model.set_outlet_fact(outlet, fact)?;
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
-        let model = self.model.into_optimized()?;
+        let mut model = self.model.into_typed()?;
+        prepare(&mut model)?;
+        let model = model.into_optimized()?;
         let types = output_element_types(&model)?;
         let values =
             model.into_runnable()?.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;

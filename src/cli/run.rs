@@ -38,7 +38,7 @@ pub(super) fn show(args: &RunArgs) -> TractResult<String> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     let model = Model::open(&args.model)?;
-    let tensors = inputs::gather(&model, args)?;
+    let tensors = inputs::gather(&model, &args.input)?;
     let outputs = model.run(tensors)?;
     if let Some(folder) = &args.output {
         for (position, output) in outputs.iter().enumerate() {

@@ -42,7 +42,7 @@ pub(super) fn run(
     for case in cases {
         let path = case.path.display().to_string();
         let reason = match supervisor.ask(&Request::Check(case, args.tolerance()))? {
-            Answer::Passed | Answer::Shown(_) => None,
+            Answer::Passed | Answer::Shown(_) | Answer::Facts(_) => None,
             Answer::Failed(reason) => Some(reason),
             Answer::Unusable(reason) => {
                 unusable.push(format!("{path}: {reason}"));

@@ -7,9 +7,10 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::OnnxCast;
+use crate::audit::probe::InferenceProbe;
 use crate::element_type::ElementType;
 use crate::error::Error;
-use crate::rewrite::{DOMAIN, PrivateCast};
+use crate::rewrite::{DOMAIN, PrivateCast, probe_of};
 use crate::spec::{CastSpec, node_name};
 
 /// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
@@ -27,7 +28,11 @@ pub(crate) fn build(
         PrivateCast { from: None, to, rules, opset, concrete: false }
     };
     let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
-    Ok((expand(op), vec![]))
+    let cast = expand(op);
+    Ok(match probe_of(node).filter(|_| node.domain == DOMAIN) {
+        Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
+        None => (cast, vec![]),
+    })
 }
 
 /// A `Cast` whose input's tract type is still to be inferred.

@@ -12,6 +12,8 @@ use crate::spec::node_name;
 /// The domain of rewritten nodes.
 pub(crate) const DOMAIN: &str = "tract-onnx-cast";
 
+const PROBE: &str = "probe";
+
 /// What a rewritten node says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PrivateCast {
@@ -79,6 +81,17 @@ impl PrivateCast {
             concrete: number("concrete").ok_or_else(refuse)? != 0,
         })
     }
+}
+
+/// Has a rewritten node be followed by a probe, given its place among the casts.
+pub(super) fn mark_probe(node: &mut NodeProto, place: usize) {
+    node.attribute.push(int(PROBE, place as i64));
+}
+
+/// The place of a rewritten node among the casts, if it is to be followed by a probe.
+pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
+    let probe = node.attribute.iter().find(|attribute| attribute.name == PROBE)?;
+    usize::try_from(probe.i).ok()
 }
 
 /// A node that makes an INT64 value of numbers from one that may be symbolic.

@@ -1,0 +1,123 @@
+//! What a model's casts do to the numbers that pass.
+//!
+//! A model that is loaded by [`CastOnnx::with_probes`](crate::CastOnnx::with_probes) has an op behind each cast that sees
+//! what went in and what came out, in subgraphs as well. An [`Audit`] has them count:
+//!
+//! ```
+//! use tract_onnx::prelude::*;
+//! use tract_onnx_cast::audit::{Audit, Outcome};
+//!
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
+//! let onnx = tract_onnx_cast::onnx();
+//! let audit = Audit::new(onnx.casts(&onnx.proto_model_for_path(path)?, None)?);
+//! let mut model = onnx.with_probes(true).model_for_path(path)?.into_typed()?;
+//! audit.watch(&mut model)?;
+//!
+//! # let shape = model.input_fact(0)?.shape.as_concrete().unwrap().to_vec();
+//! let input = Tensor::zero::<f32>(&shape)?;
+//! model.into_optimized()?.into_runnable()?.run(tvec!(input.into_tvalue()))?;
+//! let row = &audit.rows()[0];
+//! assert_eq!(row.stats.elements(), row.stats.count(Outcome::Exact));
+//! # TractResult::Ok(())
+//! ```
+//!
+//! Results are those of the same model without probes, and a model loaded without them is not slower.
+//!
+//! - `counts`: outcomes, errors and how they add up
+//! - `range`: which values there were
+//! - `element`: what became of one element; `text` the same for strings
+//! - `target`: what a type holds, from its family and format record
+//! - `measure`: whole tensors; `lanes` the loops that make it fast
+//! - `probe`: how values are seen; `record` where the counts go
+//! - `findings`: what can be said without running the model
+
+mod counts;
+mod element;
+mod findings;
+mod lanes;
+mod measure;
+pub(crate) mod probe;
+mod range;
+mod record;
+mod target;
+mod text;
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::{TractResult, TypedModel};
+
+use crate::element_type::ElementType;
+use crate::rewrite::CastNode;
+
+pub use counts::{CastStats, Errors, Outcome};
+pub use findings::{Finding, FindingKind, findings};
+pub use measure::{measure, range};
+pub use range::Range;
+pub use target::holds_every_value;
+
+use record::Records;
+
+/// Counts what the casts of a model do, over as many runs as there are.
+#[derive(Debug)]
+pub struct Audit {
+    casts: Vec<CastNode>,
+    records: Arc<Records>,
+}
+
+/// One cast, and what it did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditRow {
+    /// The node.
+    pub cast: CastNode,
+    /// The source's and the target's type; `None` if the cast never ran and the model does not tell.
+    pub types: Option<(ElementType, ElementType)>,
+    /// Whether the input is the same in every run. It is counted once.
+    pub is_constant: bool,
+    /// How often the cast ran.
+    pub runs: u64,
+    /// What it did.
+    pub stats: CastStats,
+}
+
+impl Audit {
+    /// An audit of a model with these casts, which [`CastOnnx::casts`](crate::CastOnnx::casts) lists.
+    pub fn new(casts: Vec<CastNode>) -> Audit {
+        let records = Arc::new(Records::new(casts.len()));
+        Audit { casts, records }
+    }
+
+    /// Has the probes of the model count. Its casts of constants are counted here and now.
+    ///
+    /// The model is as [`into_typed`](tract_onnx::tract_hir::infer::InferenceModelExt::into_typed) leaves it: decluttering
+    /// and optimising come later.
+    ///
+    /// # Errors
+    ///
+    /// When the model is not sound.
+    pub fn watch(&self, model: &mut TypedModel) -> TractResult<()> {
+        probe::watch(model, &self.records)
+    }
+
+    /// Ends a run on one set of inputs. What is the same in every run is not counted again.
+    pub fn end_set(&self) {
+        for (place, cast) in self.casts.iter().enumerate() {
+            self.records
+                .with(place, |record| record.is_closed |= cast.is_constant && record.runs > 0);
+        }
+    }
+
+    /// The casts, in the order of computation, and what they did so far.
+    pub fn rows(&self) -> Vec<AuditRow> {
+        let row = |(place, cast): (usize, &CastNode)| {
+            let record = self.records.with(place, |record| record.clone()).unwrap_or_default();
+            AuditRow {
+                cast: cast.clone(),
+                types: record.types.or(cast.from.zip(cast.to)),
+                is_constant: cast.is_constant,
+                runs: record.runs,
+                stats: record.stats,
+            }
+        };
+        self.casts.iter().enumerate().map(row).collect()
+    }
+}

@@ -1,0 +1,255 @@
+//! The loops that count a tile without branching, for FLOAT and for DOUBLE: plain arithmetic on values and their bits,
+//! which compilers turn into vector instructions.
+//!
+//! They stop at anything odd: infinities, NaN, subnormal numbers, results at the end of the target's range. What is left is
+//! exact, rounded, truncated or flushed, and the errors are those of values of like magnitude, where a difference is exact.
+
+use super::counts::{CastStats, Outcome};
+use super::element::Pair;
+use super::target::Target;
+use crate::element_type::{ElementType, Family};
+
+/// What the loops need to know of a pair of types.
+pub(super) struct Lanes {
+    /// What is not exact but for the loops still in order: `None` if nothing is.
+    inexact: Option<Outcome>,
+    /// The target's smallest normal value; 0 for an integer.
+    target_min_normal: f64,
+    /// Values of at least this magnitude may have been saturated or wrapped, and so may values up to `low`.
+    end: f64,
+    low: f64,
+    source_min_normal: f64,
+    to_float: bool,
+}
+
+/// Counts that are kept in a form that is fast to add to.
+pub(super) struct Tally {
+    /// By exponent field, four times over, so that equal values in a row do not wait for each other.
+    fields: Box<[[u32; 4]; FIELDS]>,
+    /// Elements in `fields`, which must not overflow.
+    counted: u32,
+    is_double: bool,
+}
+
+/// As many as DOUBLE has.
+const FIELDS: usize = 2048;
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally { fields: Box::new([[0; 4]; FIELDS]), counted: 0, is_double: false }
+    }
+}
+
+impl Tally {
+    /// Moves the counts to where they belong.
+    pub(super) fn finish(&mut self, stats: &mut CastStats) {
+        let bias = if self.is_double { 1023 } else { 127 };
+        for (field, counts) in self.fields.iter_mut().enumerate() {
+            let count = counts.iter().map(|count| u64::from(*count)).sum();
+            match field {
+                0 => stats.source.zeros += count,
+                _ => stats.source.add_exponent(field as i32 - bias, count),
+            }
+            *counts = [0; 4];
+        }
+        self.counted = 0;
+    }
+}
+
+/// What one pass over a tile finds.
+pub(super) struct Found {
+    odd: bool,
+    exact: u32,
+    flushed: u32,
+    became_subnormal: u32,
+    sign_lost: u32,
+}
+
+/// A floating-point type that tiles are widened to.
+pub(super) trait Lane: Copy {
+    const IS_DOUBLE: bool;
+
+    /// Counts outcomes.
+    fn find(lanes: &Lanes, x: &[Self], y: &[Self]) -> Found;
+
+    /// Whether one of the errors may be larger than the largest so far.
+    fn may_exceed(lanes: &Lanes, x: &[Self], y: &[Self], pair: &Pair, stats: &CastStats) -> bool;
+
+    /// The smallest and the largest value, and the exponents.
+    fn survey(x: &[Self], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64);
+
+    fn real(self) -> f64;
+}
+
+impl Lanes {
+    pub(super) fn new(from: ElementType, to: ElementType) -> Lanes {
+        let pair = Pair::new(from, to);
+        let from_float = matches!(from.family(), Family::Float(_));
+        let (inexact, target_min_normal, end) = match pair.target {
+            Target::Float(target) if target.is_scale => (None, target.min_normal, target.max),
+            Target::Float(target) => (Some(Outcome::Rounded), target.min_normal, target.max),
+            Target::Integer(_) if from_float => {
+                let digits = to.bits() - u32::from(to.family() == Family::Signed);
+                (Some(Outcome::Truncated), 0.0, (1u64 << digits.min(53)) as f64 - 1.0)
+            }
+            Target::Integer(_) | Target::Bool | Target::Text => (None, 0.0, f64::INFINITY),
+        };
+        let low = if to.family() == Family::Unsigned { -1.0 } else { f64::NEG_INFINITY };
+        let to_float = matches!(pair.target, Target::Float(_));
+        let source_min_normal = pair.source_min_normal;
+        Lanes { inexact, target_min_normal, end, low, source_min_normal, to_float }
+    }
+
+    /// Counts a tile, unless it has something odd: then nothing is counted, and the answer is no.
+    pub(super) fn count<L: Lane>(
+        &self,
+        pair: &Pair,
+        x: &[L],
+        y: &[L],
+        tally: &mut Tally,
+        stats: &mut CastStats,
+    ) -> bool {
+        let found = L::find(self, x, y);
+        let inexact = x.len() as u64 - u64::from(found.exact);
+        let outcome = match (inexact, self.inexact) {
+            _ if found.odd => return false,
+            (0, _) => Outcome::Exact,
+            (_, None) => return false,
+            (_, Some(outcome)) => outcome,
+        };
+        stats.add(Outcome::Exact, found.exact.into());
+        if inexact > 0 {
+            let flushed = if self.to_float { u64::from(found.flushed) } else { 0 };
+            stats.add(Outcome::Flushed, flushed);
+            stats.add(outcome, inexact - flushed);
+            if L::may_exceed(self, x, y, pair, stats) {
+                for (x, y) in x.iter().zip(y) {
+                    let (x, y) = (x.real(), y.real());
+                    stats.errors.include(pair.errors(x, (x - y).abs()));
+                }
+            }
+        }
+        stats.became_subnormal += u64::from(found.became_subnormal);
+        stats.sign_lost += u64::from(found.sign_lost);
+        if tally.counted > u32::MAX - x.len() as u32 {
+            tally.finish(stats);
+        }
+        tally.counted += x.len() as u32;
+        tally.is_double = L::IS_DOUBLE;
+        let (low, high) = L::survey(x, &mut tally.fields);
+        stats.source.widen(low, high);
+        true
+    }
+}
+
+macro_rules! lane {
+    ($float:ident, $bits:ident, $signed:ident, $mantissa_bits:literal, $is_double:literal) => {
+        impl Lane for $float {
+            const IS_DOUBLE: bool = $is_double;
+
+            fn find(lanes: &Lanes, x: &[$float], y: &[$float]) -> Found {
+                const SIGN: $bits = 1 << ($bits::BITS - 1);
+                let infinity = $float::INFINITY.to_bits();
+                let normal = $float::MIN_POSITIVE.to_bits();
+                let end = (lanes.end as $float).to_bits();
+                let target_normal = (lanes.target_min_normal as $float).to_bits();
+                let source_normal = (lanes.source_min_normal as $float).to_bits();
+                let (mut odd, mut exact, mut flushed): ($bits, $bits, $bits) = (0, 0, 0);
+                let (mut subnormal, mut sign_lost): ($bits, $bits) = (0, 0);
+                let low = lanes.low as $float;
+                let keeps_zero_sign = $bits::from(lanes.to_float);
+                for (x, y) in x.iter().zip(y) {
+                    let (xs, ys) = (x.to_bits(), y.to_bits());
+                    let (xm, ym) = (xs & !SIGN, ys & !SIGN);
+                    let (x_some, y_some) = ($bits::from(xm != 0), $bits::from(ym != 0));
+                    let same = $bits::from(x == y);
+                    odd |= $bits::from(xm >= infinity) | $bits::from(ym >= infinity);
+                    odd |= x_some & $bits::from(xm < normal) | y_some & $bits::from(ym < normal);
+                    odd |= $bits::from(*x <= low);
+                    odd |= (1 - same) & ($bits::from(ym >= end) | $bits::from(xm >= end));
+                    exact += same;
+                    flushed += x_some & (1 - y_some);
+                    subnormal +=
+                        y_some & $bits::from(ym < target_normal) & $bits::from(xm >= source_normal);
+                    sign_lost += (xs & !ys) >> ($bits::BITS - 1) & (x_some | keeps_zero_sign);
+                }
+                Found {
+                    odd: odd != 0,
+                    exact: exact as u32,
+                    flushed: flushed as u32,
+                    became_subnormal: subnormal as u32,
+                    sign_lost: sign_lost as u32,
+                }
+            }
+
+            fn may_exceed(
+                lanes: &Lanes,
+                x: &[$float],
+                y: &[$float],
+                pair: &Pair,
+                stats: &CastStats,
+            ) -> bool {
+                const SIGN: $bits = 1 << ($bits::BITS - 1);
+                // What rounding in this arithmetic may hide.
+                const SLACK: $float = 1.0 + 8.0 * $float::EPSILON;
+                let (max_absolute, max_relative) =
+                    (stats.errors.absolute as $float, stats.errors.relative as $float);
+                // In units of the smallest normal value and of each value's binade.
+                let (units, min_normal) = match pair.target {
+                    Target::Float(target) => {
+                        (super::range::power_of_two(target.mantissa_bits), target.min_normal)
+                    }
+                    _ => (0.0, 0.0),
+                };
+                let max_ulp = if units > 0.0 { stats.errors.ulp / units } else { f64::INFINITY };
+                let (max_ulp, smallest) =
+                    (max_ulp as $float, (1.0 / min_normal.max(1e-300)) as $float);
+                let target_normal = (lanes.target_min_normal as $float).to_bits();
+                let one = (1.0 as $float).to_bits();
+                let mut exceeds: $bits = 0;
+                for (x, y) in x.iter().zip(y) {
+                    let magnitude = x.to_bits() & !SIGN;
+                    let error = (x - y).abs();
+                    let relative = error / $float::from_bits(magnitude.max(1));
+                    let mantissa = $float::from_bits(magnitude & ((1 << $mantissa_bits) - 1) | one);
+                    let of_normal = relative * mantissa;
+                    let of_small = error * smallest;
+                    let ulp = if magnitude >= target_normal { of_normal } else { of_small };
+                    exceeds |= $bits::from(error > max_absolute);
+                    exceeds |= $bits::from(relative * SLACK > max_relative);
+                    exceeds |= $bits::from(ulp * SLACK > max_ulp);
+                }
+                exceeds != 0
+            }
+
+            fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
+                // In this order integers compare as the numbers do.
+                let key = |bits: $bits| {
+                    let bits = bits as $signed;
+                    bits ^ ((bits >> ($bits::BITS - 1)) & $signed::MAX)
+                };
+                let (mut low, mut high) = ($signed::MAX, $signed::MIN);
+                for x in x {
+                    let key = key(x.to_bits());
+                    low = low.min(key);
+                    high = high.max(key);
+                }
+                for four in x.chunks(4) {
+                    for (place, x) in four.iter().enumerate() {
+                        let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
+                        fields[field % FIELDS][place % 4] += 1;
+                    }
+                }
+                let value = |of: $signed| f64::from($float::from_bits(key(of as $bits) as $bits));
+                (value(low), value(high))
+            }
+
+            fn real(self) -> f64 {
+                f64::from(self)
+            }
+        }
+    };
+}
+
+lane!(f32, u32, i32, 23, false);
+lane!(f64, u64, i64, 52, true);

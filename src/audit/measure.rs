@@ -1,0 +1,283 @@
+//! Counting whole tensors.
+//!
+//! A tensor is read in tiles. Both sides of a tile are widened, exactly, to one floating-point type, in which the loops of
+//! [`lanes`](super::lanes) count what can be counted without a branch. A tile that holds anything odd, and 64-bit integers
+//! of more digits than DOUBLE has, are counted element by element as [`element`](super::element) defines it.
+
+use std::sync::Arc;
+use std::thread;
+
+use anyhow::ensure;
+use bytemuck::{Pod, Zeroable};
+use tract_onnx::prelude::{Tensor, TractResult};
+
+use super::counts::{CastStats, Outcome};
+use super::element::{Number, Pair};
+use super::lanes::{self, Lanes};
+use super::range::Range;
+use super::text;
+use crate::element_type::{ElementType, Family};
+use crate::kernel::{self, Kernel, Level};
+use crate::rules::Rules;
+
+/// Elements that are looked at together; few, for one odd element slows down all of them.
+const TILE: usize = 256;
+/// Elements from which on a second thread is worth its start.
+const SHARE: usize = 1 << 17;
+
+/// Counts what a cast made of a tensor.
+///
+/// `input` and `output` are carrier tensors of the two types, of the same number of elements.
+///
+/// # Errors
+///
+/// When a tensor is not of its type's carrier, or the two differ in length.
+///
+/// ```
+/// use tract_onnx_cast::audit::{self, Outcome};
+/// use tract_onnx_cast::{Conversion, ElementType, Rules};
+/// use tract_onnx::prelude::tensor1;
+///
+/// let (from, to) = (ElementType::Float, ElementType::Float16);
+/// let sums = tensor1(&[1.0f32, 0.1, 128_210.0]);
+/// let halves = Conversion::new(from, to, Rules::default()).run(&sums)?;
+/// let stats = audit::measure(from, &sums, to, &halves)?;
+/// assert_eq!(stats.count(Outcome::Overflowed), 1);
+/// assert_eq!(stats.source.limits, Some((f64::from(0.1f32), 128_210.0)));
+/// # tract_onnx::prelude::TractResult::Ok(())
+/// ```
+pub fn measure(
+    from: ElementType,
+    input: &Tensor,
+    to: ElementType,
+    output: &Tensor,
+) -> TractResult<CastStats> {
+    for (ty, tensor) in [(from, input), (to, output)] {
+        let (expected, got) = (ty.datum_type(), tensor.datum_type());
+        ensure!(got == expected, "a tensor of {ty} is held in {expected:?}, not {got:?}");
+    }
+    let (length, other) = (input.len(), output.len());
+    ensure!(length == other, "a cast of {length} elements cannot have made {other}");
+    if length == 0 {
+        return Ok(CastStats::default());
+    }
+    match (from.family(), to.family()) {
+        (_, Family::Text) => {
+            let mut stats = CastStats::default();
+            stats.source = range(from, input)?;
+            stats.add(Outcome::Exact, length as u64);
+            Ok(stats)
+        }
+        (Family::Text, _) => texts(from, input, to, output),
+        _ => {
+            let counter = Counter::new(from, to);
+            let (x, y) = (input.as_bytes(), output.as_bytes());
+            Ok(shared(length, |start, end| counter.count(x, y, start, end)))
+        }
+    }
+}
+
+/// What the values of a tensor are: of the type, in its carrier.
+///
+/// # Errors
+///
+/// When the tensor is not of the type's carrier.
+pub fn range(ty: ElementType, tensor: &Tensor) -> TractResult<Range> {
+    let mut range = Range::default();
+    if ty.family() == Family::Text {
+        let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?;
+        // What is no number has no place in a range of numbers.
+        texts.iter().filter_map(|text| text.trim_ascii().parse().ok()).for_each(|x| range.add(x));
+        return Ok(range);
+    }
+    Ok(measure(ty, tensor, ty, tensor)?.source)
+}
+
+fn texts(
+    from: ElementType,
+    input: &Tensor,
+    to: ElementType,
+    output: &Tensor,
+) -> TractResult<CastStats> {
+    let pair = Pair::new(from, to);
+    let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
+    let numbers = Side::new(to);
+    let mut stats = CastStats::default();
+    let mut tile = Wide::zeroed();
+    for (texts, bytes) in texts.chunks(TILE).zip(output.as_bytes().chunks(TILE * numbers.width)) {
+        numbers.widen(bytes, &mut tile);
+        for (index, text) in texts.iter().enumerate() {
+            text::count(&pair, text, numbers.number(&tile, index), &mut stats);
+        }
+    }
+    Ok(stats)
+}
+
+/// Counts parts of a long tensor at the same time.
+fn shared(length: usize, count: impl Fn(usize, usize) -> CastStats + Sync) -> CastStats {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let parts = (length / SHARE).clamp(1, threads);
+    let size = length.div_ceil(parts).next_multiple_of(TILE);
+    let mut stats = CastStats::default();
+    thread::scope(|scope| {
+        let count = &count;
+        let begun: Vec<_> = (1..parts)
+            .map(|part| (part * size, length.min((part + 1) * size)))
+            .filter(|(start, end)| start < end)
+            .map(|(start, end)| {
+                let work = move || count(start, end);
+                // Where there is no thread to be had, the work is done here.
+                let thread = thread::Builder::new().spawn_scoped(scope, work);
+                (thread, start, end)
+            })
+            .collect();
+        stats = count(0, length.min(size));
+        for (thread, start, end) in begun {
+            let part = thread.ok().and_then(|thread| thread.join().ok());
+            stats.merge(&part.unwrap_or_else(|| count(start, end)));
+        }
+    });
+    stats
+}
+
+/// A tile, widened: FLOAT, DOUBLE or 64-bit integers.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Wide([u64; TILE]);
+
+impl Wide {
+    fn slice<T: Pod>(&self, length: usize) -> &[T] {
+        let all: &[T] = bytemuck::cast_slice(&self.0);
+        all.get(..length).unwrap_or_default()
+    }
+}
+
+/// How a type's elements are widened.
+struct Side {
+    width: usize,
+    wide: ElementType,
+    kernel: Arc<dyn Kernel>,
+}
+
+impl Side {
+    /// To the widest type of the kind, in which every value is exact.
+    fn new(ty: ElementType) -> Side {
+        let wide = match ty.family() {
+            Family::Signed if ty.bits() == 64 => ElementType::Int64,
+            Family::Unsigned if ty.bits() == 64 => ElementType::Uint64,
+            _ => ElementType::Double,
+        };
+        Side::to(ty, wide)
+    }
+
+    fn to(ty: ElementType, wide: ElementType) -> Side {
+        let kernel = kernel::select(ty, wide, Rules::default());
+        Side { width: ty.carrier_bytes().unwrap_or(1), wide, kernel }
+    }
+
+    fn widen(&self, bytes: &[u8], tile: &mut Wide) {
+        let elements = bytes.len() / self.width;
+        let wide = self.wide.carrier_bytes().unwrap_or(8);
+        let tile: &mut [u8] = bytemuck::cast_slice_mut(&mut tile.0);
+        if let Some(tile) = tile.get_mut(..elements * wide) {
+            self.kernel.run(Level::best(), bytes, tile);
+        }
+    }
+
+    fn number(&self, tile: &Wide, index: usize) -> Number {
+        let word = tile.0.get(index).copied().unwrap_or(0);
+        match self.wide {
+            ElementType::Int64 => Number::Integer(i128::from(word as i64)),
+            ElementType::Uint64 => Number::Integer(i128::from(word)),
+            _ => Number::Real(f64::from_bits(word)),
+        }
+    }
+
+    /// Makes DOUBLE of a tile of 64-bit integers, if they all have few enough digits.
+    fn narrow(&self, tile: &mut Wide, elements: usize) -> bool {
+        const EXACT: u64 = 1 << 53;
+        let Some(words) = tile.0.get_mut(..elements) else { return false };
+        match self.wide {
+            ElementType::Int64 => {
+                let all = words.iter().fold(0, |all, word| all | (*word as i64).unsigned_abs());
+                let fits = all < EXACT;
+                if fits {
+                    words.iter_mut().for_each(|word| *word = (*word as i64 as f64).to_bits());
+                }
+                fits
+            }
+            ElementType::Uint64 => {
+                let fits = words.iter().fold(0, |all, word| all | word) < EXACT;
+                if fits {
+                    words.iter_mut().for_each(|word| *word = (*word as f64).to_bits());
+                }
+                fits
+            }
+            _ => true,
+        }
+    }
+}
+
+/// Counts one pair of numeric types.
+struct Counter {
+    pair: Pair,
+    /// Exact, whatever the values.
+    exact: (Side, Side),
+    /// Fast: both sides as FLOAT, where FLOAT holds the values of both types.
+    floats: Option<(Side, Side)>,
+    lanes: Lanes,
+}
+
+impl Counter {
+    fn new(from: ElementType, to: ElementType) -> Counter {
+        let narrow =
+            |ty: ElementType| matches!(ty.family(), Family::Float(_)) && ty != ElementType::Double;
+        let side = |ty| Side::to(ty, ElementType::Float);
+        Counter {
+            pair: Pair::new(from, to),
+            exact: (Side::new(from), Side::new(to)),
+            floats: (narrow(from) && narrow(to)).then(|| (side(from), side(to))),
+            lanes: Lanes::new(from, to),
+        }
+    }
+
+    fn count(&self, x: &[u8], y: &[u8], start: usize, end: usize) -> CastStats {
+        let part = |bytes, width| -> &[u8] {
+            let bytes: &[u8] = bytes;
+            bytes.get(start * width..end * width).unwrap_or_default()
+        };
+        let (from, to) = (&self.exact.0, &self.exact.1);
+        let x = part(x, from.width).chunks(TILE * from.width);
+        let y = part(y, to.width).chunks(TILE * to.width);
+        let mut stats = CastStats::default();
+        let mut tally = lanes::Tally::default();
+        let (mut wide_x, mut wide_y) = (Wide::zeroed(), Wide::zeroed());
+        for (x, y) in x.zip(y) {
+            let elements = x.len() / from.width;
+            if let Some((from, to)) = &self.floats {
+                from.widen(x, &mut wide_x);
+                to.widen(y, &mut wide_y);
+                let (x, y) = (wide_x.slice::<f32>(elements), wide_y.slice::<f32>(elements));
+                if self.lanes.count(&self.pair, x, y, &mut tally, &mut stats) {
+                    continue;
+                }
+            }
+            from.widen(x, &mut wide_x);
+            to.widen(y, &mut wide_y);
+            if self.floats.is_none() {
+                let (mut real_x, mut real_y) = (wide_x, wide_y);
+                if from.narrow(&mut real_x, elements) && to.narrow(&mut real_y, elements) {
+                    let (x, y) = (real_x.slice::<f64>(elements), real_y.slice::<f64>(elements));
+                    if self.lanes.count(&self.pair, x, y, &mut tally, &mut stats) {
+                        continue;
+                    }
+                }
+            }
+            for index in 0..elements {
+                self.pair.count(from.number(&wide_x, index), to.number(&wide_y, index), &mut stats);
+            }
+        }
+        tally.finish(&mut stats);
+        stats
+    }
+}

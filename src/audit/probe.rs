@@ -1,0 +1,303 @@
+//! An op behind each cast that sees what went into the cast and what came out.
+//!
+//! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and results stay what they are.
+//! tract folds what it knows before a model runs; a probe keeps its cast from being folded unseen:
+//!
+//! - in the inference model it claims to have a state, which makes the translation keep it though its value is known;
+//! - in the typed model it tells what is known, so that shapes which come through casts are known too, until
+//!   [`Audit::watch`](super::Audit::watch) finds it;
+//! - then, if both sides are known, they are counted there and then, and the probe becomes transparent;
+//! - if not, it does not tell any more, nor is it folded, and it counts when the model runs.
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::logic::IfThenElse;
+use tract_onnx::tract_core::ops::scan::Scan;
+use tract_onnx::tract_hir::internal::*;
+
+use super::record::Records;
+use crate::conversion::Conversion;
+use crate::op::OnnxCast;
+
+/// A cast and its probe, not typed yet.
+#[derive(Debug, Clone)]
+pub(crate) struct InferenceProbe {
+    /// The cast's place among the model's casts.
+    pub(crate) place: usize,
+    /// The cast.
+    pub(crate) cast: Box<dyn InferenceOp>,
+}
+
+/// No two are the same: each has its own place.
+impl PartialEq for InferenceProbe {
+    fn eq(&self, other: &InferenceProbe) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for InferenceProbe {}
+
+impl Op for InferenceProbe {
+    fn name(&self) -> StaticName {
+        self.cast.name()
+    }
+
+    not_a_typed_op!();
+}
+
+impl EvalOp for InferenceProbe {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        self.cast.eval_out_of_plan(inputs)
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        self.cast.eval(context, inputs)
+    }
+
+    fn state(&self, _: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
+        Ok(Some(Box::new(Kept)))
+    }
+}
+
+/// The state that a probe claims to have.
+#[derive(Debug, Clone)]
+struct Kept;
+
+impl OpState for Kept {
+    fn eval(
+        &mut self,
+        context: &EvalContext,
+        op: &dyn Op,
+        inputs: TVec<TValue>,
+    ) -> TractResult<TVec<TValue>> {
+        op.eval(context, inputs)
+    }
+
+    fn reset_lanes(&mut self, _: &[LaneId]) -> TractResult<()> {
+        Ok(())
+    }
+}
+
+impl InferenceOp for InferenceProbe {
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        outputs: TVec<&InferenceFact>,
+        observed: TVec<&InferenceFact>,
+    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        self.cast.infer_facts(inputs, outputs, observed)
+    }
+
+    fn to_typed(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<TVec<OutletId>> {
+        let input = *node.inputs.first().context("a cast has an input")?;
+        let input = *mapping.get(&input).context("a cast's input comes before it")?;
+        let conversion = self.cast_between(source, node, target, input, mapping)?;
+        // The cast keeps its name where the cast is what errors are about.
+        let cast = InferenceNode { name: format!("{}.cast", node.name), ..node.clone() };
+        let output = self.cast.to_typed(source, &cast, target, mapping)?;
+        let output = *output.first().context("a cast has an output")?;
+        let op = Probe { place: self.place, conversion, sight: Sight::Waiting };
+        target.wire_node(&node.name, op, &[input, output])
+    }
+
+    as_op!();
+}
+
+impl InferenceProbe {
+    /// What the cast converts, which only its typed form knows: that is made once more, in a model of its own, where
+    /// nothing is folded.
+    fn cast_between(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &TypedModel,
+        input: OutletId,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<Conversion> {
+        let mut alone = TypedModel::default();
+        let mut mapped = HashMap::new();
+        for (index, outlet) in node.inputs.iter().enumerate() {
+            let place = mapping.get(outlet).copied().unwrap_or(input);
+            let fact = target.outlet_fact(place)?.without_value();
+            mapped.insert(*outlet, alone.add_source(format!("input-{index}"), fact)?);
+        }
+        let unknown = |output: &Outlet<InferenceFact>| Outlet {
+            fact: InferenceFact::default(),
+            successors: output.successors.clone(),
+        };
+        let outputs = node.outputs.iter().map(unknown).collect();
+        let node = InferenceNode { outputs, ..node.clone() };
+        let cast = self.cast.to_typed(source, &node, &mut alone, &mapped)?;
+        let cast = cast.first().context("a cast has an output")?;
+        let cast = alone.node(cast.node).op_as::<OnnxCast>().context("a cast is one of ours")?;
+        Ok(cast.conversion().clone())
+    }
+}
+
+/// What a probe does about what it sees.
+#[derive(Debug, Clone)]
+enum Sight {
+    /// Nobody has asked yet.
+    Waiting,
+    /// It counts.
+    Counting(Arc<Records>),
+    /// Everything has been counted.
+    Done,
+}
+
+/// Passes on its second input, what a cast made of the first.
+#[derive(Debug, Clone)]
+struct Probe {
+    place: usize,
+    conversion: Conversion,
+    sight: Sight,
+}
+
+impl PartialEq for Probe {
+    fn eq(&self, other: &Probe) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Probe {}
+
+impl Probe {
+    fn count(
+        &self,
+        records: &Records,
+        symbols: &SymbolValues,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> TractResult<()> {
+        let (x, y) = (numbers(x, symbols)?, numbers(y, symbols)?);
+        records.add(self.place, &self.conversion, &x, &y)
+    }
+}
+
+/// The tensor, symbolic dimensions as INT64.
+fn numbers<'a>(tensor: &'a Tensor, symbols: &SymbolValues) -> TractResult<Cow<'a, Tensor>> {
+    if tensor.datum_type() != DatumType::TDim {
+        return Ok(Cow::Borrowed(tensor));
+    }
+    let dims = tensor.try_as_plain_ram()?;
+    let number = |dim: &TDim| -> TractResult<i64> { Ok(dim.eval(symbols).to_i64()?) };
+    let values = dims.as_slice::<TDim>()?.iter().map(number).collect::<TractResult<Vec<_>>>()?;
+    Ok(Cow::Owned(Tensor::from_shape(tensor.shape(), &values)?))
+}
+
+impl Op for Probe {
+    fn name(&self) -> StaticName {
+        "Probe".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Probe {
+    fn eval_out_of_plan(&self, mut inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        match self.sight {
+            Sight::Done => Ok(inputs.pop().map(|output| tvec!(output))),
+            Sight::Waiting | Sight::Counting(_) => Ok(None),
+        }
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let (x, y) = args_2!(inputs);
+        if let Sight::Counting(records) = &self.sight {
+            self.count(records, context.symbols, &x, &y)?;
+        }
+        Ok(tvec!(y))
+    }
+}
+
+impl TypedOp for Probe {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [_, output] = inputs else { bail!("a probe has two inputs, not {}", inputs.len()) };
+        Ok(tvec!(match self.sight {
+            Sight::Waiting | Sight::Done => (*output).clone(),
+            Sight::Counting(_) => output.datum_type.fact(output.shape.clone()),
+        }))
+    }
+
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        match (&self.sight, node.inputs.get(1)) {
+            (Sight::Done, Some(output)) => {
+                TypedModelPatch::rewire(model, &[*output], &[node.id.into()], &|_, taps| {
+                    Ok(taps.into())
+                })
+                .map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    as_op!();
+}
+
+/// Has the probes of a model and of its subgraphs count.
+pub(super) fn watch(model: &mut TypedModel, records: &Arc<Records>) -> TractResult<()> {
+    for id in 0..model.nodes.len() {
+        let Some((inputs, op)) = model.nodes.get(id).map(|node| (node.inputs.clone(), &node.op))
+        else {
+            continue;
+        };
+        let known = |index: usize| -> TractResult<Option<Arc<Tensor>>> {
+            let outlet = inputs.get(index).context("a probe has two inputs")?;
+            Ok(model.outlet_fact(*outlet)?.konst.clone())
+        };
+        let sight = match op.downcast_ref::<Probe>() {
+            Some(probe) => match (known(0)?, known(1)?) {
+                (Some(x), Some(y)) => {
+                    // What depends on a symbol has no value before the model runs.
+                    match probe.count(records, &SymbolValues::default(), &x, &y) {
+                        Ok(()) => Some(Sight::Done),
+                        Err(_) => Some(Sight::Counting(records.clone())),
+                    }
+                }
+                (Some(x), None) => {
+                    let y = probe.conversion.run(&x);
+                    let counted =
+                        y.and_then(|y| probe.count(records, &SymbolValues::default(), &x, &y));
+                    Some(if counted.is_ok() {
+                        Sight::Done
+                    } else {
+                        Sight::Counting(records.clone())
+                    })
+                }
+                (None, _) => Some(Sight::Counting(records.clone())),
+            },
+            None => None,
+        };
+        let Some(node) = model.nodes.get_mut(id) else { continue };
+        if let Some(sight) = sight {
+            if matches!(sight, Sight::Counting(_))
+                && let Some(output) = node.outputs.first_mut()
+            {
+                output.fact.konst = None;
+                output.fact.uniform = None;
+                output.fact.uniform_tdim = None;
+            }
+            if let Some(probe) = node.op_as_mut::<Probe>() {
+                probe.sight = sight;
+            }
+        } else if let Some(scan) = node.op_as_mut::<Scan>() {
+            watch(&mut scan.body, records)?;
+        } else if let Some(branches) = node.op_as_mut::<IfThenElse>() {
+            watch(&mut branches.then_body, records)?;
+            watch(&mut branches.else_body, records)?;
+        }
+    }
+    Ok(())
+}

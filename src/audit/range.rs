@@ -1,0 +1,99 @@
+//! Which values there were: the extremes, the special ones, and how many of each magnitude.
+
+/// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest value.
+const EXPONENTS: std::ops::Range<i32> = -1074..1024;
+
+/// The values of a tensor, or of several.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Range {
+    /// The smallest finite value and the largest; `None` if there was no finite one. 64-bit integers are rounded to
+    /// DOUBLE.
+    pub limits: Option<(f64, f64)>,
+    /// How many were zero, −0 included.
+    pub zeros: u64,
+    /// How many were NaN.
+    pub nans: u64,
+    /// How many were infinite.
+    pub infinities: u64,
+    /// By exponent, from -1074; only as long as it needs to be.
+    histogram: Vec<u64>,
+}
+
+impl Default for Range {
+    fn default() -> Range {
+        Range { limits: None, zeros: 0, nans: 0, infinities: 0, histogram: vec![] }
+    }
+}
+
+impl Range {
+    /// How many finite values x, zero excepted, have each ⌊log₂|x|⌋; in ascending order, those with none left out.
+    pub fn histogram(&self) -> impl Iterator<Item = (i32, u64)> {
+        let counts = EXPONENTS.zip(self.histogram.iter().copied());
+        counts.filter(|(_, count)| *count > 0)
+    }
+
+    pub(super) fn add(&mut self, x: f64) {
+        match x {
+            _ if x.is_nan() => self.nans += 1,
+            _ if x.is_infinite() => self.infinities += 1,
+            _ => {
+                self.widen(x, x);
+                match exponent(x) {
+                    Some(exponent) => self.add_exponent(exponent, 1),
+                    None => self.zeros += 1,
+                }
+            }
+        }
+    }
+
+    pub(super) fn widen(&mut self, low: f64, high: f64) {
+        let (l, h) = self.limits.unwrap_or((low, high));
+        // −0 and 0 are the same value.
+        self.limits = Some((l.min(low) + 0.0, h.max(high) + 0.0));
+    }
+
+    pub(super) fn add_exponent(&mut self, exponent: i32, elements: u64) {
+        let Ok(place) = usize::try_from(exponent - EXPONENTS.start) else { return };
+        if elements > 0 && exponent < EXPONENTS.end {
+            if self.histogram.len() <= place {
+                self.histogram.resize(place + 1, 0);
+            }
+            if let Some(count) = self.histogram.get_mut(place) {
+                *count += elements;
+            }
+        }
+    }
+
+    /// Adds other values.
+    pub fn merge(&mut self, other: &Range) {
+        if let Some((low, high)) = other.limits {
+            self.widen(low, high);
+        }
+        self.zeros += other.zeros;
+        self.nans += other.nans;
+        self.infinities += other.infinities;
+        for (exponent, count) in other.histogram() {
+            self.add_exponent(exponent, count);
+        }
+    }
+}
+
+/// ⌊log₂|x|⌋ of a finite number; `None` for zero.
+pub(super) fn exponent(x: f64) -> Option<i32> {
+    let magnitude = x.to_bits() << 1 >> 1;
+    match (magnitude >> 52) as i32 {
+        _ if magnitude == 0 => None,
+        0 => Some(magnitude.ilog2() as i32 - 1074),
+        field => Some(field - 1023),
+    }
+}
+
+/// 2^exponent, which must be one that DOUBLE has; 0 below and infinity above.
+pub(super) const fn power_of_two(exponent: i32) -> f64 {
+    match exponent {
+        1024.. => f64::INFINITY,
+        -1022..=1023 => f64::from_bits(((exponent + 1023) as u64) << 52),
+        -1074..=-1023 => f64::from_bits(1 << (exponent + 1074)),
+        _ => 0.0,
+    }
+}

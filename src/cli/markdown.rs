@@ -1,0 +1,129 @@
+//! Reports for a pull request's comment.
+
+use super::facts::{Audited, CastFacts, Compared, FindingFacts, Status, TensorFacts};
+use super::message::single_line;
+use super::words;
+
+pub(super) fn of_audits(models: &[Audited]) -> String {
+    models.iter().map(of_audit).collect::<Vec<_>>().join("\n")
+}
+
+fn of_audit(model: &Audited) -> String {
+    let mut text =
+        format!("### {} `onnx-cast audit` {}\n\n", mark(model.status), code(&model.model));
+    if let Some(problem) = &model.problem {
+        return text + &plain(problem) + "\n";
+    }
+    text += &format!("{}.\n\n", words::casts_in_words(model.casts.len(), model.sets));
+    for exceeded in &model.exceeded {
+        text += &format!("- **beyond the limits:** {}\n", plain(exceeded));
+    }
+    text += &cast_table(&model.casts);
+    for FindingFacts { node, text: words, is_error, .. } in &model.findings {
+        let kind = if *is_error { "**invalid:** " } else { "" };
+        text += &format!("- {kind}{} {}\n", code(node), plain(words));
+    }
+    text
+}
+
+fn cast_table(casts: &[CastFacts]) -> String {
+    let or = |ty: &Option<String>| ty.clone().unwrap_or("?".into());
+    let rows = casts.iter().map(|cast| {
+        [
+            code(&cast.node),
+            format!("{} → {}", or(&cast.from), or(&cast.to)),
+            cast.elements.to_string(),
+            words::what_happened(cast),
+            cast.max_ulp.to_string(),
+            words::range_in_words(&cast.source),
+        ]
+    });
+    table(["cast", "types", "elements", "what became of them", "max ulp", "source"], rows)
+}
+
+pub(super) fn of_comparisons(pairs: &[Compared]) -> String {
+    pairs.iter().map(of_comparison).collect::<Vec<_>>().join("\n")
+}
+
+fn of_comparison(pair: &Compared) -> String {
+    let (reference, converted) = (code(&pair.reference), code(&pair.converted));
+    let mut text = format!(
+        "### {} `onnx-cast compare` {converted} against {reference}\n\n",
+        mark(pair.status)
+    );
+    if let Some(problem) = &pair.problem {
+        return text + &plain(problem) + "\n";
+    }
+    text += &format!("{}.\n\n", words::verdict(pair).1);
+    let row = |tensor: &TensorFacts| {
+        [
+            code(&tensor.name),
+            words::types(tensor),
+            tensor.max_abs.to_string(),
+            tensor.max_rel.to_string(),
+            tensor.max_ulp.to_string(),
+            plain(&words::result(tensor)),
+        ]
+    };
+    let heads = ["output", "types", "max abs", "max rel", "max ulp", "result"];
+    text += &table(heads, pair.outputs.iter().map(row));
+    if let Some(parting) = &pair.first_difference {
+        let tensor = &parting.tensor;
+        text += &format!(
+            "\nThe first tensor where they part is {}, made by {} {}: {}\n",
+            code(&tensor.name),
+            plain(&parting.op),
+            code(&parting.node),
+            plain(&words::difference(tensor))
+        );
+        if let Some(beyond) = words::beyond_in_words(tensor) {
+            text += &format!("\n{}\n", plain(beyond.trim()));
+        }
+        if let Some(cast) = &parting.cast {
+            text += &format!("\n{}", cast_table(std::slice::from_ref(cast)));
+        }
+    }
+    for line in pair.notes.iter().cloned().chain(words::change_lines(pair)) {
+        text += &format!("\n- {}", plain(&line));
+    }
+    text + "\n"
+}
+
+fn mark(status: Status) -> &'static str {
+    match status {
+        Status::Passed => "✅",
+        Status::Failed => "❌",
+        Status::Unusable => "⚠️",
+    }
+}
+
+fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
+    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
+    let mut text = line(&heads.map(String::from)) + &line(&heads.map(|_| "---".into()));
+    let before = text.len();
+    rows.for_each(|row| text += &line(&row));
+    if text.len() == before { String::new() } else { text + "\n" }
+}
+
+/// A name, which a hostile model may have made anything.
+fn code(name: &str) -> String {
+    format!("<code>{}</code>", plain(name))
+}
+
+/// Text in which nothing means anything to Markdown or HTML.
+fn plain(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in single_line(text).chars() {
+        match c {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            // What links, mentions and formats.
+            '|' | '`' | '*' | '_' | '[' | ']' | '!' | '#' | '@' | '\\' | '~' | '$' => {
+                escaped += &format!("&#{};", u32::from(c));
+            }
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
