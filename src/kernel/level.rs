@@ -69,9 +69,12 @@ impl Level {
     }
 
     /// Runs a body compiled for this level.
-    #[expect(
-        unsafe_code,
-        reason = "calling a function compiled for instructions that detection has found"
+    #[cfg_attr(
+        target_arch = "x86_64",
+        expect(
+            unsafe_code,
+            reason = "calling a function compiled for instructions that detection has found"
+        )
     )]
     pub(super) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
         match self.0 {
