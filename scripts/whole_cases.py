@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cases import Case
+from whole_declared import declared_cases
 from whole_exports import export_cases
 from whole_flow import flow_cases
 from whole_functions import function_cases
@@ -14,6 +15,7 @@ from whole_weights import weight_cases
 
 
 def whole_cases() -> Iterator[Case]:
+    yield from declared_cases()
     yield from export_cases()
     yield from flow_cases()
     yield from function_cases()

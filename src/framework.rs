@@ -47,6 +47,9 @@ pub fn register(onnx: &mut Onnx) {
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
 ///
+/// Model-local functions are put in place of their calls. Read models by [`Framework`]'s methods of this type: tract's own
+/// messages drop a function's attribute defaults and overloads, which these keep.
+///
 /// Inputs and outputs of an exotic type are carrier tensors (see [`ElementType::datum_type`]);
 /// [`input_element_types`] and [`output_element_types`] tell what they mean.
 #[derive(Clone)]
@@ -65,7 +68,7 @@ impl From<Onnx> for CastOnnx {
 }
 
 impl CastOnnx {
-    /// As [`Onnx::with_ignore_output_shapes`].
+    /// As [`Onnx::with_ignore_output_shapes`], which is the default: declared shapes are used last of all (SEMANTICS §12).
     pub fn with_ignore_output_shapes(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_shapes(ignore), ..self }
     }
@@ -75,7 +78,7 @@ impl CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_types(ignore), ..self }
     }
 
-    /// As [`Onnx::with_ignore_value_info`]. A declared type that contradicts a Cast is then overlooked.
+    /// As [`Onnx::with_ignore_value_info`]; no model needs it on account of shapes. A declared type that contradicts a Cast is then overlooked.
     pub fn with_ignore_value_info(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore), ..self }
     }

@@ -6,7 +6,7 @@
 //! an input is still open then, they offer one declaration after the other, those that contradict what is known left out.
 //! A dimension that nothing determines becomes a symbol.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx::dim_expr::parse_onnx_dim;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
@@ -41,25 +41,54 @@ fn has_open_dimension(shape: &TensorShapeProto) -> bool {
 }
 
 /// Lets a model settle its open inputs by what it declares of the values with these outlets.
+///
+/// A stale declaration can contradict what only follows from it. So the analysis is tried, and if it fails, some of the
+/// declarations are left out: the outputs', those of inner values, all.
 pub(crate) fn settle(
     model: &mut InferenceModel,
     declared: &[ValueInfoProto],
     outlets: &HashMap<String, OutletId>,
 ) -> TractResult<()> {
-    let is_open = |outlet: &OutletId| TractResult::Ok(is_open(&model.outlet_fact(*outlet)?.shape));
-    let open = model.inputs.iter().map(is_open).collect::<TractResult<Vec<bool>>>()?;
-    if !open.contains(&true) {
+    if !has_open_input(model)? {
         return Ok(());
     }
-    let mut watched = model.inputs.clone();
+    let outputs: HashSet<OutletId> = model.outputs.iter().copied().collect();
     let mut offers = vec![];
     for value in declared {
         if let (Some(outlet), Some(shape)) = (outlets.get(&value.name), shape(value)) {
-            watched.push(*outlet);
-            offers.push(factoid(shape, &model.symbols));
+            offers.push((*outlet, factoid(shape, &model.symbols)));
         }
     }
-    let op = OpenInputs { inputs: model.inputs.len(), offers, symbols: model.symbols.clone() };
+    let choices: [fn(bool) -> bool; 3] = [|_| true, |is_output| !is_output, |is_output| is_output];
+    for chosen in choices {
+        let offers = offers.iter().filter(|(outlet, _)| chosen(outputs.contains(outlet)));
+        let offers: Vec<_> = offers.cloned().collect();
+        if offers.is_empty() {
+            continue;
+        }
+        let mut trial = model.clone();
+        add(&mut trial, &offers)?;
+        if trial.analyse(false).is_ok() && !has_open_input(&trial)? {
+            return add(model, &offers);
+        }
+    }
+    add(model, &[])
+}
+
+fn has_open_input(model: &InferenceModel) -> TractResult<bool> {
+    for outlet in &model.inputs {
+        if is_open(&model.outlet_fact(*outlet)?.shape) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn add(model: &mut InferenceModel, offers: &[(OutletId, ShapeFactoid)]) -> TractResult<()> {
+    let (outlets, shapes): (Vec<OutletId>, Vec<ShapeFactoid>) = offers.iter().cloned().unzip();
+    let watched = [model.inputs.clone(), outlets].concat();
+    let (inputs, symbols) = (model.inputs.len(), model.symbols.clone());
+    let op = OpenInputs { inputs, offers: shapes, symbols };
     // The analysis does not return to an operator for what that has found out itself, but it does to another one.
     for _ in 0..2 {
         let name = model.unique_name("open-inputs").into_owned();

@@ -52,7 +52,7 @@ use operators::Carriers;
 /// A `Cast` or `CastLike` node of a model, and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CastNode {
-    /// The node's name, or its output where it has none.
+    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front.
     pub node: String,
     /// Which of the two operators.
     pub operator: Operator,
@@ -70,7 +70,7 @@ pub struct CastNode {
     pub saturate: Option<i64>,
     /// The attribute `round_mode`, if the node has it.
     pub round_mode: Option<RoundMode>,
-    /// The name of the graph that the node is in; for a subgraph, the path to it.
+    /// The name of the graph that the node is in; for a subgraph, the path to it, with `call.Function` for each function.
     pub graph: String,
     /// Whether the input is made of constants alone.
     pub is_constant: bool,

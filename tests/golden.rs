@@ -98,18 +98,10 @@ fn models_run_decluttered() {
 
 /// The models that tract cannot type without concrete shapes, and what it says: for none of them is Cast the reason.
 const NEED_SHAPES: &[(&str, &str)] = &[
+    ("whole/declared_one_symbol", "Clashing resolution"),
     ("whole/shape_ceil_thirds", "shape input is variable"),
     ("whole/shape_flatten", "shape input is variable"),
     ("whole/shape_half_size", "start + len == end"),
-    ("whole/skl_bernoulli_nb", "Source node without a determined fact"),
-    ("whole/skl_forest_pipeline", "Source node without a determined fact"),
-    ("whole/skl_gaussian_nb", "Source node without a determined fact"),
-    ("whole/skl_kmeans", "Source node without a determined fact"),
-    ("whole/skl_mlp", "Source node without a determined fact"),
-    ("whole/skl_multinomial_nb", "Source node without a determined fact"),
-    ("whole/skl_pca_tree", "Source node without a determined fact"),
-    ("whole/skl_polynomial", "Source node without a determined fact"),
-    ("whole/skl_ridge_pipeline", "Source node without a determined fact"),
 ];
 
 #[test]

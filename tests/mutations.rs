@@ -13,8 +13,8 @@ use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
 use tract_onnx::pb::*;
 
 /// Small models of every kind: attributes, packed and typed initializers, strings, symbols,
-/// subgraphs, side files.
-const MODELS: [&str; 22] = [
+/// subgraphs, functions, side files.
+const MODELS: [&str; 27] = [
     "node/cast_ir2_no_opset_import_DOUBLE_to_FLOAT",
     "node/cast_opset1_FLOAT_to_FLOAT16",
     "node/cast_opset9_STRING_to_INT64",
@@ -27,6 +27,11 @@ const MODELS: [&str; 22] = [
     "whole/castlike_small_types",
     "whole/constant_nodes",
     "whole/constant_of_shape",
+    "whole/declared_nameless_and_stale",
+    "whole/functions_absent_attribute",
+    "whole/functions_attributes",
+    "whole/functions_in_branches",
+    "whole/functions_overloads",
     "whole/gather_by_cast_indices",
     "whole/if_casts_then",
     "whole/if_float8_outer_else",
@@ -39,7 +44,7 @@ const MODELS: [&str; 22] = [
     "whole/strings_through_numbers",
 ];
 
-const MUTANTS_OF_EACH: usize = 480;
+const MUTANTS_OF_EACH: usize = 400;
 const BATCH: usize = 240;
 
 /// The files of a test case, by their names.
@@ -249,10 +254,45 @@ fn edit_model(model: &mut ModelProto, rng: &mut StdRng) {
             model.opset_import.iter_mut().for_each(|import| import.version = version);
         }
         3 => model.ir_version = odd_number(rng),
+        4..=9 if !model.functions.is_empty() => {
+            let others: Vec<_> = model.functions.clone();
+            if let Some(function) = model.functions.choose_mut(rng) {
+                edit_function(function, &others, rng);
+            }
+        }
         _ => {
             if let Some(graph) = &mut model.graph {
                 edit_graph(graph, rng);
             }
+        }
+    }
+}
+
+fn edit_function(function: &mut FunctionProto, others: &[FunctionProto], rng: &mut StdRng) {
+    let some = |names: &[String], rng: &mut StdRng| names.choose(rng).cloned().unwrap_or_default();
+    match rng.random_range(0..12) {
+        0 => function.name = Some(odd_name(rng)),
+        1 => function.name = others.choose(rng).and_then(|other| other.name.clone()),
+        2 => function.domain = Some(odd_name(rng)),
+        3 => function.input.push(some(&function.output, rng)),
+        4 => function.output.push(some(&function.input, rng)),
+        5 => function.input.truncate(rng.random_range(0..=function.input.len())),
+        6 => function.attribute.push(odd_name(rng)),
+        7 => function.attribute.clear(),
+        8 => {
+            let version = odd_number(rng);
+            function.opset_import.iter_mut().for_each(|import| import.version = version);
+        }
+        // A call of itself, or of another one.
+        9 => {
+            if let (Some(node), Some(other)) = (function.node.choose_mut(rng), others.choose(rng)) {
+                node.op_type = other.name().into();
+                node.domain = other.domain().into();
+            }
+        }
+        _ => {
+            let node = function.node.choose_mut(rng);
+            node.into_iter().for_each(|node| edit_node(node, rng));
         }
     }
 }
@@ -404,13 +444,14 @@ fn edit_node(node: &mut NodeProto, rng: &mut StdRng) {
 }
 
 fn edit_attribute(attribute: &mut AttributeProto, rng: &mut StdRng) {
-    match (rng.random_range(0..6), &mut attribute.g, &mut attribute.t) {
+    match (rng.random_range(0..7), &mut attribute.g, &mut attribute.t) {
         (_, Some(graph), _) if rng.random_ratio(3, 4) => edit_graph(graph, rng),
         (_, _, Some(tensor)) if rng.random_ratio(3, 4) => edit_tensor(tensor, rng),
         (0, ..) => attribute.name = odd_name(rng),
         (1, ..) => attribute.r#type = rng.random_range(-1..15),
         (2, ..) => attribute.s = odd_name(rng).into_bytes(),
         (3, ..) => attribute.ints.push(odd_number(rng)),
+        (4, ..) => attribute.ref_attr_name = odd_name(rng),
         _ => attribute.i = odd_number(rng),
     }
 }

@@ -728,3 +728,55 @@ fn the_ops_alone_serve_native_types() -> TractResult<()> {
     );
     Ok(())
 }
+
+/// A model of `x`, whose batch has no name, to its shape and a cast.
+fn nameless_batch() -> ModelProto {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[-1, 3])
+        .cast("x", BFloat16, "y")
+        .node("Shape", &["y"], &["s"], vec![])
+        .output("y", BFloat16, &[7, 7, 7])
+        .output("s", Int64, &[9]);
+    sketch.0.value_info.push(value("s", Int64, &[4, 4]));
+    sketch.model()
+}
+
+#[test]
+fn a_nameless_dimension_is_a_symbol_until_it_is_given() -> TractResult<()> {
+    let model = onnx().model_for_proto_model(&nameless_batch())?;
+    let run = |model: InferenceModel, batch: usize| -> TractResult<Tensor> {
+        let plan = model.into_optimized()?.into_runnable()?;
+        let outputs = plan.run(tvec!(Tensor::zero::<f32>(&[batch, 3])?.into_tvalue()))?;
+        Ok(outputs[1].clone().into_tensor())
+    };
+    assert_eq!(run(model.clone(), 2)?, tensor1(&[2i64, 3]));
+    assert_eq!(run(model.clone(), 5)?, tensor1(&[5i64, 3]));
+    let given = model.clone().with_input_fact(0, f32::fact([4, 3]).into())?;
+    assert_eq!(run(given, 4)?, tensor1(&[4i64, 3]));
+    // An analysis of its own, before the facts are given, and another one after.
+    let mut analysed = model;
+    analysed.analyse(false)?;
+    assert_eq!(run(analysed, 3)?, tensor1(&[3i64, 3]));
+    Ok(())
+}
+
+/// Two inputs that are added are of one shape, which the output's declaration tells.
+#[test]
+fn declared_shapes_settle_inputs_that_are_open() -> TractResult<()> {
+    let symbol = |value: &mut ValueInfoProto, name: &str| {
+        if let Some(Value::TensorType(tensor)) = &mut value.r#type.as_mut().unwrap().value {
+            let name = tensor_shape_proto::dimension::Value::DimParam(name.into());
+            tensor.shape.as_mut().unwrap().dim[0].value = Some(name);
+        }
+    };
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[-1, 3])
+        .cast("x", ElementType::Double, "d")
+        .cast("d", BFloat16, "y")
+        .output("y", BFloat16, &[0, 3])
+        .output("d", ElementType::Double, &[8]);
+    symbol(&mut sketch.0.output[0], "batch");
+    let model = sketch.load()?.into_typed()?;
+    assert_eq!(format!("{:?}", model.input_fact(0)?.shape), "batch,3");
+    Ok(())
+}
