@@ -28,12 +28,12 @@ pub(crate) fn run(
 mod x86 {
     #![expect(unsafe_code, reason = "streaming stores are instructions")]
 
-    use std::arch::x86_64::{__m128i, _mm_load_si128, _mm_sfence, _mm_stream_si128};
+    use std::arch::x86_64::*;
 
     use crate::kernel::{Kernel, Level};
 
     /// Bytes of a tile, which are whole elements of every width.
-    const TILE: usize = 8 << 10;
+    const TILE: usize = 2 << 10;
 
     const LINE: usize = 64;
 
@@ -53,30 +53,66 @@ mod x86 {
         (dst, written): (&mut [u8], usize),
     ) {
         let mut tile = Tile([0; TILE]);
-        for (src, dst) in src.chunks(TILE / written * read).zip(dst.chunks_mut(TILE)) {
+        let step = TILE / written * read;
+        for (index, (part, dst)) in src.chunks(step).zip(dst.chunks_mut(TILE)).enumerate() {
+            // The CPU's own prefetching stops at the end of a page.
+            prefetch(src.get((index + 2) * step..).unwrap_or_default(), step);
             let tile = &mut tile.0[..dst.len()];
-            kernel.run(level, src, tile);
-            copy(tile, dst);
+            kernel.run(level, part, tile);
+            copy(level, tile, dst);
         }
         // SAFETY: every x86-64 has it. It makes the streamed bytes visible to other threads in the order of the program.
         unsafe { _mm_sfence() };
     }
 
+    fn prefetch(src: &[u8], bytes: usize) {
+        for line in src[..bytes.min(src.len())].chunks(LINE) {
+            // SAFETY: every x86-64 has it, and it is a hint about any address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+        }
+    }
+
     /// Copies without reading what it writes over. `dst` begins at a cache line.
-    fn copy(tile: &[u8], dst: &mut [u8]) {
-        assert!(tile.len() == dst.len() && can_stream_to(tile) && can_stream_to(dst));
+    fn copy(level: Level, tile: &[u8], dst: &mut [u8]) {
         let (lines, rest) = dst.split_at_mut(dst.len() / LINE * LINE);
-        for (from, to) in tile.chunks_exact(LINE).zip(lines.chunks_exact_mut(LINE)) {
-            for at in (0..LINE).step_by(size_of::<__m128i>()) {
-                // SAFETY: both are lines of 64 bytes, aligned to as many, so that each of their quarters is aligned to the
-                // 16 bytes that are read or written. Every x86-64 has the instructions.
-                unsafe {
-                    let quarter = _mm_load_si128(from.as_ptr().add(at).cast());
-                    _mm_stream_si128(to.as_mut_ptr().add(at).cast(), quarter);
-                }
+        let (whole, remainder) = tile.split_at(lines.len());
+        assert!(can_stream_to(whole) && can_stream_to(lines));
+        // SAFETY: both are lines of 64 bytes and aligned to as many, as was just asserted. The level says that the CPU has
+        // the instructions of AVX-512; those of the other every x86-64 has.
+        unsafe {
+            match level.avx512() {
+                Some(_) => copy_avx512(whole, lines),
+                None => copy_sse2(whole, lines),
             }
         }
-        rest.copy_from_slice(&tile[lines.len()..]);
+        rest.copy_from_slice(remainder);
+    }
+
+    /// # Safety
+    ///
+    /// Both slices are aligned to 64 bytes.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn copy_avx512(tile: &[u8], dst: &mut [u8]) {
+        for (from, to) in tile.chunks_exact(LINE).zip(dst.chunks_exact_mut(LINE)) {
+            // SAFETY: both chunks are of 64 bytes, and aligned as the caller promises.
+            unsafe {
+                let line = _mm512_load_si512(from.as_ptr().cast());
+                _mm512_stream_si512(to.as_mut_ptr().cast(), line);
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Both slices are aligned to 64 bytes.
+    unsafe fn copy_sse2(tile: &[u8], dst: &mut [u8]) {
+        for (from, to) in tile.chunks_exact(16).zip(dst.chunks_exact_mut(16)) {
+            // SAFETY: both chunks are of 16 bytes, and aligned as the caller promises.
+            unsafe {
+                let quarter = _mm_load_si128(from.as_ptr().cast());
+                _mm_stream_si128(to.as_mut_ptr().cast(), quarter);
+            }
+        }
     }
 }
 
