@@ -5,7 +5,8 @@ ONNX_CAST = $(CARGO) run --quiet --locked --
 WHOLE = models/whole
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
-.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc snapshots snapshots-changed models operators bench bench-peers
+.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
+	models operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -43,6 +44,13 @@ clippy:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 
+# The kernels, at every level of this CPU, under AddressSanitizer, which the compiler has as an unstable option; a build of
+# its own. Only x86-64 Linux. Leaks are tract's and the test harness's business.
+sanitize:
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked \
+		--target x86_64-unknown-linux-gnu --target-dir target/sanitize --no-default-features \
+		--config 'profile.dev.package."*".opt-level=1' --lib --test exhaustive --test memory
+
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
 	INSTA_UPDATE=unseen $(CARGO) test --locked --test golden --test chains
@@ -65,6 +73,11 @@ models:
 # Ours through a tract plan, tract's own cast and memcpy, in one run; the table of ratios is at the end.
 bench:
 	$(CARGO) bench --locked --bench casts
+
+# Every pair, quickly: at each level of this CPU against memcpy, and against tract's own cast of few elements.
+bench-survey:
+	$(CARGO) bench --locked --bench survey -- bandwidth
+	$(CARGO) bench --locked --bench survey -- stock
 
 # The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns.
 bench-peers:

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::ensure;
-use tract_onnx::prelude::{Tensor, TractResult};
+use tract_onnx::prelude::{IntoTValue, IntoTensor, TValue, Tensor, TractResult};
 
 use crate::chain::Step;
 use crate::element_type::{ElementType, Family};
@@ -44,10 +44,18 @@ enum Method {
     Identity,
     /// Between numeric types.
     Numeric(Arc<dyn Kernel>),
-    /// Widened to a type that has a speller.
-    Format { wide_bytes: usize, widen: Arc<dyn Kernel>, spell: Speller },
+    /// To strings.
+    Format(Spelling),
     /// From strings, through DOUBLE where a kernel finishes.
     Parse { parse: Parser, narrow: Option<Arc<dyn Kernel>> },
+}
+
+/// How a number becomes a string: widened to a type that has a speller.
+#[derive(Clone)]
+struct Spelling {
+    wide_bytes: usize,
+    widen: Arc<dyn Kernel>,
+    spell: Speller,
 }
 
 impl fmt::Debug for Conversion {
@@ -78,11 +86,12 @@ impl Conversion {
             (Family::Text, _) => Method::Parse { parse: text::parser(to), narrow: None },
             (_, Family::Text) => {
                 let wide = spelled_as(from);
-                Method::Format {
+                let spelling = Spelling {
                     wide_bytes: wide.carrier_bytes().unwrap_or(1),
                     widen: kernel::select(from, wide, rules),
                     spell: text::speller(wide),
-                }
+                };
+                Method::Format(spelling)
             }
             _ => Method::Numeric(kernel::select(from, to, rules)),
         };
@@ -172,8 +181,8 @@ impl Conversion {
         match &self.method {
             Method::Identity => Ok(input.clone()),
             Method::Numeric(kernel) => self.run_numeric(kernel.as_ref(), input),
-            Method::Format { wide_bytes, widen, spell } => {
-                self.run_format(*wide_bytes, widen.as_ref(), *spell, input)
+            Method::Format(spelling) => {
+                kernel::fill_strings(input.shape(), |texts| self.spell(spelling, input, texts))
             }
             Method::Parse { parse, narrow } => self.run_parse(*parse, narrow.as_deref(), input),
         }
@@ -206,7 +215,21 @@ impl Conversion {
         }
     }
 
-    /// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory.
+    /// As [`Conversion::run`] or, of a tensor that nobody else has, [`Conversion::run_owned`].
+    pub(crate) fn run_value(&self, input: TValue) -> TractResult<TValue> {
+        match &self.method {
+            Method::Format(spelling) if input.datum_type() == self.from.datum_type() => {
+                let write = |texts: &mut [String]| self.spell(spelling, &input, texts);
+                Ok(kernel::fill_shared_strings(input.shape(), write)?.into_tvalue())
+            }
+            _ if input.is_exclusive() => Ok(self.run_owned(input.into_tensor())?.into_tvalue()),
+            _ => Ok(self.run(&input)?.into_tvalue()),
+        }
+    }
+
+    /// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory. Apart from its
+    /// caller, so that other casts do not pay for a tile on the stack.
+    #[inline(never)]
     fn rewrite(&self, kernel: &dyn Kernel, bytes: &mut [u8]) {
         let mut scratch = [0u64; IN_PLACE_TILE];
         let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
@@ -226,35 +249,30 @@ impl Conversion {
             }
             let bytes = input.as_bytes();
             let (read, written) = (bytes.len() / elements, output.len() / elements);
+            let whole = output.len();
             kernel::in_parts(output, written, elements, |first, part| {
                 let end = first + part.len() / written;
-                kernel.run(self.level, &bytes[first * read..end * read], part);
+                let src = &bytes[first * read..end * read];
+                kernel::stream::run(kernel, self.level, (src, read), (part, written), whole);
             });
         })
     }
 
-    fn run_format(
-        &self,
-        wide_bytes: usize,
-        widen: &dyn Kernel,
-        spell: Speller,
-        input: &Tensor,
-    ) -> TractResult<Tensor> {
+    fn spell(&self, spelling: &Spelling, input: &Tensor, texts: &mut [String]) {
+        let Spelling { wide_bytes, widen, spell } = spelling;
         let width = self.from.carrier_bytes().unwrap_or(1);
         let bytes = input.as_bytes();
-        kernel::fill_strings(input.shape(), |texts| {
-            kernel::in_parts(texts, 1, input.len(), |first, part| {
-                let mut scratch = [0u64; TILE];
-                let tiles = bytes[first * width..].chunks(TILE * width);
-                for (tile, texts) in tiles.zip(part.chunks_mut(TILE)) {
+        kernel::in_parts(texts, 1, input.len(), |first, part| {
+            with_scratch(part.len(), |scratch| {
+                let tiles = bytes[first * width..].chunks(scratch.len() * width);
+                for (tile, texts) in tiles.zip(part.chunks_mut(scratch.len())) {
                     let tile = &tile[..texts.len() * width];
-                    let wide =
-                        &mut bytemuck::cast_slice_mut(&mut scratch)[..texts.len() * wide_bytes];
+                    let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * wide_bytes];
                     widen.run(self.level, tile, wide);
                     spell(wide, texts);
                 }
             });
-        })
+        });
     }
 
     fn run_parse(
@@ -300,16 +318,24 @@ impl Conversion {
         bytes: &mut [u8],
         width: usize,
     ) -> Result<(), usize> {
-        let mut scratch = [0f64; TILE];
-        for (tile, (texts, bytes)) in
-            texts.chunks(TILE).zip(bytes.chunks_mut(TILE * width)).enumerate()
-        {
-            let wide = bytemuck::cast_slice_mut(&mut scratch[..texts.len()]);
-            parse(texts, wide).map_err(|index| tile * TILE + index)?;
-            narrow.run(self.level, wide, bytes);
-        }
-        Ok(())
+        with_scratch(texts.len(), |scratch| {
+            let size = scratch.len();
+            let tiles = texts.chunks(size).zip(bytes.chunks_mut(size * width));
+            for (tile, (texts, bytes)) in tiles.enumerate() {
+                let wide = bytemuck::cast_slice_mut(&mut scratch[..texts.len()]);
+                parse(texts, wide).map_err(|index| tile * size + index)?;
+                narrow.run(self.level, wide, bytes);
+            }
+            Ok(())
+        })
     }
+}
+
+/// A tile of words on the way of so many elements to or from strings.
+#[inline(always)]
+fn with_scratch<R>(elements: usize, act: impl FnOnce(&mut [u64]) -> R) -> R {
+    // Clearing a whole tile takes longer than converting a few elements.
+    if elements <= SMALL_TILE { act(&mut [0; SMALL_TILE]) } else { act(&mut [0; TILE]) }
 }
 
 /// Words of 8 bytes that are copied aside at a time when a buffer is converted in place.
@@ -320,6 +346,9 @@ const QUOTED_CHARS: usize = 80;
 
 /// Elements that are widened at a time on their way to or from strings.
 const TILE: usize = 128;
+
+/// Their number where there are no more.
+const SMALL_TILE: usize = 8;
 
 /// The type through which a numeric type is spelled: the widest of its kind, but FLOAT for every float type up to it, so
 /// that the digits are those that read back as a FLOAT (SEMANTICS §9).

@@ -1,13 +1,15 @@
 //! The loops: a kernel converts a slice of carrier elements to a slice of carrier elements. Which one is chosen once,
 //! when a [`Conversion`](crate::Conversion) is made; nothing inside a loop looks at types or attributes.
 //!
-//! - `buffer`: where outputs live
+//! - `buffer`: where outputs of numbers live
 //! - `half`: FLOAT ↔ FLOAT16 by the CPU's own instructions
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
 //! - `lookup`: tables for sources of at most 8 bits
 //! - `odd`: 64-bit words on their way to small floats
 //! - `parallel`: large casts on the threads that tract has
 //! - `source`: what tract's 12 numeric types, and BFLOAT16, offer to the loops
+//! - `stream`: outputs too large for the caches
+//! - `strings`: where outputs of strings live
 //! - `narrow`: rounding to the small floats, whose constants come from the format record
 //! - `via`: two kernels in a row
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet
@@ -21,13 +23,16 @@ mod odd;
 mod parallel;
 mod select;
 mod source;
+pub(crate) mod stream;
+mod strings;
 mod via;
 
 pub use buffer::set_output_pool;
-pub(crate) use buffer::{fill_output, fill_strings, owns_its_bytes, rewrite_in_place};
+pub(crate) use buffer::{fill_output, owns_its_bytes, rewrite_in_place};
 pub use level::Level;
 pub(crate) use parallel::in_parts;
 pub(crate) use select::select;
+pub(crate) use strings::{fill_shared_strings, fill_strings};
 
 use std::marker::PhantomData;
 

@@ -165,14 +165,12 @@ impl EvalOp for OnnxCast {
         if self.changes_nothing(input.datum_type()) {
             return Ok(tvec!(input));
         }
-        // Nobody else sees an exclusive input, and then there is nothing to allocate.
-        let output = if input.datum_type() != DatumType::TDim && input.is_exclusive() {
-            self.conversion.run_owned(input.into_tensor())
+        let output = if input.datum_type() == DatumType::TDim {
+            self.convert(&input, context.symbols).map(IntoTValue::into_tvalue)
         } else {
-            self.convert(&input, context.symbols)
+            self.conversion.run_value(input)
         };
-        let output = output.with_context(|| format!("node `{}`", self.node))?;
-        Ok(tvec!(output.into_tvalue()))
+        Ok(tvec!(output.with_context(|| format!("node `{}`", self.node))?))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::format;
 /// Parses elements into a carrier's bytes; the index of the first that cannot be is the error.
 pub(crate) type Parser = fn(&[String], &mut [u8]) -> Result<(), usize>;
 
-/// Spells carrier elements of one type.
+/// Spells carrier elements of one type, over whatever the strings are.
 pub(crate) type Speller = fn(&[u8], &mut [String]);
 
 /// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
@@ -254,41 +254,59 @@ fn parse_exponent(text: &str) -> i64 {
 /// The speller for one of the types that all others are widened to before they are spelled.
 pub(crate) fn speller(ty: ElementType) -> Speller {
     match ty {
-        ElementType::Double => |bytes, texts| spell(bytes, texts, format_f64),
-        ElementType::Float => |bytes, texts| spell(bytes, texts, format_f32),
-        ElementType::Int64 => |bytes, texts| spell(bytes, texts, format_integer::<i64>),
-        ElementType::Uint64 => |bytes, texts| spell(bytes, texts, format_integer::<u64>),
-        _ => |bytes, texts| spell(bytes, texts, format_truth),
+        ElementType::Double => |bytes, texts| spell(bytes, texts, write_f64),
+        ElementType::Float => |bytes, texts| spell(bytes, texts, write_f32),
+        ElementType::Int64 => |bytes, texts| spell(bytes, texts, write_integer::<i64>),
+        ElementType::Uint64 => |bytes, texts| spell(bytes, texts, write_integer::<u64>),
+        _ => |bytes, texts| spell(bytes, texts, write_truth),
     }
 }
 
-fn spell<S: Pod>(bytes: &[u8], texts: &mut [String], format: fn(S) -> String) {
+#[inline(always)]
+fn spell<S: Pod>(bytes: &[u8], texts: &mut [String], write: impl Fn(S, &mut String)) {
     for (text, element) in texts.iter_mut().zip(bytemuck::cast_slice(bytes)) {
-        *text = format(*element);
+        text.clear();
+        write(*element, text);
     }
 }
 
-fn format_integer<I: itoa::Integer>(x: I) -> String {
-    itoa::Buffer::new().format(x).into()
+/// What an allocation for a string holds at least: allocators give no less, and a longer number then fits the next time.
+const ROOM: usize = 24;
+
+/// Writes pieces of text into an empty string, which allocates at most once.
+#[inline(always)]
+fn write_pieces<const N: usize>(text: &mut String, pieces: [&str; N]) {
+    let length = pieces.iter().map(|piece| piece.len()).sum::<usize>();
+    if text.capacity() < length {
+        *text = String::with_capacity(length.max(ROOM));
+    }
+    for piece in pieces {
+        text.push_str(piece);
+    }
 }
 
-fn format_truth(byte: u8) -> String {
-    if byte != 0 { "True".into() } else { "False".into() }
+#[inline(always)]
+fn write_integer<I: itoa::Integer>(x: I, text: &mut String) {
+    write_pieces(text, [itoa::Buffer::new().format(x)]);
+}
+
+fn write_truth(byte: u8, text: &mut String) {
+    write_pieces(text, [if byte != 0 { "True" } else { "False" }]);
 }
 
 /// A FLOAT in plain notation with the fewest digits that read back to it (SEMANTICS §9).
-fn format_f32(x: f32) -> String {
+fn write_f32(x: f32, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
-        Some(word) => word.into(),
-        None => positional(ryu::Buffer::new().format_finite(x)),
+        Some(word) => write_pieces(text, [word]),
+        None => write_positional(text, ryu::Buffer::new().format_finite(x)),
     }
 }
 
 /// A DOUBLE in plain notation with the fewest digits that read back to it (SEMANTICS §9).
-fn format_f64(x: f64) -> String {
+fn write_f64(x: f64, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
-        Some(word) => word.into(),
-        None => positional(ryu::Buffer::new().format_finite(x)),
+        Some(word) => write_pieces(text, [word]),
+        None => write_positional(text, ryu::Buffer::new().format_finite(x)),
     }
 }
 
@@ -301,27 +319,51 @@ fn non_finite(nan: bool, infinite: bool, negative: bool) -> Option<&'static str>
     }
 }
 
-/// The shortest digits, which ryu gives as `-12.5` or `1.25e-7`, without an exponent.
-fn positional(shortest: &str) -> String {
-    let Some((mantissa, exponent)) = shortest.split_once('e') else {
-        return shortest.into();
-    };
+/// As many zeros as the smallest DOUBLE has after its point, and more than the largest has before it.
+const ZEROS: &str = match std::str::from_utf8(&[b'0'; 324]) {
+    Ok(zeros) => zeros,
+    Err(_) => unreachable!(),
+};
+
+/// The shortest digits, which come as `-12.5` or `1.25e-7`, without an exponent.
+fn write_positional(text: &mut String, shortest: &str) {
+    // An exponent is one of the last characters: `e-308`.
+    let bytes = shortest.as_bytes();
+    let tail = bytes.len().saturating_sub("e-308".len());
+    match bytes[tail..].iter().position(|byte| *byte == b'e') {
+        None => write_pieces(text, [shortest]),
+        Some(at) => write_shifted(text, &shortest[..tail + at], &shortest[tail + at + 1..]),
+    }
+}
+
+/// The digits of a mantissa with the point where the exponent moves it.
+#[cold]
+fn write_shifted(text: &mut String, mantissa: &str, exponent: &str) {
     let (sign, magnitude) = match mantissa.strip_prefix('-') {
         Some(magnitude) => ("-", magnitude),
         None => ("", mantissa),
     };
     let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
-    let digits = [whole, fraction].concat();
+    // ryu says `1e20`, others `1.0e20`.
+    let fraction = fraction.trim_end_matches('0');
     let exponent: i64 = exponent.parse().unwrap_or(0);
-    let zeros = |count: usize| "0".repeat(count);
-    match usize::try_from(whole.len() as i64 + exponent) {
-        Ok(point) if point >= digits.len() => {
-            format!("{sign}{digits}{}.0", zeros(point - digits.len()))
+    let point = whole.len() as i64 + exponent;
+    match usize::try_from(point) {
+        Ok(point) if point >= whole.len() + fraction.len() => {
+            let zeros = &ZEROS[..point - whole.len() - fraction.len()];
+            write_pieces(text, [sign, whole, fraction, zeros, ".0"]);
         }
-        Ok(point) if point > 0 => format!("{sign}{}.{}", &digits[..point], &digits[point..]),
+        Ok(point) if point >= whole.len() => {
+            let (before, after) = fraction.split_at(point - whole.len());
+            write_pieces(text, [sign, whole, before, ".", after]);
+        }
+        Ok(point) if point > 0 => {
+            let (before, after) = whole.split_at(point);
+            write_pieces(text, [sign, before, ".", after, fraction]);
+        }
         _ => {
-            let leading = (whole.len() as i64 + exponent).unsigned_abs() as usize;
-            format!("{sign}0.{}{digits}", zeros(leading))
+            let zeros = &ZEROS[..point.unsigned_abs() as usize];
+            write_pieces(text, [sign, "0.", zeros, whole, fraction]);
         }
     }
 }
@@ -334,6 +376,25 @@ mod tests {
     use super::*;
     use crate::conversion::Conversion;
     use crate::rules::Rules;
+
+    fn format_f32(x: f32) -> String {
+        // Over something else, as outputs are that come back.
+        let mut text = "-12345.678".into();
+        spell(bytemuck::bytes_of(&x), std::slice::from_mut(&mut text), write_f32);
+        text
+    }
+
+    fn format_f64(x: f64) -> String {
+        let mut text = String::new();
+        write_f64(x, &mut text);
+        text
+    }
+
+    fn positional(shortest: &str) -> String {
+        let mut text = String::new();
+        write_positional(&mut text, shortest);
+        text
+    }
 
     /// The recipe of SEMANTICS §9 as it stands there, over the standard library's formatting.
     fn recipe<F>(x: F) -> String

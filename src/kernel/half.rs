@@ -10,7 +10,15 @@ use crate::format;
 use crate::rules::Rules;
 
 /// FLOAT to FLOAT16.
-pub(super) struct ToHalf;
+pub(super) struct ToHalf {
+    rest: Narrow,
+}
+
+impl ToHalf {
+    pub(super) fn new() -> ToHalf {
+        ToHalf { rest: Narrow::new(&format::FLOAT16, Rules::default()) }
+    }
+}
 
 /// FLOAT16 to FLOAT.
 pub(super) struct FromHalf;
@@ -21,8 +29,7 @@ impl Kernel for ToHalf {
         let done = x86::to_half(level, bytemuck::cast_slice(src), bytemuck::cast_slice_mut(dst));
         #[cfg(not(target_arch = "x86_64"))]
         let done = 0;
-        let narrow = Narrow::new(&format::FLOAT16, Rules::default());
-        map(|x: f32| narrow.code::<false, true>(x) as u16).run(
+        map(|x: f32| self.rest.code::<false, true>(x) as u16).run(
             level,
             &src[4 * done..],
             &mut dst[2 * done..],

@@ -2,7 +2,8 @@
 //!
 //! A target of W bytes has W byte planes, each a table of 256 bytes. Vector instructions look up whole registers of
 //! codes in a plane (`vpermi2b`, `vpshufb`) and then interleave the planes; planes that are zero throughout, as the low
-//! ones of a FLOAT made of a small float are, cost nothing.
+//! ones of a FLOAT made of a small float are, cost nothing. With more than two planes that are not, loading one entry
+//! after the other is faster.
 
 use bytemuck::Pod;
 
@@ -60,9 +61,9 @@ impl<D: Pod> Lookup<D> {
         if let Some(avx512) = level.avx512() {
             return x86::avx512(avx512, &self.planes, size_of::<D>(), src, dst);
         }
-        match (level.avx2(), &self.planes[..]) {
-            (Some(avx2), [plane]) if size_of::<D>() == 1 => x86::avx2(avx2, plane, src, dst),
-            _ => 0,
+        match level.avx2() {
+            Some(avx2) => x86::avx2(avx2, &self.planes, size_of::<D>(), src, dst),
+            None => 0,
         }
     }
 }
@@ -83,6 +84,47 @@ mod x86 {
         /// Which byte of the target.
         byte: usize,
         table: [u8; 256],
+        /// The same for AVX2.
+        rows: Rows,
+    }
+
+    /// A table as a sum, by exclusive or, of rows of 16 bytes, which is what `vpshufb` looks up in. A row counts for its
+    /// own 16 indices and all above; where the next 16 entries are the same again, there is none.
+    struct Rows {
+        /// The bits of a code that are an index into `low`.
+        mask: u8,
+        low: Vec<Row>,
+        /// What the top bit of a code changes, indexed by the others. Where it changes a sign, that is almost nothing.
+        high: Vec<Row>,
+    }
+
+    struct Row {
+        first_index: u8,
+        bytes: [u8; 16],
+    }
+
+    impl Rows {
+        fn new(table: &[u8; 256]) -> Rows {
+            let ignores = |mask: usize| (0..256).all(|code| table[code] == table[code & mask]);
+            let mask = [0x0F, 0x1F, 0x3F].into_iter().find(|mask| ignores(*mask)).unwrap_or(0x7F);
+            let low = Rows::sum(mask, |index| table[index]);
+            let high = Rows::sum(0x7F, |index| table[index] ^ table[index | 0x80]);
+            Rows { mask: mask as u8, low, high }
+        }
+
+        fn sum(mask: usize, entry: impl Fn(usize) -> u8) -> Vec<Row> {
+            let mut before = [0; 16];
+            let mut rows = vec![];
+            for first in (0..=mask).step_by(16) {
+                let entries: [u8; 16] = std::array::from_fn(|index| entry(first + index));
+                let bytes = std::array::from_fn(|index| entries[index] ^ before[index]);
+                if bytes != [0; 16] {
+                    rows.push(Row { first_index: first as u8, bytes });
+                }
+                before = entries;
+            }
+            rows
+        }
     }
 
     impl Plane {
@@ -93,7 +135,7 @@ mod x86 {
                 for (entry, target) in table.iter_mut().zip(targets.chunks_exact(width)) {
                     *entry = target[byte];
                 }
-                Plane { byte, table }
+                Plane { byte, table, rows: Rows::new(&table) }
             };
             let mut planes: Vec<Plane> = (0..width).map(plane).collect();
             if planes.iter().any(|plane| plane.table != [0; 256]) {
@@ -111,20 +153,18 @@ mod x86 {
         src: &[u8],
         dst: &mut [u8],
     ) -> usize {
-        let done = src.len() / 64 * 64;
-        assert!(dst.len() >= done * width);
-        for pair in planes.chunks(2) {
-            let first = std::ptr::eq(pair.as_ptr(), planes.as_ptr());
-            // SAFETY: the proof says that the CPU has the instructions.
-            unsafe { planes_avx512(pair, width, first, &src[..done], &mut dst[..done * width]) };
+        if planes.len() > 2 {
+            return 0;
         }
+        let done = src.len() / 64 * 64;
+        // SAFETY: the proof says that the CPU has the instructions.
+        unsafe { planes_avx512(planes, width, &src[..done], &mut dst[..done * width]) };
         done
     }
 
-    /// Writes one or two planes of every target: the first time over whatever is there, then into the zeros that were
-    /// left for them.
+    /// Writes one or two planes of every target, and zeros elsewhere.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn planes_avx512(pair: &[Plane], width: usize, first: bool, src: &[u8], dst: &mut [u8]) {
+    fn planes_avx512(pair: &[Plane], width: usize, src: &[u8], dst: &mut [u8]) {
         let low = load_plane(&pair[0]);
         let high = load_plane(&pair[pair.len() - 1]);
         let two = pair.len() == 2;
@@ -165,14 +205,7 @@ mod x86 {
             for vector in out.chunks_exact_mut(64) {
                 let bytes = _mm512_maskz_permutex2var_epi8(mask, a, places, b);
                 // SAFETY: the chunk is of 64 bytes.
-                unsafe {
-                    let bytes = if first {
-                        bytes
-                    } else {
-                        _mm512_or_si512(bytes, _mm512_loadu_si512(vector.as_ptr().cast()))
-                    };
-                    _mm512_storeu_si512(vector.as_mut_ptr().cast(), bytes);
-                }
+                unsafe { _mm512_storeu_si512(vector.as_mut_ptr().cast(), bytes) };
                 places = _mm512_add_epi8(places, step);
             }
         }
@@ -196,35 +229,100 @@ mod x86 {
         _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high)
     }
 
-    /// Looks up whole vectors of 32 codes in one plane; returns how many codes.
-    pub(super) fn avx2(_proof: Avx2, plane: &Plane, src: &[u8], dst: &mut [u8]) -> usize {
-        let done = src.len() / 32 * 32;
+    /// Looks up whole blocks of codes, for targets of one or two bytes; returns how many codes.
+    pub(super) fn avx2(
+        _proof: Avx2,
+        planes: &[Plane],
+        width: usize,
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> usize {
+        if width > 2 {
+            return 0;
+        }
+        let done = src.len() / BLOCK * BLOCK;
+        let (src, dst) = (&src[..done], &mut dst[..done * width]);
+        let of_byte =
+            |byte| planes.iter().find(|plane| plane.byte == byte).map(|plane| &plane.rows);
         // SAFETY: the proof says that the CPU has the instructions.
-        unsafe { plane_avx2(plane, &src[..done], &mut dst[..done]) };
+        unsafe {
+            match (width, planes) {
+                (1, [plane, ..]) => bytes_avx2(&plane.rows, src, dst),
+                _ => words_avx2(of_byte(0), of_byte(1), src, dst),
+            }
+        }
         done
     }
 
+    /// Codes that are looked up at a time, so that every row is loaded once for all of them.
+    const BLOCK: usize = 128;
+
     #[target_feature(enable = "avx2")]
-    fn plane_avx2(plane: &Plane, src: &[u8], dst: &mut [u8]) {
-        let mut rows = [_mm256_setzero_si256(); 16];
-        for (row, entries) in rows.iter_mut().zip(plane.table.chunks_exact(16)) {
-            // SAFETY: the chunk is of 16 bytes.
-            *row = _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(entries.as_ptr().cast()) });
-        }
-        let row_length = _mm256_set1_epi8(16);
-        // Adding 0x70 with saturation sets the top bit of every index beyond 15, for which the shuffle gives zero.
-        let reject = _mm256_set1_epi8(0x70);
-        for (codes, out) in src.chunks_exact(32).zip(dst.chunks_exact_mut(32)) {
-            // SAFETY: the chunk is of 32 bytes.
-            let mut codes = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
-            let mut found = _mm256_setzero_si256();
-            for row in &rows {
-                let in_row = _mm256_adds_epu8(codes, reject);
-                found = _mm256_or_si256(found, _mm256_shuffle_epi8(*row, in_row));
-                codes = _mm256_sub_epi8(codes, row_length);
+    fn bytes_avx2(rows: &Rows, src: &[u8], dst: &mut [u8]) {
+        for (codes, out) in src.chunks_exact(BLOCK).zip(dst.chunks_exact_mut(BLOCK)) {
+            let found = block_avx2(Some(rows), codes);
+            for (vector, found) in out.chunks_exact_mut(32).zip(found) {
+                // SAFETY: the chunk is of 32 bytes.
+                unsafe { _mm256_storeu_si256(vector.as_mut_ptr().cast(), found) };
             }
+        }
+    }
+
+    /// Targets of two bytes; where a byte has no rows, it is zero.
+    #[target_feature(enable = "avx2")]
+    fn words_avx2(low: Option<&Rows>, high: Option<&Rows>, src: &[u8], dst: &mut [u8]) {
+        for (codes, out) in src.chunks_exact(BLOCK).zip(dst.chunks_exact_mut(2 * BLOCK)) {
+            let low = block_avx2(low, codes);
+            let high = block_avx2(high, codes);
+            for ((vectors, low), high) in out.chunks_exact_mut(64).zip(low).zip(high) {
+                let even = _mm256_unpacklo_epi8(low, high);
+                let odd = _mm256_unpackhi_epi8(low, high);
+                let (one, other) = vectors.split_at_mut(32);
+                // SAFETY: the chunk is of 64 bytes, either half of 32.
+                unsafe {
+                    let first = _mm256_permute2x128_si256::<0x20>(even, odd);
+                    let second = _mm256_permute2x128_si256::<0x31>(even, odd);
+                    _mm256_storeu_si256(one.as_mut_ptr().cast(), first);
+                    _mm256_storeu_si256(other.as_mut_ptr().cast(), second);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn block_avx2(rows: Option<&Rows>, codes: &[u8]) -> [__m256i; 4] {
+        let mut found = [_mm256_setzero_si256(); 4];
+        let Some(rows) = rows else { return found };
+        let mut low = found;
+        let mut high = found;
+        let mask = _mm256_set1_epi8(rows.mask as i8);
+        let top = _mm256_set1_epi8(i8::MIN);
+        for (vector, codes) in codes.chunks_exact(32).take(4).enumerate() {
             // SAFETY: the chunk is of 32 bytes.
-            unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), found) };
+            let codes = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
+            low[vector] = _mm256_and_si256(codes, mask);
+            high[vector] = _mm256_xor_si256(codes, top);
+        }
+        add_rows(&rows.low, low, &mut found);
+        add_rows(&rows.high, high, &mut found);
+        found
+    }
+
+    /// Adds what the rows have at the indices. An index below a row's first one becomes negative, and a negative one stays
+    /// so: for those a shuffle gives zero.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add_rows(rows: &[Row], indices: [__m256i; 4], found: &mut [__m256i; 4]) {
+        for row in rows {
+            // SAFETY: the row is of 16 bytes.
+            let bytes = unsafe { _mm_loadu_si128(row.bytes.as_ptr().cast()) };
+            let bytes = _mm256_broadcastsi128_si256(bytes);
+            let first = _mm256_set1_epi8(row.first_index as i8);
+            for (found, index) in found.iter_mut().zip(indices) {
+                let at = _mm256_subs_epi8(index, first);
+                *found = _mm256_xor_si256(*found, _mm256_shuffle_epi8(bytes, at));
+            }
         }
     }
 }

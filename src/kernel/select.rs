@@ -103,7 +103,7 @@ fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
 /// From FLOAT to a format of at most 16 bits.
 fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     match (to, to.bits()) {
-        (ElementType::Float16, _) => Arc::new(ToHalf),
+        (ElementType::Float16, _) => Arc::new(ToHalf::new()),
         (ElementType::BFloat16, _) => Arc::new(map(|x: f32| upper_half(x))),
         _ if format.specials == Specials::ScaleOnly => {
             let scale = Scale::new(format, rules);

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use super::{Kernel, Level};
 
-/// Elements of a tile. They stay in the first-level cache, and are few enough that a single element does not pay for
-/// clearing many.
+/// Elements of a tile, which stays in the first-level cache.
 const TILE: usize = 512;
+
+/// Their number where there are no more: a single element should not pay for clearing many.
+const SMALL_TILE: usize = 16;
 
 /// `first` into FLOATs, `second` out of them.
 pub(super) struct ViaFloat {
@@ -28,14 +30,28 @@ impl ViaFloat {
 
 impl Kernel for ViaFloat {
     fn run(&self, level: Level, src: &[u8], dst: &mut [u8]) {
-        let elements = src.len() / self.source_bytes;
-        if elements == 0 {
-            return;
+        match src.len() / self.source_bytes {
+            0 => (),
+            elements @ 1..=SMALL_TILE => {
+                self.run_tiles(level, src, dst, elements, &mut [0f32; SMALL_TILE])
+            }
+            elements => self.run_tiles(level, src, dst, elements, &mut [0f32; TILE]),
         }
+    }
+}
+
+impl ViaFloat {
+    fn run_tiles(
+        &self,
+        level: Level,
+        src: &[u8],
+        dst: &mut [u8],
+        elements: usize,
+        tile: &mut [f32],
+    ) {
         let target_bytes = dst.len() / elements;
-        let mut tile = [0f32; TILE];
-        let tiles = src.chunks(TILE * self.source_bytes);
-        for (src, dst) in tiles.zip(dst.chunks_mut(TILE * target_bytes)) {
+        let tiles = src.chunks(tile.len() * self.source_bytes);
+        for (src, dst) in tiles.zip(dst.chunks_mut(tile.len() * target_bytes)) {
             let floats = bytemuck::cast_slice_mut(&mut tile[..src.len() / self.source_bytes]);
             self.first.run(level, src, floats);
             self.second.run(level, floats, dst);
