@@ -101,7 +101,8 @@ impl Audit {
     /// Ends a run on one set of inputs. What is the same in every run is not counted again.
     pub fn end_set(&self) {
         for (place, cast) in self.casts.iter().enumerate() {
-            self.records.with(place, |record| record.is_closed |= cast.is_constant && record.runs > 0);
+            self.records
+                .with(place, |record| record.is_closed |= cast.is_constant && record.runs > 0);
         }
     }
 

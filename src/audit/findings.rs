@@ -74,7 +74,8 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             && let Some(declared) = declared.get(&(cast.graph.clone(), cast.output.clone()))
             && *declared != to
         {
-            let text = format!("makes `{}` {to}, but the model declares it {declared}", cast.output);
+            let text =
+                format!("makes `{}` {to}, but the model declares it {declared}", cast.output);
             add(FindingKind::Contradicted, text);
         }
         let (Some(from), Some(to)) = (from, to) else { continue };
@@ -86,11 +87,14 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(FindingKind::Int64ToInt32, text);
         }
         if is_float(from) && is_integer(to) {
-            let text = format!("{from} to {to}: NaN, infinities and values out of range are undefined");
+            let text =
+                format!("{from} to {to}: NaN, infinities and values out of range are undefined");
             add(FindingKind::FloatToInteger, text);
         }
         let before = casts.iter().find(|other| {
-            other.output == cast.input && !std::ptr::eq(*other, cast) && sees(&cast.graph, &other.graph)
+            other.output == cast.input
+                && !std::ptr::eq(*other, cast)
+                && sees(&cast.graph, &other.graph)
         });
         if let Some(before) = before
             && let Some(first) = before.from

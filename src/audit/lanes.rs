@@ -6,6 +6,7 @@
 
 use super::counts::{CastStats, Outcome};
 use super::element::Pair;
+use super::range::exponent;
 use super::target::Target;
 use crate::element_type::{ElementType, Family};
 
@@ -125,7 +126,7 @@ impl Lanes {
             if L::may_exceed(self, x, y, pair, stats) {
                 for (x, y) in x.iter().zip(y) {
                     let (x, y) = (x.real(), y.real());
-                    stats.errors.include(pair.errors(x, (x - y).abs()));
+                    stats.errors.include(pair.errors(x, exponent(x), (x - y).abs()));
                 }
             }
         }
@@ -169,7 +170,8 @@ macro_rules! lane {
                     odd |= (1 - same) & ($bits::from(ym >= end) | $bits::from(xm >= end));
                     exact += same;
                     flushed += x_some & (1 - y_some);
-                    subnormal += y_some & $bits::from(ym < target_normal) & $bits::from(xm >= source_normal);
+                    subnormal +=
+                        y_some & $bits::from(ym < target_normal) & $bits::from(xm >= source_normal);
                     sign_lost += (xs & !ys) >> ($bits::BITS - 1) & (x_some | keeps_zero_sign);
                 }
                 Found {
@@ -201,7 +203,8 @@ macro_rules! lane {
                     _ => (0.0, 0.0),
                 };
                 let max_ulp = if units > 0.0 { stats.errors.ulp / units } else { f64::INFINITY };
-                let (max_ulp, smallest) = (max_ulp as $float, (1.0 / min_normal.max(1e-300)) as $float);
+                let (max_ulp, smallest) =
+                    (max_ulp as $float, (1.0 / min_normal.max(1e-300)) as $float);
                 let target_normal = (lanes.target_min_normal as $float).to_bits();
                 let one = (1.0 as $float).to_bits();
                 let mut exceeds: $bits = 0;
@@ -209,8 +212,7 @@ macro_rules! lane {
                     let magnitude = x.to_bits() & !SIGN;
                     let error = (x - y).abs();
                     let relative = error / $float::from_bits(magnitude.max(1));
-                    let mantissa =
-                        $float::from_bits(magnitude & ((1 << $mantissa_bits) - 1) | one);
+                    let mantissa = $float::from_bits(magnitude & ((1 << $mantissa_bits) - 1) | one);
                     let of_normal = relative * mantissa;
                     let of_small = error * smallest;
                     let ulp = if magnitude >= target_normal { of_normal } else { of_small };

@@ -170,7 +170,13 @@ impl PartialEq for Probe {
 impl Eq for Probe {}
 
 impl Probe {
-    fn count(&self, records: &Records, symbols: &SymbolValues, x: &Tensor, y: &Tensor) -> TractResult<()> {
+    fn count(
+        &self,
+        records: &Records,
+        symbols: &SymbolValues,
+        x: &Tensor,
+        y: &Tensor,
+    ) -> TractResult<()> {
         let (x, y) = (numbers(x, symbols)?, numbers(y, symbols)?);
         records.add(self.place, &self.conversion, &x, &y)
     }
@@ -243,7 +249,8 @@ impl TypedOp for Probe {
 /// Has the probes of a model and of its subgraphs count.
 pub(super) fn watch(model: &mut TypedModel, records: &Arc<Records>) -> TractResult<()> {
     for id in 0..model.nodes.len() {
-        let Some((inputs, op)) = model.nodes.get(id).map(|node| (node.inputs.clone(), &node.op)) else {
+        let Some((inputs, op)) = model.nodes.get(id).map(|node| (node.inputs.clone(), &node.op))
+        else {
             continue;
         };
         let known = |index: usize| -> TractResult<Option<Arc<Tensor>>> {
@@ -261,8 +268,13 @@ pub(super) fn watch(model: &mut TypedModel, records: &Arc<Records>) -> TractResu
                 }
                 (Some(x), None) => {
                     let y = probe.conversion.run(&x);
-                    let counted = y.and_then(|y| probe.count(records, &SymbolValues::default(), &x, &y));
-                    Some(if counted.is_ok() { Sight::Done } else { Sight::Counting(records.clone()) })
+                    let counted =
+                        y.and_then(|y| probe.count(records, &SymbolValues::default(), &x, &y));
+                    Some(if counted.is_ok() {
+                        Sight::Done
+                    } else {
+                        Sight::Counting(records.clone())
+                    })
                 }
                 (None, _) => Some(Sight::Counting(records.clone())),
             },

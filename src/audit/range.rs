@@ -46,6 +46,15 @@ impl Range {
         }
     }
 
+    /// Adds an integer, whose DOUBLE may be in the next binade.
+    pub(super) fn add_integer(&mut self, x: i128) {
+        self.widen(x as f64, x as f64);
+        match x.unsigned_abs().checked_ilog2() {
+            Some(exponent) => self.add_exponent(exponent as i32, 1),
+            None => self.zeros += 1,
+        }
+    }
+
     pub(super) fn widen(&mut self, low: f64, high: f64) {
         let (l, h) = self.limits.unwrap_or((low, high));
         // −0 and 0 are the same value.

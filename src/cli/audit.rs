@@ -37,7 +37,9 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
     let model = subject.model()?;
     let sets = match &order.cases[..] {
         [] => sets::gather(&model, &order.model, &order.input)?,
-        cases => cases.iter().map(|case| sets::of_case(&model, case)).collect::<TractResult<_>>()?,
+        cases => {
+            cases.iter().map(|case| sets::of_case(&model, case)).collect::<TractResult<_>>()?
+        }
     };
     let rows = subject.rows(model, &sets)?;
     let findings = subject.findings();

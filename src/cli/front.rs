@@ -10,7 +10,9 @@ use clap::Args;
 use super::audit::AuditOrder;
 use super::cases::{self, Case};
 use super::compare::parse_tolerance;
-use super::facts::{AUDIT_SCHEMA, Audited, COMPARE_SCHEMA, CastChanges, Compared, Status, ToleranceFacts};
+use super::facts::{
+    AUDIT_SCHEMA, Audited, COMPARE_SCHEMA, CastChanges, Compared, Status, ToleranceFacts,
+};
 use super::inputs::InputArgs;
 use super::num::Num;
 use super::record::{self, RecordOrder};
@@ -160,7 +162,11 @@ pub(super) struct RerecordArgs {
 /// # Errors
 ///
 /// When there is no model, or a single one that cannot be used.
-pub(super) fn audit(args: AuditArgs, max_memory: Option<u64>, output: &mut Output) -> anyhow::Result<u8> {
+pub(super) fn audit(
+    args: AuditArgs,
+    max_memory: Option<u64>,
+    output: &mut Output,
+) -> anyhow::Result<u8> {
     let orders = audit_orders(&args)?;
     let answers = jobs::each(&orders, jobs_of(&args.to), max_memory, |order, supervisor| {
         answer::<Audited>(supervisor, &Request::Audit(order.clone()), |problem| Audited {
@@ -227,6 +233,8 @@ pub(super) fn compare(
             outputs: vec![],
             tensors: vec![],
             first_difference: None,
+            first_damage: None,
+            first_beyond: None,
             casts: CastChanges::default(),
             converted_casts: vec![],
         })
@@ -250,7 +258,11 @@ pub(super) fn compare(
 /// # Errors
 ///
 /// When the model or an input cannot be used, or something that is there would change.
-pub(super) fn record(args: RecordArgs, max_memory: Option<u64>, output: &mut Output) -> anyhow::Result<u8> {
+pub(super) fn record(
+    args: RecordArgs,
+    max_memory: Option<u64>,
+    output: &mut Output,
+) -> anyhow::Result<u8> {
     let RecordArgs { model, folder, input, sets } = args;
     ensure!(sets == 1 || input.inputs.is_empty(), "--sets is for random inputs, without -i");
     write_recordings(RecordOrder { model, folder, input, sets, is_anew: false }, max_memory, output)
@@ -269,7 +281,11 @@ pub(super) fn rerecord(
     let RerecordArgs { model, folder } = args;
     let model = model.unwrap_or_else(|| folder.join("model.onnx"));
     let input = InputArgs::default();
-    write_recordings(RecordOrder { model, folder, input, sets: 0, is_anew: true }, max_memory, output)
+    write_recordings(
+        RecordOrder { model, folder, input, sets: 0, is_anew: true },
+        max_memory,
+        output,
+    )
 }
 
 fn write_recordings(
@@ -345,7 +361,9 @@ fn answer<F: serde::Serialize + serde::de::DeserializeOwned>(
 }
 
 /// Of a single piece of work that could not be done, the error line says why; of several, the report does.
-fn lone_problem(mut problems: impl ExactSizeIterator<Item = Option<(String, String)>>) -> anyhow::Result<()> {
+fn lone_problem(
+    mut problems: impl ExactSizeIterator<Item = Option<(String, String)>>,
+) -> anyhow::Result<()> {
     if problems.len() == 1
         && let Some(Some((place, problem))) = problems.next()
     {

@@ -40,7 +40,8 @@ pub(super) fn each<T: Sync, R: Send>(
         serve();
     });
     bar.finish_and_clear();
-    let answer = |answer: Mutex<Option<R>>| answer.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let answer =
+        |answer: Mutex<Option<R>>| answer.into_inner().unwrap_or_else(PoisonError::into_inner);
     answers.into_iter().filter_map(answer).collect()
 }
 

@@ -109,7 +109,11 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    pub(super) fn new(reference: &Output, converted: &Output, tolerance: ToleranceFacts) -> Metrics {
+    pub(super) fn new(
+        reference: &Output,
+        converted: &Output,
+        tolerance: ToleranceFacts,
+    ) -> Metrics {
         let renamed = (reference.name != converted.name).then(|| converted.name.clone());
         let coarser = Unit::coarser(reference.ty, converted.ty);
         let facts = TensorFacts {
@@ -186,8 +190,9 @@ impl Metrics {
                 };
                 let place = super::compare::coordinates(index, a);
                 let (reference, converted) = (shown(reference)?, shown(converted)?);
-                self.facts.first_mismatch =
-                    Some(format!("at {place:?}: {reference} in the reference, {converted} converted"));
+                self.facts.first_mismatch = Some(format!(
+                    "at {place:?}: {reference} in the reference, {converted} converted"
+                ));
             }
         }
         self.facts.elements += reference.tensor.len() as u64;
@@ -249,7 +254,8 @@ impl Metrics {
         }
         let ToleranceFacts { rtol, atol, ulp: ulps, cosine } = facts.tolerance;
         let number = |given: Option<Num>| given.map_or(0.0, |Num(number)| number);
-        let judges_elements = rtol.is_some() || atol.is_some() || ulps.is_some() || cosine.is_none();
+        let judges_elements =
+            rtol.is_some() || atol.is_some() || ulps.is_some() || cosine.is_none();
         let is_near = error <= number(atol) + number(rtol) * a.abs();
         let is_few = ulps.is_some_and(|Num(most)| ulp <= most);
         let is_within = is_same || is_near || is_few || !judges_elements;
@@ -322,10 +328,19 @@ impl Unit {
             }),
         };
         Some(match (unit(a)?, unit(b)?) {
-            (a @ Unit::Float { mantissa_bits: x, .. }, b @ Unit::Float { mantissa_bits: y, .. }) => {
-                if x <= y { a } else { b }
+            (
+                a @ Unit::Float { mantissa_bits: x, .. },
+                b @ Unit::Float { mantissa_bits: y, .. },
+            ) => {
+                if x <= y {
+                    a
+                } else {
+                    b
+                }
             }
-            (float @ Unit::Float { .. }, Unit::One) | (Unit::One, float @ Unit::Float { .. }) => float,
+            (float @ Unit::Float { .. }, Unit::One) | (Unit::One, float @ Unit::Float { .. }) => {
+                float
+            }
             (Unit::One, Unit::One) => Unit::One,
         })
     }

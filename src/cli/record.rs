@@ -139,7 +139,8 @@ fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
 
 /// Whether a set has exactly these files.
 fn holds(set: &Path, prefix: &str, wanted: &[Vec<u8>]) -> bool {
-    let is = |(path, bytes): (&PathBuf, &Vec<u8>)| fs::read(path).is_ok_and(|found| found == *bytes);
+    let is =
+        |(path, bytes): (&PathBuf, &Vec<u8>)| fs::read(path).is_ok_and(|found| found == *bytes);
     numbered(set, prefix)
         .is_ok_and(|found| found.len() == wanted.len() && found.iter().zip(wanted).all(is))
 }
@@ -164,7 +165,8 @@ fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
     }
     let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
     let bytes = read(from)?;
-    let (source, target) = (from.parent().unwrap_or(Path::new("")), to.parent().unwrap_or(Path::new("")));
+    let (source, target) =
+        (from.parent().unwrap_or(Path::new("")), to.parent().unwrap_or(Path::new("")));
     let mut copies = vec![(to.to_path_buf(), bytes)];
     let proto = ModelProto::decode(copies.first().map_or(&[][..], |(_, bytes)| bytes.as_slice()))?;
     for location in proto.graph.iter().flat_map(locations) {
@@ -190,9 +192,8 @@ fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
 fn locations(graph: &GraphProto) -> Vec<String> {
     let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
     let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
-    let external = |tensor: &&TensorProto| {
-        tensor.data_location == Some(DataLocation::External as i32)
-    };
+    let external =
+        |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
     let own = graph.initializer.iter().chain(tensors).filter(external);
     let own = own.flat_map(|tensor| &tensor.external_data).filter(|entry| entry.key == "location");
     let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
+use super::audit::{self, AuditOrder};
 use super::cases::Case;
 use super::compare::Tolerance;
-use super::audit::{self, AuditOrder};
 use super::inputs::InputArgs;
 use super::record::{self, RecordOrder};
 use super::versus::{self, CompareOrder};

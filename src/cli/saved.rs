@@ -65,7 +65,11 @@ fn folder(path: &Path) -> TractResult<Side> {
     let mut saved = vec![];
     for case in cases::sets_in(path, &model)? {
         let files = case.outputs()?;
-        ensure!(!files.is_empty(), "{}: holds neither a model.onnx nor an output_0.pb", case.set.display());
+        ensure!(
+            !files.is_empty(),
+            "{}: holds neither a model.onnx nor an output_0.pb",
+            case.set.display()
+        );
         let outputs = files.iter().enumerate().map(|(index, file)| tensor(file, index));
         let outputs = outputs.collect::<TractResult<_>>()?;
         let has_inputs = !case.inputs()?.is_empty();
@@ -125,5 +129,9 @@ pub(super) fn pair(
         );
         return Ok(((0..reference.len()).map(|index| (index, index)).collect(), vec![note]));
     }
-    bail!("the outputs differ: the reference has {}, the converted side {}", names(reference), names(converted))
+    bail!(
+        "the outputs differ: the reference has {}, the converted side {}",
+        names(reference),
+        names(converted)
+    )
 }

@@ -90,7 +90,10 @@ impl Tolerances {
         let all = [compare.rtol, compare.atol, compare.ulp];
         let each = compare.output.values().flat_map(|o| [o.rtol, o.atol, o.ulp]);
         for number in all.into_iter().chain(each).flatten() {
-            ensure!(number.is_finite() && number >= 0.0, "{number}: a tolerance is a number from 0 up");
+            ensure!(
+                number.is_finite() && number >= 0.0,
+                "{number}: a tolerance is a number from 0 up"
+            );
         }
         let cosines = compare.output.values().map(|o| o.cosine).chain([compare.cosine]);
         for number in cosines.flatten() {
@@ -107,11 +110,7 @@ impl Tolerances {
     }
 
     /// Adds what the options of `compare` say, which go before the file.
-    pub(super) fn judge_by(
-        &mut self,
-        all: ToleranceFacts,
-        outputs: &[(String, ToleranceFacts)],
-    ) {
+    pub(super) fn judge_by(&mut self, all: ToleranceFacts, outputs: &[(String, ToleranceFacts)]) {
         let over = |mine: &mut Option<f64>, given: Option<Num>| {
             if let Some(Num(given)) = given {
                 *mine = Some(given);
@@ -146,11 +145,19 @@ impl Tolerances {
     /// The tolerance for tensors that are no outputs.
     pub(super) fn inner(&self) -> ToleranceFacts {
         let OutputLimits { rtol, atol, ulp, cosine, .. } = &self.compare;
-        ToleranceFacts { rtol: rtol.map(Num), atol: atol.map(Num), ulp: ulp.map(Num), cosine: cosine.map(Num) }
+        ToleranceFacts {
+            rtol: rtol.map(Num),
+            atol: atol.map(Num),
+            ulp: ulp.map(Num),
+            cosine: cosine.map(Num),
+        }
     }
 
     /// Outputs that the tolerances name, of which none has such a name.
-    pub(super) fn unknown_outputs<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
+    pub(super) fn unknown_outputs<'a>(
+        &'a self,
+        known: &'a [&str],
+    ) -> impl Iterator<Item = &'a str> {
         self.compare.output.keys().map(String::as_str).filter(|name| !known.contains(name))
     }
 
@@ -178,7 +185,11 @@ impl Tolerances {
             };
             if found > limit {
                 let found = Num(found);
-                exceeded.push(format!("`{}`: {what} {found}, the limit is {}", cast.node, Num(limit)));
+                exceeded.push(format!(
+                    "`{}`: {what} {found}, the limit is {}",
+                    cast.node,
+                    Num(limit)
+                ));
             }
         }
         exceeded

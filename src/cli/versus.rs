@@ -44,16 +44,25 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
     let (reference, converted) = work.outputs()?;
     let outputs = work.compare(&reference, &converted, &order.tolerances)?;
     let failed = outputs.iter().any(|output| !output.passed);
-    let (mut tensors, mut first_difference, mut casts) =
-        (vec![], None, (CastChanges::default(), vec![]));
+    let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
+    let (mut first_difference, mut first_damage, mut first_beyond) = (None, None, None);
     if let (Some(a), Some(b)) = (&work.reference.model, &work.converted.model) {
-        casts = (changes(&a.subject.casts, &b.subject.casts), b.audit(&work.sets_of_converted, &mut work.notes));
+        casts = (
+            changes(&a.subject.casts, &b.subject.casts),
+            b.audit(&work.sets_of_converted, &mut work.notes),
+        );
         if order.all_tensors || failed {
             let inner = inner_tensors(a, b, &work, order);
             match at("the inner tensors", inner) {
                 Ok((inner, differs_from)) => {
-                    let all = inner.iter().chain(&outputs);
-                    first_difference = parting(b, all, &casts.1);
+                    let all = || inner.iter().chain(&outputs);
+                    let is_damaged = |tensor: &&TensorFacts| {
+                        tensor.nan_differences + tensor.infinity_differences > 0
+                    };
+                    first_difference = parting(b, all().find(|tensor| !tensor.passed), &casts.1);
+                    let is_beyond = |tensor: &&TensorFacts| tensor.beyond_target > 0;
+                    first_beyond = parting(b, all().find(is_beyond), &casts.1);
+                    first_damage = parting(b, all().find(is_damaged), &casts.1);
                     work.notes.extend(differs_from);
                     tensors = if order.all_tensors { inner } else { vec![] };
                 }
@@ -75,6 +84,8 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
         outputs,
         tensors,
         first_difference,
+        first_damage,
+        first_beyond,
         casts: casts.0,
         converted_casts: casts.1,
     })
@@ -116,7 +127,8 @@ impl Part {
         let Some(loaded) = &self.model else {
             return Ok(self.saved.drain(..).map(|saved| saved.outputs).collect());
         };
-        let run = |set: &Set| at(self.path.display(), loaded.model.clone().run(set.tensors.clone()));
+        let run =
+            |set: &Set| at(self.path.display(), loaded.model.clone().run(set.tensors.clone()));
         sets.iter().map(run).collect()
     }
 }
@@ -166,7 +178,8 @@ impl Work {
     fn gather(&mut self, args: &InputArgs) -> TractResult<()> {
         let (a, b) = (&self.reference, &self.converted);
         let Some(first) = a.model.as_ref().or(b.model.as_ref()) else { return Ok(()) };
-        let saved = |part: &Part| part.saved.iter().filter_map(|saved| saved.case.clone()).collect();
+        let saved =
+            |part: &Part| part.saved.iter().filter_map(|saved| saved.case.clone()).collect();
         let known: [Vec<super::cases::Case>; 4] =
             [a.cases.clone(), saved(a), saved(b), b.cases.clone()];
         let known = known.into_iter().find(|cases| !cases.is_empty() && args.inputs.is_empty());
@@ -214,8 +227,12 @@ impl Work {
         let mut all: Vec<Metrics> = vec![];
         for (reference, converted) in reference.iter().zip(converted) {
             let (pairs, notes) = saved::pair(reference, converted)?;
-            notes.into_iter().filter(|note| !self.notes.contains(note)).collect::<Vec<_>>()
-                .into_iter().for_each(|note| self.notes.push(note));
+            notes
+                .into_iter()
+                .filter(|note| !self.notes.contains(note))
+                .collect::<Vec<_>>()
+                .into_iter()
+                .for_each(|note| self.notes.push(note));
             for (index, (a, b)) in pairs.into_iter().enumerate() {
                 let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
                 if all.len() <= index {
@@ -246,7 +263,10 @@ impl Work {
                 continue;
             }
             if output.elements == 0 {
-                self.notes.push(format!("output `{}` has no elements: nothing was compared", output.name));
+                self.notes.push(format!(
+                    "output `{}` has no elements: nothing was compared",
+                    output.name
+                ));
             } else if output.both_nan == output.elements {
                 self.notes.push(format!(
                     "output `{}` is nothing but NaN on both sides, which shows nothing",
@@ -338,27 +358,27 @@ fn inner_tensors(
     Ok((inner, note))
 }
 
-/// What a tensor may be off by where the element type has changed and nobody has said: 16 units in the last place of the
+/// What a tensor may be off by where the element type has changed and nobody has said: 64 units in the last place of the
 /// coarser type, at the value and at the largest one, for errors add up.
 fn of_types(reference: &Output, converted: &Output) -> ToleranceFacts {
     let epsilon = |output: &Output| match output.ty.family() {
         Family::Float(format) => 0.5f64.powi(format.mantissa_bits as i32 + 1),
         _ => 0.0,
     };
-    let rtol = 16.0 * epsilon(reference).max(epsilon(converted));
+    let rtol = 64.0 * epsilon(reference).max(epsilon(converted));
     let range = tract_onnx_cast::audit::range(reference.ty, &reference.tensor);
     let limits = range.ok().and_then(|range| range.limits).unwrap_or_default();
     let atol = rtol * limits.0.abs().max(limits.1.abs());
     ToleranceFacts { rtol: Some(Num(rtol)), atol: Some(Num(atol)), ulp: None, cosine: None }
 }
 
-/// The first tensor that is beyond its tolerance, and what made it.
-fn parting<'a>(
+/// A tensor, and what made it.
+fn parting(
     converted: &Loaded,
-    mut tensors: impl Iterator<Item = &'a TensorFacts>,
+    tensor: Option<&TensorFacts>,
     casts: &[CastFacts],
 ) -> Option<Parting> {
-    let tensor = tensors.find(|tensor| !tensor.passed)?.clone();
+    let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
     let (node, op) = converted.subject.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();

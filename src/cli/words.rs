@@ -1,6 +1,9 @@
 //! Reports for people at a terminal.
 
-use super::facts::{Audited, CastFacts, Compared, FindingFacts, RangeFacts, Status, TensorFacts, ToleranceFacts};
+use super::facts::{
+    Audited, CastFacts, Compared, FindingFacts, Parting, RangeFacts, Status, TensorFacts,
+    ToleranceFacts,
+};
 use super::message::{shortened, single_line};
 use super::num::Num;
 use super::show::table;
@@ -26,9 +29,14 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     let mut lines = vec![format!("{name}: {}", casts_in_words(model.casts.len(), model.sets))];
     lines.extend(cast_table(&model.casts));
     lines.extend(finding_lines(&model.findings));
-    lines.extend(model.tolerance_file.iter().map(|file| format!("limits of {}", single_line(file))));
+    lines
+        .extend(model.tolerance_file.iter().map(|file| format!("limits of {}", single_line(file))));
     for exceeded in &model.exceeded {
-        lines.push(format!("{} {}", output.paint(BAD, "beyond the limits:"), single_line(exceeded)));
+        lines.push(format!(
+            "{} {}",
+            output.paint(BAD, "beyond the limits:"),
+            single_line(exceeded)
+        ));
     }
     if model.exceeded.is_empty() && !model.casts.is_empty() {
         lines.push(output.paint(GOOD, "every cast is within its limits"));
@@ -46,7 +54,17 @@ pub(super) fn casts_in_words(casts: usize, sets: usize) -> String {
 }
 
 fn cast_table(casts: &[CastFacts]) -> Option<String> {
-    let heads = ["node", "from", "to", "elements", "max abs", "max rel", "max ulp", "source", "what became of them"];
+    let heads = [
+        "node",
+        "from",
+        "to",
+        "elements",
+        "max abs",
+        "max rel",
+        "max ulp",
+        "source",
+        "what became of them",
+    ];
     let rows = casts.iter().map(|cast| {
         vec![
             shortened(&single_line(&cast.node), NAME_CHARS),
@@ -60,18 +78,27 @@ fn cast_table(casts: &[CastFacts]) -> Option<String> {
             what_happened(cast),
         ]
     });
-    let all: Vec<Vec<String>> = [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
+    let all: Vec<Vec<String>> =
+        [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
     (all.len() > 1).then(|| table(&all))
 }
 
 /// The counts that are not zero, the worst first.
 pub(super) fn what_happened(cast: &CastFacts) -> String {
-    let worst_first = tract_onnx_cast::audit::Outcome::ALL.iter().rev().map(|outcome| outcome.name());
+    let worst_first =
+        tract_onnx_cast::audit::Outcome::ALL.iter().rev().map(|outcome| outcome.name());
     let counts = worst_first.map(|name| (name, cast.count(name)));
     let more = [("became_subnormal", cast.became_subnormal), ("sign_lost", cast.sign_lost)];
     let parts = counts.chain(more).filter(|(_, count)| *count > 0);
     let mut parts: Vec<String> =
         parts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    let came = [
+        ("NaN in the source", cast.source.nans),
+        ("infinite in the source", cast.source.infinities),
+    ];
+    parts.extend(
+        came.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")),
+    );
     if cast.runs == 0 {
         parts.push("did not run".into());
     } else if parts.is_empty() {
@@ -121,17 +148,12 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {}", single_line(note))));
     lines.extend(change_lines(pair));
-    lines.extend(pair.tolerance_file.iter().map(|file| format!("tolerances of {}", single_line(file))));
-    if let Some(parting) = &pair.first_difference {
-        let tensor = &parting.tensor;
-        lines.push(format!(
-            "the first tensor where they part: `{}`, which {} `{}` makes: {}",
-            single_line(&tensor.name),
-            single_line(&parting.op),
-            single_line(&parting.node),
-            difference(tensor)
-        ));
-        lines.extend(beyond_in_words(tensor));
+    lines.extend(
+        pair.tolerance_file.iter().map(|file| format!("tolerances of {}", single_line(file))),
+    );
+    for (what, parting) in partings(pair) {
+        lines.push(format!("{what}: {}", parting_in_words(parting)));
+        lines.extend(beyond_in_words(&parting.tensor).map(|beyond| format!("  {beyond}")));
         lines.extend(parting.cast.iter().filter_map(|cast| cast_table(std::slice::from_ref(cast))));
     }
     let (style, verdict) = verdict(pair);
@@ -148,7 +170,9 @@ pub(super) fn verdict(pair: &Compared) -> (bool, String) {
     match pair.status {
         Status::Unusable => (false, "the two cannot be compared".into()),
         Status::Failed => (false, format!("{failed} of {count} output(s) beyond the tolerance")),
-        Status::Passed if compared == 0 => (true, "no difference, but there was nothing to compare".into()),
+        Status::Passed if compared == 0 => {
+            (true, "no difference, but there was nothing to compare".into())
+        }
         Status::Passed if pair.identical => (true, format!("{outputs} is exactly equal")),
         Status::Passed if pair.outputs.iter().all(|output| output.differing == 0) => {
             (true, format!("{outputs} is equal, but for the signs of zeros"))
@@ -158,7 +182,17 @@ pub(super) fn verdict(pair: &Compared) -> (bool, String) {
 }
 
 fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
-    let heads = ["name", "types", "max abs", "max rel", "max ulp", "mean ulp", "cosine", "would pass with", "result"];
+    let heads = [
+        "name",
+        "types",
+        "max abs",
+        "max rel",
+        "max ulp",
+        "mean ulp",
+        "cosine",
+        "would pass with",
+        "result",
+    ];
     let or = |number: Option<Num>| number.map_or("-".to_owned(), |number| number.to_string());
     let rows = tensors.iter().map(|tensor| {
         vec![
@@ -173,7 +207,8 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
             result(tensor),
         ]
     });
-    let all: Vec<Vec<String>> = [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
+    let all: Vec<Vec<String>> =
+        [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
     (all.len() > 1).then(|| table(&all))
 }
 
@@ -209,7 +244,9 @@ pub(super) fn difference(tensor: &TensorFacts) -> String {
     if tensor.infinity_differences > 0 {
         parts.push(format!("{} infinite on one side", tensor.infinity_differences));
     }
-    if let (true, Some(least), found) = (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine) {
+    if let (true, Some(least), found) =
+        (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine)
+    {
         let found = found.map_or("undefined".into(), |found| found.to_string());
         parts.push(format!("cosine {found}, at least {least} is wanted"));
     }
@@ -217,11 +254,39 @@ pub(super) fn difference(tensor: &TensorFacts) -> String {
     parts.join(", ")
 }
 
+/// Where the graphs part, and where it gets bad if that is elsewhere.
+pub(super) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
+    let all = [
+        ("the first tensor where they part", &pair.first_difference),
+        ("the first tensor with NaN or infinities of its own", &pair.first_damage),
+        ("the first tensor whose values the converted type cannot hold", &pair.first_beyond),
+    ];
+    let mut told: Vec<(&str, &Parting)> = vec![];
+    for (what, parting) in all {
+        let Some(parting) = parting else { continue };
+        if told.iter().all(|(_, other)| other.tensor.name != parting.tensor.name) {
+            told.push((what, parting));
+        }
+    }
+    told.into_iter()
+}
+
+/// Which tensor it is, what makes it, and how it differs.
+pub(super) fn parting_in_words(parting: &Parting) -> String {
+    format!(
+        "`{}`, which {} `{}` makes: {}",
+        single_line(&parting.tensor.name),
+        single_line(&parting.op),
+        single_line(&parting.node),
+        difference(&parting.tensor)
+    )
+}
+
 /// What the converted side's type cannot hold.
 pub(super) fn beyond_in_words(tensor: &TensorFacts) -> Option<String> {
     let target = tensor.target.as_ref().filter(|_| tensor.beyond_target > 0)?;
     Some(format!(
-        "  {} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
+        "{} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
         tensor.beyond_target,
         tensor.converted_type,
         target.min,
@@ -233,7 +298,8 @@ pub(super) fn beyond_in_words(tensor: &TensorFacts) -> Option<String> {
 fn tolerance(tolerance: &ToleranceFacts) -> String {
     let ToleranceFacts { rtol, atol, ulp, cosine } = tolerance;
     let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine)];
-    let given = parts.iter().filter_map(|(name, number)| Some(format!("{name} {}", number.as_ref()?)));
+    let given =
+        parts.iter().filter_map(|(name, number)| Some(format!("{name} {}", number.as_ref()?)));
     given.collect::<Vec<_>>().join(", ")
 }
 
