@@ -4,7 +4,7 @@
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
 
 /// The values of a tensor, or of several.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Range {
     /// The smallest finite value and the largest; `None` if there was no finite one. 64-bit integers are rounded to
     /// DOUBLE.
@@ -17,12 +17,6 @@ pub struct Range {
     pub infinities: u64,
     /// By exponent, from -1074; only as long as it needs to be.
     histogram: Vec<u64>,
-}
-
-impl Default for Range {
-    fn default() -> Range {
-        Range { limits: None, zeros: 0, nans: 0, infinities: 0, histogram: vec![] }
-    }
 }
 
 impl Range {

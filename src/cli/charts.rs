@@ -127,7 +127,7 @@ fn plot(
         .x_labels(8)
         .y_labels(5)
         .x_label_formatter(&|place| format!("{place:.0}"))
-        .y_label_formatter(&|height| short(10f64.powf(*height) - 1.0))
+        .y_label_formatter(&|height| count_at(*height))
         .draw()?;
     chart.draw_series(bars.iter().map(|bar| {
         let place = f64::from(bar.place);
@@ -140,16 +140,21 @@ fn plot(
     Ok(())
 }
 
-/// On a logarithmic scale that has a place for 0, so that one lost value among millions can be seen.
+/// On a logarithmic scale on which one value is seen among millions, and 0 is at the bottom.
 fn height(count: u64) -> f64 {
-    (count as f64 + 1.0).log10()
+    if count == 0 { 0.0 } else { (count as f64).log10() + 1.0 }
 }
 
-fn short(count: f64) -> String {
-    match count {
-        1e9.. => format!("{:.0}G", count / 1e9),
-        1e6.. => format!("{:.0}M", count / 1e6),
-        1e3.. => format!("{:.0}k", count / 1e3),
-        _ => format!("{count:.0}"),
+/// The count at a height, if it is 0 or a power of ten.
+fn count_at(height: f64) -> String {
+    if height.fract() != 0.0 {
+        return String::new();
+    }
+    match height as i32 {
+        0 => "0".into(),
+        power @ 1..4 => format!("{}", 10f64.powi(power - 1)),
+        power @ 4..7 => format!("{}k", 10f64.powi(power - 4)),
+        power @ 7..10 => format!("{}M", 10f64.powi(power - 7)),
+        power => format!("{}G", 10f64.powi(power - 10)),
     }
 }

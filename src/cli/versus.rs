@@ -19,7 +19,7 @@ use super::message::{at, one_line};
 use super::metrics::Metrics;
 use super::model::{Model, Output};
 use super::num::Num;
-use super::saved::{self, Saved, Side};
+use super::saved::{self, Pairs, Saved, Side};
 use super::sets::{self, Set};
 use super::tolerance::Tolerances;
 
@@ -91,6 +91,9 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
     })
 }
 
+/// Outputs, a list for each set.
+type BySet = Vec<Vec<Output>>;
+
 /// One of the two sides.
 struct Part {
     path: PathBuf,
@@ -123,7 +126,7 @@ impl Part {
     }
 
     /// The outputs of every set.
-    fn outputs(&mut self, sets: &[Set]) -> TractResult<Vec<Vec<Output>>> {
+    fn outputs(&mut self, sets: &[Set]) -> TractResult<BySet> {
         let Some(loaded) = &self.model else {
             return Ok(self.saved.drain(..).map(|saved| saved.outputs).collect());
         };
@@ -190,6 +193,7 @@ impl Work {
             }
             None => at(first.path.display(), sets::gather(&first.model, &first.path, args))?,
         };
+        self.notes.extend(sets.iter().flat_map(|set| set.notes.iter().cloned()));
         for part in [a, b] {
             let (saved, sets) = (part.saved.len(), sets.len());
             ensure!(
@@ -210,7 +214,7 @@ impl Work {
         Ok(())
     }
 
-    fn outputs(&mut self) -> TractResult<(Vec<Vec<Output>>, Vec<Vec<Output>>)> {
+    fn outputs(&mut self) -> TractResult<(BySet, BySet)> {
         let reference = self.reference.outputs(&self.sets_of_reference)?;
         let converted = self.converted.outputs(&self.sets_of_converted)?;
         let (a, b) = (reference.len(), converted.len());
@@ -226,14 +230,11 @@ impl Work {
     ) -> TractResult<Vec<TensorFacts>> {
         let mut all: Vec<Metrics> = vec![];
         for (reference, converted) in reference.iter().zip(converted) {
-            let (pairs, notes) = saved::pair(reference, converted)?;
-            notes
-                .into_iter()
-                .filter(|note| !self.notes.contains(note))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|note| self.notes.push(note));
-            for (index, (a, b)) in pairs.into_iter().enumerate() {
+            let Pairs { places, note } = saved::pair(reference, converted)?;
+            let is_new = |note: &String| !self.notes.contains(note);
+            let note = note.filter(is_new);
+            self.notes.extend(note);
+            for (index, (a, b)) in places.into_iter().enumerate() {
                 let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
                 if all.len() <= index {
                     if a.ty != b.ty {
@@ -278,7 +279,9 @@ impl Work {
 }
 
 fn copies(sets: &[Set]) -> Vec<Set> {
-    sets.iter().map(|set| Set { name: set.name.clone(), tensors: set.tensors.clone() }).collect()
+    let copy =
+        |set: &Set| Set { name: set.name.clone(), tensors: set.tensors.clone(), notes: vec![] };
+    sets.iter().map(copy).collect()
 }
 
 /// The reference's inputs for the converted model: by name, cast where the element type has changed.
@@ -316,7 +319,7 @@ fn carried(from: &Model, to: &Model, set: &Set, notes: &mut Vec<String>) -> Trac
     let (a, b) = (from.inputs.len(), to.inputs.len());
     ensure!(a == b, "the reference takes {}, the converted model {}", names(from), names(to));
     inputs::check_shapes(to, &tensors)?;
-    Ok(Set { name: set.name.clone(), tensors })
+    Ok(Set { name: set.name.clone(), tensors, notes: vec![] })
 }
 
 /// Runs both models once more, with every tensor that they share as an output. The second result says from where on
