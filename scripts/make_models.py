@@ -17,12 +17,13 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from audit_cases import audit_cases
 from cases import Case
 from node_cases import node_cases
 from whole_cases import whole_cases
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-OWNED = ("node", "whole", "MANIFEST.json")
+OWNED = ("audit", "node", "whole", "MANIFEST.json")
 
 
 def main() -> int:
@@ -42,7 +43,7 @@ def main() -> int:
 
 def write_all(root: Path) -> None:
     cases = sorted([*node_cases(), *whole_cases()], key=lambda case: case.name)
-    for case in cases:
+    for case in [*cases, *audit_cases()]:
         case.write(root)
     (root / "MANIFEST.json").write_text(manifest(cases))
 

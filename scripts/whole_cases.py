@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cases import Case
+from conversion_cases import conversion_cases
 from whole_declared import declared_cases
 from whole_exports import export_cases
 from whole_flow import flow_cases
@@ -15,6 +16,7 @@ from whole_weights import weight_cases
 
 
 def whole_cases() -> Iterator[Case]:
+    yield from conversion_cases()
     yield from declared_cases()
     yield from export_cases()
     yield from flow_cases()

@@ -10,6 +10,7 @@
 
 mod audit;
 mod cases;
+mod charts;
 mod check;
 mod compare;
 mod facts;

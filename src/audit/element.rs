@@ -1,6 +1,7 @@
 //! What became of one element: the definition that the fast loops must equal.
 
 use super::counts::{CastStats, Errors, Outcome};
+use super::range::exponent;
 use super::target::Target;
 use crate::element_type::{ElementType, Family};
 
@@ -19,6 +20,14 @@ impl Number {
         match self {
             Number::Real(x) => x,
             Number::Integer(x) => x as f64,
+        }
+    }
+
+    /// ⌊log₂|x|⌋; `None` for zero.
+    pub(super) fn exponent(self) -> Option<i32> {
+        match self {
+            Number::Real(x) => exponent(x),
+            Number::Integer(x) => x.unsigned_abs().checked_ilog2().map(|exponent| exponent as i32),
         }
     }
 
@@ -78,7 +87,10 @@ impl Pair {
 
     /// Counts one element.
     pub(super) fn count(&self, x: Number, y: Number, stats: &mut CastStats) {
-        stats.source.add(x.rounded());
+        match x {
+            Number::Real(x) => stats.source.add(x),
+            Number::Integer(x) => stats.source.add_integer(x),
+        }
         self.judge(x, y, stats);
     }
 
@@ -97,14 +109,15 @@ impl Pair {
         }
         stats.sign_lost += u64::from(self.loses_sign(source, result));
         if outcome != Outcome::Exact && source.is_finite() && result.is_finite() {
-            stats.errors.include(self.errors(source, x.distance(y)));
+            stats.errors.include(self.errors(source, x.exponent(), x.distance(y)));
         }
     }
 
-    pub(super) fn errors(&self, source: f64, absolute: f64) -> Errors {
+    /// The errors of a finite value, given its ⌊log₂|x|⌋ and what the result is off by.
+    pub(super) fn errors(&self, source: f64, exponent: Option<i32>, absolute: f64) -> Errors {
         let relative = if source == 0.0 { 0.0 } else { absolute / source.abs() };
         let ulp = match self.target {
-            Target::Float(target) => absolute / target.ulp(source),
+            Target::Float(target) => absolute / target.ulp(exponent),
             Target::Integer(_) | Target::Bool => absolute,
             Target::Text => 0.0,
         };

@@ -6,6 +6,7 @@
 
 use super::counts::{CastStats, Outcome};
 use super::element::Pair;
+use super::range::exponent;
 use super::target::Target;
 use crate::element_type::{ElementType, Family};
 
@@ -125,7 +126,7 @@ impl Lanes {
             if L::may_exceed(self, x, y, pair, stats) {
                 for (x, y) in x.iter().zip(y) {
                     let (x, y) = (x.real(), y.real());
-                    stats.errors.include(pair.errors(x, (x - y).abs()));
+                    stats.errors.include(pair.errors(x, exponent(x), (x - y).abs()));
                 }
             }
         }

@@ -4,7 +4,7 @@
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
 
 /// The values of a tensor, or of several.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Range {
     /// The smallest finite value and the largest; `None` if there was no finite one. 64-bit integers are rounded to
     /// DOUBLE.
@@ -17,12 +17,6 @@ pub struct Range {
     pub infinities: u64,
     /// By exponent, from -1074; only as long as it needs to be.
     histogram: Vec<u64>,
-}
-
-impl Default for Range {
-    fn default() -> Range {
-        Range { limits: None, zeros: 0, nans: 0, infinities: 0, histogram: vec![] }
-    }
 }
 
 impl Range {
@@ -43,6 +37,15 @@ impl Range {
                     None => self.zeros += 1,
                 }
             }
+        }
+    }
+
+    /// Adds an integer, whose DOUBLE may be in the next binade.
+    pub(super) fn add_integer(&mut self, x: i128) {
+        self.widen(x as f64, x as f64);
+        match x.unsigned_abs().checked_ilog2() {
+            Some(exponent) => self.add_exponent(exponent as i32, 1),
+            None => self.zeros += 1,
         }
     }
 

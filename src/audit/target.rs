@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::element_type::{ElementType, Family};
 use crate::format::{FloatFormat, Specials};
 
-use super::range::{exponent, power_of_two};
+use super::range::power_of_two;
 
 /// What decides an element's outcome, of a target type.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,9 +96,9 @@ impl FloatTarget {
         }
     }
 
-    /// The unit in the last place at a value.
-    pub(super) fn ulp(&self, x: f64) -> f64 {
-        let exponent = exponent(x).map(|e| e.min(self.max_exponent) - self.mantissa_bits);
+    /// The unit in the last place at a value, given its ⌊log₂|x|⌋; `None` for zero.
+    pub(super) fn ulp(&self, exponent: Option<i32>) -> f64 {
+        let exponent = exponent.map(|e| e.min(self.max_exponent) - self.mantissa_bits);
         power_of_two(exponent.unwrap_or(i32::MIN).max(self.min_ulp_exponent))
     }
 }
@@ -122,8 +122,8 @@ pub fn holds_every_value(of: ElementType, held_in: ElementType) -> bool {
         | (Family::Float(_), Family::Bool | Family::Signed | Family::Unsigned) => false,
         (_, Family::Bool) => false,
         (Family::Bool, Family::Float(format)) => format.specials != Specials::ScaleOnly,
-        (Family::Bool | Family::Unsigned, Family::Unsigned) => of.bits() <= held_in.bits(),
-        (Family::Bool, Family::Signed) => true,
+        (Family::Bool, Family::Signed | Family::Unsigned) => true,
+        (Family::Unsigned, Family::Unsigned) => of.bits() <= held_in.bits(),
         (Family::Signed, Family::Signed) => of.bits() <= held_in.bits(),
         (Family::Unsigned, Family::Signed) => of.bits() < held_in.bits(),
         (Family::Signed, Family::Unsigned) => false,
@@ -152,4 +152,46 @@ fn holds_every_float(from: &FloatFormat, to: &FloatFormat) -> bool {
         && (!has_infinity(from) || has_infinity(to))
         && (!has_nan(from) || has_nan(to))
         && (!has_zero_and_sign(from) || has_zero_and_sign(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::Rules;
+    use crate::scalar::{convert, decode};
+
+    /// Against every code of the small types.
+    #[test]
+    fn a_type_holds_another_if_every_code_survives() {
+        let small = || ElementType::ALL.iter().copied().filter(|ty| (1..=16).contains(&ty.bits()));
+        for of in small() {
+            for held_in in ElementType::ALL.iter().copied().filter(|ty| ty.bits() > 0) {
+                let survives = |code: u64| {
+                    let code = if of == ElementType::Bool { code & 1 } else { code };
+                    let rules = Rules { saturate: false, ..Rules::default() };
+                    let there =
+                        convert(of, held_in, rules, code).and_then(|code| decode(held_in, code));
+                    let here = decode(of, code);
+                    there.zip(here).is_some_and(|(there, here)| is_same(there, here))
+                };
+                let all = of == held_in || (0..1u64 << of.bits()).all(survives);
+                assert_eq!(holds_every_value(of, held_in), all, "{of} in {held_in}");
+            }
+        }
+    }
+
+    fn is_same(a: crate::scalar::Value, b: crate::scalar::Value) -> bool {
+        use crate::scalar::Value::*;
+        match (a, b) {
+            (NaN { .. }, NaN { .. }) => true,
+            (Finite(a), Finite(b)) => {
+                let value = |f: crate::scalar::Finite| {
+                    let magnitude = f.significand as f64 * 2f64.powi(f.exponent);
+                    if f.negative { -magnitude } else { magnitude }
+                };
+                value(a) == value(b)
+            }
+            (a, b) => a == b,
+        }
+    }
 }

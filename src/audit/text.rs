@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use super::counts::{CastStats, Errors, Outcome};
 use super::element::{Number, Pair};
+use super::range::{exponent, power_of_two};
 use super::target::Target;
 
 /// What a string spells; the grammar is that of SEMANTICS §8, which the cast itself has checked.
@@ -20,22 +21,31 @@ struct Decimal {
     exponent: i64,
 }
 
+/// What a string spells, as near as DOUBLE has it; `None` where it is no number.
+pub(super) fn value(text: &str) -> Option<f64> {
+    let text = text.trim_ascii();
+    match spelled(text.trim_start_matches(['+', '-'])) {
+        // A decimal beyond DOUBLE is not infinite.
+        Spelled::Decimal(_) => match text.parse::<f64>() {
+            Ok(x) => Some(x.clamp(f64::MIN, f64::MAX)),
+            Err(_) => truth(text).map(|truth| f64::from(u8::from(truth))),
+        },
+        Spelled::NaN | Spelled::Infinity => text.parse().ok(),
+    }
+}
+
+/// A word that BOOL reads.
+fn truth(text: &str) -> Option<bool> {
+    text.to_ascii_lowercase().parse().ok()
+}
+
 /// Counts a string and the number that it became.
 pub(super) fn count(pair: &Pair, text: &str, y: Number, stats: &mut CastStats) {
     let text = text.trim_ascii();
     let negative = text.starts_with('-');
-    let bare = text.trim_start_matches(['+', '-']);
-    let spelled = spelled(bare);
-    let rounded = match (&spelled, text.parse::<f64>()) {
-        (_, Ok(x)) => x,
-        (Spelled::Decimal(decimal), Err(_)) => decimal.digits.len().min(1) as f64,
-        (_, Err(_)) => f64::NAN,
-    };
-    // A decimal beyond DOUBLE is not infinite, but its exponent is beyond the histogram's as well.
-    stats.source.add(match &spelled {
-        Spelled::Decimal(_) => rounded.clamp(f64::MIN, f64::MAX),
-        _ => rounded,
-    });
+    let spelled = spelled(text.trim_start_matches(['+', '-']));
+    let near = value(text).unwrap_or(f64::NAN);
+    stats.source.add(near);
     let result = y.rounded();
     let outcome = outcome(pair, &spelled, negative, y);
     stats.add(outcome, 1);
@@ -46,35 +56,50 @@ pub(super) fn count(pair: &Pair, text: &str, y: Number, stats: &mut CastStats) {
     {
         stats.became_subnormal += 1;
     }
+    let is_nan = matches!(spelled, Spelled::NaN);
     let is_zero = matches!(&spelled, Spelled::Decimal(decimal) if decimal.digits.is_empty());
-    let has_sign = match pair.target {
-        Target::Float(_) => negative && !matches!(spelled, Spelled::NaN),
-        _ => negative && !is_zero && !matches!(spelled, Spelled::NaN),
-    };
+    let to_float = matches!(pair.target, Target::Float(_));
+    let has_sign = negative && !is_nan && (to_float || !is_zero);
     let kept = result.is_nan() || result.is_sign_negative();
     stats.sign_lost += u64::from(has_sign && !kept);
-    if let (Spelled::Decimal(decimal), true) = (&spelled, result.is_finite())
+    if let Spelled::Decimal(decimal) = &spelled
+        && result.is_finite()
         && outcome != Outcome::Exact
     {
-        let same_sign = negative == (result < 0.0) || result == 0.0;
-        let absolute = match same_sign {
-            true => distance(decimal, &Decimal::of(y)),
-            false => rounded.abs() + result.abs(),
-        };
-        let errors = pair.errors(rounded, absolute);
-        // Nothing is far from a value so large, whatever it was.
-        let relative = if errors.relative.is_nan() { 1.0 } else { errors.relative };
-        stats.errors.include(Errors { relative, ..errors });
+        stats.errors.include(errors(pair, decimal, negative, near, y));
     }
 }
 
+fn errors(pair: &Pair, x: &Decimal, negative: bool, near: f64, y: Number) -> Errors {
+    let result = y.rounded();
+    let absolute = match negative == (result < 0.0) || result == 0.0 {
+        true => distance(x, &Decimal::of(y)),
+        false => near.abs() + result.abs(),
+    };
+    // The DOUBLE may be in the next binade.
+    let exponent = exponent(near).map(|exponent| {
+        let is_below = x.compare(&Decimal::of_real(power_of_two(exponent))).is_lt();
+        exponent - i32::from(is_below)
+    });
+    let errors = pair.errors(near, exponent, absolute);
+    let is_tiny = near == 0.0 && !x.digits.is_empty();
+    let relative = match result {
+        // Next to a number beyond DOUBLE, any other is nothing.
+        _ if absolute.is_infinite() => 1.0,
+        0.0 if is_tiny => 1.0,
+        _ if is_tiny => f64::INFINITY,
+        _ => errors.relative,
+    };
+    Errors { relative, ..errors }
+}
+
 fn spelled(bare: &str) -> Spelled {
-    match bare.to_ascii_lowercase().as_str() {
-        "nan" => Spelled::NaN,
-        "inf" | "infinity" => Spelled::Infinity,
-        "true" => Spelled::Decimal(Decimal { digits: vec![1], exponent: 1 }),
-        "false" => Spelled::Decimal(Decimal { digits: vec![], exponent: 0 }),
-        literal => Spelled::Decimal(Decimal::parse(literal)),
+    let word = bare.to_ascii_lowercase();
+    match (word.as_str(), truth(bare)) {
+        ("nan", _) => Spelled::NaN,
+        ("inf" | "infinity", _) => Spelled::Infinity,
+        (_, Some(truth)) => Spelled::Decimal(Decimal::parse(if truth { "1" } else { "0" })),
+        (literal, None) => Spelled::Decimal(Decimal::parse(literal)),
     }
 }
 

@@ -25,16 +25,6 @@ pub(super) enum Status {
     Unusable,
 }
 
-impl Status {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Status::Passed => "passed",
-            Status::Failed => "failed",
-            Status::Unusable => "unusable",
-        }
-    }
-}
-
 /// One audited model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Audited {
@@ -130,6 +120,10 @@ pub(super) struct Compared {
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
     pub(super) tensors: Vec<TensorFacts>,
     pub(super) first_difference: Option<Parting>,
+    /// The first tensor in which the converted model has a NaN or an infinity that the reference does not have.
+    pub(super) first_damage: Option<Parting>,
+    /// The first tensor of which the converted model's type cannot hold the reference's values.
+    pub(super) first_beyond: Option<Parting>,
     pub(super) casts: CastChanges,
     /// What the casts of the converted model did, worst first.
     pub(super) converted_casts: Vec<CastFacts>,

@@ -80,6 +80,23 @@ impl Array {
         Ok(Output { name, ty, tensor: self.into_tensor(ty)? })
     }
 
+    /// The array as a carrier tensor of the type, cast if it is of another; then the second part says of which.
+    ///
+    /// # Errors
+    ///
+    /// When one of the two types is STRING and the other is not.
+    pub(super) fn cast_to(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
+        let held = self.ty;
+        let is_text = |ty: ElementType| ty.family() == Family::Text;
+        match self.ty == ty || is_text(held) || is_text(ty) {
+            true => Ok((self.into_tensor(ty)?, None)),
+            false => {
+                let cast = Conversion::new(held, ty, Rules::default()).run(&self.tensor)?;
+                Ok((cast, Some(held)))
+            }
+        }
+    }
+
     /// The array as a carrier tensor of the type.
     ///
     /// # Errors

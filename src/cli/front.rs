@@ -233,6 +233,8 @@ pub(super) fn compare(
             outputs: vec![],
             tensors: vec![],
             first_difference: None,
+            first_damage: None,
+            first_beyond: None,
             casts: CastChanges::default(),
             converted_casts: vec![],
         })

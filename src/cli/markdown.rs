@@ -67,17 +67,10 @@ fn of_comparison(pair: &Compared) -> String {
     };
     let heads = ["output", "types", "max abs", "max rel", "max ulp", "result"];
     text += &table(heads, pair.outputs.iter().map(row));
-    if let Some(parting) = &pair.first_difference {
-        let tensor = &parting.tensor;
-        text += &format!(
-            "\nThe first tensor where they part is {}, made by {} {}: {}\n",
-            code(&tensor.name),
-            plain(&parting.op),
-            code(&parting.node),
-            plain(&words::difference(tensor))
-        );
-        if let Some(beyond) = words::beyond_in_words(tensor) {
-            text += &format!("\n{}\n", plain(beyond.trim()));
+    for (what, parting) in words::partings(pair) {
+        text += &format!("\n**{what}:** {}\n", plain(&words::parting_in_words(parting)));
+        if let Some(beyond) = words::beyond_in_words(&parting.tensor) {
+            text += &format!("\n{}\n", plain(&beyond));
         }
         if let Some(cast) = &parting.cast {
             text += &format!("\n{}", cast_table(std::slice::from_ref(cast)));

@@ -1,11 +1,245 @@
-//! Reports as a page.
+//! Reports as a page: one HTML file that needs no other, in light and dark, for large screens and small.
+//!
+//! Names in a model are anything: the template engine escapes them, as the template's name ends in .html.
 
-use super::facts::{Audited, Compared};
+use minijinja::{Environment, context};
+use serde::Serialize;
 
-pub(super) fn of_audits(_models: &[Audited]) -> anyhow::Result<String> {
-    Ok(String::new())
+use super::facts::{Audited, CastFacts, Compared, Parting, Status, TensorFacts};
+use super::num::Num;
+use super::{charts, words};
+
+const TEMPLATE: &str = include_str!("page/report.html");
+const STYLE: &str = include_str!("page/report.css");
+const SCRIPT: &str = include_str!("page/report.js");
+
+/// Charts are drawn of that many casts or tensors, the worst ones; the tables have all of them.
+const CHARTS: usize = 100;
+
+#[derive(Serialize)]
+struct Page {
+    title: &'static str,
+    sections: Vec<Section>,
 }
 
-pub(super) fn of_comparisons(_pairs: &[Compared]) -> anyhow::Result<String> {
-    Ok(String::new())
+/// One model, or one comparison.
+#[derive(Serialize)]
+struct Section {
+    name: String,
+    is_good: bool,
+    verdict: String,
+    /// Figures that are worth a place at the top, with what they mean.
+    figures: Vec<(String, String)>,
+    lines: Vec<String>,
+    partings: Vec<PartingView>,
+    tensors: Vec<TensorView>,
+    casts_title: &'static str,
+    casts: Vec<CastView>,
+}
+
+#[derive(Serialize)]
+struct PartingView {
+    what: &'static str,
+    text: String,
+    beyond: Option<String>,
+    chart: Option<String>,
+    reference_type: String,
+    converted_type: String,
+    cast: Option<CastView>,
+}
+
+#[derive(Serialize)]
+struct CastView {
+    node: String,
+    graph: String,
+    types: String,
+    elements: u64,
+    damaged: u64,
+    lost: u64,
+    what: String,
+    max_abs: Cell,
+    max_rel: Cell,
+    max_ulp: Cell,
+    range: String,
+    holds: Option<String>,
+    chart: Option<String>,
+}
+
+#[derive(Serialize)]
+struct TensorView {
+    name: String,
+    types: String,
+    passed: bool,
+    max_abs: Cell,
+    max_rel: Cell,
+    max_ulp: Cell,
+    cosine: Option<Cell>,
+    result: String,
+    errors: Option<String>,
+    exponents: Option<String>,
+}
+
+/// A number as people read it, and as tables are sorted by it.
+#[derive(Serialize)]
+struct Cell {
+    shown: String,
+    key: f64,
+}
+
+impl From<Num> for Cell {
+    fn from(number: Num) -> Cell {
+        Cell { shown: number.to_string(), key: number.0.clamp(f64::MIN, f64::MAX) }
+    }
+}
+
+pub(super) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
+    let sections = models.iter().map(audit_section).collect();
+    render(&Page { title: "What the casts do to the numbers", sections })
+}
+
+pub(super) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
+    let sections = pairs.iter().map(comparison_section).collect();
+    render(&Page { title: "A model and its conversion", sections })
+}
+
+fn render(page: &Page) -> anyhow::Result<String> {
+    let mut environment = Environment::new();
+    environment.add_template("report.html", TEMPLATE)?;
+    let template = environment.get_template("report.html")?;
+    Ok(template.render(context! { page, style => STYLE, script => SCRIPT })?)
+}
+
+fn audit_section(model: &Audited) -> Section {
+    let total = |count: fn(&CastFacts) -> u64| model.casts.iter().map(count).sum::<u64>();
+    let figure = |value: u64, what: &str| (value.to_string(), what.to_owned());
+    let verdict = match (&model.problem, model.exceeded.len(), model.casts.len()) {
+        (Some(problem), _, _) => problem.clone(),
+        (None, 0, 0) => "no Cast and no CastLike".into(),
+        (None, 0, _) => "every cast is within its limits".into(),
+        (None, 1, _) => "1 thing is beyond the limits".into(),
+        (None, count, _) => format!("{count} things are beyond the limits"),
+    };
+    let findings = model.findings.iter().map(|finding| {
+        let kind = if finding.is_error { "invalid: " } else { "" };
+        format!("{kind}{}: {}", finding.node, finding.text)
+    });
+    Section {
+        name: model.model.clone(),
+        is_good: model.status == Status::Passed,
+        verdict,
+        figures: vec![
+            figure(model.casts.len() as u64, "casts"),
+            figure(total(|cast| cast.elements), "values"),
+            figure(total(damaged), "spoiled"),
+            figure(total(lost), "saturated or flushed"),
+        ],
+        lines: model
+            .exceeded
+            .iter()
+            .map(|text| format!("beyond the limits: {text}"))
+            .chain(findings)
+            .collect(),
+        partings: vec![],
+        tensors: vec![],
+        casts_title: "Casts, the worst first",
+        casts: cast_views(&model.casts),
+    }
+}
+
+fn comparison_section(pair: &Compared) -> Section {
+    let (is_good, verdict) = words::verdict(pair);
+    let changes = words::change_lines(pair);
+    let failed = pair.outputs.iter().filter(|output| !output.passed).count();
+    let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
+    let figure = |value: String, what: &str| (value, what.to_owned());
+    Section {
+        name: format!("{} against {}", pair.converted, pair.reference),
+        is_good,
+        verdict: pair.problem.clone().unwrap_or(verdict),
+        figures: vec![
+            figure(pair.outputs.len().to_string(), "outputs"),
+            figure(failed.to_string(), "beyond the tolerance"),
+            figure(Num(worst).to_string(), "largest absolute error"),
+            figure(changes.len().to_string(), "casts added, removed or retargeted"),
+        ],
+        lines: pair.notes.iter().cloned().chain(changes).collect(),
+        partings: words::partings(pair)
+            .map(|(what, parting)| parting_view(what, parting))
+            .collect(),
+        tensors: pair
+            .outputs
+            .iter()
+            .chain(&pair.tensors)
+            .enumerate()
+            .map(|(index, tensor)| tensor_view(tensor, index < CHARTS))
+            .collect(),
+        casts_title: "Casts of the converted model, the worst first",
+        casts: cast_views(&pair.converted_casts),
+    }
+}
+
+fn parting_view(what: &'static str, parting: &Parting) -> PartingView {
+    let tensor = &parting.tensor;
+    PartingView {
+        what,
+        text: words::parting_in_words(parting),
+        beyond: words::beyond_in_words(tensor),
+        chart: charts::exponents(&tensor.source, tensor.target.as_ref()),
+        reference_type: tensor.reference_type.clone(),
+        converted_type: tensor.converted_type.clone(),
+        cast: parting.cast.as_ref().map(|cast| cast_view(cast, true)),
+    }
+}
+
+fn cast_views(casts: &[CastFacts]) -> Vec<CastView> {
+    casts.iter().enumerate().map(|(index, cast)| cast_view(cast, index < CHARTS)).collect()
+}
+
+fn cast_view(cast: &CastFacts, has_chart: bool) -> CastView {
+    let or = |ty: &Option<String>| ty.clone().unwrap_or("?".into());
+    let chart = has_chart.then(|| charts::exponents(&cast.source, cast.target.as_ref())).flatten();
+    CastView {
+        node: cast.node.clone(),
+        graph: cast.graph.clone(),
+        types: format!("{} → {}", or(&cast.from), or(&cast.to)),
+        elements: cast.elements,
+        damaged: damaged(cast),
+        lost: lost(cast),
+        what: words::what_happened(cast),
+        max_abs: cast.max_abs.into(),
+        max_rel: cast.max_rel.into(),
+        max_ulp: cast.max_ulp.into(),
+        range: words::range_in_words(&cast.source),
+        holds: cast.target.as_ref().map(|target| format!("{} … {}", target.min, target.max)),
+        chart,
+    }
+}
+
+fn tensor_view(tensor: &TensorFacts, has_charts: bool) -> TensorView {
+    let errors = has_charts.then(|| charts::errors(tensor)).flatten();
+    let exponents =
+        has_charts.then(|| charts::exponents(&tensor.source, tensor.target.as_ref())).flatten();
+    TensorView {
+        name: tensor.name.clone(),
+        types: words::types(tensor),
+        passed: tensor.passed,
+        max_abs: tensor.max_abs.into(),
+        max_rel: tensor.max_rel.into(),
+        max_ulp: tensor.max_ulp.into(),
+        cosine: tensor.cosine.map(|Num(x)| Cell { shown: format!("{x:.6}"), key: x }),
+        result: words::result(tensor),
+        errors,
+        exponents,
+    }
+}
+
+/// Values whose result has nothing to do with them.
+fn damaged(cast: &CastFacts) -> u64 {
+    use tract_onnx_cast::audit::Outcome;
+    Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| cast.count(o.name())).sum()
+}
+
+/// Values of which only the nearest end of the range is left.
+fn lost(cast: &CastFacts) -> u64 {
+    cast.count("saturated") + cast.count("flushed")
 }

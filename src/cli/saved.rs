@@ -95,15 +95,19 @@ fn tensor(path: &Path, index: usize) -> TractResult<Output> {
     at(path.display(), read())
 }
 
-/// Pairs the outputs of two sides: by name, or by position where no name is shared. The notes say what was done.
+/// Which output of one side belongs to which of the other, by their places.
+pub(super) struct Pairs {
+    pub(super) places: Vec<(usize, usize)>,
+    /// How that was decided, if not by name.
+    pub(super) note: Option<String>,
+}
+
+/// Pairs the outputs of two sides: by name, or by position where no name is shared.
 ///
 /// # Errors
 ///
 /// When there is no way to tell which belongs to which.
-pub(super) fn pair(
-    reference: &[Output],
-    converted: &[Output],
-) -> TractResult<(Vec<(usize, usize)>, Vec<String>)> {
+pub(super) fn pair(reference: &[Output], converted: &[Output]) -> TractResult<Pairs> {
     let place = |name: &str| converted.iter().position(|output| output.name == name);
     let by_name: Vec<(usize, usize)> = reference
         .iter()
@@ -114,7 +118,7 @@ pub(super) fn pair(
         outputs.iter().map(|output| format!("`{}`", output.name)).collect::<Vec<_>>().join(", ")
     };
     if by_name.len() == reference.len() && reference.len() == converted.len() {
-        return Ok((by_name, vec![]));
+        return Ok(Pairs { places: by_name, note: None });
     }
     if by_name.is_empty() && reference.len() == converted.len() {
         let same = |(a, b): (&Output, &Output)| a.tensor.shape() == b.tensor.shape();
@@ -127,7 +131,8 @@ pub(super) fn pair(
             names(reference),
             names(converted)
         );
-        return Ok(((0..reference.len()).map(|index| (index, index)).collect(), vec![note]));
+        let places = (0..reference.len()).map(|index| (index, index)).collect();
+        return Ok(Pairs { places, note: Some(note) });
     }
     bail!(
         "the outputs differ: the reference has {}, the converted side {}",

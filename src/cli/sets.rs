@@ -6,15 +6,17 @@ use anyhow::ensure;
 use tract_onnx::prelude::*;
 
 use super::cases::{self, Case};
-use super::check;
+use super::files;
 use super::inputs::{self, InputArgs};
 use super::message::at;
-use super::model::Model;
+use super::model::{Input, Model};
 
 /// Inputs for one run, and what to call them.
 pub(super) struct Set {
     pub(super) name: String,
     pub(super) tensors: Vec<Tensor>,
+    /// What to know about them.
+    pub(super) notes: Vec<String>,
 }
 
 /// The folders among `-i` arguments, and what else there is.
@@ -33,7 +35,7 @@ pub(super) fn gather(model: &Model, path: &Path, args: &InputArgs) -> TractResul
     let (folders, rest) = split(args);
     if folders.is_empty() {
         let tensors = inputs::gather(model, &rest)?;
-        return Ok(vec![Set { name: format!("seed {}", args.seed), tensors }]);
+        return Ok(vec![Set { name: format!("seed {}", args.seed), tensors, notes: vec![] }]);
     }
     ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
     let mut sets = vec![];
@@ -45,9 +47,25 @@ pub(super) fn gather(model: &Model, path: &Path, args: &InputArgs) -> TractResul
     Ok(sets)
 }
 
-/// The set that a test case holds.
+/// The set that a test case holds. Values of another numeric type than the model takes are cast: a conversion that has
+/// changed the types of its inputs is run on the same data.
 pub(super) fn of_case(model: &Model, case: &Case) -> TractResult<Set> {
     let name = case.set.display().to_string();
-    let tensors = at(&name, check::inputs_of(case, model))?;
-    Ok(Set { name, tensors })
+    let mut notes = vec![];
+    let files = case.inputs()?;
+    let (given, wanted) = (files.len(), model.inputs.len());
+    ensure!(given == wanted, "{name}: has {given} input(s), the model takes {wanted}");
+    let load = |(file, input): (&PathBuf, &Input)| {
+        let array = at(&name, files::read_tensor_proto(file))?;
+        let (tensor, note) = at(format!("input `{}`", input.name), array.cast_to(input.ty))?;
+        notes.extend(note.map(|held| {
+            let Input { name: input, ty, .. } = input;
+            format!(
+                "input `{input}` is {held} in {name}, the model takes {ty}: its values are cast"
+            )
+        }));
+        Ok(tensor)
+    };
+    let tensors = files.iter().zip(&model.inputs).map(load).collect::<TractResult<_>>()?;
+    Ok(Set { name, tensors, notes })
 }

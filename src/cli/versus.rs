@@ -19,7 +19,7 @@ use super::message::{at, one_line};
 use super::metrics::Metrics;
 use super::model::{Model, Output};
 use super::num::Num;
-use super::saved::{self, Saved, Side};
+use super::saved::{self, Pairs, Saved, Side};
 use super::sets::{self, Set};
 use super::tolerance::Tolerances;
 
@@ -44,8 +44,8 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
     let (reference, converted) = work.outputs()?;
     let outputs = work.compare(&reference, &converted, &order.tolerances)?;
     let failed = outputs.iter().any(|output| !output.passed);
-    let (mut tensors, mut first_difference, mut casts) =
-        (vec![], None, (CastChanges::default(), vec![]));
+    let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
+    let (mut first_difference, mut first_damage, mut first_beyond) = (None, None, None);
     if let (Some(a), Some(b)) = (&work.reference.model, &work.converted.model) {
         casts = (
             changes(&a.subject.casts, &b.subject.casts),
@@ -55,8 +55,14 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
             let inner = inner_tensors(a, b, &work, order);
             match at("the inner tensors", inner) {
                 Ok((inner, differs_from)) => {
-                    let all = inner.iter().chain(&outputs);
-                    first_difference = parting(b, all, &casts.1);
+                    let all = || inner.iter().chain(&outputs);
+                    let is_damaged = |tensor: &&TensorFacts| {
+                        tensor.nan_differences + tensor.infinity_differences > 0
+                    };
+                    first_difference = parting(b, all().find(|tensor| !tensor.passed), &casts.1);
+                    let is_beyond = |tensor: &&TensorFacts| tensor.beyond_target > 0;
+                    first_beyond = parting(b, all().find(is_beyond), &casts.1);
+                    first_damage = parting(b, all().find(is_damaged), &casts.1);
                     work.notes.extend(differs_from);
                     tensors = if order.all_tensors { inner } else { vec![] };
                 }
@@ -78,10 +84,15 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
         outputs,
         tensors,
         first_difference,
+        first_damage,
+        first_beyond,
         casts: casts.0,
         converted_casts: casts.1,
     })
 }
+
+/// Outputs, a list for each set.
+type BySet = Vec<Vec<Output>>;
 
 /// One of the two sides.
 struct Part {
@@ -115,7 +126,7 @@ impl Part {
     }
 
     /// The outputs of every set.
-    fn outputs(&mut self, sets: &[Set]) -> TractResult<Vec<Vec<Output>>> {
+    fn outputs(&mut self, sets: &[Set]) -> TractResult<BySet> {
         let Some(loaded) = &self.model else {
             return Ok(self.saved.drain(..).map(|saved| saved.outputs).collect());
         };
@@ -182,6 +193,7 @@ impl Work {
             }
             None => at(first.path.display(), sets::gather(&first.model, &first.path, args))?,
         };
+        self.notes.extend(sets.iter().flat_map(|set| set.notes.iter().cloned()));
         for part in [a, b] {
             let (saved, sets) = (part.saved.len(), sets.len());
             ensure!(
@@ -202,7 +214,7 @@ impl Work {
         Ok(())
     }
 
-    fn outputs(&mut self) -> TractResult<(Vec<Vec<Output>>, Vec<Vec<Output>>)> {
+    fn outputs(&mut self) -> TractResult<(BySet, BySet)> {
         let reference = self.reference.outputs(&self.sets_of_reference)?;
         let converted = self.converted.outputs(&self.sets_of_converted)?;
         let (a, b) = (reference.len(), converted.len());
@@ -218,14 +230,11 @@ impl Work {
     ) -> TractResult<Vec<TensorFacts>> {
         let mut all: Vec<Metrics> = vec![];
         for (reference, converted) in reference.iter().zip(converted) {
-            let (pairs, notes) = saved::pair(reference, converted)?;
-            notes
-                .into_iter()
-                .filter(|note| !self.notes.contains(note))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .for_each(|note| self.notes.push(note));
-            for (index, (a, b)) in pairs.into_iter().enumerate() {
+            let Pairs { places, note } = saved::pair(reference, converted)?;
+            let is_new = |note: &String| !self.notes.contains(note);
+            let note = note.filter(is_new);
+            self.notes.extend(note);
+            for (index, (a, b)) in places.into_iter().enumerate() {
                 let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
                 if all.len() <= index {
                     if a.ty != b.ty {
@@ -270,7 +279,9 @@ impl Work {
 }
 
 fn copies(sets: &[Set]) -> Vec<Set> {
-    sets.iter().map(|set| Set { name: set.name.clone(), tensors: set.tensors.clone() }).collect()
+    let copy =
+        |set: &Set| Set { name: set.name.clone(), tensors: set.tensors.clone(), notes: vec![] };
+    sets.iter().map(copy).collect()
 }
 
 /// The reference's inputs for the converted model: by name, cast where the element type has changed.
@@ -308,7 +319,7 @@ fn carried(from: &Model, to: &Model, set: &Set, notes: &mut Vec<String>) -> Trac
     let (a, b) = (from.inputs.len(), to.inputs.len());
     ensure!(a == b, "the reference takes {}, the converted model {}", names(from), names(to));
     inputs::check_shapes(to, &tensors)?;
-    Ok(Set { name: set.name.clone(), tensors })
+    Ok(Set { name: set.name.clone(), tensors, notes: vec![] })
 }
 
 /// Runs both models once more, with every tensor that they share as an output. The second result says from where on
@@ -350,27 +361,27 @@ fn inner_tensors(
     Ok((inner, note))
 }
 
-/// What a tensor may be off by where the element type has changed and nobody has said: 16 units in the last place of the
+/// What a tensor may be off by where the element type has changed and nobody has said: 64 units in the last place of the
 /// coarser type, at the value and at the largest one, for errors add up.
 fn of_types(reference: &Output, converted: &Output) -> ToleranceFacts {
     let epsilon = |output: &Output| match output.ty.family() {
         Family::Float(format) => 0.5f64.powi(format.mantissa_bits as i32 + 1),
         _ => 0.0,
     };
-    let rtol = 16.0 * epsilon(reference).max(epsilon(converted));
+    let rtol = 64.0 * epsilon(reference).max(epsilon(converted));
     let range = tract_onnx_cast::audit::range(reference.ty, &reference.tensor);
     let limits = range.ok().and_then(|range| range.limits).unwrap_or_default();
     let atol = rtol * limits.0.abs().max(limits.1.abs());
     ToleranceFacts { rtol: Some(Num(rtol)), atol: Some(Num(atol)), ulp: None, cosine: None }
 }
 
-/// The first tensor that is beyond its tolerance, and what made it.
-fn parting<'a>(
+/// A tensor, and what made it.
+fn parting(
     converted: &Loaded,
-    mut tensors: impl Iterator<Item = &'a TensorFacts>,
+    tensor: Option<&TensorFacts>,
     casts: &[CastFacts],
 ) -> Option<Parting> {
-    let tensor = tensors.find(|tensor| !tensor.passed)?.clone();
+    let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
     let (node, op) = converted.subject.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();

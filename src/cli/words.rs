@@ -1,7 +1,8 @@
 //! Reports for people at a terminal.
 
 use super::facts::{
-    Audited, CastFacts, Compared, FindingFacts, RangeFacts, Status, TensorFacts, ToleranceFacts,
+    Audited, CastFacts, Compared, FindingFacts, Parting, RangeFacts, Status, TensorFacts,
+    ToleranceFacts,
 };
 use super::message::{shortened, single_line};
 use super::num::Num;
@@ -91,6 +92,13 @@ pub(super) fn what_happened(cast: &CastFacts) -> String {
     let parts = counts.chain(more).filter(|(_, count)| *count > 0);
     let mut parts: Vec<String> =
         parts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    let came = [
+        ("NaN in the source", cast.source.nans),
+        ("infinite in the source", cast.source.infinities),
+    ];
+    parts.extend(
+        came.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")),
+    );
     if cast.runs == 0 {
         parts.push("did not run".into());
     } else if parts.is_empty() {
@@ -143,16 +151,9 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
     lines.extend(
         pair.tolerance_file.iter().map(|file| format!("tolerances of {}", single_line(file))),
     );
-    if let Some(parting) = &pair.first_difference {
-        let tensor = &parting.tensor;
-        lines.push(format!(
-            "the first tensor where they part: `{}`, which {} `{}` makes: {}",
-            single_line(&tensor.name),
-            single_line(&parting.op),
-            single_line(&parting.node),
-            difference(tensor)
-        ));
-        lines.extend(beyond_in_words(tensor));
+    for (what, parting) in partings(pair) {
+        lines.push(format!("{what}: {}", parting_in_words(parting)));
+        lines.extend(beyond_in_words(&parting.tensor).map(|beyond| format!("  {beyond}")));
         lines.extend(parting.cast.iter().filter_map(|cast| cast_table(std::slice::from_ref(cast))));
     }
     let (style, verdict) = verdict(pair);
@@ -253,11 +254,39 @@ pub(super) fn difference(tensor: &TensorFacts) -> String {
     parts.join(", ")
 }
 
+/// Where the graphs part, and where it gets bad if that is elsewhere.
+pub(super) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
+    let all = [
+        ("the first tensor where they part", &pair.first_difference),
+        ("the first tensor with NaN or infinities of its own", &pair.first_damage),
+        ("the first tensor whose values the converted type cannot hold", &pair.first_beyond),
+    ];
+    let mut told: Vec<(&str, &Parting)> = vec![];
+    for (what, parting) in all {
+        let Some(parting) = parting else { continue };
+        if told.iter().all(|(_, other)| other.tensor.name != parting.tensor.name) {
+            told.push((what, parting));
+        }
+    }
+    told.into_iter()
+}
+
+/// Which tensor it is, what makes it, and how it differs.
+pub(super) fn parting_in_words(parting: &Parting) -> String {
+    format!(
+        "`{}`, which {} `{}` makes: {}",
+        single_line(&parting.tensor.name),
+        single_line(&parting.op),
+        single_line(&parting.node),
+        difference(&parting.tensor)
+    )
+}
+
 /// What the converted side's type cannot hold.
 pub(super) fn beyond_in_words(tensor: &TensorFacts) -> Option<String> {
     let target = tensor.target.as_ref().filter(|_| tensor.beyond_target > 0)?;
     Some(format!(
-        "  {} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
+        "{} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
         tensor.beyond_target,
         tensor.converted_type,
         target.min,

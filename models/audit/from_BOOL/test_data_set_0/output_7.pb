@@ -1,0 +1,1 @@
+2False2True2True2False2TrueB	to_STRING

@@ -1,0 +1,1 @@
+@Bto_FLOAT6E3M2J0@ DaH¢,Lã<P$MTe]X¦m\ç}`(Ždižhª®lë¾p,Ïtmßx®ï|ïÿ

@@ -1,0 +1,1 @@
+Bto_FLOAT8E8M0_0_nearestJÿÿÿ

@@ -1,0 +1,1 @@
+aBto_FLOAT4E2M1J1 Twwwwwwwwwwwwwwwwwvwwwwwwwwwwwwwwwwwwwwwwwgwwww

@@ -1,0 +1,1 @@
+mBto_FLOAT4E2M1J7 Twwwwwwwwwwwwwwwwwwwwwgwwwwwwwwwwwwwwwwwwwwwwwwwwwwww

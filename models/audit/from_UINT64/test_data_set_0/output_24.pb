@@ -1,0 +1,1 @@
+oBto_FLOAT4E2M1J8 Twwwwwwwwwwwwwwwwwwwwwwwwgwwwwwwwwwwwwwwwwwwwwwwwwwwww

@@ -1,0 +1,374 @@
+//! `audit`, `compare` and `record` through the real program, and the page in a real browser.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assert_cmd::cargo::cargo_bin;
+use common::root;
+use prost::Message;
+use serde_json::Value;
+use tempfile::TempDir;
+use tract_onnx::pb::ModelProto;
+
+fn onnx_cast(arguments: &[&str]) -> Output {
+    let mut command = Command::new(cargo_bin!("onnx-cast"));
+    command.args(arguments).output().expect("the program starts")
+}
+
+/// Its standard output, given its exit status.
+fn said(status: i32, arguments: &[&str]) -> String {
+    let output = onnx_cast(arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {error}");
+    assert_eq!(error, "", "{arguments:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Its one line on standard error, given that it could not do what it was asked.
+fn refused(arguments: &[&str]) -> String {
+    let output = onnx_cast(arguments);
+    let line = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
+    assert!(line.starts_with("error: ") && line.lines().count() == 1, "{arguments:?}: {line:?}");
+    line
+}
+
+fn model(name: &str) -> String {
+    root().join("models").join(name).to_str().expect("UTF-8").into()
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().expect("UTF-8").into()
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A changed copy of a model.
+fn changed(from: &str, to: &Path, change: impl FnOnce(&mut ModelProto)) {
+    let bytes = fs::read(PathBuf::from(from).join("model.onnx")).expect("a model");
+    let mut proto = ModelProto::decode(bytes.as_slice()).expect("a model");
+    change(&mut proto);
+    fs::write(to, proto.encode_to_vec()).expect("written");
+}
+
+const ORIGINAL: &str = "whole/rms_norm_FLOAT";
+const BROKEN: &str = "whole/rms_norm_FLOAT16";
+const FIXED: &str = "whole/rms_norm_FLOAT16_fixed";
+const TOLERANCE: [&str; 4] = ["--rtol", "1e-2", "--atol", "1e-2"];
+
+// ---- audit ----
+
+#[test]
+fn the_cast_that_overflows_is_the_worst() {
+    let report = json(&said(1, &["audit", &model(BROKEN), "--json"]));
+    assert_eq!(report["schema"], "onnx-cast/audit/1");
+    let worst = &report["models"][0]["casts"][0];
+    assert_eq!(
+        (&worst["node"], &worst["outcomes"]["overflowed"]),
+        (&"Cast_sum_half".into(), &2.into())
+    );
+    assert!(worst["source"]["min"].as_f64().expect("a number") > 65504.0);
+    said(0, &["audit", &model(FIXED)]);
+    said(0, &["audit", &model(BROKEN), "--allow", "overflowed=2"]);
+    assert!(refused(&["audit", &model(BROKEN), "--allow", "boiled"]).contains("boiled"));
+}
+
+#[test]
+fn casts_of_subgraphs_and_of_constants_are_counted() {
+    let rows = |name: &str| {
+        let report = json(&said(
+            0,
+            &[
+                "audit",
+                &model(name),
+                "--json",
+                "--allow",
+                "became_nan",
+                "--allow",
+                "nan_lost",
+                "--allow",
+                "overflowed",
+                "--allow",
+                "wrapped",
+                "--allow",
+                "undefined",
+            ],
+        ));
+        report["models"][0]["casts"].as_array().expect("casts").clone()
+    };
+    for name in ["whole/scan_bool_counts", "whole/scan_bfloat16_state", "whole/if_casts_then"] {
+        let inner = rows(name).into_iter().filter(|row| {
+            row["graph"].as_str().is_some_and(|graph| graph.contains('/')) && row["elements"] != 0
+        });
+        assert!(inner.count() > 0, "{name}");
+    }
+    let weights = rows("whole/mlp_weights_FLOAT8E4M3FN");
+    assert!(weights.iter().all(|row| row["constant"] == true && row["runs"] == 1));
+    assert_eq!(
+        weights.iter().map(|row| row["elements"].as_u64().expect("a count")).sum::<u64>(),
+        16 * 12 + 4 * 12
+    );
+}
+
+#[test]
+fn sets_are_merged_and_constants_counted_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goldens = path(&folder, "goldens");
+    let onnx = format!("{}/model.onnx", model("whole/mlp_weights_FLOAT8E4M3FN"));
+    said(0, &["record", &onnx, &goldens, "--sets", "3"]);
+    let report = json(&said(0, &["audit", &goldens, "--json"]));
+    let model = &report["models"][0];
+    assert_eq!(model["sets"], 3);
+    assert!(model["casts"].as_array().expect("casts").iter().all(|row| row["runs"] == 1));
+    let other = json(&said(0, &["audit", &onnx, "-i", &goldens, "--json"]));
+    assert_eq!(other["models"][0]["casts"], model["casts"]);
+}
+
+#[test]
+fn limits_come_from_the_file_beside_the_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = path(&folder, "m.onnx");
+    fs::copy(format!("{}/model.onnx", model(BROKEN)), &copy).expect("copied");
+    let data = model(BROKEN);
+    said(1, &["audit", &copy, "-i", &data]);
+    let limits = path(&folder, "m.tolerance.toml");
+    fs::write(&limits, "[audit.cast.Cast_sum_half]\noverflowed = \"any\"\n").expect("written");
+    said(0, &["audit", &copy, "-i", &data]);
+    fs::write(&limits, "[audit]\noverflowed = 5\nrounded = 1\n").expect("written");
+    assert!(said(1, &["audit", &copy, "-i", &data]).contains("rounded 2, the limit is 1"));
+    for wrong in ["[audit]\nboiled = 1\n", "[compare]\nrtol = -1.0\n", "[", "[compare]\nfoo = 1\n"]
+    {
+        fs::write(&limits, wrong).expect("written");
+        assert!(refused(&["audit", &copy, "-i", &data]).contains("m.tolerance.toml"), "{wrong}");
+    }
+}
+
+#[test]
+fn many_models_are_audited_in_the_order_they_are_given() {
+    let of = |jobs: &str| onnx_cast(&["audit", &model("audit"), "--jobs", jobs, "--json"]).stdout;
+    assert_eq!(of("1"), of("3"));
+    let text = String::from_utf8(of("2")).expect("UTF-8");
+    let names: Vec<String> = json(&text)["models"]
+        .as_array()
+        .expect("models")
+        .iter()
+        .map(|model| model["model"].as_str().expect("a name").into())
+        .collect();
+    assert!(names.is_sorted() && names.len() == 26, "{names:?}");
+}
+
+#[test]
+fn a_type_that_contradicts_a_cast_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let onnx = path(&folder, "m.onnx");
+    changed(&model(FIXED), Path::new(&onnx), |proto| {
+        let graph = proto.graph.as_mut().expect("a graph");
+        let mut info = graph.output.first().cloned().expect("an output");
+        info.name = "x_half".into();
+        graph.value_info.push(info);
+    });
+    let text = said(1, &["audit", &onnx]);
+    assert!(
+        text.contains(
+            "invalid: `Cast_x_half`: makes `x_half` FLOAT16, but the model declares it FLOAT"
+        ),
+        "{text}"
+    );
+    let line = refused(&["compare", &format!("{}/model.onnx", model(ORIGINAL)), &onnx]);
+    assert!(line.contains("node `Cast_x_half` (Cast): makes `x_half` FLOAT16"), "{line}");
+}
+
+#[test]
+fn an_audit_without_casts_says_so() {
+    assert!(said(0, &["audit", &model(ORIGINAL)]).contains("no Cast and no CastLike"));
+}
+
+// ---- compare ----
+
+#[test]
+fn a_conversion_that_overflows_fails_and_the_place_is_named() {
+    let (original, broken) = (model(ORIGINAL), model(BROKEN));
+    let arguments = [&["compare", &original, &broken, "--json"][..], &TOLERANCE].concat();
+    let report = json(&said(1, &arguments));
+    let pair = &report["comparisons"][0];
+    assert_eq!(pair["first_damage"]["tensor"]["name"], "norm");
+    assert_eq!(pair["first_damage"]["op"], "Sqrt");
+    assert_eq!(pair["casts"]["added"].as_array().expect("casts").len(), 4);
+    let text = said(1, &[&["compare", &original, &broken][..], &TOLERANCE].concat());
+    assert!(text.contains("the first tensor where they part: `"), "{text}");
+    said(0, &[&["compare", &original, &model(FIXED)][..], &TOLERANCE].concat());
+    said(1, &["compare", &original, &model(FIXED)]);
+    said(0, &["compare", &original, &model(FIXED), "--cosine", "0.9999"]);
+    said(0, &["compare", &original, &model(FIXED), "--per-output", "scores:rtol=1e-2,atol=1e-2"]);
+    assert!(
+        refused(&["compare", &original, &model(FIXED), "--per-output", "other:rtol=1"])
+            .contains("`other`")
+    );
+}
+
+#[test]
+fn every_model_is_exactly_equal_to_itself() {
+    let mut folders = vec![];
+    for part in ["whole", "audit", "node"] {
+        let entries = fs::read_dir(root().join("models").join(part)).expect("a folder");
+        folders.extend(entries.map(|entry| entry.expect("a folder").path()));
+    }
+    folders.sort();
+    // Each is a pair of processes; of the many single nodes a sample will do.
+    for folder in folders.iter().step_by(5) {
+        let folder = folder.to_str().expect("UTF-8");
+        let report = json(&said(0, &["compare", folder, folder, "--json"]));
+        assert_eq!(report["comparisons"][0]["identical"], true, "{folder}");
+    }
+}
+
+#[test]
+fn saved_outputs_are_compared_with_a_model() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let outputs = path(&folder, "outputs");
+    let onnx = format!("{}/model.onnx", model(ORIGINAL));
+    said(0, &["run", &onnx, "-o", &outputs]);
+    assert!(said(0, &["compare", &onnx, &outputs]).contains("exactly equal"));
+    assert!(said(0, &["compare", &outputs, &outputs]).contains("exactly equal"));
+    let other = format!("{}/model.onnx", model("whole/if_casts_then"));
+    refused(&["compare", &other, &outputs]);
+    refused(&["compare", &onnx, &path(&folder, "nothing")]);
+}
+
+#[test]
+fn models_that_differ_in_their_inputs_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let onnx = path(&folder, "m.onnx");
+    changed(&model(ORIGINAL), Path::new(&onnx), |proto| {
+        let graph = proto.graph.as_mut().expect("a graph");
+        graph.input[0].name = "renamed".into();
+        graph
+            .node
+            .iter_mut()
+            .flat_map(|node| &mut node.input)
+            .filter(|name| *name == "x")
+            .for_each(|name| *name = "renamed".into());
+    });
+    let original = format!("{}/model.onnx", model(ORIGINAL));
+    let line = refused(&["compare", &original, &onnx]);
+    assert!(line.contains("`x`") && line.contains("`renamed`"), "{line}");
+}
+
+// ---- record ----
+
+#[test]
+fn recordings_are_added_replayed_and_only_changed_on_demand() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goldens = path(&folder, "goldens");
+    let onnx = |name| format!("{}/model.onnx", model(name));
+    assert_eq!(said(0, &["record", &onnx(ORIGINAL), &goldens, "--sets", "2"]).lines().count(), 2);
+    assert!(said(0, &["test", &goldens]).ends_with("2 passed, 0 failed\n"));
+    assert!(said(0, &["record", &onnx(ORIGINAL), &goldens]).starts_with("kept"));
+    assert!(refused(&["record", &onnx(FIXED), &goldens]).contains("rerecord"));
+    assert!(said(0, &["test", &goldens]).ends_with("2 passed, 0 failed\n"));
+    assert!(said(0, &["rerecord", &goldens]).lines().all(|line| line.starts_with("kept")));
+    assert!(
+        said(0, &["rerecord", &goldens, &onnx(FIXED)])
+            .lines()
+            .all(|line| line.starts_with("changed"))
+    );
+    assert!(said(0, &["test", &goldens]).ends_with("2 passed, 0 failed\n"));
+    let external = path(&folder, "external");
+    said(0, &["record", &onnx("whole/mlp_external_data"), &external]);
+    assert!(said(0, &["test", &external]).ends_with("1 passed, 0 failed\n"));
+}
+
+// ---- The page ----
+
+/// A model whose names are HTML.
+fn hostile(folder: &TempDir) -> String {
+    let onnx = path(folder, "m.onnx");
+    changed(&model(BROKEN), Path::new(&onnx), |proto| {
+        let graph = proto.graph.as_mut().expect("a graph");
+        for node in &mut graph.node {
+            node.name = format!("<script>document.title='run'</script><b>{}", node.name);
+        }
+    });
+    onnx
+}
+
+#[test]
+fn a_page_needs_nothing_else_and_escapes_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (page, comment) = (path(&folder, "audit.html"), path(&folder, "comment.md"));
+    said(
+        1,
+        &[
+            "audit",
+            &hostile(&folder),
+            "-i",
+            &model(BROKEN),
+            "--report",
+            &page,
+            &format!("--markdown={comment}"),
+        ],
+    );
+    let html = fs::read_to_string(page).expect("a page");
+    assert!(html.contains("&lt;script&gt;") && !html.contains("<script>document.title"));
+    // Of the fourth cast every value is zero, which has no exponent.
+    assert_eq!(html.matches("<svg").count(), 3);
+    let elsewhere = html.replace("http://www.w3.org/2000/svg", "");
+    assert!(!elsewhere.contains("http") && !elsewhere.contains("src="));
+    let markdown = fs::read_to_string(comment).expect("Markdown");
+    assert!(!markdown.contains("<script") && markdown.contains("2 overflowed"), "{markdown}");
+}
+
+/// A browser, if there is one.
+fn browser() -> Option<&'static str> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    names
+        .into_iter()
+        .find(|name| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success()))
+}
+
+#[test]
+fn the_pages_open_in_a_browser() {
+    let Some(browser) = browser() else {
+        eprintln!("no chromium here: the pages were not opened in a browser");
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let (audit, compare) = (path(&folder, "audit.html"), path(&folder, "compare.html"));
+    said(1, &["audit", &hostile(&folder), "-i", &model(BROKEN), "--report", &audit]);
+    let arguments = ["compare", &model(ORIGINAL), &model(BROKEN), "--report", &compare];
+    said(1, &[&arguments[..], &TOLERANCE].concat());
+    for (page, what) in [(&audit, "2 overflowed"), (&compare, "inf converted")] {
+        let profile = tempfile::tempdir().expect("a folder");
+        let picture = path(&profile, "page.png");
+        let open = |what: &str| {
+            let mut command = Command::new(browser);
+            command.args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+            ]);
+            command.args([
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+            ]);
+            command.arg(format!("--user-data-dir={}", profile.path().display()));
+            command.args(["--window-size=390,844", what]).arg(format!("file://{page}"));
+            command.output().expect("the browser starts")
+        };
+        let dom = String::from_utf8(open("--dump-dom").stdout).expect("UTF-8");
+        // The script gives heads a place in the order of tabs; the title is still the page's own.
+        assert!(dom.contains("tabindex=\"0\"") && !dom.contains("<title>run</title>"), "{dom}");
+        assert!(dom.contains(what) && dom.contains("<svg"), "{dom}");
+        open(&format!("--screenshot={picture}"));
+        let bytes = fs::read(&picture).expect("a screenshot");
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 10_000, "{} bytes", bytes.len());
+    }
+}
