@@ -291,13 +291,19 @@ macro_rules! lane {
                         }
                     },
                 );
-                for four in x.chunks(4) {
-                    for (place, x) in four.iter().enumerate() {
-                        let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
-                        let count = &mut fields[field % FIELDS][place % 4];
-                        *count = count.wrapping_add(1);
-                    }
+                let mut count = |x: &$float, place: usize| {
+                    let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
+                    let count = &mut fields[field % FIELDS][place];
+                    *count = count.wrapping_add(1);
+                };
+                let (fours, rest) = x.as_chunks::<4>();
+                for [a, b, c, d] in fours {
+                    count(a, 0);
+                    count(b, 1);
+                    count(c, 2);
+                    count(d, 3);
                 }
+                rest.iter().for_each(|x| count(x, 0));
                 let value = |of: u64| {
                     f64::from($float::from_bits(key_of!($signed, $bits, of as $bits) as $bits))
                 };
