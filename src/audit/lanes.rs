@@ -6,9 +6,10 @@
 
 use super::counts::{CastStats, Outcome};
 use super::element::Pair;
-use super::range::exponent;
+use super::range::{exponent, power_of_two};
 use super::target::Target;
 use crate::element_type::{ElementType, Family};
+use crate::kernel::{Body, Level};
 
 /// What the loops need to know of a pair of types.
 pub(super) struct Lanes {
@@ -143,6 +144,32 @@ impl Lanes {
     }
 }
 
+/// A pass over a tile, compiled for each level of the CPU. What it finds is left in its answer, as words.
+struct Pass<F>(F);
+
+impl<F: Fn(&mut [u64])> Body for Pass<F> {
+    #[inline(always)]
+    fn run(&self, _: &[u8], answer: &mut [u8]) {
+        (self.0)(bytemuck::cast_slice_mut(answer));
+    }
+}
+
+/// Runs a pass with the instructions of this CPU. Its arithmetic must not stop for overflows, or no compiler makes vectors
+/// of it.
+fn pass<const N: usize>(find: impl Fn(&mut [u64])) -> [u64; N] {
+    let mut answer = [0; N];
+    Level::best().run(&Pass(find), &[], bytemuck::cast_slice_mut(&mut answer));
+    answer
+}
+
+/// Bits in an order in which integers compare as the numbers do, and back.
+macro_rules! key_of {
+    ($signed:ident, $bits:ident, $of:expr) => {{
+        let bits = $of as $signed;
+        bits ^ ((bits >> ($bits::BITS - 1)) & $signed::MAX)
+    }};
+}
+
 macro_rules! lane {
     ($float:ident, $bits:ident, $signed:ident, $mantissa_bits:literal, $is_double:literal) => {
         impl Lane for $float {
@@ -153,33 +180,49 @@ macro_rules! lane {
                 let infinity = $float::INFINITY.to_bits();
                 let normal = $float::MIN_POSITIVE.to_bits();
                 let end = (lanes.end as $float).to_bits();
+                let low = lanes.low as $float;
                 let target_normal = (lanes.target_min_normal as $float).to_bits();
                 let source_normal = (lanes.source_min_normal as $float).to_bits();
-                let (mut odd, mut exact, mut flushed): ($bits, $bits, $bits) = (0, 0, 0);
-                let (mut subnormal, mut sign_lost): ($bits, $bits) = (0, 0);
-                let low = lanes.low as $float;
                 let keeps_zero_sign = $bits::from(lanes.to_float);
-                for (x, y) in x.iter().zip(y) {
-                    let (xs, ys) = (x.to_bits(), y.to_bits());
-                    let (xm, ym) = (xs & !SIGN, ys & !SIGN);
-                    let (x_some, y_some) = ($bits::from(xm != 0), $bits::from(ym != 0));
-                    let same = $bits::from(x == y);
-                    odd |= $bits::from(xm >= infinity) | $bits::from(ym >= infinity);
-                    odd |= x_some & $bits::from(xm < normal) | y_some & $bits::from(ym < normal);
-                    odd |= $bits::from(*x <= low);
-                    odd |= (1 - same) & ($bits::from(ym >= end) | $bits::from(xm >= end));
-                    exact += same;
-                    flushed += x_some & (1 - y_some);
-                    subnormal +=
-                        y_some & $bits::from(ym < target_normal) & $bits::from(xm >= source_normal);
-                    sign_lost += (xs & !ys) >> ($bits::BITS - 1) & (x_some | keeps_zero_sign);
-                }
+                let [odd, exact, flushed, became_subnormal, sign_lost] = pass(
+                    #[inline(always)]
+                    |answer| {
+                        let (mut odd, mut exact, mut flushed): ($bits, $bits, $bits) = (0, 0, 0);
+                        let (mut subnormal, mut sign_lost): ($bits, $bits) = (0, 0);
+                        for (x, y) in x.iter().zip(y) {
+                            let (xs, ys) = (x.to_bits(), y.to_bits());
+                            let (xm, ym) = (xs & !SIGN, ys & !SIGN);
+                            let (x_some, y_some) = ($bits::from(xm != 0), $bits::from(ym != 0));
+                            let y_none = y_some ^ 1;
+                            let same = $bits::from(x == y);
+                            let small = $bits::from(xm < normal) & x_some
+                                | $bits::from(ym < normal) & y_some;
+                            let large = $bits::from(ym >= end) | $bits::from(xm >= end);
+                            odd |= $bits::from(xm >= infinity) | $bits::from(ym >= infinity);
+                            odd |= small | $bits::from(*x <= low) | large & (same ^ 1);
+                            exact = exact.wrapping_add(same);
+                            flushed = flushed.wrapping_add(x_some & y_none);
+                            subnormal = subnormal.wrapping_add(
+                                y_some
+                                    & $bits::from(ym < target_normal)
+                                    & $bits::from(xm >= source_normal),
+                            );
+                            let lost = (xs & !ys) >> ($bits::BITS - 1);
+                            sign_lost = sign_lost.wrapping_add(lost & (x_some | keeps_zero_sign));
+                        }
+                        let found = [odd, exact, flushed, subnormal, sign_lost];
+                        for (place, word) in answer.iter_mut().zip(found) {
+                            *place = u64::from(word);
+                        }
+                    },
+                );
+                let count = |word: u64| word as u32;
                 Found {
                     odd: odd != 0,
-                    exact: exact as u32,
-                    flushed: flushed as u32,
-                    became_subnormal: subnormal as u32,
-                    sign_lost: sign_lost as u32,
+                    exact: count(exact),
+                    flushed: count(flushed),
+                    became_subnormal: count(became_subnormal),
+                    sign_lost: count(sign_lost),
                 }
             }
 
@@ -191,57 +234,79 @@ macro_rules! lane {
                 stats: &CastStats,
             ) -> bool {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
-                // What rounding in this arithmetic may hide.
+                // What rounding of a product may hide.
                 const SLACK: $float = 1.0 + 8.0 * $float::EPSILON;
-                let (max_absolute, max_relative) =
-                    (stats.errors.absolute as $float, stats.errors.relative as $float);
-                // In units of the smallest normal value and of each value's binade.
-                let (units, min_normal) = match pair.target {
+                // The double of the bias, with an exponent field subtracted, is that of the reciprocal's power of two.
+                let fields = $float::MAX.to_bits() >> $mantissa_bits;
+                // In units of each value's binade, as long as the target has normal values there.
+                let (units, target_normal) = match pair.target {
                     Target::Float(target) => {
-                        (super::range::power_of_two(target.mantissa_bits), target.min_normal)
+                        (power_of_two(target.mantissa_bits), lanes.target_min_normal as $float)
                     }
-                    _ => (0.0, 0.0),
+                    _ => (0.0, $float::MIN_POSITIVE),
                 };
                 let max_ulp = if units > 0.0 { stats.errors.ulp / units } else { f64::INFINITY };
-                let (max_ulp, smallest) =
-                    (max_ulp as $float, (1.0 / min_normal.max(1e-300)) as $float);
-                let target_normal = (lanes.target_min_normal as $float).to_bits();
-                let one = (1.0 as $float).to_bits();
-                let mut exceeds: $bits = 0;
-                for (x, y) in x.iter().zip(y) {
-                    let magnitude = x.to_bits() & !SIGN;
-                    let error = (x - y).abs();
-                    let relative = error / $float::from_bits(magnitude.max(1));
-                    let mantissa = $float::from_bits(magnitude & ((1 << $mantissa_bits) - 1) | one);
-                    let of_normal = relative * mantissa;
-                    let of_small = error * smallest;
-                    let ulp = if magnitude >= target_normal { of_normal } else { of_small };
-                    exceeds |= $bits::from(error > max_absolute);
-                    exceeds |= $bits::from(relative * SLACK > max_relative);
-                    exceeds |= $bits::from(ulp * SLACK > max_ulp);
-                }
+                let limit = |largest: f64| {
+                    let near = largest as $float;
+                    if f64::from(near) > largest { near.next_down() } else { near }
+                };
+                let (max_absolute, max_ulp) = (limit(stats.errors.absolute), limit(max_ulp));
+                let max_relative = limit(stats.errors.relative) / SLACK;
+                let target_normal = target_normal.to_bits();
+                let [exceeds] = pass(
+                    #[inline(always)]
+                    |answer| {
+                        let mut exceeds: $bits = 0;
+                        for (x, y) in x.iter().zip(y) {
+                            let magnitude = x.to_bits() & !SIGN;
+                            let error = (x - y).abs();
+                            let field = magnitude.max(target_normal) >> $mantissa_bits;
+                            let reciprocal = fields.wrapping_sub(field).max(1) << $mantissa_bits;
+                            let ulp = error * $float::from_bits(reciprocal);
+                            let relative = max_relative * $float::from_bits(magnitude);
+                            exceeds |= $bits::from(error > max_absolute)
+                                | $bits::from(error > relative)
+                                | $bits::from(ulp > max_ulp);
+                        }
+                        if let [place, ..] = answer {
+                            *place = u64::from(exceeds);
+                        }
+                    },
+                );
                 exceeds != 0
             }
 
             fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
-                // In this order integers compare as the numbers do.
-                let key = |bits: $bits| {
-                    let bits = bits as $signed;
-                    bits ^ ((bits >> ($bits::BITS - 1)) & $signed::MAX)
+                let [low, high] = pass(
+                    #[inline(always)]
+                    |answer| {
+                        let (mut low, mut high) = ($signed::MAX, $signed::MIN);
+                        for x in x {
+                            let key = key_of!($signed, $bits, x.to_bits());
+                            low = low.min(key);
+                            high = high.max(key);
+                        }
+                        for (place, key) in answer.iter_mut().zip([low, high]) {
+                            *place = u64::from(key as $bits);
+                        }
+                    },
+                );
+                let mut count = |x: &$float, place: usize| {
+                    let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
+                    let count = &mut fields[field % FIELDS][place];
+                    *count = count.wrapping_add(1);
                 };
-                let (mut low, mut high) = ($signed::MAX, $signed::MIN);
-                for x in x {
-                    let key = key(x.to_bits());
-                    low = low.min(key);
-                    high = high.max(key);
+                let (fours, rest) = x.as_chunks::<4>();
+                for [a, b, c, d] in fours {
+                    count(a, 0);
+                    count(b, 1);
+                    count(c, 2);
+                    count(d, 3);
                 }
-                for four in x.chunks(4) {
-                    for (place, x) in four.iter().enumerate() {
-                        let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
-                        fields[field % FIELDS][place % 4] += 1;
-                    }
-                }
-                let value = |of: $signed| f64::from($float::from_bits(key(of as $bits) as $bits));
+                rest.iter().for_each(|x| count(x, 0));
+                let value = |of: u64| {
+                    f64::from($float::from_bits(key_of!($signed, $bits, of as $bits) as $bits))
+                };
                 (value(low), value(high))
             }
 

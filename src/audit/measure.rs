@@ -21,7 +21,7 @@ use crate::kernel::{self, Kernel, Level};
 use crate::rules::Rules;
 
 /// Elements that are looked at together; few, for one odd element slows down all of them.
-const TILE: usize = 256;
+const TILE: usize = 512;
 /// Elements from which on a second thread is worth its start.
 const SHARE: usize = 1 << 17;
 

@@ -76,7 +76,7 @@ impl Level {
             reason = "calling a function compiled for instructions that detection has found"
         )
     )]
-    pub(super) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
+    pub(crate) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
         match self.0 {
             Instructions::Baseline => body.run(src, dst),
             // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
