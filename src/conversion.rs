@@ -176,8 +176,20 @@ impl Conversion {
     /// When the tensor's type is not the source's carrier, or a STRING element is no number that the target can hold:
     /// the message has the element's index and text.
     pub fn run(&self, input: &Tensor) -> TractResult<Tensor> {
+        self.check(input)?;
+        self.run_checked(input)
+    }
+
+    fn check(&self, input: &Tensor) -> TractResult<()> {
         let (expected, got) = (self.from.datum_type(), input.datum_type());
         ensure!(got == expected, "a tensor of {} is held in {expected:?}, not {got:?}", self.from);
+        Ok(())
+    }
+
+    /// Inlined, as what it calls, so that the tensor is made where it is to be: for a few elements, moving it takes as long
+    /// as converting them.
+    #[inline]
+    fn run_checked(&self, input: &Tensor) -> TractResult<Tensor> {
         match &self.method {
             Method::Identity => Ok(input.clone()),
             Method::Numeric(kernel) => self.run_numeric(kernel.as_ref(), input),
@@ -195,14 +207,12 @@ impl Conversion {
     ///
     /// As [`Conversion::run`].
     pub fn run_owned(&self, input: Tensor) -> TractResult<Tensor> {
+        self.check(&input)?;
         let same_width = self.from.carrier_bytes() == self.to.carrier_bytes();
         match &self.method {
-            Method::Identity if input.datum_type() == self.from.datum_type() => Ok(input),
+            Method::Identity => Ok(input),
             Method::Numeric(kernel)
-                if same_width
-                    && input.datum_type() == self.from.datum_type()
-                    && input.len() > 0
-                    && kernel::owns_its_bytes(&input) =>
+                if same_width && input.len() > 0 && kernel::owns_its_bytes(&input) =>
             {
                 let elements = input.len();
                 Ok(kernel::rewrite_in_place(input, self.to.datum_type(), |bytes| {
@@ -211,19 +221,20 @@ impl Conversion {
                     });
                 }))
             }
-            _ => self.run(&input),
+            _ => self.run_checked(&input),
         }
     }
 
     /// As [`Conversion::run`] or, of a tensor that nobody else has, [`Conversion::run_owned`].
     pub(crate) fn run_value(&self, input: TValue) -> TractResult<TValue> {
+        self.check(&input)?;
         match &self.method {
-            Method::Format(spelling) if input.datum_type() == self.from.datum_type() => {
+            Method::Format(spelling) => {
                 let write = |texts: &mut [String]| self.spell(spelling, &input, texts);
                 Ok(kernel::fill_shared_strings(input.shape(), write)?.into_tvalue())
             }
             _ if input.is_exclusive() => Ok(self.run_owned(input.into_tensor())?.into_tvalue()),
-            _ => Ok(self.run(&input)?.into_tvalue()),
+            _ => Ok(self.run_checked(&input)?.into_tvalue()),
         }
     }
 
@@ -240,15 +251,16 @@ impl Conversion {
         }
     }
 
+    #[inline]
     fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
         let elements = input.len();
+        let [read, written] = [self.from, self.to].map(|ty| ty.carrier_bytes().unwrap_or(1));
         kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
             // The bytes of an empty tensor are nowhere, not even aligned.
             if elements == 0 {
                 return;
             }
             let bytes = input.as_bytes();
-            let (read, written) = (bytes.len() / elements, output.len() / elements);
             let whole = output.len();
             kernel::in_parts(output, written, elements, |first, part| {
                 let end = first + part.len() / written;

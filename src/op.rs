@@ -159,16 +159,15 @@ impl EvalOp for OnnxCast {
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = args_1!(inputs);
-        if let Some(adapted) = self.adapted_to(input.datum_type()) {
-            return adapted.eval(context, tvec!(input));
-        }
-        if self.changes_nothing(input.datum_type()) {
-            return Ok(tvec!(input));
-        }
-        let output = if input.datum_type() == DatumType::TDim {
-            self.convert(&input, context.symbols).map(IntoTValue::into_tvalue)
-        } else {
+        let got = input.datum_type();
+        let output = if got == self.conversion.from().datum_type() {
             self.conversion.run_value(input)
+        } else if let Some(adapted) = self.adapted_to(got) {
+            return adapted.eval(context, tvec!(input));
+        } else if self.changes_nothing(got) {
+            Ok(input)
+        } else {
+            self.convert(&input, context.symbols).map(IntoTValue::into_tvalue)
         };
         Ok(tvec!(output.with_context(|| format!("node `{}`", self.node))?))
     }

@@ -72,6 +72,7 @@ fn pool<R>(act: impl FnOnce(&mut Pool) -> R) -> R {
 
 /// A new tensor whose bytes `fill` writes, every one unless the tensor is then dropped unread. `datum_type` is numeric or
 /// bool, and for bool `fill` writes 0 or 1.
+#[inline]
 pub(crate) fn fill_output(
     datum_type: DatumType,
     shape: &[usize],

@@ -60,10 +60,15 @@ mod x86 {
 
     const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
 
+    /// Elements of the shortest vector.
+    const NARROWEST: usize = 8;
+
     /// Converts as many elements as fill vectors, and returns how many.
     pub(super) fn to_half(level: Level, src: &[f32], dst: &mut [u16]) -> usize {
         assert_eq!(src.len(), dst.len());
-        if level.avx512().is_some() {
+        if src.len() < NARROWEST {
+            0
+        } else if level.avx512().is_some() {
             // SAFETY: the level says that the CPU has the instructions.
             unsafe { to_half_avx512(src, dst) };
             src.len() / 16 * 16
@@ -79,7 +84,9 @@ mod x86 {
     /// Converts as many elements as fill vectors, and returns how many.
     pub(super) fn from_half(level: Level, src: &[u16], dst: &mut [f32]) -> usize {
         assert_eq!(src.len(), dst.len());
-        if level.avx512().is_some() {
+        if src.len() < NARROWEST {
+            0
+        } else if level.avx512().is_some() {
             // SAFETY: the level says that the CPU has the instructions.
             unsafe { from_half_avx512(src, dst) };
             src.len() / 16 * 16

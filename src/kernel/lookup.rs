@@ -13,13 +13,13 @@ use super::{Kernel, Level};
 pub(super) struct Lookup<D> {
     table: Box<[D; 256]>,
     #[cfg(target_arch = "x86_64")]
-    planes: Vec<x86::Plane>,
+    planes: x86::Planes,
 }
 
 impl<D: Pod> Lookup<D> {
     pub(super) fn new(table: Box<[D; 256]>) -> Lookup<D> {
         #[cfg(target_arch = "x86_64")]
-        let planes = x86::Plane::all(bytemuck::cast_slice(&table[..]), size_of::<D>());
+        let planes = x86::Planes::new(bytemuck::cast_slice(&table[..]), size_of::<D>());
         Lookup {
             table,
             #[cfg(target_arch = "x86_64")]
@@ -59,10 +59,10 @@ impl<D: Pod> Lookup<D> {
             return 0;
         }
         if let Some(avx512) = level.avx512() {
-            return x86::avx512(avx512, &self.planes, size_of::<D>(), src, dst);
+            return x86::avx512(avx512, &self.planes, src, dst);
         }
         match level.avx2() {
-            Some(avx2) => x86::avx2(avx2, &self.planes, size_of::<D>(), src, dst),
+            Some(avx2) => x86::avx2(avx2, &self.planes, src, dst),
             None => 0,
         }
     }
@@ -79,8 +79,19 @@ mod x86 {
 
     use crate::kernel::level::{Avx2, Avx512};
 
+    /// The planes of a table that are not zero throughout; of a table of zeros, one.
+    pub(super) struct Planes {
+        /// Bytes of a target.
+        width: usize,
+        planes: Vec<Plane>,
+        /// For each byte of the first 64 that one or two planes are interleaved to: whether it comes from one, and
+        /// where from, an element of the first plane or, with 64 added, of the second.
+        mask: u64,
+        places: [u8; 64],
+    }
+
     /// One byte of every target.
-    pub(super) struct Plane {
+    struct Plane {
         /// Which byte of the target.
         byte: usize,
         table: [u8; 256],
@@ -127,9 +138,8 @@ mod x86 {
         }
     }
 
-    impl Plane {
-        /// The planes of a table of targets of `width` bytes that are not zero throughout; of a table of zeros, one.
-        pub(super) fn all(targets: &[u8], width: usize) -> Vec<Plane> {
+    impl Planes {
+        pub(super) fn new(targets: &[u8], width: usize) -> Planes {
             let plane = |byte: usize| {
                 let mut table = [0; 256];
                 for (entry, target) in table.iter_mut().zip(targets.chunks_exact(width)) {
@@ -141,33 +151,35 @@ mod x86 {
             if planes.iter().any(|plane| plane.table != [0; 256]) {
                 planes.retain(|plane| plane.table != [0; 256]);
             }
-            planes
+            let mut mask = 0;
+            let mut places = [0; 64];
+            for (at, place) in places.iter_mut().enumerate() {
+                let of_byte = |plane: &Plane| plane.byte == at % width;
+                if let Some(index) = planes.iter().take(2).position(of_byte) {
+                    mask |= 1 << at;
+                    *place = (at / width + 64 * index) as u8;
+                }
+            }
+            Planes { width, planes, mask, places }
         }
     }
 
     /// Looks up whole vectors of 64 codes; returns how many codes.
-    pub(super) fn avx512(
-        _proof: Avx512,
-        planes: &[Plane],
-        width: usize,
-        src: &[u8],
-        dst: &mut [u8],
-    ) -> usize {
-        if planes.len() > 2 {
+    pub(super) fn avx512(_proof: Avx512, planes: &Planes, src: &[u8], dst: &mut [u8]) -> usize {
+        if planes.planes.len() > 2 {
             return 0;
         }
         let done = src.len() / 64 * 64;
         // SAFETY: the proof says that the CPU has the instructions.
-        unsafe { planes_avx512(planes, width, &src[..done], &mut dst[..done * width]) };
+        unsafe { planes_avx512(planes, &src[..done], &mut dst[..done * planes.width]) };
         done
     }
 
     /// Writes one or two planes of every target, and zeros elsewhere.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn planes_avx512(pair: &[Plane], width: usize, src: &[u8], dst: &mut [u8]) {
-        let low = load_plane(&pair[0]);
-        let high = load_plane(&pair[pair.len() - 1]);
-        let two = pair.len() == 2;
+    fn planes_avx512(planes: &Planes, src: &[u8], dst: &mut [u8]) {
+        let &Planes { width, ref planes, mask, ref places } = planes;
+        let low = load_plane(&planes[0]);
         if width == 1 {
             for (codes, out) in src.chunks_exact(64).zip(dst.chunks_exact_mut(64)) {
                 // SAFETY: the chunks are of 64 bytes.
@@ -178,21 +190,8 @@ mod x86 {
             }
             return;
         }
-        // For the j-th vector of outputs: output byte t is byte t mod width of element j · 64 / width + t / width.
-        let mut places = [0u8; 64];
-        let mut mask = 0u64;
-        for (t, place) in places.iter_mut().enumerate() {
-            let element = (t / width) as u8;
-            let byte = t % width;
-            if byte == pair[0].byte {
-                *place = element;
-                mask |= 1 << t;
-            } else if two && byte == pair[1].byte {
-                // From the second register of the permutation.
-                *place = 64 | element;
-                mask |= 1 << t;
-            }
-        }
+        let high = load_plane(&planes[planes.len() - 1]);
+        let two = planes.len() == 2;
         // SAFETY: the array has 64 bytes.
         let places = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
         let step = _mm512_set1_epi8((64 / width) as i8);
@@ -230,13 +229,8 @@ mod x86 {
     }
 
     /// Looks up whole blocks of codes, for targets of one or two bytes; returns how many codes.
-    pub(super) fn avx2(
-        _proof: Avx2,
-        planes: &[Plane],
-        width: usize,
-        src: &[u8],
-        dst: &mut [u8],
-    ) -> usize {
+    pub(super) fn avx2(_proof: Avx2, planes: &Planes, src: &[u8], dst: &mut [u8]) -> usize {
+        let &Planes { width, ref planes, .. } = planes;
         if width > 2 {
             return 0;
         }
@@ -246,7 +240,7 @@ mod x86 {
             |byte| planes.iter().find(|plane| plane.byte == byte).map(|plane| &plane.rows);
         // SAFETY: the proof says that the CPU has the instructions.
         unsafe {
-            match (width, planes) {
+            match (width, &planes[..]) {
                 (1, [plane, ..]) => bytes_avx2(&plane.rows, src, dst),
                 _ => words_avx2(of_byte(0), of_byte(1), src, dst),
             }

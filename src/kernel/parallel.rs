@@ -10,6 +10,7 @@ const GRAIN: usize = 128;
 
 /// Has `convert` write all of `places`, which has `width` places for each of its `elements`; possibly in parts, on several
 /// threads. `convert` learns which element a part begins with.
+#[inline]
 pub(crate) fn in_parts<T: Send>(
     places: &mut [T],
     width: usize,

@@ -9,6 +9,7 @@ const STREAMED_FROM: usize = 16 << 20;
 
 /// Runs a kernel over elements of `read` bytes that become elements of `written` bytes, as part of an output of `whole`
 /// bytes.
+#[inline]
 pub(crate) fn run(
     kernel: &dyn Kernel,
     level: Level,

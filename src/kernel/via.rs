@@ -13,7 +13,8 @@ const SMALL_TILE: usize = 16;
 /// `first` into FLOATs, `second` out of them.
 pub(super) struct ViaFloat {
     first: Arc<dyn Kernel>,
-    source_bytes: usize,
+    /// Binary logarithm of the bytes of an element that `first` reads: for a single element, a division is long.
+    source_log2: u32,
     second: Arc<dyn Kernel>,
 }
 
@@ -24,37 +25,36 @@ impl ViaFloat {
         source_bytes: usize,
         second: Arc<dyn Kernel>,
     ) -> ViaFloat {
-        ViaFloat { first, source_bytes, second }
+        ViaFloat { first, source_log2: source_bytes.ilog2(), second }
     }
 }
 
 impl Kernel for ViaFloat {
     fn run(&self, level: Level, src: &[u8], dst: &mut [u8]) {
-        match src.len() / self.source_bytes {
-            0 => (),
-            elements @ 1..=SMALL_TILE => {
-                self.run_tiles(level, src, dst, elements, &mut [0f32; SMALL_TILE])
-            }
-            elements => self.run_tiles(level, src, dst, elements, &mut [0f32; TILE]),
+        if src.len() >> self.source_log2 <= SMALL_TILE {
+            self.run_tile(level, src, dst, &mut [0f32; SMALL_TILE]);
+        } else {
+            self.run_tiles(level, src, dst);
         }
     }
 }
 
 impl ViaFloat {
-    fn run_tiles(
-        &self,
-        level: Level,
-        src: &[u8],
-        dst: &mut [u8],
-        elements: usize,
-        tile: &mut [f32],
-    ) {
-        let target_bytes = dst.len() / elements;
-        let tiles = src.chunks(tile.len() * self.source_bytes);
-        for (src, dst) in tiles.zip(dst.chunks_mut(tile.len() * target_bytes)) {
-            let floats = bytemuck::cast_slice_mut(&mut tile[..src.len() / self.source_bytes]);
-            self.first.run(level, src, floats);
-            self.second.run(level, floats, dst);
+    #[inline(always)]
+    fn run_tile(&self, level: Level, src: &[u8], dst: &mut [u8], tile: &mut [f32]) {
+        let floats = bytemuck::cast_slice_mut(&mut tile[..src.len() >> self.source_log2]);
+        self.first.run(level, src, floats);
+        self.second.run(level, floats, dst);
+    }
+
+    /// Apart from its caller, so that few elements do not pay for the tile.
+    #[inline(never)]
+    fn run_tiles(&self, level: Level, src: &[u8], dst: &mut [u8]) {
+        let target_bytes = dst.len() / (src.len() >> self.source_log2);
+        let tiles = src.chunks(TILE << self.source_log2);
+        let mut tile = [0f32; TILE];
+        for (src, dst) in tiles.zip(dst.chunks_mut(TILE * target_bytes)) {
+            self.run_tile(level, src, dst, &mut tile);
         }
     }
 }
