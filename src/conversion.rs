@@ -258,25 +258,26 @@ impl Conversion {
         kernel::fill_output(self.to.datum_type(), input.shape(), |output| {
             // The bytes of an empty tensor are nowhere, not even aligned.
             if elements == 0 {
-                return;
+                return Ok(());
             }
             let bytes = input.as_bytes();
             let whole = output.len();
-            kernel::in_parts(output, written, elements, |first, part| {
-                let end = first + part.len() / written;
-                let src = &bytes[first * read..end * read];
+            kernel::in_parts(output, written, elements, |range, part| {
+                let src = &bytes[range.start * read..range.end * read];
                 kernel::stream::run(kernel, self.level, (src, read), (part, written), whole);
             });
+            Ok(())
         })
     }
 
+    #[inline]
     fn spell(&self, spelling: &Spelling, input: &Tensor, texts: &mut [String]) {
         let Spelling { wide_bytes, widen, spell } = spelling;
         let width = self.from.carrier_bytes().unwrap_or(1);
         let bytes = input.as_bytes();
-        kernel::in_parts(texts, 1, input.len(), |first, part| {
+        kernel::in_parts(texts, 1, input.len(), |range, part| {
             with_scratch(part.len(), |scratch| {
-                let tiles = bytes[first * width..].chunks(scratch.len() * width);
+                let tiles = bytes[range.start * width..].chunks(scratch.len() * width);
                 for (tile, texts) in tiles.zip(part.chunks_mut(scratch.len())) {
                     let tile = &tile[..texts.len() * width];
                     let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * wide_bytes];
@@ -287,6 +288,7 @@ impl Conversion {
         });
     }
 
+    #[inline]
     fn run_parse(
         &self,
         parse: Parser,
@@ -295,14 +297,15 @@ impl Conversion {
     ) -> TractResult<Tensor> {
         let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
         let width = self.to.carrier_bytes().unwrap_or(1);
-        // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
-        let unreadable = AtomicUsize::new(texts.len());
-        let output = kernel::fill_output(self.to.datum_type(), input.shape(), |bytes| {
+        kernel::fill_output(self.to.datum_type(), input.shape(), |bytes| {
             if texts.is_empty() {
-                return;
+                return Ok(());
             }
-            kernel::in_parts(bytes, width, texts.len(), |first, part| {
-                let texts = &texts[first..first + part.len() / width];
+            // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
+            let unreadable = AtomicUsize::new(texts.len());
+            kernel::in_parts(bytes, width, texts.len(), |range, part| {
+                let first = range.start;
+                let texts = &texts[range];
                 let result = match narrow {
                     None => parse(texts, part),
                     Some(narrow) => self.parse_tiles(parse, narrow, texts, part, width),
@@ -311,15 +314,15 @@ impl Conversion {
                     unreadable.fetch_min(first + index, Ordering::Relaxed);
                 }
             });
-        })?;
-        let index = unreadable.into_inner();
-        match texts.get(index) {
-            None => Ok(output),
-            Some(text) => {
-                let text = text.chars().take(QUOTED_CHARS).collect();
-                Err(Error::Text { index, text, to: self.to })?
+            let index = unreadable.into_inner();
+            match texts.get(index) {
+                None => Ok(()),
+                Some(text) => {
+                    let text = text.chars().take(QUOTED_CHARS).collect();
+                    Err(Error::Text { index, text, to: self.to })?
+                }
             }
-        }
+        })
     }
 
     fn parse_tiles(

@@ -210,6 +210,7 @@ impl<'a> Reader<'a> {
                     {
                         place.iter_mut().zip(little_endian(element)).for_each(|(p, b)| *p = b);
                     }
+                    Ok(())
                 })
             }
         }
@@ -222,6 +223,7 @@ impl<'a> Reader<'a> {
             for (place, code) in output.chunks_exact_mut(width).zip(codes) {
                 scalar::write_carrier(self.ty, code, place);
             }
+            Ok(())
         })
     }
 

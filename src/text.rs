@@ -58,12 +58,27 @@ fn trimmed(text: &str) -> &str {
 }
 
 fn parse_f32(text: &str) -> Option<f32> {
+    // A DOUBLE between two FLOATs, exactly in the middle, may have been rounded to there.
+    const BETWEEN_FLOATS: u64 = (1 << 29) - 1;
+    const MIDDLE: u64 = 1 << 28;
+    if let Some(nearest) = ShortDecimal::parse(text).map(|short| short.nearest())
+        && nearest.to_bits() & BETWEEN_FLOATS != MIDDLE
+    {
+        return Some(nearest as f32);
+    }
     let x: f32 = text.parse().or_else(|_| trimmed(text).parse()).ok()?;
     let nan = || f32::from_bits(format::FLOAT.nan(x.is_sign_negative()) as u32);
     Some(if x.is_nan() { nan() } else { x })
 }
 
 fn parse_f64(text: &str) -> Option<f64> {
+    if let Some(short) = ShortDecimal::parse(text) {
+        return Some(short.nearest());
+    }
+    parse_any_f64(text)
+}
+
+fn parse_any_f64(text: &str) -> Option<f64> {
     let x: f64 = text.parse().or_else(|_| trimmed(text).parse()).ok()?;
     let nan = || f64::from_bits(format::DOUBLE.nan(x.is_sign_negative()));
     Some(if x.is_nan() { nan() } else { x })
@@ -89,7 +104,7 @@ fn parse_odd(text: &str) -> Option<f64> {
     let short = ShortDecimal::parse(text);
     let nearest = match &short {
         Some(short) => short.nearest(),
-        None => parse_f64(text)?,
+        None => parse_any_f64(text)?,
     };
     // No code of a format of at most 16 bits, and no half-way point, has more than 12 significant bits.
     const MORE_THAN_A_MIDPOINT_HAS: u64 = (1 << 40) - 1;
@@ -158,11 +173,31 @@ impl ShortDecimal {
 
 /// An integer literal, or the exact decimal truncated toward zero, if the type can hold it.
 #[inline(always)]
-fn integer<I: FromStr + TryFrom<i128>>(text: &str) -> Option<I> {
+fn integer<I: FromStr + TryFrom<i128> + TryFrom<u64>>(text: &str) -> Option<I> {
+    if let Some(digits) = short_digits(text) {
+        return I::try_from(digits).ok();
+    }
     match text.parse() {
         Ok(value) => Some(value),
         Err(_) => I::try_from(parse_truncated(text)?).ok(),
     }
+}
+
+/// A literal of digits alone, so few that no number of 64 bits overflows.
+#[inline(always)]
+fn short_digits(text: &str) -> Option<u64> {
+    if text.is_empty() || text.len() > 19 {
+        return None;
+    }
+    let mut number = 0;
+    for byte in text.bytes() {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + u64::from(digit);
+    }
+    Some(number)
 }
 
 fn small_signed<const BITS: u32>(text: &str) -> Option<i8> {
@@ -298,7 +333,7 @@ fn write_truth(byte: u8, text: &mut String) {
 fn write_f32(x: f32, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => write_pieces(text, [word]),
-        None => write_positional(text, ryu::Buffer::new().format_finite(x)),
+        None => write_positional(text, zmij::Buffer::new().format_finite(x)),
     }
 }
 
@@ -306,7 +341,7 @@ fn write_f32(x: f32, text: &mut String) {
 fn write_f64(x: f64, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => write_pieces(text, [word]),
-        None => write_positional(text, ryu::Buffer::new().format_finite(x)),
+        None => write_positional(text, zmij::Buffer::new().format_finite(x)),
     }
 }
 
@@ -344,7 +379,7 @@ fn write_shifted(text: &mut String, mantissa: &str, exponent: &str) {
         None => ("", mantissa),
     };
     let (whole, fraction) = magnitude.split_once('.').unwrap_or((magnitude, ""));
-    // ryu says `1e20`, others `1.0e20`.
+    // Some write `1e20`, others `1.0e20`.
     let fraction = fraction.trim_end_matches('0');
     let exponent: i64 = exponent.parse().unwrap_or(0);
     let point = whole.len() as i64 + exponent;
@@ -490,6 +525,42 @@ mod tests {
             let x = f64::from_bits(bits);
             prop_assume!(x.is_finite());
             prop_assert_eq!(format_f64(x), recipe(x));
+        }
+
+        #[test]
+        fn short_decimals_are_read_as_std_reads_them(
+            digits in 0u64..1_000_000_000_000_000,
+            dropped in 0u32..15,
+            point in 0usize..15,
+            sign in "[+-]?",
+        ) {
+            let mut text = (digits / 10u64.pow(dropped)).to_string();
+            text.insert(point.min(text.len()), '.');
+            let text = sign + &text;
+            prop_assert_eq!(parse_f32(&text).map(f32::to_bits), text.parse().ok().map(f32::to_bits));
+            prop_assert_eq!(parse_f64(&text).map(f64::to_bits), text.parse().ok().map(f64::to_bits));
+        }
+
+        /// The middle between two FLOATs, and its neighbours among the decimals.
+        #[test]
+        fn decimals_around_a_middle_are_read_as_std_reads_them(
+            float in 1u32 << 23..1 << 24,
+            shift in 0u32..12,
+            off in -1i64..=1,
+            places in 0usize..4,
+        ) {
+            let middle = (2 * u64::from(float) + 1) << shift;
+            let scaled = middle as i64 * 10i64.pow(places as u32) + off;
+            let mut text = scaled.to_string();
+            text.insert(text.len() - places, '.');
+            prop_assert_eq!(parse_f32(&text).map(f32::to_bits), text.parse().ok().map(f32::to_bits));
+        }
+
+        #[test]
+        fn integers_are_read_as_std_reads_them(text in "[+-]?[0-9]{1,21}") {
+            prop_assert_eq!(integer::<u64>(&text), text.parse().ok());
+            prop_assert_eq!(integer::<i64>(&text), text.parse().ok());
+            prop_assert_eq!(integer::<i8>(&text), text.parse().ok());
         }
     }
 }

@@ -70,13 +70,13 @@ fn pool<R>(act: impl FnOnce(&mut Pool) -> R) -> R {
     act(&mut POOL.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// A new tensor whose bytes `fill` writes, every one unless the tensor is then dropped unread. `datum_type` is numeric or
-/// bool, and for bool `fill` writes 0 or 1.
+/// A new tensor whose bytes `fill` writes, every one unless it fails. `datum_type` is numeric or bool, and for bool `fill`
+/// writes 0 or 1.
 #[inline]
 pub(crate) fn fill_output(
     datum_type: DatumType,
     shape: &[usize],
-    fill: impl FnOnce(&mut [u8]),
+    fill: impl FnOnce(&mut [u8]) -> TractResult<()>,
 ) -> TractResult<Tensor> {
     debug_assert!(datum_type.is_copy());
     let multiply = |product: usize, dim: &usize| product.checked_mul(*dim);
@@ -87,13 +87,13 @@ pub(crate) fn fill_output(
         None => {
             #[expect(unsafe_code, reason = "zeroing first would cost as much as the conversion")]
             // SAFETY: elements of a copy type are plain bytes without a destructor, and `fill` writes them before they
-            // are read.
+            // are read: if it fails, the tensor is dropped.
             unsafe {
                 Tensor::uninitialized_dt(datum_type, shape)?
             }
         }
     };
-    fill(output.as_bytes_mut());
+    fill(output.as_bytes_mut())?;
     Ok(output)
 }
 
@@ -232,7 +232,11 @@ mod tests {
         // A size that no other test has, which shares the pool.
         let shape = [POOLED_FROM + 12_345];
         let address = |tensor: &Tensor| tensor.as_bytes().as_ptr() as usize;
-        let make = || fill_output(DatumType::U8, &shape, |bytes| bytes.fill(1)).expect("a tensor");
+        let fill = |bytes: &mut [u8]| {
+            bytes.fill(1);
+            Ok(())
+        };
+        let make = || fill_output(DatumType::U8, &shape, fill).expect("a tensor");
         let (first, second) = (make(), make());
         let (one, other) = (address(&first), address(&second));
         assert_ne!(one, other);

@@ -134,7 +134,8 @@ mod tests {
             for level in Level::available() {
                 let output = |whole| {
                     let convert = |dst: &mut [u8]| {
-                        run(kernel.as_ref(), level, (bytes, 4), (dst, written), whole)
+                        run(kernel.as_ref(), level, (bytes, 4), (dst, written), whole);
+                        Ok(())
                     };
                     fill_output(to.datum_type(), &[numbers.len()], convert)
                 };

@@ -40,6 +40,7 @@ pub(super) fn forget() {
 }
 
 /// A new tensor of strings, empty ones until `fill` writes them.
+#[inline]
 pub(crate) fn fill_strings(
     shape: &[usize],
     fill: impl FnOnce(&mut [String]),
@@ -53,6 +54,7 @@ pub(crate) fn fill_strings(
 
 /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is shared with what is kept
 /// here, and so copied by whoever wants it as its own.
+#[inline]
 pub(crate) fn fill_shared_strings(
     shape: &[usize],
     fill: impl FnOnce(&mut [String]),
@@ -61,6 +63,16 @@ pub(crate) fn fill_shared_strings(
     if elements < KEPT_FROM || !is_pool_enabled() {
         return fill_strings(shape, fill).map(Arc::new);
     }
+    fill_kept(shape, elements, fill)
+}
+
+/// Apart from its caller, so that few strings do not pay for it.
+#[inline(never)]
+fn fill_kept(
+    shape: &[usize],
+    elements: usize,
+    fill: impl FnOnce(&mut [String]),
+) -> TractResult<Arc<Tensor>> {
     let mut shared = match take(elements) {
         Some(tensor) => tensor,
         None => Arc::new(fill_strings(shape, |_| ())?),
