@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from onnx import ModelProto, TensorShapeProto, ValueInfoProto, shape_inference
 
 from cases import Case
@@ -121,6 +122,7 @@ def declared_cases() -> Iterator[Case]:
         spoilt = shape_inference.infer_shapes(model)
         kind.spoil(spoilt)
         yield dataclasses.replace(case, model=spoilt)
+    yield expanded()
 
 
 def masked(name: str, opset: int) -> ModelProto:
@@ -136,3 +138,21 @@ def masked(name: str, opset: int) -> ModelProto:
     s.output("flags", "BOOL", ["batch", "time", 4])
     s.output("sizes", "INT64", [3])
     return s.model(name, opset)
+
+
+def expanded() -> Case:
+    """As onnx's `test_expand_shape_model1`: what the dimensions amount to, only the output's declaration tells."""
+    s = Sketch()
+    s.input("x", "FLOAT", [1, 3, 1])
+    s.input("sizes", "FLOAT", [2])
+    s.cast("sizes", "INT64", "dims")
+    s.node("Expand", ["x", "dims"], "wide")
+    s.cast("wide", "FLOAT16", "y")
+    s.output("y", "FLOAT16", [1, 3, 2])
+    return whole_case(
+        "declared_expansion",
+        "Expand to dimensions that are data; the output's declaration types the model.",
+        s.model("declared_expansion", 13),
+        [array_tensor("x", uniform(111, 1, 3, 1)), array_tensor("sizes", np.float32([3, 2]))],
+        features=["Cast", "declared", "INT64"],
+    )

@@ -11,17 +11,13 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
+use crate::framework::replace_stock;
+
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 
-/// Replaces tract's own `If`, and only that: one that somebody else has registered is theirs.
+/// Replaces tract's own `If`, and only that.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
-    let stock = tract_onnx::onnx().op_register.0.get("If").copied();
-    let current = onnx.op_register.0.get("If").copied();
-    if let (Some(stock), Some(current)) = (stock, current)
-        && std::ptr::fn_addr_eq(stock, current)
-    {
-        onnx.op_register.insert("If", build);
-    }
+    replace_stock(onnx, "If", build);
 }
 
 fn build(context: &ParsingContext, node: &NodeProto) -> Built {

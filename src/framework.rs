@@ -8,18 +8,20 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use prost::Message;
 use tract_onnx::Onnx;
-use tract_onnx::model::ParseResult;
-use tract_onnx::pb::ModelProto;
+use tract_onnx::model::{ParseResult, ParsingContext};
+use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
+use tract_onnx::tract_hir::internal::InferenceOp;
 
 use crate::at_opset;
 use crate::branch;
 use crate::element_type::ElementType;
 use crate::error::Error;
+use crate::expand;
 use crate::function_fields;
 use crate::op;
-use crate::open_inputs;
+use crate::open_shapes;
 use crate::rewrite::{self, CastNode, Options, Rewritten};
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -43,6 +45,21 @@ pub fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("Cast", op::build);
     onnx.op_register.insert("CastLike", op::build);
     branch::register(onnx);
+    expand::register(onnx);
+}
+
+/// What tract has an operator built by.
+type Build = fn(&ParsingContext, &NodeProto) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
+
+/// Registers `build` in place of tract's own operator: one that somebody else has registered is theirs.
+pub(crate) fn replace_stock(onnx: &mut Onnx, operator: &'static str, build: Build) {
+    let stock = tract_onnx::onnx().op_register.0.get(operator).copied();
+    let current = onnx.op_register.0.get(operator).copied();
+    if let (Some(stock), Some(current)) = (stock, current)
+        && std::ptr::fn_addr_eq(stock, current)
+    {
+        onnx.op_register.insert(operator, build);
+    }
 }
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
@@ -145,7 +162,7 @@ impl CastOnnx {
             model.set_outlet_label(*outlet, name.clone())?;
         }
         record_types(&mut model, &rewritten);
-        open_inputs::settle(&mut model, &rewritten.declared, &outlets_by_name)?;
+        open_shapes::settle(&mut model, &rewritten.declared, &outlets_by_name)?;
         Ok(model)
     }
 }

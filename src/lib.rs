@@ -27,7 +27,7 @@
 //! 1. `rewrite` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
 //!    exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is.
 //!    `function_fields` reads what tract's messages drop of functions, `at_opset` builds nodes by a function's opset, and
-//!    `open_inputs` is for inputs without shapes.
+//!    `open_shapes` is for shapes that only declarations tell, `branch` and `expand` correct two of tract's operators.
 //! 2. `spec` reads a node's attributes by its operator's version.
 //! 3. `op` is the node in tract: inference rules, and the typed op [`OnnxCast`].
 //! 4. [`Conversion`] holds the kernel for a pair of types and runs it over tensors; `text` is its part for strings.
@@ -49,13 +49,14 @@ mod chain;
 mod conversion;
 mod element_type;
 mod error;
+mod expand;
 pub mod format;
 mod framework;
 mod function_fields;
 mod kernel;
 mod nnef;
 mod op;
-mod open_inputs;
+mod open_shapes;
 mod rewrite;
 mod rules;
 mod scalar;

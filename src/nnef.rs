@@ -19,15 +19,20 @@
 //! ```
 
 use tract_nnef::internal::*;
+use tract_nnef::ser::tdims;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::scan::Scan;
 
 use crate::element_type::ElementType;
+use crate::expand::ExpandAsDeclared;
 use crate::op::OnnxCast;
 use crate::rules::{RoundMode, Rules};
 
-/// The registry's name, and its one operator's.
+/// The registry's name, and the cast's.
 const NAME: &str = "tract_onnx_cast";
+
+/// An `Expand` to dimensions that are data, and the shape that the ONNX model declared.
+const EXPAND: &str = "tract_onnx_cast_expand";
 
 /// Adds the registry to an NNEF reader and writer.
 pub trait WithOnnxCast {
@@ -71,6 +76,17 @@ pub fn onnx_cast_registry() -> Registry {
         &[("output", TypeName::Scalar.tensor())],
         load,
     );
+    registry.register_dumper(dump_expand);
+    registry.register_primitive(
+        EXPAND,
+        &[
+            TypeName::Scalar.tensor().named("input"),
+            TypeName::Scalar.tensor().named("dims"),
+            TypeName::Integer.array().named("shape"),
+        ],
+        &[("output", TypeName::Scalar.tensor())],
+        load_expand,
+    );
     registry
 }
 
@@ -98,6 +114,26 @@ fn dump(ast: &mut IntoAst, node: &TypedNode, op: &OnnxCast) -> TractResult<Optio
         ("concrete", logical(op.is_concrete())),
     ];
     Ok(Some(invocation(NAME, &[input], &arguments)))
+}
+
+fn dump_expand(
+    ast: &mut IntoAst,
+    node: &TypedNode,
+    op: &ExpandAsDeclared,
+) -> TractResult<Option<Arc<RValue>>> {
+    let inputs = node.inputs.iter().map(|input| ast.mapping.get(input).cloned());
+    let inputs: Option<Vec<_>> = inputs.collect();
+    let inputs = inputs.with_context(|| format!("node `{}` has no input", node.name))?;
+    Ok(Some(invocation(EXPAND, &inputs, &[("shape", tdims(&op.shape))])))
+}
+
+fn load_expand(builder: &mut ModelBuilder, invocation: &ResolvedInvocation) -> TractResult<Value> {
+    let node = builder.generate_node_name();
+    let input: OutletId = invocation.named_arg_as(builder, "input")?;
+    let dims: OutletId = invocation.named_arg_as(builder, "dims")?;
+    let shape: TVec<TDim> =
+        builder.allowing_new_symbols(|builder| invocation.named_arg_as(builder, "shape"))?;
+    builder.wire(ExpandAsDeclared { node, shape: shape.into() }, &[input, dims])
 }
 
 /// Puts a constant into a file of its own where tract would write digits that it reads as another number.

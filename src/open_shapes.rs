@@ -1,23 +1,26 @@
-//! Inputs whose shapes a model leaves open.
+//! Shapes that a model leaves open: an input's, and that of an `Expand` to dimensions that are data.
 //!
-//! tract types a model once every input has a shape. What a file declares of other values can help there, and stock tract's
+//! tract types a model once these are known. What a file declares of other values can help there, and stock tract's
 //! loader has flags to use it or not; but such declarations are often stale, and then they stand in the way. Here they are
 //! used last: operators of no consequence wait at the end of the model until tract's analysis has come to rest, and only if
-//! an input is still open then, they offer one declaration after the other, those that contradict what is known left out.
-//! A dimension that nothing determines becomes a symbol.
+//! such a shape is still open then, they offer one declaration after the other, those that contradict what is known left
+//! out. An input's dimension that nothing determines becomes a symbol.
 
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::dim_expr::parse_onnx_dim;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, TensorShapeProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, NodeProto, TensorShapeProto, ValueInfoProto};
 use tract_onnx::tract_hir::internal::*;
 
-/// The values of which a graph declares a shape, if an input's is open.
+use crate::expand;
+
+/// The values of which a graph declares a shape, if one may be needed.
 pub(crate) fn declared(graph: &GraphProto) -> Vec<ValueInfoProto> {
     let is_open = |input: &ValueInfoProto| shape(input).is_none_or(has_open_dimension);
-    if !graph.input.iter().any(is_open) {
+    let expands = |node: &NodeProto| node.op_type == expand::EXPAND;
+    if !graph.input.iter().any(is_open) && !graph.node.iter().any(expands) {
         return vec![];
     }
     let values = graph.value_info.iter().chain(&graph.output);
@@ -40,7 +43,7 @@ fn has_open_dimension(shape: &TensorShapeProto) -> bool {
     })
 }
 
-/// Lets a model settle its open inputs by what it declares of the values with these outlets.
+/// Lets a model settle its open shapes by what it declares of the values with these outlets.
 ///
 /// A stale declaration can contradict what only follows from it. So the analysis is tried, and if it fails, some of the
 /// declarations are left out: the outputs', those of inner values, all.
@@ -49,8 +52,19 @@ pub(crate) fn settle(
     declared: &[ValueInfoProto],
     outlets: &HashMap<String, OutletId>,
 ) -> TractResult<()> {
-    if !has_open_input(model)? {
-        return Ok(());
+    let inputs = model.inputs.clone();
+    let expands = model.nodes.iter().filter(|node| expand::is_expand(node));
+    let expands: Vec<OutletId> = expands.map(|node| node.id.into()).collect();
+    let all = [inputs.clone(), expands].concat();
+    let has_open_input = has_open(model, &inputs)?;
+    if !has_open_input {
+        if declared.is_empty() || all.len() == inputs.len() {
+            return Ok(());
+        }
+        let mut trial = model.clone();
+        if trial.analyse(false).is_ok() && !has_open(&trial, &all)? {
+            return Ok(());
+        }
     }
     let outputs: HashSet<OutletId> = model.outputs.iter().copied().collect();
     let mut offers = vec![];
@@ -60,23 +74,26 @@ pub(crate) fn settle(
         }
     }
     let choices: [fn(bool) -> bool; 3] = [|_| true, |is_output| !is_output, |is_output| is_output];
-    for chosen in choices {
-        let offers = offers.iter().filter(|(outlet, _)| chosen(outputs.contains(outlet)));
-        let offers: Vec<_> = offers.cloned().collect();
-        if offers.is_empty() {
-            continue;
-        }
-        let mut trial = model.clone();
-        add(&mut trial, &offers)?;
-        if trial.analyse(false).is_ok() && !has_open_input(&trial)? {
-            return add(model, &offers);
+    // An `Expand` that stays open is no reason to leave an input open.
+    for needed in [&all, &inputs] {
+        for chosen in choices {
+            let offers = offers.iter().filter(|(outlet, _)| chosen(outputs.contains(outlet)));
+            let offers: Vec<_> = offers.cloned().collect();
+            if offers.is_empty() {
+                continue;
+            }
+            let mut trial = model.clone();
+            add(&mut trial, needed, &offers)?;
+            if trial.analyse(false).is_ok() && !has_open(&trial, needed)? {
+                return add(model, needed, &offers);
+            }
         }
     }
-    add(model, &[])
+    if has_open_input { add(model, &inputs, &[]) } else { Ok(()) }
 }
 
-fn has_open_input(model: &InferenceModel) -> TractResult<bool> {
-    for outlet in &model.inputs {
+fn has_open(model: &InferenceModel, outlets: &[OutletId]) -> TractResult<bool> {
+    for outlet in outlets {
         if is_open(&model.outlet_fact(*outlet)?.shape) {
             return Ok(true);
         }
@@ -84,14 +101,23 @@ fn has_open_input(model: &InferenceModel) -> TractResult<bool> {
     Ok(false)
 }
 
-fn add(model: &mut InferenceModel, offers: &[(OutletId, ShapeFactoid)]) -> TractResult<()> {
+/// Adds the operators that wait, for shapes that are needed, the model's inputs first.
+fn add(
+    model: &mut InferenceModel,
+    needed: &[OutletId],
+    offers: &[(OutletId, ShapeFactoid)],
+) -> TractResult<()> {
     let (outlets, shapes): (Vec<OutletId>, Vec<ShapeFactoid>) = offers.iter().cloned().unzip();
-    let watched = [model.inputs.clone(), outlets].concat();
-    let (inputs, symbols) = (model.inputs.len(), model.symbols.clone());
-    let op = OpenInputs { inputs, offers: shapes, symbols };
+    let watched = [needed, &outlets].concat();
+    let op = OpenShapes {
+        inputs: model.inputs.len(),
+        needed: needed.len(),
+        offers: shapes,
+        symbols: model.symbols.clone(),
+    };
     // The analysis does not return to an operator for what that has found out itself, but it does to another one.
     for _ in 0..2 {
-        let name = model.unique_name("open-inputs").into_owned();
+        let name = model.unique_name("open-shapes").into_owned();
         let id = model.add_node(name, op.clone(), tvec!())?;
         for (slot, outlet) in watched.iter().enumerate() {
             model.add_edge(*outlet, InletId::new(id, slot))?;
@@ -118,30 +144,32 @@ fn is_open(shape: &ShapeFactoid) -> bool {
 
 /// Nobody uses what it makes, which is nothing; with its twin it is the last to be analysed and gone before the model is typed.
 #[derive(Debug, Clone)]
-struct OpenInputs {
-    /// How many of the operator's inputs are the model's. The others are values with a declared shape.
+struct OpenShapes {
+    /// How many of the operator's inputs are the model's.
     inputs: usize,
+    /// How many, these included, have a shape that is needed. The others are values with a declared one.
+    needed: usize,
     offers: Vec<ShapeFactoid>,
     symbols: SymbolScope,
 }
 
-impl PartialEq for OpenInputs {
-    fn eq(&self, _: &OpenInputs) -> bool {
+impl PartialEq for OpenShapes {
+    fn eq(&self, _: &OpenShapes) -> bool {
         false
     }
 }
 
-impl Eq for OpenInputs {}
+impl Eq for OpenShapes {}
 
-impl Op for OpenInputs {
+impl Op for OpenShapes {
     fn name(&self) -> StaticName {
-        "OpenInputs".into()
+        "OpenShapes".into()
     }
 
     not_a_typed_op!();
 }
 
-impl EvalOp for OpenInputs {
+impl EvalOp for OpenShapes {
     not_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, _: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -149,7 +177,7 @@ impl EvalOp for OpenInputs {
     }
 }
 
-impl InferenceOp for OpenInputs {
+impl InferenceOp for OpenShapes {
     fn infer_facts(
         &mut self,
         inputs: TVec<&InferenceFact>,
@@ -168,11 +196,11 @@ impl InferenceOp for OpenInputs {
     as_op!();
 }
 
-impl OpenInputs {
-    /// Adds one thing to what is known, if an input is open. What follows from it is found before the twin's turn.
+impl OpenShapes {
+    /// Adds one thing to what is known, if a shape is open. What follows from it is found before the twin's turn.
     fn refine(&self, facts: &mut [InferenceFact]) {
-        let Some((inputs, watched)) = facts.split_at_mut_checked(self.inputs) else { return };
-        if !inputs.iter().any(|fact| is_open(&fact.shape)) {
+        let Some((needed, watched)) = facts.split_at_mut_checked(self.needed) else { return };
+        if !needed.iter().any(|fact| is_open(&fact.shape)) {
             return;
         }
         for (fact, offer) in watched.iter_mut().zip(&self.offers) {
@@ -183,7 +211,7 @@ impl OpenInputs {
                 return;
             }
         }
-        for fact in inputs.iter_mut().filter(|fact| !fact.shape.is_open()) {
+        for fact in needed.iter_mut().take(self.inputs).filter(|fact| !fact.shape.is_open()) {
             let open = fact.shape.dims().position(|dim| !dim.is_concrete());
             if let Some(axis) = open {
                 fact.shape.set_dim(axis, self.symbols.new_with_prefix("open").to_dim());

@@ -37,7 +37,7 @@ use crate::at_opset;
 use crate::conversion::Conversion;
 use crate::element_type::ElementType;
 use crate::error::Error;
-use crate::open_inputs;
+use crate::open_shapes;
 use crate::rules::RoundMode;
 use crate::spec::{CastSpec, Operator, is_default_domain, node_name};
 use crate::tensor_proto;
@@ -128,7 +128,7 @@ pub(crate) struct Rewritten {
     pub(crate) inputs: HashMap<String, ElementType>,
     /// Element types of the outputs, where known.
     pub(crate) outputs: Vec<Option<ElementType>>,
-    /// The main graph's values with a declared shape, where one of its inputs has none.
+    /// The main graph's values with a declared shape, where one may be needed.
     pub(crate) declared: Vec<ValueInfoProto>,
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let functions = std::mem::take(&mut proto.functions);
     let calls = functions::inline(&mut graph, &functions, opset, options.operators)?;
-    let mut declared = open_inputs::declared(&graph);
+    let mut declared = open_shapes::declared(&graph);
     declared.iter_mut().for_each(forget_intricate_dimensions);
     let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };

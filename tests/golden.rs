@@ -99,7 +99,6 @@ fn models_run_decluttered() {
 /// The models that tract cannot type without concrete shapes, and what it says: for none of them is Cast the reason.
 const NEED_SHAPES: &[(&str, &str)] = &[
     ("whole/declared_one_symbol", "Clashing resolution"),
-    ("whole/shape_ceil_thirds", "shape input is variable"),
     ("whole/shape_flatten", "shape input is variable"),
     ("whole/shape_half_size", "start + len == end"),
 ];

@@ -780,3 +780,23 @@ fn declared_shapes_settle_inputs_that_are_open() -> TractResult<()> {
     assert_eq!(format!("{:?}", model.input_fact(0)?.shape), "batch,3");
     Ok(())
 }
+
+#[test]
+fn an_expansion_is_what_its_data_asks_for() {
+    let sketch = || {
+        Sketch::new()
+            .input("x", Float, &[1, 3, 1])
+            .input("dims", Int64, &[2])
+            .output("y", Float, &[1, 3, 2])
+            .node("Expand", &["x", "dims"], &["y"], vec![])
+    };
+    let x = Tensor::from_shape(&[1, 3, 1], &[1.0f32, 2.0, 3.0]).expect("a tensor");
+    let outputs = sketch().run(vec![x.clone(), tensor1(&[3i64, 2])]).expect("as declared");
+    assert_eq!(outputs[0].shape(), [1, 3, 2]);
+    let other = sketch().run(vec![x.clone(), tensor1(&[3i64, 4])]).expect_err("not as declared");
+    let message = format!("{other:#}");
+    let expected = "node `Expand_y` (Expand): its data asks for the shape [1, 3, 4], but the model declares [1, 3, 2]";
+    assert!(message.contains(expected), "{message}");
+    let negative = sketch().run(vec![x, tensor1(&[3i64, -2])]).expect_err("no shape");
+    assert!(format!("{negative:#}").contains("node `Expand_y` (Expand)"), "{negative:#}");
+}
