@@ -1,10 +1,10 @@
 """Casts in ONNX Runtime, numpy with ml_dtypes, and PyTorch against ours, taking turns in one run.
 
-usage: python scripts/bench_peers.py SERVE [ELEMENTS ...]
+usage: python scripts/bench_peers.py SERVE [--all] [ELEMENTS ...]
 
-SERVE is the `serve` bench of this crate. Every peer has one thread and writes to an output that was allocated before;
+SERVE is the `serve` bench of this crate; with `--all` it is every pair of types that the peers have. Every peer has one thread and writes to an output that was allocated before;
 ours runs through a tract plan. A figure is the shortest of several rounds, in nanoseconds per element. The table goes to
-standard output and to `target/peers.md`.
+standard output and to `target/peers.md`, and after it how many pairs are slower than ONNX Runtime's.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ NUMPY = {
     "FLOAT8E8M0": ml_dtypes.float8_e8m0fnu,
     "FLOAT4E2M1": ml_dtypes.float4_e2m1fn,
     "INT4": ml_dtypes.int4,
+    "UINT4": ml_dtypes.uint4,
 }
 
 TORCH = {
@@ -84,6 +85,16 @@ PAIRS = (
     + [("STRING", "FLOAT"), ("STRING", "INT64")]
 )
 
+SMALL = {*F8, "INT4", "UINT4"}
+ALL = [(of, to) for of in NUMPY for to in NUMPY if of != to]
+# ONNX Runtime's Python takes strings only beside types that numpy has by itself.
+ALL += [
+    pair
+    for name, dtype in NUMPY.items()
+    if issubclass(dtype, (np.number, np.bool_)) and dtype.__module__ == "numpy"
+    for pair in ((name, "STRING"), ("STRING", name))
+]
+
 Run = Callable[[], object]
 
 
@@ -115,7 +126,7 @@ def ort_run(of: str, to: str, x: np.ndarray) -> Run | None:
         if "STRING" in (of, to):
             feed = {"x": x}
             return lambda: session.run(None, feed)
-        packed = {"INT4", "FLOAT4E2M1"}
+        packed = {"INT4", "UINT4", "FLOAT4E2M1"}
         source = pack(x) if of in packed else np.ascontiguousarray(x).view(np.uint8)
         width = NUMPY[to](0).itemsize if hasattr(NUMPY[to](0), "itemsize") else 1
         target = np.zeros(len(x) * width, np.uint8)
@@ -180,23 +191,31 @@ def ask(server: subprocess.Popen[str], of: str, to: str, elements: int) -> float
 
 
 def main() -> None:
-    serve, *sizes = sys.argv[1:]
+    serve, *words = sys.argv[1:]
+    pairs = ALL if "--all" in words else PAIRS
+    sizes = [int(word) for word in words if word != "--all"] or [16 << 10, 1 << 20, 16 << 20]
     torch.set_num_threads(1)
     server = subprocess.Popen([serve], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     lines = [
         "| elements | pair | ours | ONNX Runtime | numpy | PyTorch | ORT/ours | best peer/ours |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for elements in [int(size) for size in sizes] or [16 << 10, 1 << 20, 16 << 20]:
-        for of, to in PAIRS:
+    for elements in sizes:
+        times = {}
+        for of, to in pairs:
             if "STRING" in (of, to) and elements > 1 << 20:
                 continue
-            lines.append(row(server, of, to, elements))
+            times[of, to] = best = shortest_of_each(server, of, to, elements)
+            lines.append(row(of, to, elements, best))
             print(lines[-1], flush=True)
+        print(summary(elements, times), flush=True)
     Path("target/peers.md").write_text("\n".join(lines) + "\n")
 
 
-def row(server: subprocess.Popen[str], of: str, to: str, elements: int) -> str:
+def shortest_of_each(
+    server: subprocess.Popen[str], of: str, to: str, elements: int
+) -> list[float]:
+    """Ours, ONNX Runtime's, numpy's and PyTorch's; infinite where there is none."""
     x = values(of, elements)
     runs = [make(of, to, x) for make in (ort_run, numpy_run, torch_run)]
     best = [math.inf] * 4
@@ -205,11 +224,29 @@ def row(server: subprocess.Popen[str], of: str, to: str, elements: int) -> str:
         for index, run in enumerate(runs):
             if run is not None:
                 best[index + 1] = min(best[index + 1], shortest(run, elements))
+    return best
+
+
+def row(of: str, to: str, elements: int, best: list[float]) -> str:
     shown = [f"{time:.3f}" if time < math.inf else "–" for time in best]
     ratios = [
         f"{time / best[0]:.2f}" if time < math.inf else "–" for time in (best[1], min(best[1:]))
     ]
     return f"| {elements} | {of} → {to} | {' | '.join(shown + ratios)} |"
+
+
+def summary(elements: int, times: dict[tuple[str, str], list[float]]) -> str:
+    ratios = {pair: best[1] / best[0] for pair, best in times.items() if best[1] < math.inf}
+    small = [math.log(ratio) for pair, ratio in ratios.items() if SMALL.intersection(pair)]
+    mean = math.exp(sum(small) / len(small)) if small else math.nan
+    slower = [pair for pair, ratio in ratios.items() if ratio < 1 / 1.1]
+    torch_pairs = {p: best for p, best in times.items() if SMALL.intersection(p)}
+    behind = [pair for pair, best in torch_pairs.items() if best[3] < best[0]]
+    return (
+        f"{elements} elements: {len(ratios)} pairs that ONNX Runtime has, ours beyond 1.1 times its time on"
+        f" {len(slower)} {slower}; it takes {mean:.1f} times ours on geometric mean over the {len(small)}"
+        f" of float8, e8m0 and int4; of these PyTorch is faster on {len(behind)} {behind}"
+    )
 
 
 if __name__ == "__main__":

@@ -146,23 +146,35 @@ fn record(case: &Case, outputs: &[Typed]) {
     });
 }
 
-#[test]
-fn official_node_tests_pass_in_every_preparation() {
-    let folder = root().join("tests/data/node_tests");
-    let folders: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("the node tests")
+const EVERY_PREPARATION: [Preparation; 4] = [
+    Preparation::Typed,
+    Preparation::Decluttered,
+    Preparation::Optimized,
+    Preparation::OptimizedAsDeclared,
+];
+
+/// What is wrong with the cases of a folder, which has so many, prepared in every way.
+fn complaints_below(folder: &str, count: usize, tolerance: Option<Tolerance>) -> Vec<String> {
+    let folders: Vec<PathBuf> = fs::read_dir(root().join(folder))
+        .expect("cases")
         .map(|entry| entry.expect("a folder").path())
         .filter(|path| path.is_dir())
         .collect();
-    assert_eq!(folders.len(), 172);
-    let preparations = [
-        Preparation::Typed,
-        Preparation::Decluttered,
-        Preparation::Optimized,
-        Preparation::OptimizedAsDeclared,
-    ];
+    assert_eq!(folders.len(), count);
     let wrong = |folder: &PathBuf| {
-        preparations.map(|preparation| complaint(folder, None, preparation).err())
+        EVERY_PREPARATION.map(|preparation| complaint(folder, tolerance, preparation).err())
     };
-    assert_none(folders.iter().flat_map(wrong).flatten().collect());
+    folders.iter().flat_map(wrong).flatten().collect()
+}
+
+#[test]
+fn official_node_tests_pass_in_every_preparation() {
+    assert_none(complaints_below("tests/data/node_tests", 172, None));
+}
+
+/// Operators as ONNX spells them out in smaller ones, casts among them.
+#[test]
+fn official_tests_of_expanded_operators_pass_in_every_preparation() {
+    let as_onnx_compares = Tolerance { rtol: 1e-3, atol: 1e-6 };
+    assert_none(complaints_below("tests/data/expanded_tests", 80, Some(as_onnx_compares)));
 }

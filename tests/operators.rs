@@ -199,6 +199,7 @@ fn no_fusion_is_lost() {
     let mut places = vec![
         ("models", root().join("models")),
         ("node_tests", root().join("tests/data/node_tests")),
+        ("expanded_tests", root().join("tests/data/expanded_tests")),
     ];
     places.extend(elsewhere.map(|folder| ("elsewhere", folder)));
     let (mut rows, mut wrong) = (String::from(HEAD), vec![]);
@@ -240,7 +241,8 @@ fn declared_shapes(model: InferenceModel, inputs: &[Typed]) -> TractResult<Vec<S
 #[test]
 fn shapes_are_symbolic_where_they_are_in_stock() {
     let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
-    let folders = [root().join("models"), root().join("tests/data/node_tests")];
+    let folders = ["models", "tests/data/node_tests", "tests/data/expanded_tests"];
+    let folders = folders.map(|folder| root().join(folder));
     let (mut wrong, mut symbolic) = (vec![], 0);
     for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
         let path = folder.join("model.onnx");
