@@ -78,15 +78,14 @@ pub struct CastNode {
     pub fate: Fate,
 }
 
-/// What becomes of a `Cast` node in an optimised model.
+/// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
+/// with another, or a matrix product take it into its store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It changes nothing and is removed.
     NoOp,
     /// Its input is constant, so it is computed when the model is loaded.
     Folded,
-    /// tract's own cast gives the same bits and stays in place.
-    Tract,
     /// One of this crate's kernels runs it.
     Kernel,
 }
@@ -96,7 +95,6 @@ impl fmt::Display for Fate {
         f.pad(match self {
             Fate::NoOp => "no-op",
             Fate::Folded => "folded",
-            Fate::Tract => "tract's own cast",
             Fate::Kernel => "our kernel",
         })
     }
