@@ -2,8 +2,8 @@
 //!
 //! A target of W bytes has W byte planes, each a table of 256 bytes. Vector instructions look up whole registers of
 //! codes in a plane (`vpermi2b`, `vpshufb`) and then interleave the planes; planes that are zero throughout, as the low
-//! ones of a FLOAT made of a small float are, cost nothing. With more than two planes that are not, loading one entry
-//! after the other is faster.
+//! ones of a FLOAT made of a small float are, cost nothing, and planes that are alike, as those of a sign, cost one. For
+//! targets of 64 bits with more than two that differ, loading one entry after the other is faster.
 
 use bytemuck::Pod;
 
@@ -79,21 +79,26 @@ mod x86 {
 
     use crate::kernel::level::{Avx2, Avx512};
 
-    /// The planes of a table that are not zero throughout; of a table of zeros, one.
+    /// The planes of a table that differ and are not zero throughout; of a table of zeros, one.
     pub(super) struct Planes {
         /// Bytes of a target.
         width: usize,
         planes: Vec<Plane>,
-        /// For each byte of the first 64 that one or two planes are interleaved to: whether it comes from one, and
-        /// where from, an element of the first plane or, with 64 added, of the second.
+        /// How each two of the planes are interleaved.
+        pairs: Vec<Pair>,
+    }
+
+    /// For each byte of the first 64 that are written: whether it comes from one of two planes, and where from, an element
+    /// of the first or, with 64 added, of the second.
+    struct Pair {
         mask: u64,
         places: [u8; 64],
     }
 
-    /// One byte of every target.
+    /// A byte of every target, or several that are the same.
     struct Plane {
-        /// Which byte of the target.
-        byte: usize,
+        /// Which bytes of the target, the lowest in the lowest bit.
+        bytes: u8,
         table: [u8; 256],
         /// The same for AVX2.
         rows: Rows,
@@ -140,72 +145,99 @@ mod x86 {
 
     impl Planes {
         pub(super) fn new(targets: &[u8], width: usize) -> Planes {
-            let plane = |byte: usize| {
+            let mut planes: Vec<Plane> = vec![];
+            for byte in 0..width {
                 let mut table = [0; 256];
                 for (entry, target) in table.iter_mut().zip(targets.chunks_exact(width)) {
                     *entry = target[byte];
                 }
-                Plane { byte, table, rows: Rows::new(&table) }
-            };
-            let mut planes: Vec<Plane> = (0..width).map(plane).collect();
-            if planes.iter().any(|plane| plane.table != [0; 256]) {
+                match planes.iter_mut().find(|plane| plane.table == table) {
+                    Some(plane) => plane.bytes |= 1 << byte,
+                    None => planes.push(Plane { bytes: 1 << byte, table, rows: Rows::new(&table) }),
+                }
+            }
+            if planes.len() > 1 {
                 planes.retain(|plane| plane.table != [0; 256]);
             }
-            let mut mask = 0;
-            let mut places = [0; 64];
+            let pairs = planes.chunks(2).map(|pair| Pair::new(pair, width)).collect();
+            Planes { width, planes, pairs }
+        }
+    }
+
+    impl Pair {
+        fn new(pair: &[Plane], width: usize) -> Pair {
+            let (mut mask, mut places) = (0, [0; 64]);
             for (at, place) in places.iter_mut().enumerate() {
-                let of_byte = |plane: &Plane| plane.byte == at % width;
-                if let Some(index) = planes.iter().take(2).position(of_byte) {
+                let has_byte = |plane: &Plane| plane.bytes >> (at % width) & 1 == 1;
+                if let Some(index) = pair.iter().position(has_byte) {
                     mask |= 1 << at;
                     *place = (at / width + 64 * index) as u8;
                 }
             }
-            Planes { width, planes, mask, places }
+            Pair { mask, places }
         }
     }
 
     /// Looks up whole vectors of 64 codes; returns how many codes.
     pub(super) fn avx512(_proof: Avx512, planes: &Planes, src: &[u8], dst: &mut [u8]) -> usize {
-        if planes.planes.len() > 2 {
-            return 0;
-        }
         let done = src.len() / 64 * 64;
+        let (src, dst) = (&src[..done], &mut dst[..done * planes.width]);
         // SAFETY: the proof says that the CPU has the instructions.
-        unsafe { planes_avx512(planes, &src[..done], &mut dst[..done * planes.width]) };
+        unsafe {
+            match (planes.width, planes.planes.len()) {
+                (1, _) => bytes_avx512(&planes.planes[0], src, dst),
+                (_, 1) => planes_avx512::<1>(planes, src, dst),
+                (_, 2) => planes_avx512::<2>(planes, src, dst),
+                (2 | 4, _) => planes_avx512::<4>(planes, src, dst),
+                _ => return 0,
+            }
+        }
         done
     }
 
-    /// Writes one or two planes of every target, and zeros elsewhere.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-    fn planes_avx512(planes: &Planes, src: &[u8], dst: &mut [u8]) {
-        let &Planes { width, ref planes, mask, ref places } = planes;
-        let low = load_plane(&planes[0]);
-        if width == 1 {
-            for (codes, out) in src.chunks_exact(64).zip(dst.chunks_exact_mut(64)) {
-                // SAFETY: the chunks are of 64 bytes.
-                unsafe {
-                    let codes = _mm512_loadu_si512(codes.as_ptr().cast());
-                    _mm512_storeu_si512(out.as_mut_ptr().cast(), look_up(&low, codes));
-                }
+    fn bytes_avx512(plane: &Plane, src: &[u8], dst: &mut [u8]) {
+        let table = load_plane(plane);
+        for (codes, out) in src.chunks_exact(64).zip(dst.chunks_exact_mut(64)) {
+            // SAFETY: the chunks are of 64 bytes.
+            unsafe {
+                let codes = _mm512_loadu_si512(codes.as_ptr().cast());
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), look_up(&table, codes));
             }
-            return;
         }
-        let high = load_plane(&planes[planes.len() - 1]);
-        let two = planes.len() == 2;
-        // SAFETY: the array has 64 bytes.
-        let places = unsafe { _mm512_loadu_si512(places.as_ptr().cast()) };
+    }
+
+    /// Writes up to `N` planes of every target, two at a time, and zeros elsewhere.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+    fn planes_avx512<const N: usize>(planes: &Planes, src: &[u8], dst: &mut [u8]) {
+        let &Planes { width, ref planes, ref pairs } = planes;
+        // Of three planes, the last is there twice.
+        let tables: [_; N] =
+            std::array::from_fn(|at| load_plane(&planes[at.min(planes.len() - 1)]));
+        let load_places = |pair: &Pair| {
+            // SAFETY: the array has 64 bytes.
+            unsafe { _mm512_loadu_si512(pair.places.as_ptr().cast()) }
+        };
+        let (first, last) = (&pairs[0], &pairs[pairs.len() - 1]);
+        let starts = (load_places(first), load_places(last));
         let step = _mm512_set1_epi8((64 / width) as i8);
         for (codes, out) in src.chunks_exact(64).zip(dst.chunks_exact_mut(64 * width)) {
             // SAFETY: the chunk is of 64 bytes.
             let codes = unsafe { _mm512_loadu_si512(codes.as_ptr().cast()) };
-            let a = look_up(&low, codes);
-            let b = if two { look_up(&high, codes) } else { a };
-            let mut places = places;
+            let found: [_; N] = std::array::from_fn(|at| look_up(&tables[at], codes));
+            let mut places = starts;
             for vector in out.chunks_exact_mut(64) {
-                let bytes = _mm512_maskz_permutex2var_epi8(mask, a, places, b);
+                let (a, b) = (found[0], found[1 % N]);
+                let mut bytes = _mm512_maskz_permutex2var_epi8(first.mask, a, places.0, b);
+                if N > 2 {
+                    let (a, b) = (found[2 % N], found[3 % N]);
+                    let more = _mm512_maskz_permutex2var_epi8(last.mask, a, places.1, b);
+                    bytes = _mm512_or_si512(bytes, more);
+                    places.1 = _mm512_add_epi8(places.1, step);
+                }
                 // SAFETY: the chunk is of 64 bytes.
                 unsafe { _mm512_storeu_si512(vector.as_mut_ptr().cast(), bytes) };
-                places = _mm512_add_epi8(places, step);
+                places.0 = _mm512_add_epi8(places.0, step);
             }
         }
     }
@@ -236,8 +268,9 @@ mod x86 {
         }
         let done = src.len() / BLOCK * BLOCK;
         let (src, dst) = (&src[..done], &mut dst[..done * width]);
-        let of_byte =
-            |byte| planes.iter().find(|plane| plane.byte == byte).map(|plane| &plane.rows);
+        let of_byte = |byte: u8| {
+            planes.iter().find(|plane| plane.bytes >> byte & 1 == 1).map(|plane| &plane.rows)
+        };
         // SAFETY: the proof says that the CPU has the instructions.
         unsafe {
             match (width, &planes[..]) {

@@ -81,7 +81,11 @@ fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> A
         }
         (Family::Float(_), 64) => Arc::new(map(S::to_f64)),
         (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
-        // Rounded to odd on the way, which rounding to so few bits does not notice.
+        // Rounded to odd on the way, which rounding to so few bits does not notice. In one go where neither step has vector
+        // code of its own.
+        (Family::Float(_), _) if to == ElementType::BFloat16 && from.bits() <= 32 => {
+            Arc::new(map(|x: S| upper_half(x.to_odd())))
+        }
         (Family::Float(format), _) => {
             let narrow = narrow_float(format, to, rules);
             Arc::new(ViaFloat::new(to_odd::<S>(from), size_of::<S>(), narrow))

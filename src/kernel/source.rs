@@ -18,9 +18,9 @@ pub(super) trait Source: Pod {
     fn to_u64(self) -> u64;
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// The exact value where a FLOAT holds it, else the neighbouring FLOAT whose last bit is odd: rounding that to at
-    /// most 21 significant bits is rounding the exact value (round-to-odd; Boldo and Melquiond, "When double rounding
-    /// is odd", 2005).
+    /// The exact value where a FLOAT holds it, else one of the two neighbours among numbers of fewer bits, no fewer than 16,
+    /// whose last bit is odd: rounding that to two bits less is rounding the exact value (round-to-odd; Boldo and
+    /// Melquiond, "When double rounding is odd", 2005).
     fn to_odd(self) -> f32;
     fn is_true(self) -> bool;
 }
@@ -50,13 +50,28 @@ macro_rules! integer_source {
     )*};
 }
 
+/// Integers up to this magnitude are FLOATs.
+const EXACT: u32 = 1 << 24;
+
+/// The last 8 bits as one, the lowest of those that stay: rounds to odd, in two's complement as well. Of a number beyond
+/// [`EXACT`], at least 17 bits stay, and no more than a FLOAT has.
+macro_rules! fold_low_byte {
+    ($x:expr) => {{
+        let x = $x;
+        if x & 0xFF == 0 { x } else { x & !0xFF | 0x100 }
+    }};
+}
+
 integer_source! {
     u8, |x| x as f32;
     i8, |x| x as f32;
     u16, |x| x as f32;
     i16, |x| x as f32;
-    u32, |x| odd_from_normal(x as f64);
-    i32, |x| odd_from_normal(x as f64);
+    u32, |x| if x < EXACT { x as f32 } else { fold_low_byte!(x) as f32 };
+    i32, |x: i32| {
+        let is_exact = x.wrapping_add(EXACT as i32) as u32 <= 2 * EXACT;
+        if is_exact { x as f32 } else { fold_low_byte!(x) as f32 }
+    };
     u64, |x| odd_from_normal(fold_low_bits(x) as f64);
     i64, |x: i64| {
         let magnitude = odd_from_normal(fold_low_bits(x.unsigned_abs()) as f64);
