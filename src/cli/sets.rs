@@ -52,7 +52,7 @@ pub(super) fn gather(model: &Model, path: &Path, args: &InputArgs) -> TractResul
 pub(super) fn of_case(model: &Model, case: &Case) -> TractResult<Set> {
     let name = case.set.display().to_string();
     let mut notes = vec![];
-    let files = case.inputs()?;
+    let files = at(&name, case.inputs())?;
     let (given, wanted) = (files.len(), model.inputs.len());
     ensure!(given == wanted, "{name}: has {given} input(s), the model takes {wanted}");
     let load = |(file, input): (&PathBuf, &Input)| {
