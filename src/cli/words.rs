@@ -193,7 +193,6 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
         "would pass with",
         "result",
     ];
-    let or = |number: Option<Num>| number.map_or("-".to_owned(), |number| number.to_string());
     let rows = tensors.iter().map(|tensor| {
         vec![
             shortened(&single_line(&tensor.name), NAME_CHARS),
@@ -203,13 +202,26 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
             tensor.max_ulp.to_string(),
             tensor.mean_ulp.to_string(),
             tensor.cosine.map_or("-".to_owned(), |Num(cosine)| format!("{cosine:.6}")),
-            format!("atol {} or rtol {}", or(tensor.passing_atol), or(tensor.passing_rtol)),
+            passing(tensor),
             result(tensor),
         ]
     });
     let all: Vec<Vec<String>> =
         [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
     (all.len() > 1).then(|| table(&all))
+}
+
+/// The smallest tolerances that would pass.
+pub(super) fn passing(tensor: &TensorFacts) -> String {
+    let given = [("atol", tensor.passing_atol), ("rtol", tensor.passing_rtol)];
+    let given = given.iter().filter_map(|(name, number)| Some((name, (*number)?.at_least())));
+    let texts: Vec<String> = given.map(|(name, number)| format!("{name} {number}")).collect();
+    match tensor {
+        _ if tensor.problem.is_some() => "nothing".into(),
+        _ if tensor.differing == 0 => "no tolerance".into(),
+        _ if texts.is_empty() => "nothing".into(),
+        _ => texts.join(" or "),
+    }
 }
 
 pub(super) fn types(tensor: &TensorFacts) -> String {
@@ -225,6 +237,7 @@ pub(super) fn result(tensor: &TensorFacts) -> String {
         _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", difference(tensor)),
         _ if tensor.elements == 0 => "no elements".into(),
         _ if tensor.identical => "equal".into(),
+        _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
         _ => format!("within {}", tolerance(&tensor.tolerance)),
     }
 }
