@@ -431,6 +431,77 @@ fn hostile(folder: &TempDir) -> String {
 }
 
 #[test]
+fn the_inputs_of_another_model_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goldens = path(&folder, "goldens");
+    let onnx = |name| format!("{}/model.onnx", model(name));
+    // Its first input is a truth value, the first of the other a matrix.
+    said(0, &["record", &onnx("whole/if_casts_then"), &goldens]);
+    let line = refused(&["audit", &onnx(BROKEN), "-i", &goldens]);
+    assert!(line.contains("goldens"), "{line}");
+    refused(&["rerecord", &goldens, &onnx(BROKEN)]);
+    assert!(said(0, &["test", &goldens]).ends_with("1 passed, 0 failed\n"));
+    // The same input under another name, and then of another type.
+    let own = path(&folder, "own");
+    said(0, &["record", &onnx(BROKEN), &own]);
+    let file = folder.path().join("own/test_data_set_0/input_0.pb");
+    let write = |name: &str, ty: ElementType, values: &Tensor| {
+        let proto = tensor_proto::write(name, ty, values).expect("a tensor");
+        fs::write(&file, proto.encode_to_vec()).expect("written");
+    };
+    write("z", ElementType::Float, &Tensor::zero::<f32>(&[2, 8]).expect("a tensor"));
+    let text = said(0, &["audit", &onnx(BROKEN), "-i", &own, "--allow", "became_nan"]);
+    assert!(text.contains("holds `z`, which is taken for `x`"), "{text}");
+    write("z", ElementType::Double, &Tensor::zero::<f64>(&[2, 8]).expect("a tensor"));
+    let line = refused(&["audit", &onnx(BROKEN), "-i", &own]);
+    assert!(line.contains("holds `z`, DOUBLE of shape [2, 8]; the model takes `x`"), "{line}");
+    write("x", ElementType::Double, &Tensor::zero::<f64>(&[2, 8]).expect("a tensor"));
+    said(0, &["audit", &onnx(BROKEN), "-i", &own]);
+}
+
+/// The fields that docs/report-format.md names in a table, by the table's heading.
+fn documented(heading: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs/report-format.md")).expect("the page");
+    let begin = format!("| {heading} | |");
+    let rows = text.lines().skip_while(|line| *line != begin).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let names = rows.filter_map(|line| line.split('|').nth(1)).flat_map(|cell| cell.split('`'));
+    let is_name =
+        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut names: Vec<String> = names.filter(is_name).map(String::from).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_format_of_the_reports_is_the_documented_one() {
+    let fields = |value: &Value| -> Vec<String> {
+        let mut names: Vec<String> =
+            value.as_object().expect("an object").keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let audit = json(&said(1, &["audit", &model(BROKEN), "--json"]));
+    let compare =
+        json(&said(1, &["compare", &model(ORIGINAL), &model(BROKEN), "--all-tensors", "--json"]));
+    assert_eq!(fields(&audit), ["models", "schema"]);
+    assert_eq!(fields(&compare), ["comparisons", "schema"]);
+    let (audited, pair) = (&audit["models"][0], &compare["comparisons"][0]);
+    let (cast, tensor) = (&audited["casts"][0], &pair["tensors"][0]);
+    for (heading, value) in [
+        ("model", audited),
+        ("cast", cast),
+        ("range", &cast["source"]),
+        ("comparison", pair),
+        ("tensor", tensor),
+        ("range", &tensor["source"]),
+        ("tensor", &pair["first_damage"]["tensor"]),
+    ] {
+        assert_eq!(fields(value), documented(heading), "{heading}");
+    }
+}
+
+#[test]
 fn a_page_needs_nothing_else_and_escapes_names() {
     let folder = tempfile::tempdir().expect("a folder");
     let (page, comment) = (path(&folder, "audit.html"), path(&folder, "comment.md"));

@@ -59,6 +59,7 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
         problem: None,
         sets: sets.len(),
         tolerance_file: order.tolerance_file.as_ref().map(|path| path.display().to_string()),
+        notes: sets.iter().flat_map(|set| set.notes.iter().cloned()).collect(),
         casts,
         findings,
         exceeded,

@@ -176,6 +176,7 @@ pub(super) fn audit(
             problem: Some(problem),
             sets: 0,
             tolerance_file: None,
+            notes: vec![],
             casts: vec![],
             findings: vec![],
             exceeded: vec![],

@@ -28,6 +28,7 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     }
     let mut lines = vec![format!("{name}: {}", casts_in_words(model.casts.len(), model.sets))];
     lines.extend(cast_table(&model.casts));
+    lines.extend(model.notes.iter().map(|note| format!("note: {}", single_line(note))));
     lines.extend(finding_lines(&model.findings));
     lines
         .extend(model.tolerance_file.iter().map(|file| format!("limits of {}", single_line(file))));
@@ -197,10 +198,10 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
         vec![
             shortened(&single_line(&tensor.name), NAME_CHARS),
             types(tensor),
-            tensor.max_abs.to_string(),
-            tensor.max_rel.to_string(),
-            tensor.max_ulp.to_string(),
-            tensor.mean_ulp.to_string(),
+            measured(tensor, tensor.max_abs),
+            measured(tensor, tensor.max_rel),
+            measured(tensor, tensor.max_ulp),
+            measured(tensor, tensor.mean_ulp),
             tensor.cosine.map_or("-".to_owned(), |Num(cosine)| format!("{cosine:.6}")),
             passing(tensor),
             result(tensor),
@@ -209,6 +210,16 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
     let all: Vec<Vec<String>> =
         [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
     (all.len() > 1).then(|| table(&all))
+}
+
+fn measured(tensor: &TensorFacts, number: Num) -> String {
+    if is_measured(tensor) { number.to_string() } else { "-".into() }
+}
+
+/// Whether there were values on both sides whose difference is a number.
+pub(super) fn is_measured(tensor: &TensorFacts) -> bool {
+    let apart = tensor.nan_differences + tensor.infinity_differences;
+    tensor.problem.is_none() && (tensor.elements == 0 || tensor.elements > apart)
 }
 
 /// The smallest tolerances that would pass.
