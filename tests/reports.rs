@@ -12,6 +12,8 @@ use prost::Message;
 use serde_json::Value;
 use tempfile::TempDir;
 use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::{Tensor, tensor1};
+use tract_onnx_cast::{ElementType, tensor_proto};
 
 fn onnx_cast(arguments: &[&str]) -> Output {
     let mut command = Command::new(cargo_bin!("onnx-cast"));
@@ -46,6 +48,14 @@ fn path(folder: &TempDir, name: &str) -> String {
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A saved output, `y` of its file's name.
+fn saved(folder: &TempDir, name: &str, ty: ElementType, values: &Tensor) -> String {
+    let proto = tensor_proto::write("y", ty, values).expect("a tensor");
+    let file = path(folder, name);
+    fs::write(&file, proto.encode_to_vec()).expect("written");
+    file
 }
 
 /// A changed copy of a model.
@@ -184,6 +194,34 @@ fn a_type_that_contradicts_a_cast_is_named() {
 }
 
 #[test]
+fn a_folder_is_audited_on_given_inputs_and_on_random_ones() {
+    let of_model = |arguments: &[&str]| {
+        let report = json(&said(1, &[arguments, &["--json"]].concat()));
+        assert_eq!(report["models"].as_array().expect("models").len(), 1, "{arguments:?}");
+        report["models"][0]["casts"][0]["source"]["max"].clone()
+    };
+    let (broken, data) = (model(BROKEN), format!("{}/test_data_set_0", model(BROKEN)));
+    let own = of_model(&["audit", &broken]);
+    assert_eq!(of_model(&["audit", &broken, "-i", &data]), own);
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::copy(format!("{broken}/model.onnx"), folder.path().join("model.onnx")).expect("copied");
+    let bare = folder.path().to_str().expect("UTF-8");
+    assert_eq!(of_model(&["audit", bare, "-i", &data]), own);
+    assert_ne!(of_model(&["audit", bare, "--set", "batch=9"]), own);
+}
+
+#[test]
+fn limits_for_a_cast_that_the_model_does_not_have_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let limits = path(&folder, "limits.toml");
+    fs::write(&limits, "[audit.cast.Cast_sum]\noverflowed = \"any\"\n").expect("written");
+    let line = refused(&["audit", &model(BROKEN), "--tolerance", &limits]);
+    assert!(line.contains("`Cast_sum`"), "{line}");
+    fs::write(&limits, "[audit]\noverflowed = inf\n").expect("written");
+    assert!(refused(&["audit", &model(BROKEN), "--tolerance", &limits]).contains("\"any\""));
+}
+
+#[test]
 fn an_audit_without_casts_says_so() {
     assert!(said(0, &["audit", &model(ORIGINAL)]).contains("no Cast and no CastLike"));
 }
@@ -238,6 +276,101 @@ fn saved_outputs_are_compared_with_a_model() {
     let other = format!("{}/model.onnx", model("whole/if_casts_then"));
     refused(&["compare", &other, &outputs]);
     refused(&["compare", &onnx, &path(&folder, "nothing")]);
+}
+
+/// Whether the two are within a tolerance of one kind.
+fn passes(reference: &str, converted: &str, option: &str, limit: f64) -> bool {
+    let limit = format!("{limit:e}");
+    let output = onnx_cast(&["compare", reference, converted, option, &limit]);
+    match output.status.code() {
+        Some(0) => true,
+        Some(1) => false,
+        status => panic!("{status:?}: {}", String::from_utf8_lossy(&output.stderr)),
+    }
+}
+
+#[test]
+fn the_smallest_tolerance_that_would_pass_does_and_no_smaller_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for seed in 1..12u32 {
+        let at =
+            |index: u32| f64::from((seed * 7919 + index * 104_729) % 8191) * 1.000_37e-3 + 1e-3;
+        let x: Vec<f64> = (0..9).map(at).collect();
+        let y: Vec<f64> =
+            x.iter().zip(1u8..).map(|(x, i)| x + f64::from(i).sin() * 3.3e-4).collect();
+        let a = saved(&folder, "a.pb", ElementType::Double, &tensor1(&x));
+        let b = saved(&folder, "b.pb", ElementType::Double, &tensor1(&y));
+        let report = json(&said(1, &["compare", &a, &b, "--json"]));
+        let output = &report["comparisons"][0]["outputs"][0];
+        let found = |key: &str| output[key].as_f64().expect("a number");
+        for (option, limit) in [
+            ("--atol", found("passing_atol")),
+            ("--rtol", found("passing_rtol")),
+            ("--ulp", found("max_ulp")),
+        ] {
+            assert!(passes(&a, &b, option, limit), "{option} {limit:e}");
+            assert!(!passes(&a, &b, option, limit.next_down()), "{option} below {limit:e}");
+        }
+        let cosine = found("cosine");
+        assert!(passes(&a, &b, "--cosine", cosine));
+        assert!(cosine == 1.0 || !passes(&a, &b, "--cosine", cosine.next_up()));
+        // What people read, and type.
+        let text = said(1, &["compare", &a, &b]);
+        let mut words = text.split_whitespace();
+        let mut after = |word: &str| {
+            words.find(|other| *other == word).expect("the word");
+            words.next().and_then(|number| number.parse::<f64>().ok()).expect("a number")
+        };
+        let (atol, rtol) = (after("atol"), after("rtol"));
+        assert!(passes(&a, &b, "--atol", atol) && passes(&a, &b, "--rtol", rtol), "{text}");
+    }
+}
+
+#[test]
+fn large_and_small_values_are_compared_as_exactly_as_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let doubles =
+        |name: &str, values: &[f64]| saved(&folder, name, ElementType::Double, &tensor1(values));
+    // 2^63 − 1 is no DOUBLE; its neighbour is one more.
+    let whole = saved(&folder, "whole.pb", ElementType::Int64, &tensor1(&[i64::MAX, -5]));
+    let near = doubles("near.pb", &[2f64.powi(63), -5.0]);
+    let report = json(&said(1, &["compare", &whole, &near, "--json"]));
+    assert_eq!(report["comparisons"][0]["outputs"][0]["max_abs"], 1.0);
+    said(0, &["compare", &whole, &near, "--atol", "1"]);
+    // The squares of these are no DOUBLEs.
+    let huge = doubles("huge.pb", &[1e300, -1e308, 1e-300]);
+    said(0, &["compare", &huge, &huge, "--cosine", "1"]);
+    let (tiny, turned) =
+        (doubles("tiny.pb", &[1e-300, 1e-300]), doubles("turned.pb", &[-1e-300, 1e-300]));
+    said(1, &["compare", &tiny, &turned, "--cosine", "0.9"]);
+    let zero = doubles("zero.pb", &[0.0, -0.0]);
+    assert!(said(1, &["compare", &tiny, &zero, "--cosine", "0.9"]).contains("cosine undefined"));
+    let other = doubles("other.pb", &[-0.0, 0.0]);
+    assert!(said(0, &["compare", &zero, &other]).contains("equal, but for the signs of zeros"));
+}
+
+#[test]
+fn where_there_is_nothing_to_compare_nothing_is_equal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let onnx = path(&folder, "m.onnx");
+    changed(&model(ORIGINAL), Path::new(&onnx), |proto| {
+        proto.graph.as_mut().expect("a graph").output.clear();
+    });
+    assert!(refused(&["compare", &onnx, &onnx]).contains("no outputs"));
+    let gap = folder.path().join("gap");
+    fs::create_dir(&gap).expect("a folder");
+    saved(&folder, "gap/output_1.pb", ElementType::Float, &tensor1(&[1f32]));
+    let gap = gap.to_str().expect("UTF-8");
+    assert!(refused(&["compare", gap, gap]).contains("gap: output_0.pb is missing"));
+    let none = saved(
+        &folder,
+        "none.pb",
+        ElementType::Float,
+        &Tensor::zero::<f32>(&[0]).expect("a tensor"),
+    );
+    assert!(said(0, &["compare", &none, &none]).contains("there was nothing to compare"));
+    let nan = saved(&folder, "nan.pb", ElementType::Float, &tensor1(&[f32::NAN; 3]));
+    assert!(said(0, &["compare", &nan, &nan]).contains("there was nothing to compare"));
 }
 
 #[test]
@@ -295,6 +428,77 @@ fn hostile(folder: &TempDir) -> String {
         }
     });
     onnx
+}
+
+#[test]
+fn the_inputs_of_another_model_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let goldens = path(&folder, "goldens");
+    let onnx = |name| format!("{}/model.onnx", model(name));
+    // Its first input is a truth value, the first of the other a matrix.
+    said(0, &["record", &onnx("whole/if_casts_then"), &goldens]);
+    let line = refused(&["audit", &onnx(BROKEN), "-i", &goldens]);
+    assert!(line.contains("goldens"), "{line}");
+    refused(&["rerecord", &goldens, &onnx(BROKEN)]);
+    assert!(said(0, &["test", &goldens]).ends_with("1 passed, 0 failed\n"));
+    // The same input under another name, and then of another type.
+    let own = path(&folder, "own");
+    said(0, &["record", &onnx(BROKEN), &own]);
+    let file = folder.path().join("own/test_data_set_0/input_0.pb");
+    let write = |name: &str, ty: ElementType, values: &Tensor| {
+        let proto = tensor_proto::write(name, ty, values).expect("a tensor");
+        fs::write(&file, proto.encode_to_vec()).expect("written");
+    };
+    write("z", ElementType::Float, &Tensor::zero::<f32>(&[2, 8]).expect("a tensor"));
+    let text = said(0, &["audit", &onnx(BROKEN), "-i", &own, "--allow", "became_nan"]);
+    assert!(text.contains("holds `z`, which is taken for `x`"), "{text}");
+    write("z", ElementType::Double, &Tensor::zero::<f64>(&[2, 8]).expect("a tensor"));
+    let line = refused(&["audit", &onnx(BROKEN), "-i", &own]);
+    assert!(line.contains("holds `z`, DOUBLE of shape [2, 8]; the model takes `x`"), "{line}");
+    write("x", ElementType::Double, &Tensor::zero::<f64>(&[2, 8]).expect("a tensor"));
+    said(0, &["audit", &onnx(BROKEN), "-i", &own]);
+}
+
+/// The fields that docs/report-format.md names in a table, by the table's heading.
+fn documented(heading: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join("docs/report-format.md")).expect("the page");
+    let begin = format!("| {heading} | |");
+    let rows = text.lines().skip_while(|line| *line != begin).skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let names = rows.filter_map(|line| line.split('|').nth(1)).flat_map(|cell| cell.split('`'));
+    let is_name =
+        |name: &&str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut names: Vec<String> = names.filter(is_name).map(String::from).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_format_of_the_reports_is_the_documented_one() {
+    let fields = |value: &Value| -> Vec<String> {
+        let mut names: Vec<String> =
+            value.as_object().expect("an object").keys().cloned().collect();
+        names.sort();
+        names
+    };
+    let audit = json(&said(1, &["audit", &model(BROKEN), "--json"]));
+    let compare =
+        json(&said(1, &["compare", &model(ORIGINAL), &model(BROKEN), "--all-tensors", "--json"]));
+    assert_eq!(fields(&audit), ["models", "schema"]);
+    assert_eq!(fields(&compare), ["comparisons", "schema"]);
+    let (audited, pair) = (&audit["models"][0], &compare["comparisons"][0]);
+    let (cast, tensor) = (&audited["casts"][0], &pair["tensors"][0]);
+    for (heading, value) in [
+        ("model", audited),
+        ("cast", cast),
+        ("range", &cast["source"]),
+        ("comparison", pair),
+        ("tensor", tensor),
+        ("range", &tensor["source"]),
+        ("tensor", &pair["first_damage"]["tensor"]),
+    ] {
+        assert_eq!(fields(value), documented(heading), "{heading}");
+    }
 }
 
 #[test]

@@ -131,6 +131,13 @@ impl CastStats {
         Outcome::ALL.into_iter().filter(|o| o.is_damage()).map(|o| self.count(o)).sum()
     }
 
+    /// Of elements that all came through.
+    pub(super) fn all_exact(source: Range, elements: u64) -> CastStats {
+        let mut stats = CastStats { source, ..CastStats::default() };
+        stats.add(Outcome::Exact, elements);
+        stats
+    }
+
     pub(super) fn add(&mut self, outcome: Outcome, elements: u64) {
         if let Some(count) = self.outcomes.get_mut(outcome as usize) {
             *count += elements;

@@ -87,10 +87,7 @@ impl Pair {
 
     /// Counts one element.
     pub(super) fn count(&self, x: Number, y: Number, stats: &mut CastStats) {
-        match x {
-            Number::Real(x) => stats.source.add(x),
-            Number::Integer(x) => stats.source.add_integer(x),
-        }
+        stats.source.add_number(x);
         self.judge(x, y, stats);
     }
 

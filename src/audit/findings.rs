@@ -6,9 +6,11 @@ use std::fmt;
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 
-use super::target::holds_every_value;
-use crate::element_type::ElementType;
+use super::target::{holds_every_integral_part, holds_every_value};
+use crate::chain::Step;
+use crate::element_type::{ElementType, Family};
 use crate::rewrite::CastNode;
+use crate::rules::Rules;
 use crate::spec::node_name;
 
 /// Something to know about a cast that can be seen without running the model.
@@ -16,16 +18,17 @@ use crate::spec::node_name;
 pub enum FindingKind {
     /// Source and target are the same type: the node does nothing, but where FLOAT8E5M2 saturates.
     NoOp,
-    /// The cast takes the result of another that widened, so every value arrives here as it was: one cast would do, or
-    /// none.
+    /// The cast takes the result of another that widened, so every value arrives here as it was; most often one cast
+    /// would do, or none.
     WidenedBefore,
-    /// The cast widens the result of another that narrowed: what that lost does not come back.
+    /// The cast's target could hold more than what another cast before it has left: that does not come back.
     NarrowedBefore,
     /// The model declares the result to be of another type. No runtime should accept it.
     Contradicted,
     /// INT64 to INT32: an identifier or a size may not fit.
     Int64ToInt32,
-    /// Floating point to an integer type that does not hold all its values; beyond, the result is undefined.
+    /// Floating point to an integer type that does not hold the integral parts of all its values; the result of the others
+    /// is undefined.
     FloatToInteger,
 }
 
@@ -62,16 +65,16 @@ impl fmt::Display for Finding {
 
 /// Looks at the casts of a model, which are those that [`CastOnnx::casts`](crate::CastOnnx::casts) lists.
 pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
-    let mut declared = HashMap::new();
+    let mut graphs = Graphs::default();
     if let Some(graph) = &proto.graph {
-        declarations(graph, graph.name.clone(), &mut declared);
+        graphs.look_at(graph, graph.name.clone());
     }
     let mut found = vec![];
     for (place, cast) in casts.iter().enumerate() {
         let mut add = |kind, text| found.push(Finding { place, kind, text });
         let (from, to) = (cast.from, cast.to);
         if let Some(to) = to
-            && let Some(declared) = declared.get(&(cast.graph.clone(), cast.output.clone()))
+            && let Some(declared) = graphs.declared.get(&(cast.graph.clone(), cast.output.clone()))
             && *declared != to
         {
             let text =
@@ -79,45 +82,63 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(FindingKind::Contradicted, text);
         }
         let (Some(from), Some(to)) = (from, to) else { continue };
+        let step = Step { from, to, rules: rules(cast) };
         if from == to {
-            add(FindingKind::NoOp, format!("casts {from} to itself"));
+            let but = if step.is_lossless() { "" } else { ": only infinities change" };
+            add(FindingKind::NoOp, format!("casts {from} to itself{but}"));
         }
         if (from, to) == (ElementType::Int64, ElementType::Int32) {
             let text = "INT64 to INT32: values beyond 2147483647 wrap around".into();
             add(FindingKind::Int64ToInt32, text);
         }
-        if is_float(from) && is_integer(to) {
+        let is_integer = matches!(to.family(), Family::Signed | Family::Unsigned);
+        if is_integer && !holds_every_integral_part(from, to) {
             let text =
                 format!("{from} to {to}: NaN, infinities and values out of range are undefined");
             add(FindingKind::FloatToInteger, text);
         }
+        let input = graphs.origin(cast);
         let before = casts.iter().find(|other| {
-            other.output == cast.input
-                && !std::ptr::eq(*other, cast)
-                && sees(&cast.graph, &other.graph)
+            other.output == input && !std::ptr::eq(*other, cast) && sees(&cast.graph, &other.graph)
         });
         if let Some(before) = before
             && let Some(first) = before.from
             && first != from
+            && let Some((kind, text)) = chain(first, before, step)
         {
-            let text = format!("{first} became {from} in `{}` and becomes {to}", before.node);
-            if holds_every_value(first, from) {
-                add(FindingKind::WidenedBefore, format!("{text}: {first} to {to} says the same"));
-            } else if holds_every_value(from, to) {
-                let text = format!("{text}: what {from} could not hold is lost");
-                add(FindingKind::NarrowedBefore, text);
-            }
+            add(kind, text);
         }
     }
     found
 }
 
-fn is_float(ty: ElementType) -> bool {
-    matches!(ty.family(), crate::Family::Float(_))
+/// What two casts in a row do, the first of them from another type than the second.
+fn chain(first: ElementType, before: &CastNode, step: Step) -> Option<(FindingKind, String)> {
+    let Step { from, to, rules: second } = step;
+    let both = format!("{first} became {from} in `{}` and becomes {to}", before.node);
+    let direct = Step { from: first, to, rules: second };
+    if holds_every_value(first, from) {
+        let is_lossless = direct.is_lossless() || to == ElementType::String;
+        let loss = match is_lossless {
+            true => "nothing is lost".to_owned(),
+            false => format!("what {to} cannot hold is lost"),
+        };
+        let advice = match (Step { from: first, to: from, rules: rules(before) }).joins(to) {
+            true if first == to && is_lossless => ", and neither cast is needed".to_owned(),
+            true => format!(", and one cast from {first} to {to} does the same"),
+            false => String::new(),
+        };
+        Some((FindingKind::WidenedBefore, format!("{both}: {loss}{advice}")))
+    } else if holds_every_value(from, to) || holds_every_value(first, to) {
+        let text = format!("{both}: what {from} could not hold is lost");
+        Some((FindingKind::NarrowedBefore, text))
+    } else {
+        None
+    }
 }
 
-fn is_integer(ty: ElementType) -> bool {
-    matches!(ty.family(), crate::Family::Signed | crate::Family::Unsigned)
+fn rules(cast: &CastNode) -> Rules {
+    Rules { saturate: cast.saturate != Some(0), round_mode: cast.round_mode.unwrap_or_default() }
 }
 
 /// Whether the values of one graph can be seen in another: in itself, and in its subgraphs.
@@ -125,24 +146,49 @@ fn sees(inner: &str, outer: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Collects the types that a graph and its subgraphs declare, by the graph's path and the value's name.
-fn declarations(
-    graph: &GraphProto,
-    path: String,
-    declared: &mut HashMap<(String, String), ElementType>,
-) {
-    for value in graph.output.iter().chain(&graph.value_info) {
-        if let Some(ty) = declared_type(value) {
-            declared.entry((path.clone(), value.name.clone())).or_insert(ty);
-        }
-    }
-    for node in &graph.node {
-        for attribute in &node.attribute {
-            for inner in attribute.g.iter().chain(&attribute.graphs) {
-                let path = format!("{path}/{}.{}", node_name(node), attribute.name);
-                declarations(inner, path, declared);
+/// What a model's graphs say of their values, by the graph's path and the value's name.
+#[derive(Default)]
+struct Graphs {
+    declared: HashMap<(String, String), ElementType>,
+    /// The value that another is but for its shape.
+    moved: HashMap<(String, String), String>,
+}
+
+/// Operators whose output has the very values of their first input.
+const MOVERS: [&str; 6] = ["Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
+
+impl Graphs {
+    /// Collects what a graph and its subgraphs say.
+    fn look_at(&mut self, graph: &GraphProto, path: String) {
+        for value in graph.output.iter().chain(&graph.value_info) {
+            if let Some(ty) = declared_type(value) {
+                self.declared.entry((path.clone(), value.name.clone())).or_insert(ty);
             }
         }
+        for node in &graph.node {
+            if node.domain.is_empty()
+                && MOVERS.contains(&node.op_type.as_str())
+                && let (Some(input), Some(output)) = (node.input.first(), node.output.first())
+            {
+                self.moved.insert((path.clone(), output.clone()), input.clone());
+            }
+            for attribute in &node.attribute {
+                for inner in attribute.g.iter().chain(&attribute.graphs) {
+                    self.look_at(inner, format!("{path}/{}.{}", node_name(node), attribute.name));
+                }
+            }
+        }
+    }
+
+    /// The value that a cast's input has its elements from.
+    fn origin(&self, cast: &CastNode) -> String {
+        let mut key = (cast.graph.clone(), cast.input.clone());
+        // A model that goes in circles is refused elsewhere.
+        for _ in 0..=self.moved.len() {
+            let Some(input) = self.moved.get(&key) else { break };
+            key.1.clone_from(input);
+        }
+        key.1
     }
 }
 

@@ -58,6 +58,12 @@ impl Tally {
     }
 }
 
+/// Elements that are looked at together; few, for one odd element slows down all of them.
+pub(super) const TILE: usize = 512;
+/// Magnitudes of a tile are counted one after the other as long as there are no more of them than this, for a comparison
+/// of many elements at once is faster than finding each one's place.
+const SPAN: usize = 24;
+
 /// What one pass over a tile finds.
 pub(super) struct Found {
     odd: bool,
@@ -76,6 +82,9 @@ pub(super) trait Lane: Copy {
 
     /// Whether one of the errors may be larger than the largest so far.
     fn may_exceed(lanes: &Lanes, x: &[Self], y: &[Self], pair: &Pair, stats: &CastStats) -> bool;
+
+    /// Whether there are infinities, NaN or subnormal numbers.
+    fn is_odd(x: &[Self]) -> bool;
 
     /// The smallest and the largest value, and the exponents.
     fn survey(x: &[Self], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64);
@@ -125,14 +134,39 @@ impl Lanes {
             stats.add(Outcome::Flushed, flushed);
             stats.add(outcome, inexact - flushed);
             if L::may_exceed(self, x, y, pair, stats) {
+                self.include_errors(pair, x, y, stats);
+            }
+        }
+        stats.became_subnormal += u64::from(found.became_subnormal);
+        stats.sign_lost += u64::from(found.sign_lost);
+        Lanes::survey(x, tally, stats);
+        true
+    }
+
+    /// Raises the largest errors. There are not many elements in a tile that raise them, so most of the others are passed
+    /// over a few at a time.
+    fn include_errors<L: Lane>(&self, pair: &Pair, x: &[L], y: &[L], stats: &mut CastStats) {
+        const FEW: usize = 32;
+        for (x, y) in x.chunks(FEW).zip(y.chunks(FEW)) {
+            if L::may_exceed(self, x, y, pair, stats) {
                 for (x, y) in x.iter().zip(y) {
                     let (x, y) = (x.real(), y.real());
                     stats.errors.include(pair.errors(x, exponent(x), (x - y).abs()));
                 }
             }
         }
-        stats.became_subnormal += u64::from(found.became_subnormal);
-        stats.sign_lost += u64::from(found.sign_lost);
+    }
+
+    /// Counts the source of a tile alone, unless it has something odd: then nothing is counted, and the answer is no.
+    pub(super) fn count_source<L: Lane>(x: &[L], tally: &mut Tally, stats: &mut CastStats) -> bool {
+        let is_odd = L::is_odd(x);
+        if !is_odd {
+            Lanes::survey(x, tally, stats);
+        }
+        !is_odd
+    }
+
+    fn survey<L: Lane>(x: &[L], tally: &mut Tally, stats: &mut CastStats) {
         if tally.counted > u32::MAX - x.len() as u32 {
             tally.finish(stats);
         }
@@ -140,7 +174,6 @@ impl Lanes {
         tally.is_double = L::IS_DOUBLE;
         let (low, high) = L::survey(x, &mut tally.fields);
         stats.source.widen(low, high);
-        true
     }
 }
 
@@ -162,6 +195,52 @@ fn pass<const N: usize>(find: impl Fn(&mut [u64])) -> [u64; N] {
     answer
 }
 
+/// Makes DOUBLE of words that are signed integers, if they all have few enough digits for that.
+pub(super) fn doubles_of_signed(words: &mut [u64]) -> bool {
+    let sizes = words.iter().fold(0, |all, word| all | (*word as i64).unsigned_abs());
+    in_doubles(sizes, words, |word| (word as i64 as f64).to_bits())
+}
+
+/// Makes DOUBLE of words that are unsigned integers, if they all have few enough digits for that.
+pub(super) fn doubles_of_unsigned(words: &mut [u64]) -> bool {
+    let sizes = words.iter().fold(0, |all, word| all | word);
+    in_doubles(sizes, words, |word| (word as f64).to_bits())
+}
+
+fn in_doubles(sizes: u64, words: &mut [u64], convert: impl Fn(u64) -> u64) -> bool {
+    const EXACT: u64 = 1 << 53;
+    if sizes < EXACT {
+        let body = Pass(
+            #[inline(always)]
+            |words: &mut [u64]| words.iter_mut().for_each(|word| *word = convert(*word)),
+        );
+        Level::best().run(&body, &[], bytemuck::cast_slice_mut(words));
+    }
+    sizes < EXACT
+}
+
+/// How many of at most a tile's fields are this one.
+#[inline(always)]
+fn equal<F: Field>(fields: &[F], wanted: F) -> u64 {
+    // As many lanes as fill a vector of any level; each counts no further than a tile has rows of them.
+    const LANES: usize = 64;
+    let mut counts = [0u8; LANES];
+    let (rows, rest) = fields.as_chunks::<LANES>();
+    for row in rows {
+        for (count, field) in counts.iter_mut().zip(row) {
+            *count = count.wrapping_add(u8::from(*field == wanted));
+        }
+    }
+    let all = counts.iter().fold(0u16, |all, count| all.wrapping_add(u16::from(*count)));
+    u64::from(all) + rest.iter().filter(|field| **field == wanted).count() as u64
+}
+
+/// An exponent field.
+trait Field: Copy + PartialEq {}
+
+impl Field for u8 {}
+impl Field for u16 {}
+
 /// Bits in an order in which integers compare as the numbers do, and back.
 macro_rules! key_of {
     ($signed:ident, $bits:ident, $of:expr) => {{
@@ -171,7 +250,7 @@ macro_rules! key_of {
 }
 
 macro_rules! lane {
-    ($float:ident, $bits:ident, $signed:ident, $mantissa_bits:literal, $is_double:literal) => {
+    ($float:ident, $bits:ident, $signed:ident, $field:ident, $mantissa_bits:literal, $is_double:literal) => {
         impl Lane for $float {
             const IS_DOUBLE: bool = $is_double;
 
@@ -251,7 +330,11 @@ macro_rules! lane {
                     if f64::from(near) > largest { near.next_down() } else { near }
                 };
                 let (max_absolute, max_ulp) = (limit(stats.errors.absolute), limit(max_ulp));
-                let max_relative = limit(stats.errors.relative) / SLACK;
+                // Rounding, truncating and flushing are off by the value itself at most, and often by just that.
+                let max_relative = match stats.errors.relative {
+                    1.0.. => $float::INFINITY,
+                    relative => limit(relative) / SLACK,
+                };
                 let target_normal = target_normal.to_bits();
                 let [exceeds] = pass(
                     #[inline(always)]
@@ -276,38 +359,87 @@ macro_rules! lane {
                 exceeds != 0
             }
 
-            fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
-                let [low, high] = pass(
+            fn is_odd(x: &[$float]) -> bool {
+                let infinity = $float::INFINITY.to_bits();
+                let normal = $float::MIN_POSITIVE.to_bits();
+                let [odd] = pass(
                     #[inline(always)]
                     |answer| {
-                        let (mut low, mut high) = ($signed::MAX, $signed::MIN);
+                        let mut odd: $bits = 0;
                         for x in x {
-                            let key = key_of!($signed, $bits, x.to_bits());
-                            low = low.min(key);
-                            high = high.max(key);
+                            let magnitude = x.to_bits() << 1 >> 1;
+                            odd |= $bits::from(magnitude >= infinity);
+                            odd |= $bits::from(magnitude < normal) & $bits::from(magnitude != 0);
                         }
-                        for (place, key) in answer.iter_mut().zip([low, high]) {
-                            *place = u64::from(key as $bits);
+                        if let [place, ..] = answer {
+                            *place = u64::from(odd);
                         }
                     },
                 );
-                let mut count = |x: &$float, place: usize| {
-                    let field = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as usize;
-                    let count = &mut fields[field % FIELDS][place];
-                    *count = count.wrapping_add(1);
-                };
-                let (fours, rest) = x.as_chunks::<4>();
-                for [a, b, c, d] in fours {
-                    count(a, 0);
-                    count(b, 1);
-                    count(c, 2);
-                    count(d, 3);
-                }
-                rest.iter().for_each(|x| count(x, 0));
+                odd != 0
+            }
+
+            fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
+                // The extremes, the least and the largest field, the zeros, the counts, and then the fields.
+                const HEAD: usize = 5 + SPAN;
+                const LENGTH: usize = HEAD + TILE * size_of::<$field>() / 8;
+                let answer: [u64; LENGTH] = pass(
+                    #[inline(always)]
+                    |answer| {
+                        let Some((head, held)) = answer.split_at_mut_checked(HEAD) else { return };
+                        let held: &mut [$field] = bytemuck::cast_slice_mut(held);
+                        let Some(held) = held.get_mut(..x.len()) else { return };
+                        let (mut low, mut high) = ($signed::MAX, $signed::MIN);
+                        let (mut least, mut most) = ($field::MAX, 0);
+                        for (x, place) in x.iter().zip(held.iter_mut()) {
+                            let key = key_of!($signed, $bits, x.to_bits());
+                            low = low.min(key);
+                            high = high.max(key);
+                            *place = (x.to_bits() << 1 >> (1 + $mantissa_bits)) as $field;
+                            // Zeros, whose field is 0, come last: they are counted apart.
+                            least = least.min(place.wrapping_sub(1));
+                            most = most.max(*place);
+                        }
+                        let least = least.wrapping_add(1);
+                        let [low_place, high_place, least_place, most_place, zeros, counts @ ..] =
+                            head
+                        else {
+                            return;
+                        };
+                        (*low_place, *high_place) = (low as $bits as u64, high as $bits as u64);
+                        (*least_place, *most_place) = (least.into(), most.into());
+                        *zeros = equal::<$field>(held, 0);
+                        if usize::from(most.saturating_sub(least)) < SPAN {
+                            for (field, count) in (least..=most).zip(counts) {
+                                *count = equal::<$field>(held, field);
+                            }
+                        }
+                    },
+                );
                 let value = |of: u64| {
                     f64::from($float::from_bits(key_of!($signed, $bits, of as $bits) as $bits))
                 };
-                (value(low), value(high))
+                let [low, high, least, most, zeros, rest @ ..] = &answer;
+                let (least, most) = (*least as usize, *most as usize);
+                let mut add = |field: usize, lane: usize, more: u64| {
+                    let count = &mut fields[field % FIELDS][lane];
+                    *count = count.wrapping_add(more as u32);
+                };
+                add(0, 0, *zeros);
+                if most.saturating_sub(least) < SPAN {
+                    // The largest field is 0 where there are zeros only.
+                    let counts = (least..=most).zip(rest).filter(|(field, _)| *field > 0);
+                    counts.for_each(|(field, count)| add(field, 0, *count));
+                } else {
+                    let held = rest.get(SPAN..).unwrap_or_default();
+                    let held: &[$field] = bytemuck::cast_slice(held);
+                    let held = held.get(..x.len()).unwrap_or_default();
+                    // Four in a row do not wait for each other.
+                    for (place, field) in held.iter().enumerate().filter(|(_, field)| **field > 0) {
+                        add((*field).into(), place % 4, 1);
+                    }
+                }
+                (value(*low), value(*high))
             }
 
             fn real(self) -> f64 {
@@ -317,5 +449,5 @@ macro_rules! lane {
     };
 }
 
-lane!(f32, u32, i32, 23, false);
-lane!(f64, u64, i64, 52, true);
+lane!(f32, u32, i32, u8, 23, false);
+lane!(f64, u64, i64, u16, 52, true);

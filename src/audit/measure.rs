@@ -5,25 +5,26 @@
 //! of more digits than DOUBLE has, are counted element by element as [`element`](super::element) defines it.
 
 use std::sync::Arc;
-use std::thread;
 
 use anyhow::ensure;
 use bytemuck::{Pod, Zeroable};
 use tract_onnx::prelude::{Tensor, TractResult};
+use tract_onnx::tract_core::internal::multithread::par_chunks_mut;
 
 use super::counts::{CastStats, Outcome};
 use super::element::{Number, Pair};
-use super::lanes::{self, Lanes};
+use super::lanes::{self, Lanes, TILE};
 use super::range::Range;
+use super::target::Target;
 use super::text;
+use crate::chain::Step;
+use crate::conversion::Conversion;
 use crate::element_type::{ElementType, Family};
 use crate::kernel::{self, Kernel, Level};
 use crate::rules::Rules;
 
-/// Elements that are looked at together; few, for one odd element slows down all of them.
-const TILE: usize = 512;
-/// Elements from which on a second thread is worth its start.
-const SHARE: usize = 1 << 17;
+/// Elements that are worth waking a thread for.
+const SHARE: usize = 1 << 16;
 
 /// Counts what a cast made of a tensor.
 ///
@@ -77,6 +78,30 @@ pub fn measure(
     }
 }
 
+/// As [`measure`], of what a conversion has made. Of one that changes no value only the source is looked at.
+pub(super) fn measure_conversion(
+    conversion: &Conversion,
+    input: &Tensor,
+    output: &Tensor,
+) -> TractResult<CastStats> {
+    let (from, to) = (conversion.from(), conversion.to());
+    if input.len() != output.len() || !keeps_everything(from, to, conversion.rules()) {
+        return measure(from, input, to, output);
+    }
+    Ok(CastStats::all_exact(range(from, input)?, input.len() as u64))
+}
+
+/// Whether everything that passes is exact, and nothing else is to be counted.
+fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
+    let pair = Pair::new(from, to);
+    let stays_normal = match pair.target {
+        // An integer is 0, or no smaller than any type's normal numbers.
+        Target::Float(target) => !pair.from_float || target.min_normal <= pair.source_min_normal,
+        Target::Integer(_) | Target::Bool | Target::Text => true,
+    };
+    stays_normal && (Step { from, to, rules }).is_lossless()
+}
+
 /// What the values of a tensor are: of the type, in its carrier.
 ///
 /// # Errors
@@ -90,7 +115,11 @@ pub fn range(ty: ElementType, tensor: &Tensor) -> TractResult<Range> {
         texts.iter().filter_map(|text| text::value(text)).for_each(|x| range.add(x));
         return Ok(range);
     }
-    Ok(measure(ty, tensor, ty, tensor)?.source)
+    let (expected, got) = (ty.datum_type(), tensor.datum_type());
+    ensure!(got == expected, "a tensor of {ty} is held in {expected:?}, not {got:?}");
+    let counter = Counter::new(ty, ty);
+    let x = tensor.as_bytes();
+    Ok(shared(tensor.len(), |start, end| counter.survey(x, start, end)).source)
 }
 
 fn texts(
@@ -114,30 +143,62 @@ fn texts(
 }
 
 /// Counts parts of a long tensor at the same time.
-fn shared(length: usize, count: impl Fn(usize, usize) -> CastStats + Sync) -> CastStats {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let parts = (length / SHARE).clamp(1, threads);
+fn shared(length: usize, count: impl Fn(usize, usize) -> CastStats + Sync + Send) -> CastStats {
+    let parts = (length / SHARE).clamp(1, pool::threads());
+    if parts == 1 {
+        return count(0, length);
+    }
     let size = length.div_ceil(parts).next_multiple_of(TILE);
-    let mut stats = CastStats::default();
-    thread::scope(|scope| {
-        let count = &count;
-        let begun: Vec<_> = (1..parts)
-            .map(|part| (part * size, length.min((part + 1) * size)))
-            .filter(|(start, end)| start < end)
-            .map(|(start, end)| {
-                let work = move || count(start, end);
-                // Where there is no thread to be had, the work is done here.
-                let thread = thread::Builder::new().spawn_scoped(scope, work);
-                (thread, start, end)
-            })
-            .collect();
-        stats = count(0, length.min(size));
-        for (thread, start, end) in begun {
-            let part = thread.ok().and_then(|thread| thread.join().ok());
-            stats.merge(&part.unwrap_or_else(|| count(start, end)));
-        }
+    let mut all = vec![CastStats::default(); parts];
+    let counted = pool::with(|| {
+        par_chunks_mut(&mut all, 1, usize::MAX, |first, some| {
+            for (part, stats) in (first..).zip(some) {
+                let start = length.min(part * size);
+                *stats = count(start, length.min(start + size));
+            }
+            Ok(())
+        })
     });
-    stats
+    debug_assert!(counted.is_ok(), "no part fails");
+    all.iter().fold(CastStats::default(), |mut sum, stats| {
+        sum.merge(stats);
+        sum
+    })
+}
+
+/// Threads that wait for tensors to count, for to start one takes as long as to count many elements. They are not the
+/// program's executor: what the model computes with is none of an audit's business.
+#[cfg(feature = "multithread")]
+mod pool {
+    use std::sync::OnceLock;
+    use std::{panic, thread};
+
+    use tract_linalg::multithread::{Executor, multithread_tract_scope};
+
+    pub(super) fn threads() -> usize {
+        static THREADS: OnceLock<usize> = OnceLock::new();
+        *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    pub(super) fn with<R>(work: impl FnOnce() -> R) -> R {
+        static POOL: OnceLock<Executor> = OnceLock::new();
+        let start = || Executor::multithread_with_name(threads(), "audit");
+        // Where there are no threads to be had, tract panics; counting goes on without.
+        let pool =
+            POOL.get_or_init(|| panic::catch_unwind(start).unwrap_or(Executor::SingleThread));
+        multithread_tract_scope(pool.clone(), work)
+    }
+}
+
+#[cfg(not(feature = "multithread"))]
+mod pool {
+    pub(super) fn threads() -> usize {
+        1
+    }
+
+    pub(super) fn with<R>(work: impl FnOnce() -> R) -> R {
+        work()
+    }
 }
 
 /// A tile, widened: FLOAT, DOUBLE or 64-bit integers.
@@ -195,24 +256,10 @@ impl Side {
 
     /// Makes DOUBLE of a tile of 64-bit integers, if they all have few enough digits.
     fn narrow(&self, tile: &mut Wide, elements: usize) -> bool {
-        const EXACT: u64 = 1 << 53;
         let Some(words) = tile.0.get_mut(..elements) else { return false };
         match self.wide {
-            ElementType::Int64 => {
-                let all = words.iter().fold(0, |all, word| all | (*word as i64).unsigned_abs());
-                let fits = all < EXACT;
-                if fits {
-                    words.iter_mut().for_each(|word| *word = (*word as i64 as f64).to_bits());
-                }
-                fits
-            }
-            ElementType::Uint64 => {
-                let fits = words.iter().fold(0, |all, word| all | word) < EXACT;
-                if fits {
-                    words.iter_mut().for_each(|word| *word = (*word as f64).to_bits());
-                }
-                fits
-            }
+            ElementType::Int64 => lanes::doubles_of_signed(words),
+            ElementType::Uint64 => lanes::doubles_of_unsigned(words),
             _ => true,
         }
     }
@@ -223,7 +270,8 @@ struct Counter {
     pair: Pair,
     /// Exact, whatever the values.
     exact: (Side, Side),
-    /// Fast: both sides as FLOAT, where FLOAT holds the values of both types.
+    /// Fast: both sides as FLOAT, where FLOAT holds the values of both types, or, of an integer target, the integral
+    /// parts of the source's.
     floats: Option<(Side, Side)>,
     lanes: Lanes,
 }
@@ -232,13 +280,43 @@ impl Counter {
     fn new(from: ElementType, to: ElementType) -> Counter {
         let narrow =
             |ty: ElementType| matches!(ty.family(), Family::Float(_)) && ty != ElementType::Double;
+        let is_integer = matches!(to.family(), Family::Signed | Family::Unsigned);
         let side = |ty| Side::to(ty, ElementType::Float);
         Counter {
             pair: Pair::new(from, to),
             exact: (Side::new(from), Side::new(to)),
-            floats: (narrow(from) && narrow(to)).then(|| (side(from), side(to))),
+            floats: (narrow(from) && (narrow(to) || is_integer)).then(|| (side(from), side(to))),
             lanes: Lanes::new(from, to),
         }
+    }
+
+    /// Looks at the source alone.
+    fn survey(&self, x: &[u8], start: usize, end: usize) -> CastStats {
+        let (exact, float) = (&self.exact.0, self.floats.as_ref().map(|(from, _)| from));
+        let x = x.get(start * exact.width..end * exact.width).unwrap_or_default();
+        let mut stats = CastStats::default();
+        let mut tally = lanes::Tally::default();
+        let mut wide = Wide::zeroed();
+        for x in x.chunks(TILE * exact.width) {
+            let elements = x.len() / exact.width;
+            let is_counted = if let Some(float) = float {
+                float.widen(x, &mut wide);
+                Lanes::count_source(wide.slice::<f32>(elements), &mut tally, &mut stats)
+            } else {
+                exact.widen(x, &mut wide);
+                exact.narrow(&mut wide, elements)
+                    && Lanes::count_source(wide.slice::<f64>(elements), &mut tally, &mut stats)
+            };
+            if is_counted {
+                continue;
+            }
+            exact.widen(x, &mut wide);
+            for index in 0..elements {
+                stats.source.add_number(exact.number(&wide, index));
+            }
+        }
+        tally.finish(&mut stats);
+        stats
     }
 
     fn count(&self, x: &[u8], y: &[u8], start: usize, end: usize) -> CastStats {
@@ -265,13 +343,15 @@ impl Counter {
             from.widen(x, &mut wide_x);
             to.widen(y, &mut wide_y);
             if self.floats.is_none() {
-                let (mut real_x, mut real_y) = (wide_x, wide_y);
-                if from.narrow(&mut real_x, elements) && to.narrow(&mut real_y, elements) {
-                    let (x, y) = (real_x.slice::<f64>(elements), real_y.slice::<f64>(elements));
+                if from.narrow(&mut wide_x, elements) && to.narrow(&mut wide_y, elements) {
+                    let (x, y) = (wide_x.slice::<f64>(elements), wide_y.slice::<f64>(elements));
                     if self.lanes.count(&self.pair, x, y, &mut tally, &mut stats) {
                         continue;
                     }
                 }
+                // What was made a DOUBLE may have to be an integer again.
+                from.widen(x, &mut wide_x);
+                to.widen(y, &mut wide_y);
             }
             for index in 0..elements {
                 self.pair.count(from.number(&wide_x, index), to.number(&wide_y, index), &mut stats);
@@ -285,7 +365,6 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversion::Conversion;
 
     /// Codes of every kind: shaped random ones, with more of those that are alike than chance would give.
     fn codes(ty: ElementType, length: usize, seed: u64) -> Tensor {
@@ -350,6 +429,10 @@ mod tests {
                         }
                     }
                     assert_eq!(fast, slow, "{from} to {to}, saturate {saturate}");
+                    let conversion = Conversion::new(*from, *to, rules);
+                    let known = measure_conversion(&conversion, &x, &y).expect("carriers");
+                    assert_eq!(known, slow, "{from} to {to}, saturate {saturate}");
+                    assert_eq!(range(*from, &x).expect("a carrier"), slow.source, "{from}");
                 }
             }
         }

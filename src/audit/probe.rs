@@ -101,9 +101,17 @@ impl InferenceOp for InferenceProbe {
         let input = *mapping.get(&input).context("a cast's input comes before it")?;
         let conversion = self.cast_between(source, node, target, input, mapping)?;
         // The cast keeps its name where the cast is what errors are about.
-        let cast = InferenceNode { name: format!("{}.cast", node.name), ..node.clone() };
-        let output = self.cast.to_typed(source, &cast, target, mapping)?;
-        let output = *output.first().context("a cast has an output")?;
+        let name = format!("{}.cast", node.name);
+        let known = node.outputs.first().and_then(|output| output.fact.value.concretize());
+        let output = match known {
+            // As tract does with a cast that has no state: operators such as BatchNormalization need constants.
+            Some(value) => target.add_const(name, value)?,
+            None => {
+                let cast = InferenceNode { name, ..node.clone() };
+                let output = self.cast.to_typed(source, &cast, target, mapping)?;
+                *output.first().context("a cast has an output")?
+            }
+        };
         let op = Probe { place: self.place, conversion, sight: Sight::Waiting };
         target.wire_node(&node.name, op, &[input, output])
     }

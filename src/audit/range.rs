@@ -1,5 +1,7 @@
 //! Which values there were: the extremes, the special ones, and how many of each magnitude.
 
+use super::element::Number;
+
 /// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest value.
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
 
@@ -24,6 +26,13 @@ impl Range {
     pub fn histogram(&self) -> impl Iterator<Item = (i32, u64)> {
         let counts = EXPONENTS.zip(self.histogram.iter().copied());
         counts.filter(|(_, count)| *count > 0)
+    }
+
+    pub(super) fn add_number(&mut self, x: Number) {
+        match x {
+            Number::Real(x) => self.add(x),
+            Number::Integer(x) => self.add_integer(x),
+        }
     }
 
     pub(super) fn add(&mut self, x: f64) {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::counts::CastStats;
-use super::measure::measure;
+use super::measure::measure_conversion;
 use crate::conversion::Conversion;
 use crate::element_type::ElementType;
 
@@ -47,7 +47,7 @@ impl Records {
             return Ok(());
         }
         let (from, to) = (conversion.from(), conversion.to());
-        let stats = measure(from, x, to, y)?;
+        let stats = measure_conversion(conversion, x, y)?;
         self.with(place, |record| {
             record.types = Some((from, to));
             record.stats.merge(&stats);

@@ -140,6 +140,15 @@ pub fn holds_every_value(of: ElementType, held_in: ElementType) -> bool {
     }
 }
 
+/// Whether every value of a type has an integral part that the integer type holds, so that a cast only truncates; true of
+/// types that are not of floating point.
+pub(super) fn holds_every_integral_part(of: ElementType, held_in: ElementType) -> bool {
+    let Family::Float(format) = of.family() else { return true };
+    let Target::Integer(target) = Target::new(held_in) else { return true };
+    let FloatTarget { max, .. } = FloatTarget::new(format);
+    format.specials == Specials::None && target.holds(max) && target.holds(-max)
+}
+
 fn holds_every_float(from: &FloatFormat, to: &FloatFormat) -> bool {
     let (a, b) = (FloatTarget::new(from), FloatTarget::new(to));
     let has_infinity = |f: &FloatFormat| f.infinity().is_some();

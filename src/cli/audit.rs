@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, findings};
+use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, findings};
 use tract_onnx_cast::{CastNode, CastOnnx};
 
 use super::cases::Case;
@@ -42,8 +43,12 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
         }
     };
     let rows = subject.rows(model, &sets)?;
-    let findings = subject.findings();
+    let findings = subject.findings(&rows);
     let casts = sorted(&rows);
+    let names: Vec<&str> = casts.iter().map(|cast| cast.node.as_str()).collect();
+    if let Some(name) = order.tolerances.unknown_casts(&names).next() {
+        bail!("there are limits for the cast `{name}`, but the model has none of that name");
+    }
     let mut exceeded: Vec<String> =
         casts.iter().flat_map(|cast| order.tolerances.exceeded(cast)).collect();
     let invalid = findings.iter().filter(|finding| finding.is_error);
@@ -54,6 +59,7 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
         problem: None,
         sets: sets.len(),
         tolerance_file: order.tolerance_file.as_ref().map(|path| path.display().to_string()),
+        notes: sets.iter().flat_map(|set| set.notes.iter().cloned()).collect(),
         casts,
         findings,
         exceeded,
@@ -128,10 +134,20 @@ impl Subject {
         }
     }
 
-    pub(super) fn findings(&self) -> Vec<FindingFacts> {
+    /// What can be said without running the model. What might become of values is left out of constants, of which it is
+    /// known what became of them.
+    fn findings(&self, rows: &[AuditRow]) -> Vec<FindingFacts> {
         let fact = |finding: &Finding| {
             let cast = self.casts.get(finding.place)?;
-            Some(FindingFacts {
+            let feared = match finding.kind {
+                FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
+                FindingKind::FloatToInteger => Some(Outcome::Undefined),
+                _ => None,
+            };
+            let row = rows.get(finding.place).filter(|row| row.is_constant && row.runs > 0);
+            let is_groundless =
+                row.zip(feared).is_some_and(|(row, outcome)| row.stats.count(outcome) == 0);
+            (!is_groundless).then(|| FindingFacts {
                 kind: finding.kind.name().into(),
                 node: cast.node.clone(),
                 graph: cast.graph.clone(),

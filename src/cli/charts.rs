@@ -7,7 +7,8 @@ use plotters::prelude::*;
 use super::facts::{RangeFacts, TargetFacts, TensorFacts};
 use super::num::Num;
 
-const SIZE: (u32, u32) = (480, 220);
+/// Small, for a phone shows it in a third of this and the labels must still be read.
+const SIZE: (u32, u32) = (400, 200);
 /// Text and axes.
 const INK: RGBColor = RGBColor(1, 1, 1);
 const GRID: RGBColor = RGBColor(2, 2, 2);
@@ -109,7 +110,7 @@ fn plot(
         .margin(6)
         .margin_right(14)
         .x_label_area_size(38)
-        .y_label_area_size(52)
+        .y_label_area_size(40)
         .build_cartesian_2d(low..high, 0.0..top)?;
     if let Some((smallest, largest)) = reach {
         let band = [(smallest.max(low), 0.0), (largest.min(high), top)];
@@ -121,11 +122,12 @@ fn plot(
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID)
         .axis_style(INK)
-        .label_style(("sans-serif", 14, &INK))
-        .axis_desc_style(("sans-serif", 14, &INK))
+        .label_style(("sans-serif", 13, &INK))
+        .axis_desc_style(("sans-serif", 13, &INK))
         .x_desc(title)
         .x_labels(8)
-        .y_labels(5)
+        // No more than there are powers of ten, or some would stand between them.
+        .y_labels((top as usize + 1).min(7))
         .x_label_formatter(&|place| format!("{place:.0}"))
         .y_label_formatter(&|height| count_at(*height))
         .draw()?;

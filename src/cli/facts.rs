@@ -35,6 +35,8 @@ pub(super) struct Audited {
     /// Sets of inputs that it ran on.
     pub(super) sets: usize,
     pub(super) tolerance_file: Option<String>,
+    /// What to know about the inputs.
+    pub(super) notes: Vec<String>,
     /// Worst first.
     pub(super) casts: Vec<CastFacts>,
     pub(super) findings: Vec<FindingFacts>,

@@ -19,6 +19,8 @@ use super::model::Output;
 pub(super) struct Array {
     /// The file, for messages.
     source: String,
+    /// What the file calls the array, if anything.
+    pub(super) name: Option<String>,
     tensor: Tensor,
     ty: ElementType,
     origin: Origin,
@@ -39,10 +41,12 @@ pub(super) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
     let source = path.display().to_string();
     let read = || {
         let proto = TensorProto::decode(fs::read(path)?.as_slice())?;
-        tensor_proto::read(&proto, path.parent())
+        let (ty, tensor) = tensor_proto::read(&proto, path.parent())?;
+        Ok((proto.name, ty, tensor))
     };
-    let (ty, tensor) = at(&source, read())?;
-    Ok(Array { source, tensor, ty, origin: Origin::TensorProto })
+    let (name, ty, tensor) = at(&source, read())?;
+    let name = Some(name).filter(|name| !name.is_empty());
+    Ok(Array { source, name, tensor, ty, origin: Origin::TensorProto })
 }
 
 /// Reads a .npy file.
@@ -78,6 +82,11 @@ impl Array {
     pub(super) fn into_output(self, name: String) -> TractResult<Output> {
         let ty = self.ty;
         Ok(Output { name, ty, tensor: self.into_tensor(ty)? })
+    }
+
+    /// Its element type and its shape.
+    pub(super) fn kind(&self) -> (ElementType, &[usize]) {
+        (self.ty, self.tensor.shape())
     }
 
     /// The array as a carrier tensor of the type, cast if it is of another; then the second part says of which.
@@ -241,5 +250,5 @@ fn npy(mut reader: impl Read, source: &str) -> TractResult<Array> {
         let reversed: Vec<usize> = (0..tensor.rank()).rev().collect();
         tensor = tensor.permute_axes(&reversed)?;
     }
-    Ok(Array { source: source.into(), tensor, ty, origin: dtype.origin })
+    Ok(Array { source: source.into(), name: None, tensor, ty, origin: dtype.origin })
 }

@@ -49,8 +49,9 @@ pub(super) struct ReportArgs {
 /// passed: exact, rounded, overflowed to infinity, saturated, turned into NaN, flushed to zero, … The worst come first.
 /// The model's results are not changed.
 ///
-/// PATH is a model, or a folder: then every model in it is audited with the inputs of its test_data_set_* folders.
-/// With -i, a folder stands for the inputs in it: input_*.pb, or several sets of them in test_data_set_* folders.
+/// PATH is a model, or a folder: then every model in it is audited with the inputs of its test_data_set_* folders, or
+/// with random ones where it has none. With -i, a folder stands for the inputs in it: input_*.pb, or several sets of them
+/// in test_data_set_* folders.
 ///
 /// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value that overflowed,
 /// became NaN, lost its NaN, wrapped around, or is undefined; and a model that declares another type than a cast makes.
@@ -97,13 +98,13 @@ pub(super) struct CompareArgs {
     #[command(flatten)]
     input: InputArgs,
     /// Relative tolerance.
-    #[arg(long, value_name = "R", value_parser = parse_tolerance)]
+    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
     rtol: Option<f64>,
     /// Absolute tolerance.
-    #[arg(long, value_name = "A", value_parser = parse_tolerance)]
+    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
     atol: Option<f64>,
     /// Tolerance in units in the last place.
-    #[arg(long, value_name = "N", value_parser = parse_tolerance)]
+    #[arg(long, value_name = "N", value_parser = parse_tolerance, allow_negative_numbers = true)]
     ulp: Option<f64>,
     /// The least cosine similarity of an output.
     #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
@@ -175,6 +176,7 @@ pub(super) fn audit(
             problem: Some(problem),
             sets: 0,
             tolerance_file: None,
+            notes: vec![],
             casts: vec![],
             findings: vec![],
             exceeded: vec![],
@@ -314,12 +316,14 @@ fn audit_orders(args: &AuditArgs) -> anyhow::Result<Vec<AuditOrder>> {
             continue;
         }
         for case in cases::find(std::slice::from_ref(path))? {
-            let has_inputs = case.inputs()?.is_empty() || args.input.inputs.is_empty();
-            let case = Some(case).filter(|_| has_inputs);
-            let Some(case) = case else { continue };
-            match models.last_mut() {
-                Some((model, sets)) if *model == case.model => sets.push(case),
-                _ => models.push((case.model.clone(), vec![case])),
+            if models.last().is_none_or(|(model, _)| *model != case.model) {
+                models.push((case.model.clone(), vec![]));
+            }
+            // A model without data runs on random values, and so does one whose data are not wanted on those that are.
+            let has_none = case.inputs().is_ok_and(|files| files.is_empty());
+            let is_wanted = args.input.inputs.is_empty() && !has_none;
+            if let Some((_, sets)) = models.last_mut().filter(|_| is_wanted) {
+                sets.push(case);
             }
         }
     }
@@ -329,7 +333,6 @@ fn audit_orders(args: &AuditArgs) -> anyhow::Result<Vec<AuditOrder>> {
             let (mut tolerances, tolerance_file) =
                 Tolerances::of(&model, args.to.tolerance.as_deref())?;
             tolerances.allow(&args.allow);
-            let cases = if args.input.inputs.is_empty() { cases } else { vec![] };
             Ok(AuditOrder { model, cases, input: args.input.clone(), tolerances, tolerance_file })
         })
         .collect()

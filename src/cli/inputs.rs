@@ -171,6 +171,11 @@ fn learn(declared: &ShapeFactoid, actual: &[usize], sizes: &mut SymbolValues) ->
     Ok(has_learnt)
 }
 
+/// Whether a declared shape can be an actual one.
+pub(super) fn fits(declared: &ShapeFactoid, actual: &[usize]) -> bool {
+    learn(declared, actual, &mut SymbolValues::default()).is_ok()
+}
+
 /// Whether the model takes tensors of these shapes, its symbols being the same size wherever they occur.
 ///
 /// # Errors

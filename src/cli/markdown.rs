@@ -19,6 +19,9 @@ fn of_audit(model: &Audited) -> String {
         text += &format!("- **beyond the limits:** {}\n", plain(exceeded));
     }
     text += &cast_table(&model.casts);
+    for note in &model.notes {
+        text += &format!("- {}\n", plain(note));
+    }
     for FindingFacts { node, text: words, is_error, .. } in &model.findings {
         let kind = if *is_error { "**invalid:** " } else { "" };
         text += &format!("- {kind}{} {}\n", code(node), plain(words));

@@ -87,9 +87,80 @@ impl Element<'_> {
     fn minus(self, other: Element) -> f64 {
         match (self, other) {
             (Element::Integer(a), Element::Integer(b)) => (a - b) as f64,
+            (Element::Integer(a), Element::Real(b)) => integer_minus(a, b),
+            (Element::Real(a), Element::Integer(b)) => -integer_minus(b, a),
             _ => self.real().unwrap_or(f64::NAN) - other.real().unwrap_or(f64::NAN),
         }
     }
+}
+
+/// The difference of an integer of more digits than DOUBLE has from a number, rounded once where that matters.
+fn integer_minus(a: i128, b: f64) -> f64 {
+    const MUCH: f64 = (1i128 << 100) as f64;
+    if b.abs() < MUCH { (a - b as i128) as f64 - b.fract() } else { a as f64 - b }
+}
+
+/// The smallest r for which the error is at most r·size, as [`Metrics::element`] computes that.
+fn smallest_rtol(error: f64, size: f64) -> f64 {
+    let mut rtol = if error == 0.0 { 0.0 } else { error / size };
+    while rtol.is_finite() && error > rtol * size {
+        rtol = rtol.next_up();
+    }
+    while rtol > 0.0 && error <= rtol.next_down() * size {
+        rtol = rtol.next_down();
+    }
+    rtol
+}
+
+/// What the angle between two vectors is made of. Squares of very large and very small numbers are kept from
+/// overflowing, and from vanishing, by scales that are powers of two.
+#[derive(Default)]
+struct Angle {
+    dot: f64,
+    /// The squares of the lengths.
+    squares: (f64, f64),
+    /// The power of two above the largest magnitude, as far as there is one; 0 as long as all are zero.
+    scales: (f64, f64),
+}
+
+impl Angle {
+    fn add(&mut self, a: f64, b: f64) {
+        let (of_a, of_b) = (grown(self.scales.0, a), grown(self.scales.1, b));
+        self.dot *= of_a.1 * of_b.1;
+        self.squares.0 *= of_a.1 * of_a.1;
+        self.squares.1 *= of_b.1 * of_b.1;
+        self.scales = (of_a.0, of_b.0);
+        let (a, b) = (scaled(a, of_a.0), scaled(b, of_b.0));
+        self.dot += a * b;
+        self.squares = (self.squares.0 + a * a, self.squares.1 + b * b);
+    }
+
+    /// Of vectors of no length none is the direction; two of them are as good as the same.
+    fn cosine(&self) -> Option<f64> {
+        let norm = (self.squares.0 * self.squares.1).sqrt();
+        match self.squares {
+            (0.0, 0.0) => Some(1.0),
+            _ if norm > 0.0 => Some((self.dot / norm).clamp(-1.0, 1.0)),
+            _ => None,
+        }
+    }
+}
+
+/// The scale that a number asks for, and by what sums of the old scale are to be multiplied.
+fn grown(scale: f64, x: f64) -> (f64, f64) {
+    let magnitude = x.abs();
+    if magnitude <= scale {
+        return (scale, 1.0);
+    }
+    // The exponent field alone; subnormal numbers share the smallest normal one.
+    let power = f64::from_bits(magnitude.to_bits() & f64::INFINITY.to_bits());
+    let double = power.max(f64::MIN_POSITIVE) * 2.0;
+    let new = if double.is_finite() { double } else { power };
+    (new, if scale == 0.0 { 0.0 } else { scale / new })
+}
+
+fn scaled(x: f64, scale: f64) -> f64 {
+    if scale == 0.0 { 0.0 } else { x / scale }
 }
 
 /// What has been found about one tensor, over all sets.
@@ -100,8 +171,7 @@ pub(super) struct Metrics {
     unit: Option<Unit>,
     ulp_sum: f64,
     ulp_count: u64,
-    dot: f64,
-    norms: (f64, f64),
+    angle: Angle,
     range: Range,
     errors: BTreeMap<i32, u64>,
     signs: u64,
@@ -151,8 +221,7 @@ impl Metrics {
             unit: coarser,
             ulp_sum: 0.0,
             ulp_count: 0,
-            dot: 0.0,
-            norms: (0.0, 0.0),
+            angle: Angle::default(),
             range: Range::default(),
             errors: BTreeMap::new(),
             signs: 0,
@@ -234,8 +303,7 @@ impl Metrics {
             self.passing = None;
             return false;
         }
-        self.dot += a * b;
-        self.norms = (self.norms.0 + a * a, self.norms.1 + b * b);
+        self.angle.add(a, b);
         let error = x.minus(y).abs();
         let relative = if error == 0.0 { 0.0 } else { error / a.abs() };
         let ulp = self.unit.map_or(0.0, |unit| if error == 0.0 { 0.0 } else { error / unit.at(a) });
@@ -246,7 +314,9 @@ impl Metrics {
         facts.max_ulp.0 = facts.max_ulp.0.max(ulp);
         if let Some((absolute, rel)) = &mut self.passing {
             *absolute = absolute.max(error);
-            *rel = rel.max(relative);
+            if error > *rel * a.abs() {
+                *rel = smallest_rtol(error, a.abs());
+            }
         }
         if error > 0.0 {
             let decade = relative.log10().floor().clamp(-40.0, 40.0) as i32;
@@ -267,16 +337,8 @@ impl Metrics {
     pub(super) fn finish(mut self) -> TensorFacts {
         let facts = &mut self.facts;
         facts.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
-        let norm = (self.norms.0 * self.norms.1).sqrt();
-        // Of vectors of no length none is the direction; two of them are as good as the same.
-        facts.cosine = match (self.norms, norm) {
-            _ if self.ulp_count == 0 => None,
-            ((0.0, 0.0), _) => Some(Num(1.0)),
-            (_, norm) if norm > 0.0 && norm.is_finite() => {
-                Some(Num((self.dot / norm).clamp(-1.0, 1.0)))
-            }
-            _ => None,
-        };
+        let cosine = Some(&self.angle).filter(|_| self.ulp_count > 0).and_then(Angle::cosine);
+        facts.cosine = cosine.map(Num);
         let passing = self.passing.filter(|_| facts.problem.is_none() && self.unit.is_some());
         facts.passing_atol = passing.map(|(absolute, _)| Num(absolute));
         facts.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());

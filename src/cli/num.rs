@@ -58,3 +58,34 @@ impl fmt::Display for Num {
         f.pad(&text)
     }
 }
+
+impl Num {
+    /// As it is shown, but never less than it is: what would pass must pass when somebody types what is shown.
+    pub(super) fn at_least(self) -> String {
+        let is_enough = |text: &str| text.parse::<f64>().is_ok_and(|shown| shown >= self.0);
+        // Half a step in the last of four digits is what may have been rounded away, or half of one.
+        let steps = [0.0, 1e-4, 2e-4, 5e-4, 1e-3].map(|step| self.0 + self.0.abs() * step);
+        let shown = steps.iter().map(|number| Num(*number).to_string());
+        let whole = std::iter::once(self.0.ceil().to_string());
+        shown.chain(whole).find(|text| is_enough(text)).unwrap_or_else(|| self.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_as_enough_is_enough() {
+        let mut number = 1.234_449e-7;
+        while number < 1e12 {
+            let shown = Num(number).at_least();
+            let read: f64 = shown.parse().expect("a number");
+            assert!(read >= number && read <= number * 1.002, "{number} as {shown}");
+            number *= 1.000_37;
+        }
+        assert_eq!(Num(0.0).at_least(), "0");
+        assert_eq!(Num(2.420_61e-6).at_least(), "2.421e-6");
+        assert_eq!(Num(1.000_000_1).at_least(), "1.001");
+    }
+}

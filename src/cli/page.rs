@@ -2,7 +2,7 @@
 //!
 //! Names in a model are anything: the template engine escapes them, as the template's name ends in .html.
 
-use minijinja::{Environment, context};
+use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
 use super::facts::{Audited, CastFacts, Compared, Parting, Status, TensorFacts};
@@ -15,6 +15,8 @@ const SCRIPT: &str = include_str!("page/report.js");
 
 /// Charts are drawn of that many casts or tensors, the worst ones; the tables have all of them.
 const CHARTS: usize = 100;
+/// So many remarks are seen before the tables; the others unfold.
+const LINES: usize = 8;
 
 #[derive(Serialize)]
 struct Page {
@@ -31,6 +33,7 @@ struct Section {
     /// Figures that are worth a place at the top, with what they mean.
     figures: Vec<(String, String)>,
     lines: Vec<String>,
+    more_lines: Vec<String>,
     partings: Vec<PartingView>,
     tensors: Vec<TensorView>,
     casts_title: &'static str,
@@ -73,10 +76,11 @@ struct TensorView {
     max_abs: Cell,
     max_rel: Cell,
     max_ulp: Cell,
+    mean_ulp: Cell,
     cosine: Option<Cell>,
+    passing: String,
     result: String,
     errors: Option<String>,
-    exponents: Option<String>,
 }
 
 /// A number as people read it, and as tables are sorted by it.
@@ -104,14 +108,51 @@ pub(super) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
 
 fn render(page: &Page) -> anyhow::Result<String> {
     let mut environment = Environment::new();
+    environment.add_filter("coded", coded);
     environment.add_template("report.html", TEMPLATE)?;
     let template = environment.get_template("report.html")?;
     Ok(template.render(context! { page, style => STYLE, script => SCRIPT })?)
 }
 
+/// What stands between backquotes as code, and everything escaped.
+fn coded(text: &str) -> Value {
+    let mut html = String::new();
+    let mut parts = text.split('`').peekable();
+    let mut is_code = false;
+    while let Some(part) = parts.next() {
+        let part = HtmlEscape(part);
+        html += &match (is_code, parts.peek()) {
+            (true, Some(_)) => format!("<code>{part}</code>"),
+            // A backquote that none follows is one.
+            (true, None) => format!("`{part}"),
+            (false, _) => part.to_string(),
+        };
+        is_code = !is_code;
+    }
+    Value::from_safe_string(html)
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| std::str::from_utf8(group).ok())
+        .collect();
+    groups.join(",")
+}
+
+/// The first of many, and the others.
+fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
+    let rest = if lines.len() > LINES + 1 { lines.split_off(LINES) } else { vec![] };
+    (lines, rest)
+}
+
 fn audit_section(model: &Audited) -> Section {
     let total = |count: fn(&CastFacts) -> u64| model.casts.iter().map(count).sum::<u64>();
-    let figure = |value: u64, what: &str| (value.to_string(), what.to_owned());
+    let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
     let verdict = match (&model.problem, model.exceeded.len(), model.casts.len()) {
         (Some(problem), _, _) => problem.clone(),
         (None, 0, 0) => "no Cast and no CastLike".into(),
@@ -121,24 +162,26 @@ fn audit_section(model: &Audited) -> Section {
     };
     let findings = model.findings.iter().map(|finding| {
         let kind = if finding.is_error { "invalid: " } else { "" };
-        format!("{kind}{}: {}", finding.node, finding.text)
+        format!("{kind}`{}`: {}", finding.node, finding.text)
     });
+    let exceeded = model.exceeded.iter().map(|text| format!("beyond the limits: {text}"));
+    let (lines, more_lines) =
+        split(exceeded.chain(model.notes.iter().cloned()).chain(findings).collect());
     Section {
         name: model.model.clone(),
         is_good: model.status == Status::Passed,
         verdict,
-        figures: vec![
-            figure(model.casts.len() as u64, "casts"),
-            figure(total(|cast| cast.elements), "values"),
-            figure(total(damaged), "spoiled"),
-            figure(total(lost), "saturated or flushed"),
-        ],
-        lines: model
-            .exceeded
-            .iter()
-            .map(|text| format!("beyond the limits: {text}"))
-            .chain(findings)
-            .collect(),
+        figures: match model.casts.len() as u64 {
+            0 => vec![],
+            casts => vec![
+                figure(casts, if casts == 1 { "cast" } else { "casts" }),
+                figure(total(|cast| cast.elements), "values"),
+                figure(total(damaged), "spoiled"),
+                figure(total(lost), "saturated or flushed"),
+            ],
+        },
+        lines,
+        more_lines,
         partings: vec![],
         tensors: vec![],
         casts_title: "Casts, the worst first",
@@ -151,18 +194,28 @@ fn comparison_section(pair: &Compared) -> Section {
     let changes = words::change_lines(pair);
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
+    let apart = |output: &TensorFacts| output.nan_differences + output.infinity_differences;
     let figure = |value: String, what: &str| (value, what.to_owned());
+    // An error that is a number says little where others are none.
+    let error = match pair.outputs.iter().map(apart).sum() {
+        0 => figure(Num(worst).to_string(), "largest absolute error"),
+        count => figure(grouped(count), "NaN or infinite on one side"),
+    };
+    let count = pair.outputs.len();
+    let figures = vec![
+        figure(count.to_string(), if count == 1 { "output" } else { "outputs" }),
+        figure(failed.to_string(), "beyond the tolerance"),
+        error,
+        figure(changes.len().to_string(), "casts added, removed or retargeted"),
+    ];
+    let (lines, more_lines) = split(pair.notes.iter().cloned().chain(changes).collect());
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
         is_good,
         verdict: pair.problem.clone().unwrap_or(verdict),
-        figures: vec![
-            figure(pair.outputs.len().to_string(), "outputs"),
-            figure(failed.to_string(), "beyond the tolerance"),
-            figure(Num(worst).to_string(), "largest absolute error"),
-            figure(changes.len().to_string(), "casts added, removed or retargeted"),
-        ],
-        lines: pair.notes.iter().cloned().chain(changes).collect(),
+        figures: if pair.problem.is_some() { vec![] } else { figures },
+        lines,
+        more_lines,
         partings: words::partings(pair)
             .map(|(what, parting)| parting_view(what, parting))
             .collect(),
@@ -217,19 +270,22 @@ fn cast_view(cast: &CastFacts, has_chart: bool) -> CastView {
 
 fn tensor_view(tensor: &TensorFacts, has_charts: bool) -> TensorView {
     let errors = has_charts.then(|| charts::errors(tensor)).flatten();
-    let exponents =
-        has_charts.then(|| charts::exponents(&tensor.source, tensor.target.as_ref())).flatten();
+    let measured = |number: Num| match words::is_measured(tensor) {
+        true => number.into(),
+        false => Cell { shown: "-".into(), key: -1.0 },
+    };
     TensorView {
         name: tensor.name.clone(),
         types: words::types(tensor),
         passed: tensor.passed,
-        max_abs: tensor.max_abs.into(),
-        max_rel: tensor.max_rel.into(),
-        max_ulp: tensor.max_ulp.into(),
+        max_abs: measured(tensor.max_abs),
+        max_rel: measured(tensor.max_rel),
+        max_ulp: measured(tensor.max_ulp),
+        mean_ulp: measured(tensor.mean_ulp),
         cosine: tensor.cosine.map(|Num(x)| Cell { shown: format!("{x:.6}"), key: x }),
+        passing: words::passing(tensor),
         result: words::result(tensor),
         errors,
-        exponents,
     }
 }
 

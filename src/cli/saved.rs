@@ -64,7 +64,7 @@ fn folder(path: &Path) -> TractResult<Side> {
     }
     let mut saved = vec![];
     for case in cases::sets_in(path, &model)? {
-        let files = case.outputs()?;
+        let files = at(case.set.display(), case.outputs())?;
         ensure!(
             !files.is_empty(),
             "{}: holds neither a model.onnx nor an output_0.pb",
@@ -72,7 +72,7 @@ fn folder(path: &Path) -> TractResult<Side> {
         );
         let outputs = files.iter().enumerate().map(|(index, file)| tensor(file, index));
         let outputs = outputs.collect::<TractResult<_>>()?;
-        let has_inputs = !case.inputs()?.is_empty();
+        let has_inputs = !at(case.set.display(), case.inputs())?.is_empty();
         saved.push(Saved { outputs, case: has_inputs.then_some(case) });
     }
     Ok(Side::Saved(saved))

@@ -52,11 +52,23 @@ pub(super) fn gather(model: &Model, path: &Path, args: &InputArgs) -> TractResul
 pub(super) fn of_case(model: &Model, case: &Case) -> TractResult<Set> {
     let name = case.set.display().to_string();
     let mut notes = vec![];
-    let files = case.inputs()?;
+    let files = at(&name, case.inputs())?;
     let (given, wanted) = (files.len(), model.inputs.len());
     ensure!(given == wanted, "{name}: has {given} input(s), the model takes {wanted}");
     let load = |(file, input): (&PathBuf, &Input)| {
         let array = at(&name, files::read_tensor_proto(file))?;
+        if let Some(other) = array.name.as_ref().filter(|other| **other != input.name) {
+            // Names alone may be anybody's; with another type or shape the file is another model's.
+            let (ty, shape) = array.kind();
+            let (wanted, file) = (&input.name, file.display());
+            ensure!(
+                ty == input.ty && inputs::fits(&input.shape, shape),
+                "{file}: holds `{other}`, {ty} of shape {shape:?}; the model takes `{wanted}`, {} of shape [{:?}]",
+                input.ty,
+                input.shape
+            );
+            notes.push(format!("{file} holds `{other}`, which is taken for `{wanted}`"));
+        }
         let (tensor, note) = at(format!("input `{}`", input.name), array.cast_to(input.ty))?;
         notes.extend(note.map(|held| {
             let Input { name: input, ty, .. } = input;

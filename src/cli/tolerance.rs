@@ -161,6 +161,11 @@ impl Tolerances {
         self.compare.output.keys().map(String::as_str).filter(|name| !known.contains(name))
     }
 
+    /// Casts that have limits of their own, of which none has such a name.
+    pub(super) fn unknown_casts<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        self.audit.cast.keys().map(String::as_str).filter(|name| !known.contains(name))
+    }
+
     /// What a cast did beyond its limits.
     pub(super) fn exceeded(&self, cast: &CastFacts) -> Vec<String> {
         let own = self.audit.cast.get(&cast.node);
@@ -200,7 +205,7 @@ fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let known = Outcome::ALL.iter().any(|o| o.name() == what) || EXTRA_LIMITS.contains(&what);
     ensure!(known, "`{what}` is nothing that an audit counts");
     match limit {
-        Limit::Number(number) if *number >= 0.0 => Ok(()),
+        Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),
         Limit::Word(word) if word == "any" => Ok(()),
         _ => bail!("`{what}`: a limit is a number from 0 up, or \"any\""),
     }

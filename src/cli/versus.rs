@@ -191,7 +191,16 @@ impl Work {
                 let set = |case| sets::of_case(&first.model, case);
                 at(first.path.display(), cases.iter().map(set).collect::<TractResult<_>>())?
             }
-            None => at(first.path.display(), sets::gather(&first.model, &first.path, args))?,
+            None => {
+                let is_random = args.inputs.is_empty() && !first.model.inputs.is_empty();
+                if is_random && (a.model.is_none() || b.model.is_none()) {
+                    self.notes.push(format!(
+                        "the inputs are random, of seed {}: the saved outputs must be those of the same ones",
+                        args.seed
+                    ));
+                }
+                at(first.path.display(), sets::gather(&first.model, &first.path, args))?
+            }
         };
         self.notes.extend(sets.iter().flat_map(|set| set.notes.iter().cloned()));
         for part in [a, b] {
@@ -250,6 +259,7 @@ impl Work {
                 }
             }
         }
+        ensure!(!all.is_empty(), "there are no outputs to compare");
         let outputs: Vec<TensorFacts> = all.into_iter().map(Metrics::finish).collect();
         let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
         if let Some(name) = tolerances.unknown_outputs(&names).next() {

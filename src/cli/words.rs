@@ -28,6 +28,7 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     }
     let mut lines = vec![format!("{name}: {}", casts_in_words(model.casts.len(), model.sets))];
     lines.extend(cast_table(&model.casts));
+    lines.extend(model.notes.iter().map(|note| format!("note: {}", single_line(note))));
     lines.extend(finding_lines(&model.findings));
     lines
         .extend(model.tolerance_file.iter().map(|file| format!("limits of {}", single_line(file))));
@@ -193,23 +194,45 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
         "would pass with",
         "result",
     ];
-    let or = |number: Option<Num>| number.map_or("-".to_owned(), |number| number.to_string());
     let rows = tensors.iter().map(|tensor| {
         vec![
             shortened(&single_line(&tensor.name), NAME_CHARS),
             types(tensor),
-            tensor.max_abs.to_string(),
-            tensor.max_rel.to_string(),
-            tensor.max_ulp.to_string(),
-            tensor.mean_ulp.to_string(),
+            measured(tensor, tensor.max_abs),
+            measured(tensor, tensor.max_rel),
+            measured(tensor, tensor.max_ulp),
+            measured(tensor, tensor.mean_ulp),
             tensor.cosine.map_or("-".to_owned(), |Num(cosine)| format!("{cosine:.6}")),
-            format!("atol {} or rtol {}", or(tensor.passing_atol), or(tensor.passing_rtol)),
+            passing(tensor),
             result(tensor),
         ]
     });
     let all: Vec<Vec<String>> =
         [heads.map(String::from).to_vec()].into_iter().chain(rows).collect();
     (all.len() > 1).then(|| table(&all))
+}
+
+fn measured(tensor: &TensorFacts, number: Num) -> String {
+    if is_measured(tensor) { number.to_string() } else { "-".into() }
+}
+
+/// Whether there were values on both sides whose difference is a number.
+pub(super) fn is_measured(tensor: &TensorFacts) -> bool {
+    let apart = tensor.nan_differences + tensor.infinity_differences;
+    tensor.problem.is_none() && (tensor.elements == 0 || tensor.elements > apart)
+}
+
+/// The smallest tolerances that would pass.
+pub(super) fn passing(tensor: &TensorFacts) -> String {
+    let given = [("atol", tensor.passing_atol), ("rtol", tensor.passing_rtol)];
+    let given = given.iter().filter_map(|(name, number)| Some((name, (*number)?.at_least())));
+    let texts: Vec<String> = given.map(|(name, number)| format!("{name} {number}")).collect();
+    match tensor {
+        _ if tensor.problem.is_some() => "nothing".into(),
+        _ if tensor.differing == 0 => "no tolerance".into(),
+        _ if texts.is_empty() => "nothing".into(),
+        _ => texts.join(" or "),
+    }
 }
 
 pub(super) fn types(tensor: &TensorFacts) -> String {
@@ -225,6 +248,7 @@ pub(super) fn result(tensor: &TensorFacts) -> String {
         _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", difference(tensor)),
         _ if tensor.elements == 0 => "no elements".into(),
         _ if tensor.identical => "equal".into(),
+        _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
         _ => format!("within {}", tolerance(&tensor.tolerance)),
     }
 }

@@ -11,7 +11,7 @@ for (const head of document.querySelectorAll(".sortable th")) {
       const cell = row.cells[column];
       return cell.dataset.key === undefined ? cell.textContent : Number(cell.dataset.key);
     };
-    const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
+    const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, undefined, { numeric: true }) : a - b);
     const rows = [...body.rows].sort((a, b) => compare(key(a), key(b)) * (ascending ? 1 : -1));
     body.append(...rows);
   };
