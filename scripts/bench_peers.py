@@ -23,7 +23,7 @@ import onnxruntime
 import torch
 from onnx import TensorProto, helper
 
-ROUNDS = 4
+ROUNDS = 2
 SECONDS = 0.05
 OPSET = 25
 

@@ -261,10 +261,9 @@ impl Conversion {
                 return Ok(());
             }
             let bytes = input.as_bytes();
-            let whole = output.len();
             kernel::in_parts(output, written, elements, |range, part| {
                 let src = &bytes[range.start * read..range.end * read];
-                kernel::stream::run(kernel, self.level, (src, read), (part, written), whole);
+                kernel::stream::run(kernel, self.level, (src, read), (part, written), elements);
             });
             Ok(())
         })

@@ -75,7 +75,8 @@ pub(crate) fn settle(
     }
     let choices: [fn(bool) -> bool; 3] = [|_| true, |is_output| !is_output, |is_output| is_output];
     // An `Expand` that stays open is no reason to leave an input open.
-    for needed in [&all, &inputs] {
+    let less = (has_open_input && all.len() > inputs.len()).then_some(&inputs);
+    for needed in [Some(&all), less].into_iter().flatten() {
         for chosen in choices {
             let offers = offers.iter().filter(|(outlet, _)| chosen(outputs.contains(outlet)));
             let offers: Vec<_> = offers.cloned().collect();

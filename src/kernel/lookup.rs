@@ -212,26 +212,32 @@ mod x86 {
     fn planes_avx512<const N: usize>(planes: &Planes, src: &[u8], dst: &mut [u8]) {
         let &Planes { width, ref planes, ref pairs } = planes;
         // Of three planes, the last is there twice.
-        let tables: [_; N] =
-            std::array::from_fn(|at| load_plane(&planes[at.min(planes.len() - 1)]));
-        let load_places = |pair: &Pair| {
-            // SAFETY: the array has 64 bytes.
-            unsafe { _mm512_loadu_si512(pair.places.as_ptr().cast()) }
-        };
+        let load = |at: usize| load_plane(&planes[at.min(planes.len() - 1)]);
+        let table = load(0);
+        let second_table = if N > 1 { load(1) } else { table };
+        let (third_table, fourth_table) = if N > 2 { (load(2), load(3)) } else { (table, table) };
         let (first, last) = (&pairs[0], &pairs[pairs.len() - 1]);
-        let starts = (load_places(first), load_places(last));
+        // SAFETY: the arrays have 64 bytes.
+        let starts = unsafe {
+            let load = |pair: &Pair| _mm512_loadu_si512(pair.places.as_ptr().cast());
+            (load(first), load(last))
+        };
         let step = _mm512_set1_epi8((64 / width) as i8);
         for (codes, out) in src.chunks_exact(64).zip(dst.chunks_exact_mut(64 * width)) {
             // SAFETY: the chunk is of 64 bytes.
             let codes = unsafe { _mm512_loadu_si512(codes.as_ptr().cast()) };
-            let found: [_; N] = std::array::from_fn(|at| look_up(&tables[at], codes));
+            let a = look_up(&table, codes);
+            let b = if N > 1 { look_up(&second_table, codes) } else { a };
+            let (c, d) = if N > 2 {
+                (look_up(&third_table, codes), look_up(&fourth_table, codes))
+            } else {
+                (a, b)
+            };
             let mut places = starts;
             for vector in out.chunks_exact_mut(64) {
-                let (a, b) = (found[0], found[1 % N]);
                 let mut bytes = _mm512_maskz_permutex2var_epi8(first.mask, a, places.0, b);
                 if N > 2 {
-                    let (a, b) = (found[2 % N], found[3 % N]);
-                    let more = _mm512_maskz_permutex2var_epi8(last.mask, a, places.1, b);
+                    let more = _mm512_maskz_permutex2var_epi8(last.mask, c, places.1, d);
                     bytes = _mm512_or_si512(bytes, more);
                     places.1 = _mm512_add_epi8(places.1, step);
                 }

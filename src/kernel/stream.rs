@@ -4,24 +4,24 @@
 
 use super::{Kernel, Level};
 
-/// Outputs from this size on, in bytes, are streamed: nothing of them would be left in a cache for the next reader.
-const STREAMED_FROM: usize = 16 << 20;
+/// Casts that read and write so much, in bytes, are streamed: little of it would be left in a cache for the next reader.
+const STREAMED_FROM: usize = 64 << 20;
 
-/// Runs a kernel over elements of `read` bytes that become elements of `written` bytes, as part of an output of `whole`
-/// bytes.
+/// Runs a kernel over elements of `read` bytes that become elements of `written` bytes, as part of a cast of so many
+/// `elements`.
 #[inline]
 pub(crate) fn run(
     kernel: &dyn Kernel,
     level: Level,
     (src, read): (&[u8], usize),
     (dst, written): (&mut [u8], usize),
-    whole: usize,
+    elements: usize,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if whole >= STREAMED_FROM && x86::can_stream_to(dst) {
+    if elements * (read + written) >= STREAMED_FROM && x86::can_stream_to(dst) {
         return x86::run(kernel, level, (src, read), (dst, written));
     }
-    let _ = (read, written, whole, STREAMED_FROM);
+    let _ = (read, written, elements, STREAMED_FROM);
     kernel.run(level, src, dst);
 }
 
@@ -35,6 +35,9 @@ mod x86 {
 
     /// Bytes of a tile, which are whole elements of every width.
     const TILE: usize = 2 << 10;
+
+    /// The most that is read for one, in bytes.
+    const SOURCE_TILE: usize = 4 << 10;
 
     const LINE: usize = 64;
 
@@ -54,8 +57,11 @@ mod x86 {
         (dst, written): (&mut [u8], usize),
     ) {
         let mut tile = Tile([0; TILE]);
-        let step = TILE / written * read;
-        for (index, (part, dst)) in src.chunks(step).zip(dst.chunks_mut(TILE)).enumerate() {
+        let elements = (TILE / written).min(SOURCE_TILE / read);
+        let step = elements * read;
+        for (index, (part, dst)) in
+            src.chunks(step).zip(dst.chunks_mut(elements * written)).enumerate()
+        {
             // The CPU's own prefetching stops at the end of a page.
             prefetch(src.get((index + 2) * step..).unwrap_or_default(), step);
             let tile = &mut tile.0[..dst.len()];
@@ -132,9 +138,9 @@ mod tests {
             let kernel = select(Float, to, Rules::default());
             let written = to.carrier_bytes().expect("a number");
             for level in Level::available() {
-                let output = |whole| {
+                let output = |elements| {
                     let convert = |dst: &mut [u8]| {
-                        run(kernel.as_ref(), level, (bytes, 4), (dst, written), whole);
+                        run(kernel.as_ref(), level, (bytes, 4), (dst, written), elements);
                         Ok(())
                     };
                     fill_output(to.datum_type(), &[numbers.len()], convert)
