@@ -46,7 +46,7 @@ enum Method {
     Numeric(Arc<dyn Kernel>),
     /// To strings.
     Format(Spelling),
-    /// From strings, through DOUBLE where a kernel finishes.
+    /// From strings, through FLOAT where a kernel finishes.
     Parse { parse: Parser, narrow: Option<Arc<dyn Kernel>> },
 }
 
@@ -81,7 +81,7 @@ impl Conversion {
             _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
             (Family::Text, Family::Float(_)) if to.bits() < 32 => Method::Parse {
                 parse: text::parser(to),
-                narrow: Some(kernel::select(ElementType::Double, to, rules)),
+                narrow: Some(kernel::select(ElementType::Float, to, rules)),
             },
             (Family::Text, _) => Method::Parse { parse: text::parser(to), narrow: None },
             (_, Family::Text) => {
@@ -336,7 +336,7 @@ impl Conversion {
             let size = scratch.len();
             let tiles = texts.chunks(size).zip(bytes.chunks_mut(size * width));
             for (tile, (texts, bytes)) in tiles.enumerate() {
-                let wide = bytemuck::cast_slice_mut(&mut scratch[..texts.len()]);
+                let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * size_of::<f32>()];
                 parse(texts, wide).map_err(|index| tile * size + index)?;
                 narrow.run(self.level, wide, bytes);
             }

@@ -30,6 +30,7 @@ mod via;
 pub use buffer::set_output_pool;
 pub(crate) use buffer::{fill_output, owns_its_bytes, rewrite_in_place};
 pub use level::Level;
+pub(crate) use narrow::odd_from_f64;
 pub(crate) use parallel::in_parts;
 pub(crate) use select::select;
 pub(crate) use strings::{fill_shared_strings, fill_strings};

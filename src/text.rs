@@ -7,6 +7,7 @@ use bytemuck::Pod;
 
 use crate::element_type::{ElementType, Family};
 use crate::format;
+use crate::kernel::odd_from_f64;
 
 /// Parses elements into a carrier's bytes; the index of the first that cannot be is the error.
 pub(crate) type Parser = fn(&[String], &mut [u8]) -> Result<(), usize>;
@@ -15,7 +16,7 @@ pub(crate) type Parser = fn(&[String], &mut [u8]) -> Result<(), usize>;
 pub(crate) type Speller = fn(&[u8], &mut [String]);
 
 /// The parser for a numeric type: the number that a string spells, rounded once. It refuses what spells no number, and
-/// for integers what the type cannot hold. For a float narrower than FLOAT it makes a DOUBLE, rounded to odd, from which
+/// for integers what the type cannot hold. For a float narrower than FLOAT it makes a FLOAT, rounded to odd, from which
 /// one rounding to any such type is one rounding of the decimal.
 pub(crate) fn parser(to: ElementType) -> Parser {
     match (to.family(), to.bits()) {
@@ -34,7 +35,9 @@ pub(crate) fn parser(to: ElementType) -> Parser {
         (Family::Unsigned, _) => |texts, bytes| each(texts, bytes, small_unsigned::<2>),
         (Family::Float(_), 64) => |texts, bytes| each(texts, bytes, parse_f64),
         (Family::Float(_), 32) => |texts, bytes| each(texts, bytes, parse_f32),
-        (Family::Float(_), _) => |texts, bytes| each(texts, bytes, parse_odd),
+        (Family::Float(_), _) => {
+            |texts, bytes| each(texts, bytes, |t| parse_odd(t).map(odd_from_f64))
+        }
         (Family::Text, _) => unreachable!("`parser` is for numeric types"),
     }
 }

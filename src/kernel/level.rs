@@ -20,6 +20,9 @@ enum Instructions {
     Avx512,
 }
 
+/// What a vector of the baseline holds.
+const FEW_BYTES: usize = 16;
+
 /// Proof of AVX2, F16C, FMA and BMI2.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
@@ -77,7 +80,9 @@ impl Level {
         )
     )]
     pub(crate) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
-        match self.0 {
+        // So few bytes do not repay waking the wide registers.
+        let instructions = if dst.len() <= FEW_BYTES { Instructions::Baseline } else { self.0 };
+        match instructions {
             Instructions::Baseline => body.run(src, dst),
             // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
             #[cfg(target_arch = "x86_64")]

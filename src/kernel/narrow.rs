@@ -164,7 +164,7 @@ impl Scale {
 /// subnormal it may be a zero, and beyond its largest number an infinity: to the formats that are rounded to from there,
 /// neither makes a difference.
 #[inline(always)]
-pub(super) fn odd_from_f64(x: f64) -> f32 {
+pub(crate) fn odd_from_f64(x: f64) -> f32 {
     // Mantissa bits that a FLOAT does not have: 29 more for each step below its smallest normal exponent.
     const DROPPED: u64 = 52 - FLOAT_MANTISSA_BITS as u64;
     const SMALLEST_NORMAL: u64 = 1023 - 126;
