@@ -79,12 +79,13 @@ bench-survey:
 	$(CARGO) bench --locked --bench survey -- bandwidth
 	$(CARGO) bench --locked --bench survey -- stock
 
-# The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns.
+# The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
+# they have, of one size.
 bench-peers:
 	python3 -m venv target/bench-venv
 	target/bench-venv/bin/pip install --quiet --requirement scripts/requirements-bench.txt
 	$(CARGO) build --locked --release --bench serve
-	target/bench-venv/bin/python scripts/bench_peers.py $$(ls -t target/release/deps/serve-* | grep -v '\.d$$' | head -n 1)
+	target/bench-venv/bin/python scripts/bench_peers.py $$(ls -t target/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(PEERS)
 
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
