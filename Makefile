@@ -1,4 +1,4 @@
-# Everything here needs cargo, make and nothing else, except `make models`, which needs python3.
+# `demo`, `test` and `check` need cargo and make, nothing else. What needs more says so.
 
 CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
@@ -64,7 +64,7 @@ snapshots-changed:
 operators:
 	ONNX_CAST_WRITE_OPERATORS=1 $(CARGO) test --locked --test operators
 
-# Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.
+# Needs python3. Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.
 models:
 	python3 -m venv target/models-venv
 	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
@@ -79,7 +79,7 @@ bench-survey:
 	$(CARGO) bench --locked --bench survey -- bandwidth
 	$(CARGO) bench --locked --bench survey -- stock
 
-# The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
+# Needs python3. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
 # they have, of one size.
 bench-peers:
 	python3 -m venv target/bench-venv

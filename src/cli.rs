@@ -27,6 +27,7 @@ mod num;
 mod page;
 mod random;
 mod record;
+mod report;
 mod request;
 mod run;
 mod saved;
@@ -70,8 +71,9 @@ struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 done, and every case passed; 1 a case failed; 2 the model, an input or the call \
-cannot be used, which one line on standard error explains.
+Exit status: 0 done, and every case passed; 1 a case failed, or something is beyond its limits or \
+tolerance; 2 the model, an input or the call cannot be used, which one line on standard error \
+explains.
 
 Examples:
   onnx-cast run model.onnx
@@ -181,7 +183,7 @@ pub(crate) fn main() -> ExitCode {
         return worker::serve();
     }
     let mut output = Output::stdout();
-    let status = match Cli::try_parse() {
+    let status = match Cli::try_parse_from(report::joined(std::env::args_os())) {
         Ok(cli) => execute(cli, &mut output),
         Err(error) => explain_usage(&error, &mut output),
     };

@@ -222,8 +222,73 @@ fn limits_for_a_cast_that_the_model_does_not_have_are_refused() {
 }
 
 #[test]
-fn an_audit_without_casts_says_so() {
-    assert!(said(0, &["audit", &model(ORIGINAL)]).contains("no Cast and no CastLike"));
+fn an_audit_of_nothing_does_not_pass() {
+    assert!(refused(&["audit", &model(ORIGINAL)]).contains("no Cast and no CastLike"));
+    // Beside a model that has some it is no more than remarkable.
+    let both = said(0, &["audit", &model(ORIGINAL), &model(FIXED)]);
+    assert!(both.contains("no Cast and no CastLike"));
+    let empty = said(1, &["audit", &model("node/cast_opset9_empty_FLOAT_to_FLOAT16")]);
+    assert!(empty.contains("no value other than NaN has reached a cast"), "{empty}");
+}
+
+#[test]
+fn an_option_without_effect_is_refused() {
+    let (fixed, original) = (model(FIXED), model(ORIGINAL));
+    for option in [["--seed", "5"], ["--set", "batch=4"]] {
+        let random = |arguments: &[&str]| {
+            assert!(refused(arguments).contains("--seed and --set are for random inputs"));
+        };
+        random(&["audit", &fixed, option[0], option[1]]);
+        random(&["compare", &original, &fixed, option[0], option[1]]);
+        let onnx = format!("{original}/model.onnx");
+        random(&["compare", &onnx, &fixed, "-i", &original, option[0], option[1]]);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = saved(&folder, "one.pb", ElementType::Float, &tensor1(&[1f32]));
+    assert!(refused(&["compare", &one, &one, "-i", "x=x.npy"]).contains("nothing is run"));
+    assert!(refused(&["compare", &one, &one, "--all-tensors"]).contains("--all-tensors"));
+}
+
+#[test]
+fn a_report_goes_where_nothing_else_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let onnx = path(&folder, "m.onnx");
+    changed(&model(FIXED), Path::new(&onnx), |_| ());
+    let before = fs::read(&onnx).expect("a model");
+    for option in ["--report", "--json", "--markdown"] {
+        let line = refused(&["audit", &onnx, &format!("{option}={onnx}")]);
+        assert!(line.contains("already read or written"), "{line}");
+    }
+    assert_eq!(fs::read(&onnx).expect("a model"), before);
+    let line = refused(&["audit", &onnx, "--json", "--markdown"]);
+    assert!(line.contains("already read or written"), "{line}");
+    assert!(refused(&["audit", &onnx, "--report", "-"]).contains("needs a file"));
+}
+
+#[test]
+fn a_file_may_follow_after_a_space() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (facts, text) = (path(&folder, "a.json"), path(&folder, "a.md"));
+    let words = said(0, &["audit", "--json", &facts, "--markdown", &text, &model(FIXED)]);
+    assert!(words.contains("within its limits"), "{words}");
+    json(&fs::read_to_string(&facts).expect("JSON"));
+    assert!(fs::read_to_string(&text).expect("Markdown").starts_with("### ✅"));
+    json(&said(0, &["audit", "--json", "-", &model(FIXED)]));
+    json(&said(0, &["audit", "--json", &model(FIXED)]));
+}
+
+#[test]
+fn what_cannot_be_used_is_in_the_report_and_an_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (facts, missing) = (path(&folder, "a.json"), path(&folder, "missing.onnx"));
+    for models in [&[missing.as_str()][..], &[&model(FIXED), &missing]] {
+        let line = refused(&[&["audit", "--json", &facts][..], models].concat());
+        assert!(line.contains("missing.onnx"), "{line}");
+        let report = json(&fs::read_to_string(&facts).expect("JSON"));
+        let last = report["models"].as_array().expect("models").last().expect("one");
+        assert_eq!(last["status"], "unusable");
+        fs::remove_file(&facts).expect("removed");
+    }
 }
 
 // ---- compare ----
@@ -236,6 +301,12 @@ fn a_conversion_that_overflows_fails_and_the_place_is_named() {
     let pair = &report["comparisons"][0];
     assert_eq!(pair["first_damage"]["tensor"]["name"], "norm");
     assert_eq!(pair["first_damage"]["op"], "Sqrt");
+    let culprit = &pair["first_damage"]["culprit"];
+    assert_eq!(
+        (&culprit["node"], &culprit["outcomes"]["overflowed"]),
+        (&"Cast_sum_half".into(), &2.into())
+    );
+    assert!(pair["first_difference"]["culprit"].is_null());
     assert_eq!(pair["casts"]["added"].as_array().expect("casts").len(), 4);
     let text = said(1, &[&["compare", &original, &broken][..], &TOLERANCE].concat());
     assert!(text.contains("the first tensor where they part: `"), "{text}");
@@ -260,7 +331,9 @@ fn every_model_is_exactly_equal_to_itself() {
     // Each is a pair of processes; of the many single nodes a sample will do.
     for folder in folders.iter().step_by(5) {
         let folder = folder.to_str().expect("UTF-8");
-        let report = json(&said(0, &["compare", folder, folder, "--json"]));
+        let is_compared = !folder.contains("_empty_");
+        let report =
+            json(&said(u8::from(!is_compared).into(), &["compare", folder, folder, "--json"]));
         assert_eq!(report["comparisons"][0]["identical"], true, "{folder}");
     }
 }
@@ -368,9 +441,9 @@ fn where_there_is_nothing_to_compare_nothing_is_equal() {
         ElementType::Float,
         &Tensor::zero::<f32>(&[0]).expect("a tensor"),
     );
-    assert!(said(0, &["compare", &none, &none]).contains("there was nothing to compare"));
+    assert!(said(1, &["compare", &none, &none]).contains("nothing was compared"));
     let nan = saved(&folder, "nan.pb", ElementType::Float, &tensor1(&[f32::NAN; 3]));
-    assert!(said(0, &["compare", &nan, &nan]).contains("there was nothing to compare"));
+    assert!(said(1, &["compare", &nan, &nan]).contains("nothing was compared"));
 }
 
 #[test]

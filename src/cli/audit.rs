@@ -39,6 +39,7 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
     let sets = match &order.cases[..] {
         [] => sets::gather(&model, &order.model, &order.input)?,
         cases => {
+            order.input.check_nothing_is_random("those beside the model are recorded")?;
             cases.iter().map(|case| sets::of_case(&model, case)).collect::<TractResult<_>>()?
         }
     };
@@ -53,17 +54,34 @@ pub(super) fn audit(order: &AuditOrder) -> TractResult<Audited> {
         casts.iter().flat_map(|cast| order.tolerances.exceeded(cast)).collect();
     let invalid = findings.iter().filter(|finding| finding.is_error);
     exceeded.extend(invalid.map(|finding| format!("`{}`: {}", finding.node, finding.text)));
+    let seen = casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();
+    if !casts.is_empty() && seen == 0 {
+        exceeded.push("no value other than NaN has reached a cast, which shows nothing".into());
+    }
+    let notes = sets.iter().flat_map(|set| set.notes.iter().cloned());
+    let received = received(&casts).filter(|_| exceeded.is_empty());
     Ok(Audited {
         model: order.model.display().to_string(),
         status: if exceeded.is_empty() { Status::Passed } else { Status::Failed },
         problem: None,
         sets: sets.len(),
         tolerance_file: order.tolerance_file.as_ref().map(|path| path.display().to_string()),
-        notes: sets.iter().flat_map(|set| set.notes.iter().cloned()).collect(),
+        notes: notes.chain(received).collect(),
         casts,
         findings,
         exceeded,
     })
+}
+
+/// That casts were given NaN or infinities, where somebody might think that all is well.
+fn received(casts: &[CastFacts]) -> Option<String> {
+    let is_given = |cast: &&CastFacts| cast.source.nans + cast.source.infinities > 0;
+    let mut given = casts.iter().filter(is_given).map(|cast| &cast.node);
+    let (first, more) = (given.next()?, given.count());
+    let others = if more == 0 { String::new() } else { format!(" and {more} other(s)") };
+    Some(format!(
+        "NaN or infinities reach `{first}`{others}: no cast is blamed for what it is given, `compare` finds where it arises"
+    ))
 }
 
 /// Worst first; what is as bad in the order of computation.

@@ -45,21 +45,21 @@ impl Case {
 ///
 /// # Errors
 ///
-/// When a path is no folder, a folder cannot be read, or there is no case.
+/// When a path is no folder, a folder cannot be read, or there is no case in one.
 pub(super) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = vec![];
     for path in paths {
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
         ensure!(metadata.is_dir(), "{}: is no folder", path.display());
+        let before = cases.len();
         for entry in WalkDir::new(path).sort_by_file_name() {
             let entry = entry?;
             if entry.file_name() == "model.onnx" && !entry.file_type().is_dir() {
                 cases.extend(cases_of(entry.path())?);
             }
         }
+        ensure!(cases.len() > before, "{}: no folder with a model.onnx in it", path.display());
     }
-    let named = || paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
-    ensure!(!cases.is_empty(), "{}: no folder with a model.onnx in it", named());
     Ok(cases)
 }
 

@@ -140,6 +140,8 @@ pub(super) struct Parting {
     pub(super) op: String,
     /// What the cast did, where it is one.
     pub(super) cast: Option<CastFacts>,
+    /// The worst of the casts before it that spoil values and that the reference does not have.
+    pub(super) culprit: Option<CastFacts>,
 }
 
 /// How the two graphs' casts differ, by the value that they make.
@@ -295,6 +297,12 @@ impl CastFacts {
 
     pub(super) fn count(&self, outcome: &str) -> u64 {
         self.outcomes.get(outcome).copied().unwrap_or(0)
+    }
+
+    /// Whether it left values that have nothing to do with the source's, or only the nearest end of the range.
+    pub(super) fn spoils(&self) -> bool {
+        let is_damaged = |o: &Outcome| o.is_damage() && self.count(o.name()) > 0;
+        Outcome::ALL.iter().any(is_damaged) || self.count("saturated") + self.count("flushed") > 0
     }
 
     /// By what casts are sorted: the smaller, the worse.

@@ -1,10 +1,9 @@
 //! What the user's process does for `audit`, `compare` and `record`: it finds the models, asks a worker for each, and
 //! reports.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
 
 use super::audit::AuditOrder;
@@ -16,6 +15,7 @@ use super::facts::{
 use super::inputs::InputArgs;
 use super::num::Num;
 use super::record::{self, RecordOrder};
+use super::report::{Report, ReportArgs};
 use super::request::{Answer, Request};
 use super::supervisor::Supervisor;
 use super::terminal::Output;
@@ -23,38 +23,19 @@ use super::tolerance::{Tolerances, parse_allow, parse_cosine, parse_output};
 use super::versus::CompareOrder;
 use super::{FAILED, UNUSABLE, jobs, markdown, page, words};
 
-/// Where a report goes besides the terminal.
-#[derive(Args, Clone, Default)]
-pub(super) struct ReportArgs {
-    /// Write one JSON object (schema: docs/report-format.md); `-` or nothing for standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
-    json: Option<PathBuf>,
-    /// Write a page to look at: one file that needs nothing else.
-    #[arg(long, value_name = "FILE.html")]
-    report: Option<PathBuf>,
-    /// Write Markdown for a pull request's comment; `-` or nothing for standard output.
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
-    markdown: Option<PathBuf>,
-    /// Limits for a model [default: NAME.tolerance.toml beside NAME.onnx, if there is one].
-    #[arg(long, value_name = "FILE.toml")]
-    tolerance: Option<PathBuf>,
-    /// How many models to run at once.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
-    jobs: u64,
-}
-
 /// Show what a model's casts do to the numbers.
 ///
 /// Runs the model and counts, for each Cast and CastLike, those in subgraphs included, what became of the values that
 /// passed: exact, rounded, overflowed to infinity, saturated, turned into NaN, flushed to zero, … The worst come first.
 /// The model's results are not changed.
 ///
-/// PATH is a model, or a folder: then every model in it is audited with the inputs of its test_data_set_* folders, or
+/// PATH is a model, or a folder: then every model.onnx in it is audited with the inputs of its test_data_set_* folders, or
 /// with random ones where it has none. With -i, a folder stands for the inputs in it: input_*.pb, or several sets of them
 /// in test_data_set_* folders.
 ///
 /// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value that overflowed,
-/// became NaN, lost its NaN, wrapped around, or is undefined; and a model that declares another type than a cast makes.
+/// became NaN, lost its NaN, wrapped around, or is undefined; and a model that declares another type than a cast makes, or
+/// whose casts have seen no value at all.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast audit model.onnx -i x=x.npy
@@ -66,7 +47,8 @@ pub(super) struct AuditArgs {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     input: InputArgs,
-    /// Let casts do that much: KIND is an outcome, or became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
+    /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped, overflowed, became_nan,
+    /// undefined, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
     allow: Vec<(String, f64)>,
     #[command(flatten)]
@@ -77,7 +59,7 @@ pub(super) struct AuditArgs {
 ///
 /// REFERENCE and CONVERTED are models; folders with a model.onnx, whose test_data_set_* folders then give the inputs; or
 /// outputs that were saved: a folder of output_*.pb files, a .pb, a .npy or a .npz. Outputs are matched by name, and by
-/// position where no name is shared. Their element types may differ.
+/// position where no name is shared. Their element types may differ. With -i, a folder stands for the sets of inputs in it.
 ///
 /// Without a tolerance values must be the same. With --rtol and --atol a value passes when
 /// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the coarser type away; one
@@ -122,7 +104,7 @@ pub(super) struct CompareArgs {
 /// Record a model's outputs, to be replayed by `onnx-cast test`.
 ///
 /// Adds test_data_set_* folders with input_*.pb and output_*.pb to DIR, and the model if it is not there. Nothing that is
-/// there is changed; `rerecord` does that.
+/// there is changed; `rerecord` does that. With -i, a folder stands for the sets of inputs in it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast record model.onnx goldens/model --sets 3
@@ -169,7 +151,9 @@ pub(super) fn audit(
     output: &mut Output,
 ) -> anyhow::Result<u8> {
     let orders = audit_orders(&args)?;
-    let answers = jobs::each(&orders, jobs_of(&args.to), max_memory, |order, supervisor| {
+    let read = orders.iter().map(|order| order.model.as_path());
+    args.to.check(read, &args.input)?;
+    let answers = jobs::each(&orders, args.to.jobs(), max_memory, |order, supervisor| {
         answer::<Audited>(supervisor, &Request::Audit(order.clone()), |problem| Audited {
             model: order.model.display().to_string(),
             status: Status::Unusable,
@@ -184,15 +168,18 @@ pub(super) fn audit(
     });
     let (facts, texts): (Vec<Audited>, Vec<String>) =
         answers.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().unzip();
-    let problem = |model: &Audited| Some((model.model.clone(), model.problem.clone()?));
-    lone_problem(facts.iter().map(problem))?;
     let report = Report {
         json: format!("{{\"schema\":\"{AUDIT_SCHEMA}\",\"models\":[{}]}}", texts.join(",")),
         page: &|| page::of_audits(&facts),
         markdown: &|| markdown::of_audits(&facts),
         words: &|output| words::of_audits(&facts, output),
     };
-    report.write(&args.to, output)?;
+    let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));
+    report.write(&args.to, facts.iter().map(problem), output)?;
+    if facts.iter().all(|model| model.casts.is_empty()) {
+        let names: Vec<&str> = facts.iter().map(|model| model.model.as_str()).collect();
+        bail!("{}: no Cast and no CastLike, so there is nothing to audit", names.join(", "));
+    }
     Ok(exit_status(facts.iter().map(|model| model.status)))
 }
 
@@ -206,6 +193,8 @@ pub(super) fn compare(
     max_memory: Option<u64>,
     output: &mut Output,
 ) -> anyhow::Result<u8> {
+    let read = args.converted.iter().chain([&args.reference]).map(PathBuf::as_path);
+    args.to.check(read, &args.input)?;
     let mut orders = vec![];
     for converted in &args.converted {
         let (mut tolerances, tolerance_file) =
@@ -222,7 +211,7 @@ pub(super) fn compare(
             all_tensors: args.all_tensors,
         });
     }
-    let answers = jobs::each(&orders, jobs_of(&args.to), max_memory, |order, supervisor| {
+    let answers = jobs::each(&orders, args.to.jobs(), max_memory, |order, supervisor| {
         answer::<Compared>(supervisor, &Request::Compare(order.clone()), |problem| Compared {
             reference: order.reference.display().to_string(),
             converted: order.converted.display().to_string(),
@@ -243,15 +232,13 @@ pub(super) fn compare(
     });
     let (facts, texts): (Vec<Compared>, Vec<String>) =
         answers.into_iter().collect::<anyhow::Result<Vec<_>>>()?.into_iter().unzip();
-    let problem = |pair: &Compared| Some((String::new(), pair.problem.clone()?));
-    lone_problem(facts.iter().map(problem))?;
     let report = Report {
         json: format!("{{\"schema\":\"{COMPARE_SCHEMA}\",\"comparisons\":[{}]}}", texts.join(",")),
         page: &|| page::of_comparisons(&facts),
         markdown: &|| markdown::of_comparisons(&facts),
         words: &|output| words::of_comparisons(&facts, output),
     };
-    report.write(&args.to, output)?;
+    report.write(&args.to, facts.iter().map(|pair| pair.problem.clone()), output)?;
     Ok(exit_status(facts.iter().map(|pair| pair.status)))
 }
 
@@ -343,10 +330,6 @@ fn model_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join("model.onnx") } else { path.into() }
 }
 
-fn jobs_of(args: &ReportArgs) -> usize {
-    usize::try_from(args.jobs).unwrap_or(1)
-}
-
 /// Has a worker find the facts; the second part of the result is the JSON that it wrote.
 fn answer<F: serde::Serialize + serde::de::DeserializeOwned>(
     supervisor: &mut Supervisor,
@@ -363,63 +346,10 @@ fn answer<F: serde::Serialize + serde::de::DeserializeOwned>(
     Ok((facts, text))
 }
 
-/// Of a single piece of work that could not be done, the error line says why; of several, the report does.
-fn lone_problem(
-    mut problems: impl ExactSizeIterator<Item = Option<(String, String)>>,
-) -> anyhow::Result<()> {
-    if problems.len() == 1
-        && let Some(Some((place, problem))) = problems.next()
-    {
-        if place.is_empty() {
-            bail!("{problem}");
-        }
-        bail!("{place}: {problem}");
-    }
-    Ok(())
-}
-
 fn exit_status(statuses: impl Iterator<Item = Status>) -> u8 {
     match statuses.max() {
         Some(Status::Unusable) => UNUSABLE,
         Some(Status::Failed) => FAILED,
         Some(Status::Passed) | None => 0,
     }
-}
-
-/// What there is to write, in every form.
-struct Report<'a> {
-    json: String,
-    page: &'a dyn Fn() -> anyhow::Result<String>,
-    markdown: &'a dyn Fn() -> String,
-    words: &'a dyn Fn(&Output) -> String,
-}
-
-impl Report<'_> {
-    fn write(&self, to: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
-        if let Some(path) = &to.report {
-            write_file(path, &(self.page)()?)?;
-        }
-        let mut is_said = false;
-        let texts: [(&Option<PathBuf>, &dyn Fn() -> String); 2] =
-            [(&to.json, &|| self.json.clone()), (&to.markdown, &|| (self.markdown)())];
-        for (path, text) in texts {
-            match path {
-                Some(path) if path.as_os_str() == "-" => {
-                    output.line(text().trim_end())?;
-                    is_said = true;
-                }
-                Some(path) => write_file(path, &text())?,
-                None => {}
-            }
-        }
-        if !is_said {
-            let text = (self.words)(output);
-            output.line(text.trim_end())?;
-        }
-        Ok(())
-    }
-}
-
-fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| path.display().to_string())
 }

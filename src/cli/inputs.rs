@@ -29,6 +29,21 @@ pub(super) struct InputArgs {
     pub(super) sizes: Vec<(String, usize)>,
 }
 
+impl InputArgs {
+    /// Refuses what only says how random inputs are made.
+    ///
+    /// # Errors
+    ///
+    /// When `--seed` or `--set` is given.
+    pub(super) fn check_nothing_is_random(&self, because: &str) -> TractResult<()> {
+        ensure!(
+            self.seed == 0 && self.sizes.is_empty(),
+            "--seed and --set are for random inputs: {because}"
+        );
+        Ok(())
+    }
+}
+
 /// Reads `SYMBOL=N`.
 pub(super) fn parse_size(text: &str) -> Result<(String, usize), String> {
     let (symbol, size) = text.rsplit_once('=').ok_or("it should be SYMBOL=N")?;
@@ -100,6 +115,7 @@ fn arrays(argument: &str) -> TractResult<Vec<(String, Array)>> {
         (Some("npy" | "pb"), None) => bail!("it should be NAME={file}"),
         (Some("npy"), _) => files::read_npy(path)?,
         (Some("pb"), _) => files::read_tensor_proto(path)?,
+        (_, None) => bail!("it should be NAME=FILE, or the FILE.npz of several inputs"),
         _ => bail!("the file should be a .pb, .npy or .npz"),
     };
     Ok(name.map(|name| (name.to_owned(), array)).into_iter().collect())

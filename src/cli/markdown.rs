@@ -78,6 +78,10 @@ fn of_comparison(pair: &Compared) -> String {
         if let Some(cast) = &parting.cast {
             text += &format!("\n{}", cast_table(std::slice::from_ref(cast)));
         }
+        if let Some(culprit) = &parting.culprit {
+            let row = cast_table(std::slice::from_ref(culprit));
+            text += &format!("\n{}\n\n{row}", words::CULPRIT);
+        }
     }
     for line in pair.notes.iter().cloned().chain(words::change_lines(pair)) {
         text += &format!("\n- {}", plain(&line));

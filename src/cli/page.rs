@@ -49,6 +49,7 @@ struct PartingView {
     reference_type: String,
     converted_type: String,
     cast: Option<CastView>,
+    culprit: Option<CastView>,
 }
 
 #[derive(Serialize)]
@@ -241,6 +242,7 @@ fn parting_view(what: &'static str, parting: &Parting) -> PartingView {
         reference_type: tensor.reference_type.clone(),
         converted_type: tensor.converted_type.clone(),
         cast: parting.cast.as_ref().map(|cast| cast_view(cast, true)),
+        culprit: parting.culprit.as_ref().map(|cast| cast_view(cast, false)),
     }
 }
 

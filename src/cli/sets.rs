@@ -38,6 +38,7 @@ pub(super) fn gather(model: &Model, path: &Path, args: &InputArgs) -> TractResul
         return Ok(vec![Set { name: format!("seed {}", args.seed), tensors, notes: vec![] }]);
     }
     ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
+    args.check_nothing_is_random("-i gives recorded ones")?;
     let mut sets = vec![];
     for folder in folders {
         for case in cases::sets_in(&folder, path)? {

@@ -41,6 +41,15 @@ pub(super) struct CompareOrder {
 /// When one of the two cannot be used, or they are not of the same model.
 pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
     let mut work = Work::new(order)?;
+    if order.all_tensors {
+        for part in [&work.reference, &work.converted] {
+            let name = part.path.display();
+            ensure!(
+                part.model.is_some(),
+                "{name}: --all-tensors is for models, these are saved outputs"
+            );
+        }
+    }
     let (reference, converted) = work.outputs()?;
     let outputs = work.compare(&reference, &converted, &order.tolerances)?;
     let failed = outputs.iter().any(|output| !output.passed);
@@ -59,10 +68,11 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
                     let is_damaged = |tensor: &&TensorFacts| {
                         tensor.nan_differences + tensor.infinity_differences > 0
                     };
-                    first_difference = parting(b, all().find(|tensor| !tensor.passed), &casts.1);
                     let is_beyond = |tensor: &&TensorFacts| tensor.beyond_target > 0;
-                    first_beyond = parting(b, all().find(is_beyond), &casts.1);
-                    first_damage = parting(b, all().find(is_damaged), &casts.1);
+                    let parting = |tensor| parting(b, tensor, &casts.0, &casts.1);
+                    first_difference = parting(all().find(|tensor| !tensor.passed));
+                    first_beyond = parting(all().find(is_beyond));
+                    first_damage = parting(all().find(is_damaged));
                     work.notes.extend(differs_from);
                     tensors = if order.all_tensors { inner } else { vec![] };
                 }
@@ -72,10 +82,11 @@ pub(super) fn compare(order: &CompareOrder) -> TractResult<Compared> {
     }
     let identical = outputs.iter().all(|output| output.identical);
     work.note_emptiness(&outputs);
+    let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
     Ok(Compared {
         reference: order.reference.display().to_string(),
         converted: order.converted.display().to_string(),
-        status: if failed { Status::Failed } else { Status::Passed },
+        status: if failed || !is_compared { Status::Failed } else { Status::Passed },
         problem: None,
         sets: reference.len(),
         tolerance_file: order.tolerance_file.as_ref().map(|path| path.display().to_string()),
@@ -180,7 +191,11 @@ impl Work {
     /// random ones.
     fn gather(&mut self, args: &InputArgs) -> TractResult<()> {
         let (a, b) = (&self.reference, &self.converted);
-        let Some(first) = a.model.as_ref().or(b.model.as_ref()) else { return Ok(()) };
+        let Some(first) = a.model.as_ref().or(b.model.as_ref()) else {
+            let because = "both sides are saved outputs";
+            ensure!(args.inputs.is_empty(), "-i: nothing is run, {because}");
+            return args.check_nothing_is_random(because);
+        };
         let saved =
             |part: &Part| part.saved.iter().filter_map(|saved| saved.case.clone()).collect();
         let known: [Vec<super::cases::Case>; 4] =
@@ -188,6 +203,7 @@ impl Work {
         let known = known.into_iter().find(|cases| !cases.is_empty() && args.inputs.is_empty());
         let sets: Vec<Set> = match known {
             Some(cases) => {
+                args.check_nothing_is_random("those beside the model or the outputs are recorded")?;
                 let set = |case| sets::of_case(&first.model, case);
                 at(first.path.display(), cases.iter().map(set).collect::<TractResult<_>>())?
             }
@@ -246,7 +262,8 @@ impl Work {
             for (index, (a, b)) in places.into_iter().enumerate() {
                 let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
                 if all.len() <= index {
-                    if a.ty != b.ty {
+                    let is_text = |output: &Output| output.ty.family() == Family::Text;
+                    if a.ty != b.ty && !is_text(a) && !is_text(b) {
                         self.notes.push(format!(
                             "output `{}` is {} in the reference and {} converted: their values are compared",
                             a.name, a.ty, b.ty
@@ -363,7 +380,16 @@ fn inner_tensors(
         }
     }
     let inner: Vec<TensorFacts> = all.into_iter().flatten().map(Metrics::finish).collect();
-    let first = inner.iter().find(|tensor| !tensor.identical && tensor.passed);
+    // Outputs have tolerances of their own.
+    let declared: HashSet<&String> = a
+        .subject
+        .graph()
+        .iter()
+        .flat_map(|graph| &graph.output)
+        .map(|output| &output.name)
+        .collect();
+    let is_inner = |tensor: &&TensorFacts| !declared.contains(&tensor.name);
+    let first = inner.iter().filter(is_inner).find(|tensor| !tensor.identical && tensor.passed);
     let note = first.map(|tensor| {
         let (name, error) = (&tensor.name, tensor.max_abs);
         format!("values first differ, within the tolerance, in `{name}`: by {error} at most")
@@ -385,17 +411,27 @@ fn of_types(reference: &Output, converted: &Output) -> ToleranceFacts {
     ToleranceFacts { rtol: Some(Num(rtol)), atol: Some(Num(atol)), ulp: None, cosine: None }
 }
 
-/// A tensor, and what made it.
+/// A tensor, what made it, and what may have spoiled it before: of the casts that the reference has not, the worst.
 fn parting(
     converted: &Loaded,
     tensor: Option<&TensorFacts>,
+    changes: &CastChanges,
     casts: &[CastFacts],
 ) -> Option<Parting> {
     let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
     let (node, op) = converted.subject.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();
-    Some(Parting { node, op, cast, tensor })
+    let before = converted.subject.before(name);
+    let is_new = |cast: &CastFacts| {
+        let retargeted = changes.retargeted.iter().map(|both| &both.converted);
+        let mut new = changes.added.iter().chain(retargeted);
+        new.any(|new| (&new.node, &new.graph) == (&cast.node, &cast.graph))
+    };
+    let culprit = casts.iter().find(|cast| {
+        cast.spoils() && cast.output != *name && before.contains(&cast.output) && is_new(cast)
+    });
+    Some(Parting { node, op, cast, culprit: culprit.cloned(), tensor })
 }
 
 /// How the casts of two models differ. A cast is known by the value that it makes.
@@ -445,6 +481,20 @@ impl Subject {
         let node = self.nodes().find(|node| node.output.iter().any(|name| name == value))?;
         let name = if node.name.is_empty() { value } else { &node.name };
         Some((name.into(), node.op_type.clone()))
+    }
+
+    /// The values of the main graph from which a value is computed.
+    fn before(&self, value: &str) -> HashSet<String> {
+        let makers: HashMap<&String, &NodeProto> = self
+            .nodes()
+            .flat_map(|node| node.output.iter().map(move |name| (name, node)))
+            .collect();
+        let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
+        while let Some(value) = next.pop() {
+            let inputs = makers.get(&value).into_iter().flat_map(|node| &node.input);
+            next.extend(inputs.filter(|input| seen.insert((*input).clone())).cloned());
+        }
+        seen
     }
 
     /// The model with further values as outputs.

@@ -9,6 +9,9 @@ use super::num::Num;
 use super::show::table;
 use super::terminal::{BAD, GOOD, Output};
 
+/// What stands before a cast that may be the reason why graphs part later.
+pub(super) const CULPRIT: &str = "the worst cast before it that the reference does not have:";
+
 /// How much of a name a table shows.
 const NAME_CHARS: usize = 60;
 
@@ -156,6 +159,10 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
         lines.push(format!("{what}: {}", parting_in_words(parting)));
         lines.extend(beyond_in_words(&parting.tensor).map(|beyond| format!("  {beyond}")));
         lines.extend(parting.cast.iter().filter_map(|cast| cast_table(std::slice::from_ref(cast))));
+        if let Some(culprit) = &parting.culprit {
+            lines.push(CULPRIT.into());
+            lines.extend(cast_table(std::slice::from_ref(culprit)));
+        }
     }
     let (style, verdict) = verdict(pair);
     lines.push(output.paint(if style { GOOD } else { BAD }, &verdict));
@@ -167,12 +174,13 @@ pub(super) fn verdict(pair: &Compared) -> (bool, String) {
     let count = pair.outputs.len();
     let outputs = if count == 1 { "the output" } else { "every output" };
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
-    let compared: u64 = pair.outputs.iter().map(|output| output.elements - output.both_nan).sum();
     match pair.status {
         Status::Unusable => (false, "the two cannot be compared".into()),
-        Status::Failed => (false, format!("{failed} of {count} output(s) beyond the tolerance")),
-        Status::Passed if compared == 0 => {
-            (true, "no difference, but there was nothing to compare".into())
+        Status::Failed if failed > 0 => {
+            (false, format!("{failed} of {count} output(s) beyond the tolerance"))
+        }
+        Status::Failed => {
+            (false, "nothing was compared: no output has a value other than NaN".into())
         }
         Status::Passed if pair.identical => (true, format!("{outputs} is exactly equal")),
         Status::Passed if pair.outputs.iter().all(|output| output.differing == 0) => {
@@ -247,6 +255,7 @@ pub(super) fn result(tensor: &TensorFacts) -> String {
     match tensor {
         _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", difference(tensor)),
         _ if tensor.elements == 0 => "no elements".into(),
+        _ if tensor.both_nan == tensor.elements => "nothing but NaN".into(),
         _ if tensor.identical => "equal".into(),
         _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
         _ => format!("within {}", tolerance(&tensor.tolerance)),
@@ -271,8 +280,9 @@ pub(super) fn difference(tensor: &TensorFacts) -> String {
     if let (true, Some(least), found) =
         (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine)
     {
-        let found = found.map_or("undefined".into(), |found| found.to_string());
-        parts.push(format!("cosine {found}, at least {least} is wanted"));
+        // In full: what is wanted may be near 1.
+        let found = found.map_or("undefined".into(), |found| found.0.to_string());
+        parts.push(format!("cosine {found}, at least {} is wanted", least.0));
     }
     parts.extend(tensor.first_mismatch.iter().map(|first| single_line(first)));
     parts.join(", ")
