@@ -243,6 +243,8 @@ fn an_option_without_effect_is_refused() {
         let onnx = format!("{original}/model.onnx");
         random(&["compare", &onnx, &fixed, "-i", &original, option[0], option[1]]);
     }
+    // A model without recorded inputs among others.
+    said(0, &["audit", &fixed, &format!("{fixed}/model.onnx"), "--seed", "5"]);
     let folder = tempfile::tempdir().expect("a folder");
     let one = saved(&folder, "one.pb", ElementType::Float, &tensor1(&[1f32]));
     assert!(refused(&["compare", &one, &one, "-i", "x=x.npy"]).contains("nothing is run"));

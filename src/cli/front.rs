@@ -314,6 +314,9 @@ fn audit_orders(args: &AuditArgs) -> anyhow::Result<Vec<AuditOrder>> {
             }
         }
     }
+    if models.iter().all(|(_, cases)| !cases.is_empty()) {
+        args.input.check_nothing_is_random("those beside the models are recorded")?;
+    }
     models
         .into_iter()
         .map(|(model, cases)| {
