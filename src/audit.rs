@@ -28,7 +28,7 @@
 //! - `element`: what became of one element; `text` the same for strings
 //! - `target`: what a type holds, from its family and format record
 //! - `measure`: whole tensors; `lanes` the loops that make it fast
-//! - `probe`: how values are seen; `record` where the counts go
+//! - `probe`: how values are seen; `record` where the counts go; `pool` who counts
 //! - `findings`: what can be said without running the model
 
 mod counts;
@@ -36,6 +36,7 @@ mod element;
 mod findings;
 mod lanes;
 mod measure;
+mod pool;
 pub(crate) mod probe;
 mod range;
 mod record;
@@ -100,6 +101,7 @@ impl Audit {
 
     /// Ends a run on one set of inputs. What is the same in every run is not counted again.
     pub fn end_set(&self) {
+        self.records.wait();
         for (place, cast) in self.casts.iter().enumerate() {
             self.records
                 .with(place, |record| record.is_closed |= cast.is_constant && record.runs > 0);
@@ -108,6 +110,7 @@ impl Audit {
 
     /// The casts, in the order of computation, and what they did so far.
     pub fn rows(&self) -> Vec<AuditRow> {
+        self.records.wait();
         let row = |(place, cast): (usize, &CastNode)| {
             let record = self.records.with(place, |record| record.clone()).unwrap_or_default();
             AuditRow {

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use anyhow::ensure;
 use bytemuck::{Pod, Zeroable};
 use tract_onnx::prelude::{Tensor, TractResult};
-use tract_onnx::tract_core::internal::multithread::par_chunks_mut;
 
 use super::counts::{CastStats, Outcome};
 use super::element::{Number, Pair};
 use super::lanes::{self, Lanes, TILE};
+use super::pool;
 use super::range::Range;
 use super::target::Target;
 use super::text;
@@ -53,6 +53,17 @@ pub fn measure(
     to: ElementType,
     output: &Tensor,
 ) -> TractResult<CastStats> {
+    measure_by(from, input, to, output, pool::threads())
+}
+
+/// As [`measure`], by so many threads.
+fn measure_by(
+    from: ElementType,
+    input: &Tensor,
+    to: ElementType,
+    output: &Tensor,
+    threads: usize,
+) -> TractResult<CastStats> {
     for (ty, tensor) in [(from, input), (to, output)] {
         let (expected, got) = (ty.datum_type(), tensor.datum_type());
         ensure!(got == expected, "a tensor of {ty} is held in {expected:?}, not {got:?}");
@@ -65,7 +76,7 @@ pub fn measure(
     match (from.family(), to.family()) {
         (_, Family::Text) => {
             let mut stats = CastStats::default();
-            stats.source = range(from, input)?;
+            stats.source = range_by(from, input, threads)?;
             stats.add(Outcome::Exact, length as u64);
             Ok(stats)
         }
@@ -73,22 +84,24 @@ pub fn measure(
         _ => {
             let counter = Counter::new(from, to);
             let (x, y) = (input.as_bytes(), output.as_bytes());
-            Ok(shared(length, |start, end| counter.count(x, y, start, end)))
+            Ok(shared(length, threads, |start, end| counter.count(x, y, start, end)))
         }
     }
 }
 
-/// As [`measure`], of what a conversion has made. Of one that changes no value only the source is looked at.
+/// As [`measure`], of what a conversion has made, by so many threads. Of one that changes no value only the source is looked
+/// at.
 pub(super) fn measure_conversion(
     conversion: &Conversion,
     input: &Tensor,
     output: &Tensor,
+    threads: usize,
 ) -> TractResult<CastStats> {
     let (from, to) = (conversion.from(), conversion.to());
     if input.len() != output.len() || !keeps_everything(from, to, conversion.rules()) {
-        return measure(from, input, to, output);
+        return measure_by(from, input, to, output, threads);
     }
-    Ok(CastStats::all_exact(range(from, input)?, input.len() as u64))
+    Ok(CastStats::all_exact(range_by(from, input, threads)?, input.len() as u64))
 }
 
 /// Whether everything that passes is exact, and nothing else is to be counted.
@@ -108,6 +121,10 @@ fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
 ///
 /// When the tensor is not of the type's carrier.
 pub fn range(ty: ElementType, tensor: &Tensor) -> TractResult<Range> {
+    range_by(ty, tensor, pool::threads())
+}
+
+fn range_by(ty: ElementType, tensor: &Tensor, threads: usize) -> TractResult<Range> {
     let mut range = Range::default();
     if ty.family() == Family::Text {
         let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?;
@@ -119,7 +136,7 @@ pub fn range(ty: ElementType, tensor: &Tensor) -> TractResult<Range> {
     ensure!(got == expected, "a tensor of {ty} is held in {expected:?}, not {got:?}");
     let counter = Counter::new(ty, ty);
     let x = tensor.as_bytes();
-    Ok(shared(tensor.len(), |start, end| counter.survey(x, start, end)).source)
+    Ok(shared(tensor.len(), threads, |start, end| counter.survey(x, start, end)).source)
 }
 
 fn texts(
@@ -143,62 +160,25 @@ fn texts(
 }
 
 /// Counts parts of a long tensor at the same time.
-fn shared(length: usize, count: impl Fn(usize, usize) -> CastStats + Sync + Send) -> CastStats {
-    let parts = (length / SHARE).clamp(1, pool::threads());
+fn shared(
+    length: usize,
+    threads: usize,
+    count: impl Fn(usize, usize) -> CastStats + Sync + Send,
+) -> CastStats {
+    let parts = (length / SHARE).clamp(1, threads.max(1));
     if parts == 1 {
         return count(0, length);
     }
     let size = length.div_ceil(parts).next_multiple_of(TILE);
     let mut all = vec![CastStats::default(); parts];
-    let counted = pool::with(|| {
-        par_chunks_mut(&mut all, 1, usize::MAX, |first, some| {
-            for (part, stats) in (first..).zip(some) {
-                let start = length.min(part * size);
-                *stats = count(start, length.min(start + size));
-            }
-            Ok(())
-        })
+    pool::each(&mut all, |part, stats| {
+        let start = length.min(part * size);
+        *stats = count(start, length.min(start + size));
     });
-    debug_assert!(counted.is_ok(), "no part fails");
     all.iter().fold(CastStats::default(), |mut sum, stats| {
         sum.merge(stats);
         sum
     })
-}
-
-/// Threads that wait for tensors to count, for to start one takes as long as to count many elements. They are not the
-/// program's executor: what the model computes with is none of an audit's business.
-#[cfg(feature = "multithread")]
-mod pool {
-    use std::sync::OnceLock;
-    use std::{panic, thread};
-
-    use tract_linalg::multithread::{Executor, multithread_tract_scope};
-
-    pub(super) fn threads() -> usize {
-        static THREADS: OnceLock<usize> = OnceLock::new();
-        *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
-    }
-
-    pub(super) fn with<R>(work: impl FnOnce() -> R) -> R {
-        static POOL: OnceLock<Executor> = OnceLock::new();
-        let start = || Executor::multithread_with_name(threads(), "audit");
-        // Where there are no threads to be had, tract panics; counting goes on without.
-        let pool =
-            POOL.get_or_init(|| panic::catch_unwind(start).unwrap_or(Executor::SingleThread));
-        multithread_tract_scope(pool.clone(), work)
-    }
-}
-
-#[cfg(not(feature = "multithread"))]
-mod pool {
-    pub(super) fn threads() -> usize {
-        1
-    }
-
-    pub(super) fn with<R>(work: impl FnOnce() -> R) -> R {
-        work()
-    }
 }
 
 /// A tile, widened: FLOAT, DOUBLE or 64-bit integers.
@@ -217,6 +197,8 @@ impl Wide {
 struct Side {
     width: usize,
     wide: ElementType,
+    /// Whether elements are so wide as they are.
+    is_wide: bool,
     kernel: Arc<dyn Kernel>,
 }
 
@@ -233,7 +215,7 @@ impl Side {
 
     fn to(ty: ElementType, wide: ElementType) -> Side {
         let kernel = kernel::select(ty, wide, Rules::default());
-        Side { width: ty.carrier_bytes().unwrap_or(1), wide, kernel }
+        Side { width: ty.carrier_bytes().unwrap_or(1), wide, is_wide: ty == wide, kernel }
     }
 
     fn widen(&self, bytes: &[u8], tile: &mut Wide) {
@@ -243,6 +225,17 @@ impl Side {
         if let Some(tile) = tile.get_mut(..elements * wide) {
             self.kernel.run(Level::best(), bytes, tile);
         }
+    }
+
+    /// As FLOATs: widened into the tile, unless they are that already.
+    fn floats<'a>(&self, bytes: &'a [u8], tile: &'a mut Wide) -> &'a [f32] {
+        if self.is_wide
+            && let Ok(floats) = bytemuck::try_cast_slice(bytes)
+        {
+            return floats;
+        }
+        self.widen(bytes, tile);
+        tile.slice(bytes.len() / self.width)
     }
 
     fn number(&self, tile: &Wide, index: usize) -> Number {
@@ -300,8 +293,7 @@ impl Counter {
         for x in x.chunks(TILE * exact.width) {
             let elements = x.len() / exact.width;
             let is_counted = if let Some(float) = float {
-                float.widen(x, &mut wide);
-                Lanes::count_source(wide.slice::<f32>(elements), &mut tally, &mut stats)
+                Lanes::count_source(float.floats(x, &mut wide), &mut tally, &mut stats)
             } else {
                 exact.widen(x, &mut wide);
                 exact.narrow(&mut wide, elements)
@@ -333,9 +325,7 @@ impl Counter {
         for (x, y) in x.zip(y) {
             let elements = x.len() / from.width;
             if let Some((from, to)) = &self.floats {
-                from.widen(x, &mut wide_x);
-                to.widen(y, &mut wide_y);
-                let (x, y) = (wide_x.slice::<f32>(elements), wide_y.slice::<f32>(elements));
+                let (x, y) = (from.floats(x, &mut wide_x), to.floats(y, &mut wide_y));
                 if self.lanes.count(&self.pair, x, y, &mut tally, &mut stats) {
                     continue;
                 }
@@ -430,7 +420,7 @@ mod tests {
                     }
                     assert_eq!(fast, slow, "{from} to {to}, saturate {saturate}");
                     let conversion = Conversion::new(*from, *to, rules);
-                    let known = measure_conversion(&conversion, &x, &y).expect("carriers");
+                    let known = measure_conversion(&conversion, &x, &y, 1).expect("carriers");
                     assert_eq!(known, slow, "{from} to {to}, saturate {saturate}");
                     assert_eq!(range(*from, &x).expect("a carrier"), slow.source, "{from}");
                 }

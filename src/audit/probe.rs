@@ -220,7 +220,11 @@ impl EvalOp for Probe {
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let (x, y) = args_2!(inputs);
         if let Sight::Counting(records) = &self.sight {
-            self.count(records, context.symbols, &x, &y)?;
+            if x.datum_type() == DatumType::TDim || y.datum_type() == DatumType::TDim {
+                self.count(records, context.symbols, &x, &y)?;
+            } else {
+                records.add_later(self.place, &self.conversion, x, y.clone())?;
+            }
         }
         Ok(tvec!(y))
     }

@@ -1,17 +1,27 @@
 //! Where probes write what they count.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use tract_onnx::prelude::{Tensor, TractResult};
+use tract_onnx::prelude::{TValue, Tensor, TractResult};
 
 use super::counts::CastStats;
 use super::measure::measure_conversion;
+use super::pool;
 use crate::conversion::Conversion;
 use crate::element_type::ElementType;
 
+/// Tensors of so many elements are counted while the model runs on: fewer are counted before a thread has woken up, and
+/// more are divided among all threads.
+const COUNTED_LATER: std::ops::Range<usize> = 1 << 14..1 << 22;
+
 /// What was counted for each cast of a model.
 #[derive(Debug)]
-pub(super) struct Records(Vec<Mutex<Record>>);
+pub(super) struct Records {
+    all: Vec<Mutex<Record>>,
+    /// How many tensors are still to be counted.
+    pending: Mutex<usize>,
+    is_done: Condvar,
+}
 
 /// What was counted for one cast.
 #[derive(Debug, Clone, Default)]
@@ -26,12 +36,16 @@ pub(super) struct Record {
 
 impl Records {
     pub(super) fn new(casts: usize) -> Records {
-        Records((0..casts).map(|_| Mutex::default()).collect())
+        Records {
+            all: (0..casts).map(|_| Mutex::default()).collect(),
+            pending: Mutex::new(0),
+            is_done: Condvar::new(),
+        }
     }
 
     /// Does something to a record, which is sound whatever another thread was doing to it when it panicked.
     pub(super) fn with<R>(&self, place: usize, act: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        let record = self.0.get(place)?;
+        let record = self.all.get(place)?;
         Some(act(&mut record.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -43,16 +57,117 @@ impl Records {
         x: &Tensor,
         y: &Tensor,
     ) -> TractResult<()> {
+        self.add_by(place, conversion, x, y, pool::threads())
+    }
+
+    /// As [`Records::add`], while the model runs on where that is worth it. Few tensors wait at a time; beyond them the
+    /// model's own thread counts.
+    pub(super) fn add_later(
+        self: &Arc<Records>,
+        place: usize,
+        conversion: &Conversion,
+        x: TValue,
+        y: TValue,
+    ) -> TractResult<()> {
+        let is_between = COUNTED_LATER.contains(&x.len());
+        if !is_between || pool::threads() == 1 {
+            return self.add(place, conversion, &x, &y);
+        }
+        let Some(waiting) = Waiting::enter(self) else {
+            return self.add_by(place, conversion, &x, &y, 1);
+        };
+        let conversion = conversion.clone();
+        pool::later(move || {
+            let counted = waiting.0.add_by(place, &conversion, &x, &y, 1);
+            debug_assert!(counted.is_ok(), "a cast's input and output are of its types");
+            // The tensors go before anybody is told that all is done.
+            drop((x, y));
+            drop(waiting);
+        });
+        Ok(())
+    }
+
+    fn add_by(
+        &self,
+        place: usize,
+        conversion: &Conversion,
+        x: &Tensor,
+        y: &Tensor,
+        threads: usize,
+    ) -> TractResult<()> {
         if self.with(place, |record| record.is_closed).unwrap_or(true) {
             return Ok(());
         }
         let (from, to) = (conversion.from(), conversion.to());
-        let stats = measure_conversion(conversion, x, y)?;
+        let stats = measure_conversion(conversion, x, y, threads)?;
         self.with(place, |record| {
             record.types = Some((from, to));
             record.stats.merge(&stats);
             record.runs += 1;
         });
         Ok(())
+    }
+
+    /// Returns when everything has been counted.
+    pub(super) fn wait(&self) {
+        let pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let done = self.is_done.wait_while(pending, |pending| *pending > 0);
+        drop(done.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// A tensor that is to be counted, until it is dropped.
+struct Waiting(Arc<Records>);
+
+impl Waiting {
+    /// `None` if there are enough.
+    fn enter(records: &Arc<Records>) -> Option<Waiting> {
+        let mut pending = records.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_free = *pending < 2 * pool::threads();
+        *pending += usize::from(is_free);
+        is_free.then(|| Waiting(records.clone()))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        *self.0.pending.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.is_done.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::prelude::{IntoTValue, tensor1};
+
+    use super::*;
+    use crate::audit::Outcome;
+    use crate::rules::Rules;
+
+    #[test]
+    fn what_is_counted_later_is_counted_once() {
+        let (from, to) = (ElementType::Float, ElementType::Float16);
+        let conversion = Conversion::new(from, to, Rules::default());
+        let numbers: Vec<f32> =
+            (0..COUNTED_LATER.start as u32 + 3).map(|i| i as f32 * 4.3).collect();
+        let x = tensor1(&numbers).into_tvalue();
+        let y = conversion.run(&x).expect("a cast").into_tvalue();
+        let once = measure_conversion(&conversion, &x, &y, 1).expect("carriers");
+        assert!(once.count(Outcome::Overflowed) > 0 && once.count(Outcome::Rounded) > 0);
+        let records = Arc::new(Records::new(2));
+        const RUNS: u64 = 40;
+        for run in 0..2 * RUNS {
+            records
+                .add_later(usize::from(run % 2 == 0), &conversion, x.clone(), y.clone())
+                .expect("carriers");
+        }
+        records.wait();
+        for place in 0..2 {
+            let record = records.with(place, |record| record.clone()).expect("a record");
+            assert_eq!((record.runs, record.types), (RUNS, Some((from, to))));
+            let mut sum = CastStats::default();
+            (0..RUNS).for_each(|_| sum.merge(&once));
+            assert_eq!(record.stats, sum);
+        }
     }
 }
