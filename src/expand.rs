@@ -157,7 +157,10 @@ impl TypedOp for ExpandAsDeclared {
         mapping: &HashMap<OutletId, OutletId>,
         values: &HashMap<Symbol, TDim>,
     ) -> TractResult<TVec<OutletId>> {
-        let inputs: TVec<OutletId> = node.inputs.iter().map(|input| mapping[input]).collect();
+        let input = |outlet: &OutletId| {
+            mapping.get(outlet).copied().context("an operator's inputs come before it")
+        };
+        let inputs = node.inputs.iter().map(input).collect::<TractResult<TVec<OutletId>>>()?;
         let dims = self.shape.iter().map(|dim| dim.substitute_all(values));
         let shape = dims.collect::<TractResult<TVec<TDim>>>()?;
         target.wire_node(

@@ -299,10 +299,14 @@ impl CastFacts {
         self.outcomes.get(outcome).copied().unwrap_or(0)
     }
 
-    /// Whether it left values that have nothing to do with the source's, or only the nearest end of the range.
-    pub(super) fn spoils(&self) -> bool {
-        let is_damaged = |o: &Outcome| o.is_damage() && self.count(o.name()) > 0;
-        Outcome::ALL.iter().any(is_damaged) || self.count("saturated") + self.count("flushed") > 0
+    /// Values whose result has nothing to do with them.
+    pub(super) fn damaged(&self) -> u64 {
+        Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name())).sum()
+    }
+
+    /// Values of which only the nearest end of the range is left.
+    pub(super) fn lost(&self) -> u64 {
+        self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
     }
 
     /// By what casts are sorted: the smaller, the worse.

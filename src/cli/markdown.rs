@@ -80,7 +80,7 @@ fn of_comparison(pair: &Compared) -> String {
         }
         if let Some(culprit) = &parting.culprit {
             let row = cast_table(std::slice::from_ref(culprit));
-            text += &format!("\n{}\n\n{row}", words::CULPRIT);
+            text += &format!("\n{}:\n\n{row}", words::CULPRIT);
         }
     }
     for line in pair.notes.iter().cloned().chain(words::change_lines(pair)) {

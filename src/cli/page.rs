@@ -112,7 +112,8 @@ fn render(page: &Page) -> anyhow::Result<String> {
     environment.add_filter("coded", coded);
     environment.add_template("report.html", TEMPLATE)?;
     let template = environment.get_template("report.html")?;
-    Ok(template.render(context! { page, style => STYLE, script => SCRIPT })?)
+    Ok(template
+        .render(context! { page, style => STYLE, script => SCRIPT, culprit => words::CULPRIT })?)
 }
 
 /// What stands between backquotes as code, and everything escaped.
@@ -177,8 +178,8 @@ fn audit_section(model: &Audited) -> Section {
             casts => vec![
                 figure(casts, if casts == 1 { "cast" } else { "casts" }),
                 figure(total(|cast| cast.elements), "values"),
-                figure(total(damaged), "spoiled"),
-                figure(total(lost), "saturated or flushed"),
+                figure(total(CastFacts::damaged), "spoiled"),
+                figure(total(CastFacts::lost), "saturated or flushed"),
             ],
         },
         lines,
@@ -258,8 +259,8 @@ fn cast_view(cast: &CastFacts, has_chart: bool) -> CastView {
         graph: cast.graph.clone(),
         types: format!("{} → {}", or(&cast.from), or(&cast.to)),
         elements: cast.elements,
-        damaged: damaged(cast),
-        lost: lost(cast),
+        damaged: cast.damaged(),
+        lost: cast.lost(),
         what: words::what_happened(cast),
         max_abs: cast.max_abs.into(),
         max_rel: cast.max_rel.into(),
@@ -289,15 +290,4 @@ fn tensor_view(tensor: &TensorFacts, has_charts: bool) -> TensorView {
         result: words::result(tensor),
         errors,
     }
-}
-
-/// Values whose result has nothing to do with them.
-fn damaged(cast: &CastFacts) -> u64 {
-    use tract_onnx_cast::audit::Outcome;
-    Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| cast.count(o.name())).sum()
-}
-
-/// Values of which only the nearest end of the range is left.
-fn lost(cast: &CastFacts) -> u64 {
-    cast.count("saturated") + cast.count("flushed")
 }

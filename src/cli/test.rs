@@ -1,14 +1,13 @@
 //! `onnx-cast test`: every case in turn, and the count.
 
 use anyhow::bail;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::message::single_line;
 use super::request::{Answer, Request};
 use super::supervisor::Supervisor;
 use super::terminal::{BAD, GOOD, Output};
-use super::{FAILED, TestArgs, cases};
+use super::{FAILED, TestArgs, cases, jobs};
 
 /// What `--json` prints.
 #[derive(Serialize, Default)]
@@ -36,7 +35,7 @@ pub(super) fn run(
     output: &mut Output,
 ) -> anyhow::Result<u8> {
     let cases = cases::find(&args.paths)?;
-    let bar = progress_bar(cases.len());
+    let bar = jobs::progress_bar(cases.len());
     let mut report = Report::default();
     let mut unusable = vec![];
     for case in cases {
@@ -74,14 +73,5 @@ fn human(line: &Line, output: &Output) -> String {
     match &line.reason {
         None => format!("{}   {path}", output.paint(GOOD, "ok")),
         Some(reason) => format!("{} {path}: {reason}", output.paint(BAD, "FAIL")),
-    }
-}
-
-/// A bar on standard error; it shows itself only on a terminal.
-fn progress_bar(cases: usize) -> ProgressBar {
-    let bar = ProgressBar::new(cases as u64);
-    match ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
     }
 }

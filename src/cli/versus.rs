@@ -429,7 +429,10 @@ fn parting(
         new.any(|new| (&new.node, &new.graph) == (&cast.node, &cast.graph))
     };
     let culprit = casts.iter().find(|cast| {
-        cast.spoils() && cast.output != *name && before.contains(&cast.output) && is_new(cast)
+        cast.damaged() + cast.lost() > 0
+            && cast.output != *name
+            && before.contains(&cast.output)
+            && is_new(cast)
     });
     Some(Parting { node, op, cast, culprit: culprit.cloned(), tensor })
 }

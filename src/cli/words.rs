@@ -10,7 +10,7 @@ use super::show::table;
 use super::terminal::{BAD, GOOD, Output};
 
 /// What stands before a cast that may be the reason why graphs part later.
-pub(super) const CULPRIT: &str = "the worst cast before it that the reference does not have:";
+pub(super) const CULPRIT: &str = "the worst cast before it that the reference does not have";
 
 /// How much of a name a table shows.
 const NAME_CHARS: usize = 60;
@@ -160,7 +160,7 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
         lines.extend(beyond_in_words(&parting.tensor).map(|beyond| format!("  {beyond}")));
         lines.extend(parting.cast.iter().filter_map(|cast| cast_table(std::slice::from_ref(cast))));
         if let Some(culprit) = &parting.culprit {
-            lines.push(CULPRIT.into());
+            lines.push(format!("{CULPRIT}:"));
             lines.extend(cast_table(std::slice::from_ref(culprit)));
         }
     }
