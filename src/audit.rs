@@ -47,8 +47,8 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::{TractResult, TypedModel};
 
-use crate::element_type::ElementType;
-use crate::rewrite::CastNode;
+use crate::cast::element_type::ElementType;
+use crate::onnx::rewrite::CastNode;
 
 pub use counts::{CastStats, Errors, Outcome};
 pub use findings::{Finding, FindingKind, findings};

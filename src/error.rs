@@ -1,6 +1,6 @@
 //! What can be wrong with a model or a tensor. Each message is one line that names the place.
 
-use crate::element_type::ElementType;
+use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
 ///

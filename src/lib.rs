@@ -42,44 +42,32 @@
 //!
 //! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
 
-mod at_opset;
 pub mod audit;
-mod branch;
-mod chain;
-mod conversion;
-mod element_type;
+mod cast;
 mod error;
-mod expand;
-pub mod format;
-mod framework;
-mod function_fields;
-mod kernel;
-mod nnef;
-mod op;
-mod open_shapes;
-mod rewrite;
-mod rules;
-mod scalar;
-mod spec;
-mod stock;
-pub mod tensor_proto;
-mod text;
-mod transform;
-mod view;
+mod onnx;
+mod ops;
+mod plug;
+mod tensor;
 
-pub use conversion::Conversion;
-pub use element_type::{ElementType, Family};
+pub use cast::element_type::{ElementType, Family};
+pub use cast::format;
+pub use cast::kernel::Level;
+pub use cast::rules::{RoundMode, Rules};
+pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
-pub use framework::{CastOnnx, input_element_types, onnx, output_element_types, register};
-pub use kernel::{Level, set_output_pool};
-pub use nnef::{WithOnnxCast, onnx_cast_registry};
-pub use op::OnnxCast;
-pub use rewrite::{CastNode, Fate};
-pub use rules::{RoundMode, Rules};
-pub use scalar::convert as convert_scalar;
-pub use spec::{CastSpec, Operator};
-pub use transform::{CastRuntime, ToCore, ToKernels};
-pub use view::{bf16_slice, bf16_tensor, from_f32, to_f32};
+pub use onnx::rewrite::{CastNode, Fate};
+pub use onnx::spec::{CastSpec, Operator};
+pub use ops::cast::OnnxCast;
+pub use ops::register::register;
+pub use plug::loader::{CastOnnx, onnx};
+pub use plug::model_types::{input_element_types, output_element_types};
+pub use plug::nnef::{WithOnnxCast, onnx_cast_registry};
+pub use plug::transform::{CastRuntime, ToCore, ToKernels};
+pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
+pub use tensor::conversion::Conversion;
+pub use tensor::pool::set_output_pool;
+pub use tensor::proto as tensor_proto;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

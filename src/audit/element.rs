@@ -3,7 +3,7 @@
 use super::counts::{CastStats, Errors, Outcome};
 use super::range::exponent;
 use super::target::Target;
-use crate::element_type::{ElementType, Family};
+use crate::cast::element_type::{ElementType, Family};
 
 /// The exact value of an element of a numeric type.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -7,11 +7,11 @@ use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 
 use super::target::{holds_every_integral_part, holds_every_value};
-use crate::chain::Step;
-use crate::element_type::{ElementType, Family};
-use crate::rewrite::CastNode;
-use crate::rules::Rules;
-use crate::spec::node_name;
+use crate::cast::algebra::TypePair;
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::rules::Rules;
+use crate::onnx::rewrite::CastNode;
+use crate::onnx::spec::node_name;
 
 /// Something to know about a cast that can be seen without running the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(FindingKind::Contradicted, text);
         }
         let (Some(from), Some(to)) = (from, to) else { continue };
-        let step = Step { from, to, rules: rules(cast) };
+        let step = TypePair { from, to, rules: rules(cast) };
         if from == to {
             let but = if step.is_lossless() { "" } else { ": only infinities change" };
             add(FindingKind::NoOp, format!("casts {from} to itself{but}"));
@@ -113,17 +113,17 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
 }
 
 /// What two casts in a row do, the first of them from another type than the second.
-fn chain(first: ElementType, before: &CastNode, step: Step) -> Option<(FindingKind, String)> {
-    let Step { from, to, rules: second } = step;
+fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(FindingKind, String)> {
+    let TypePair { from, to, rules: second } = step;
     let both = format!("{first} became {from} in `{}` and becomes {to}", before.node);
-    let direct = Step { from: first, to, rules: second };
+    let direct = TypePair { from: first, to, rules: second };
     if holds_every_value(first, from) {
         let is_lossless = direct.is_lossless() || to == ElementType::String;
         let loss = match is_lossless {
             true => "nothing is lost".to_owned(),
             false => format!("what {to} cannot hold is lost"),
         };
-        let advice = match (Step { from: first, to: from, rules: rules(before) }).joins(to) {
+        let advice = match (TypePair { from: first, to: from, rules: rules(before) }).joins(to) {
             true if first == to && is_lossless => ", and neither cast is needed".to_owned(),
             true => format!(", and one cast from {first} to {to} does the same"),
             false => String::new(),

@@ -8,8 +8,8 @@ use super::counts::{CastStats, Outcome};
 use super::element::Pair;
 use super::range::{exponent, power_of_two};
 use super::target::Target;
-use crate::element_type::{ElementType, Family};
-use crate::kernel::{Body, Level};
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::kernel::{Body, Level};
 
 /// What the loops need to know of a pair of types.
 pub(super) struct Lanes {

@@ -17,11 +17,11 @@ use super::pool;
 use super::range::Range;
 use super::target::Target;
 use super::text;
-use crate::chain::Step;
-use crate::conversion::Conversion;
-use crate::element_type::{ElementType, Family};
-use crate::kernel::{self, Kernel, Level};
-use crate::rules::Rules;
+use crate::cast::algebra::TypePair;
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::kernel::{self, Kernel, Level};
+use crate::cast::rules::Rules;
+use crate::tensor::conversion::Conversion;
 
 /// Elements that are worth waking a thread for.
 const SHARE: usize = 1 << 16;
@@ -112,7 +112,7 @@ fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
         Target::Float(target) => !pair.from_float || target.min_normal <= pair.source_min_normal,
         Target::Integer(_) | Target::Bool | Target::Text => true,
     };
-    stays_normal && (Step { from, to, rules }).is_lossless()
+    stays_normal && (TypePair { from, to, rules }).is_lossless()
 }
 
 /// What the values of a tensor are: of the type, in its carrier.
@@ -376,7 +376,7 @@ mod tests {
                 1 => number & 0xFF,
                 _ => {
                     let x = (number as i32 as f64) / f64::from(1 << 28);
-                    let code = crate::scalar::convert(
+                    let code = crate::cast::scalar::convert(
                         ElementType::Double,
                         ty,
                         Rules::default(),
@@ -385,7 +385,7 @@ mod tests {
                     code.expect("numeric")
                 }
             };
-            crate::scalar::write_carrier(ty, shaped & ty.code_mask(), place);
+            crate::cast::scalar::write_carrier(ty, shaped & ty.code_mask(), place);
         }
         if ty == ElementType::Bool {
             tensor.as_bytes_mut().iter_mut().for_each(|byte| *byte &= 1);

@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
@@ -18,16 +20,34 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_hir::internal::*;
 
 use super::record::Records;
-use crate::conversion::Conversion;
-use crate::op::OnnxCast;
+use crate::onnx::annotation::probe_of;
+use crate::ops::cast::{self, OnnxCast};
+use crate::tensor::conversion::Conversion;
+
+/// Makes an `Onnx` build each cast that the rewrite has marked with a probe behind it.
+pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
+    onnx.op_register.insert("Cast", build);
+    onnx.op_register.insert("CastLike", build);
+}
+
+fn build(
+    context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let cast = cast::of_node(context, node)?;
+    Ok(match probe_of(node) {
+        Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
+        None => (cast, vec![]),
+    })
+}
 
 /// A cast and its probe, not typed yet.
 #[derive(Debug, Clone)]
-pub(crate) struct InferenceProbe {
+struct InferenceProbe {
     /// The cast's place among the model's casts.
-    pub(crate) place: usize,
+    place: usize,
     /// The cast.
-    pub(crate) cast: Box<dyn InferenceOp>,
+    cast: Box<dyn InferenceOp>,
 }
 
 /// No two are the same: each has its own place.

@@ -7,8 +7,8 @@ use tract_onnx::prelude::{TValue, Tensor, TractResult};
 use super::counts::CastStats;
 use super::measure::measure_conversion;
 use super::pool;
-use crate::conversion::Conversion;
-use crate::element_type::ElementType;
+use crate::cast::element_type::ElementType;
+use crate::tensor::conversion::Conversion;
 
 /// Tensors of so many elements are counted while the model runs on: fewer are counted before a thread has woken up, and
 /// more are divided among all threads.
@@ -142,7 +142,7 @@ mod tests {
 
     use super::*;
     use crate::audit::{Audit, Outcome};
-    use crate::rules::Rules;
+    use crate::cast::rules::Rules;
 
     #[test]
     fn what_is_counted_later_is_counted_once() {

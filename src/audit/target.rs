@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use crate::element_type::{ElementType, Family};
-use crate::format::{FloatFormat, Specials};
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::format::{FloatFormat, Specials};
 
 use super::range::power_of_two;
 
@@ -166,8 +166,8 @@ fn holds_every_float(from: &FloatFormat, to: &FloatFormat) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::Rules;
-    use crate::scalar::{convert, decode};
+    use crate::cast::rules::Rules;
+    use crate::cast::scalar::{convert, decode};
 
     /// Against every code of the small types.
     #[test]
@@ -189,12 +189,12 @@ mod tests {
         }
     }
 
-    fn is_same(a: crate::scalar::Value, b: crate::scalar::Value) -> bool {
-        use crate::scalar::Value::*;
+    fn is_same(a: crate::cast::scalar::Value, b: crate::cast::scalar::Value) -> bool {
+        use crate::cast::scalar::Value::*;
         match (a, b) {
             (NaN { .. }, NaN { .. }) => true,
             (Finite(a), Finite(b)) => {
-                let value = |f: crate::scalar::Finite| {
+                let value = |f: crate::cast::scalar::Finite| {
                     let magnitude = f.significand as f64 * 2f64.powi(f.exponent);
                     if f.negative { -magnitude } else { magnitude }
                 };

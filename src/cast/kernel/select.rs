@@ -1,0 +1,149 @@
+//! (from, to, rules) → kernel. The only file where two types meet, and they meet as families.
+
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use half::bf16;
+
+use super::compose::ViaFloat;
+use super::half::{FromHalf, ToHalf};
+use super::lookup::Lookup;
+use super::read::{Source, Truth};
+use super::round::{Narrow, Scale, upper_half};
+use super::round_to_odd::ToOdd;
+use super::{Copy, Kernel, map};
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::format::{FloatFormat, Specials};
+use crate::cast::rules::Rules;
+use crate::cast::scalar;
+
+/// The kernel for a pair of numeric types.
+pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    if from == to && !scalar::changes_values(to, rules) {
+        return Arc::new(Copy);
+    }
+    // So few codes that the truth itself, tabulated, is the kernel; the exception is the native bytes that other native
+    // types are computed from faster than looked up.
+    if from.bits() <= 8 && (from.is_exotic() || to.is_exotic()) {
+        return tabulate(from, to, rules);
+    }
+    match from {
+        ElementType::Bool => from_source::<Truth>(from, to, rules),
+        ElementType::Uint8 => from_source::<u8>(from, to, rules),
+        ElementType::Int8 => from_source::<i8>(from, to, rules),
+        ElementType::Uint16 => from_source::<u16>(from, to, rules),
+        ElementType::Int16 => from_source::<i16>(from, to, rules),
+        ElementType::Uint32 => from_source::<u32>(from, to, rules),
+        ElementType::Int32 => from_source::<i32>(from, to, rules),
+        ElementType::Uint64 => from_source::<u64>(from, to, rules),
+        ElementType::Int64 => from_source::<i64>(from, to, rules),
+        ElementType::Float16 => from_half(to, rules),
+        ElementType::BFloat16 => from_source::<bf16>(from, to, rules),
+        ElementType::Float => from_source::<f32>(from, to, rules),
+        ElementType::Double => from_source::<f64>(from, to, rules),
+        // Every other type has at most 8 bits and is exotic.
+        _ => tabulate(from, to, rules),
+    }
+}
+
+/// FLOAT holds every FLOAT16, and the CPU widens it fast.
+fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    match to {
+        ElementType::Float => Arc::new(FromHalf),
+        // All but the sign bit.
+        ElementType::Bool => Arc::new(map(|half: u16| u8::from(half << 1 != 0))),
+        _ => {
+            let narrow = from_source::<f32>(ElementType::Float, to, rules);
+            Arc::new(ViaFloat::new(Arc::new(FromHalf), size_of::<u16>(), narrow))
+        }
+    }
+}
+
+fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    if let (Family::Float(format), ..32, true) = (to.family(), to.bits(), S::IS_FLOAT) {
+        return narrow_float(format, to, rules);
+    }
+    match (to.family(), to.bits()) {
+        (Family::Bool, _) => Arc::new(map(|x: S| u8::from(x.is_true()))),
+        (Family::Signed | Family::Unsigned, 8) => Arc::new(map(|x: S| x.to_low_bits() as u8)),
+        (Family::Signed | Family::Unsigned, 16) => Arc::new(map(|x: S| x.to_low_bits() as u16)),
+        (Family::Signed, 32) => Arc::new(map(S::to_i32)),
+        (Family::Unsigned, 32) => Arc::new(map(S::to_u32)),
+        (Family::Signed, 64) => Arc::new(map(S::to_i64)),
+        (Family::Unsigned, 64) => Arc::new(map(S::to_u64)),
+        (Family::Signed, bits) => {
+            let unused = 32 - bits;
+            Arc::new(map(move |x: S| (x.to_low_bits() << unused >> unused) as i8))
+        }
+        (Family::Unsigned, bits) => {
+            let mask = (1 << bits) - 1;
+            Arc::new(map(move |x: S| (x.to_low_bits() & mask) as u8))
+        }
+        (Family::Float(_), 64) => Arc::new(map(S::to_f64)),
+        (Family::Float(_), 32) => Arc::new(map(S::to_f32)),
+        // Rounded to odd on the way, which rounding to so few bits does not notice. In one go where neither step has vector
+        // code of its own.
+        (Family::Float(_), _) if to == ElementType::BFloat16 && from.bits() <= 32 => {
+            Arc::new(map(|x: S| upper_half(x.to_odd())))
+        }
+        (Family::Float(format), _) => {
+            let narrow = narrow_float(format, to, rules);
+            Arc::new(ViaFloat::new(to_odd::<S>(from), size_of::<S>(), narrow))
+        }
+        (Family::Text, _) => unreachable!("`select` is for numeric types"),
+    }
+}
+
+/// From `S`, which is `from`, to FLOAT rounded to odd.
+fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
+    match from {
+        ElementType::Double => Arc::new(ToOdd::<f64>::new()),
+        ElementType::Int64 => Arc::new(ToOdd::<i64>::new()),
+        ElementType::Uint64 => Arc::new(ToOdd::<u64>::new()),
+        _ => Arc::new(map(S::to_odd)),
+    }
+}
+
+/// From FLOAT to a format of at most 16 bits.
+fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    match (to, to.bits()) {
+        (ElementType::Float16, _) => Arc::new(ToHalf::new()),
+        (ElementType::BFloat16, _) => Arc::new(map(|x: f32| upper_half(x))),
+        _ if format.specials == Specials::ScaleOnly => {
+            let scale = Scale::new(format, rules);
+            Arc::new(map(move |x: f32| scale.code(x) as u8))
+        }
+        _ => {
+            let n = Narrow::new(format, rules);
+            match (n.saturates(), n.signs_zero()) {
+                (true, true) => Arc::new(map(move |x| n.code::<true, true>(x) as u8)),
+                (true, false) => Arc::new(map(move |x| n.code::<true, false>(x) as u8)),
+                (false, true) => Arc::new(map(move |x| n.code::<false, true>(x) as u8)),
+                (false, false) => Arc::new(map(move |x| n.code::<false, false>(x) as u8)),
+            }
+        }
+    }
+}
+
+/// A kernel that looks up what `scalar::convert` says of each of the source's codes.
+fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    fn table<D: Pod + Send + Sync>(
+        from: ElementType,
+        to: ElementType,
+        rules: Rules,
+    ) -> Arc<dyn Kernel> {
+        let mut entries = Box::new([D::zeroed(); 256]);
+        for (byte, entry) in (0..).zip(entries.iter_mut()) {
+            // The bits of a carrier byte above the code, a sign or stray, are not part of it.
+            let code = scalar::convert(from, to, rules, byte).expect("both types are numeric");
+            scalar::write_carrier(to, code, bytemuck::bytes_of_mut(entry));
+        }
+        Arc::new(Lookup::new(entries))
+    }
+    match to.carrier_bytes() {
+        Some(1) => table::<u8>(from, to, rules),
+        Some(2) => table::<u16>(from, to, rules),
+        Some(4) => table::<u32>(from, to, rules),
+        _ => table::<u64>(from, to, rules),
+    }
+}

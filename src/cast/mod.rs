@@ -1,0 +1,18 @@
+//! What a cast is: element types, what their bits mean, and the conversions between them.
+//!
+//! Nothing here knows tract, tensors or ONNX files, so that these files are also a build unit of their own (`tests/alone`)
+//! whose tests compile in seconds.
+//!
+//! - `element_type`: the list of types; `format` what the floating-point formats are; `rules` the attributes
+//! - `scalar`: the definition of every numeric conversion, one element at a time
+//! - `text`: strings, read and spelled
+//! - `algebra`: which conversions keep every value, and which two are one
+//! - `kernel`: the loops, which equal the definition
+
+pub(crate) mod algebra;
+pub(crate) mod element_type;
+pub mod format;
+pub(crate) mod kernel;
+pub(crate) mod rules;
+pub(crate) mod scalar;
+pub(crate) mod text;

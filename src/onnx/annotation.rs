@@ -1,0 +1,147 @@
+//! The private form of a `Cast` node: what the rewrite has found out, in attributes that the op's builder reads. It is
+//! marked by a domain of its own, which tract passes over and no model may use.
+
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, NodeProto};
+
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
+use crate::error::Error;
+use crate::onnx::spec::node_name;
+
+/// The domain of rewritten nodes.
+pub(crate) const DOMAIN: &str = "tract-onnx-cast";
+
+/// The operator of a node that is to be built by another opset than the model's, and its attribute: a name that ONNX's
+/// operators cannot have.
+pub(crate) const AT_OPSET: &str = "tract-onnx-cast:AtOpset";
+
+const PROBE: &str = "probe";
+
+/// What a rewritten node says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PrivateCast {
+    /// The input's element type where it is exotic; a native one is what tract says it is.
+    pub(crate) from: Option<ElementType>,
+    /// The target type; `None` for that of the second input.
+    pub(crate) to: Option<ElementType>,
+    pub(crate) rules: Rules,
+    /// The opset that the model imports, by which the input's type is judged.
+    pub(crate) opset: i64,
+    /// Whether the result is made of numbers even if the input is symbolic.
+    pub(crate) concrete: bool,
+}
+
+impl PrivateCast {
+    /// Turns a node of either operator into its private form. One whose target type is known needs no second input.
+    pub(crate) fn write(&self, node: &mut NodeProto) {
+        node.domain = DOMAIN.into();
+        if self.to.is_some() {
+            node.op_type = "Cast".into();
+            node.input.truncate(1);
+        }
+        let ty = |name: &str, ty: Option<ElementType>| ty.map(|ty| int(name, ty as i64));
+        let attributes = [
+            ty("from", self.from),
+            ty("to", self.to),
+            Some(int("saturate", i64::from(self.rules.saturate))),
+            Some(string("round_mode", self.rules.round_mode.name())),
+            Some(int("opset", self.opset)),
+            Some(int("concrete", i64::from(self.concrete))),
+        ];
+        node.attribute = attributes.into_iter().flatten().collect();
+    }
+
+    /// Reads a node back.
+    ///
+    /// # Errors
+    ///
+    /// When a node uses the private domain without having come from [`PrivateCast::write`].
+    pub(crate) fn read(node: &NodeProto) -> Result<PrivateCast, Error> {
+        let refuse = || Error::Node {
+            node: node_name(node),
+            op: node.op_type.clone(),
+            problem: format!("domain `{DOMAIN}` is this crate's own"),
+        };
+        let find = |name: &str| node.attribute.iter().find(|attribute| attribute.name == name);
+        let number = |name: &str| find(name).map(|attribute| attribute.i);
+        let ty = |name: &str| {
+            let known = |id| i32::try_from(id).ok().and_then(ElementType::from_id);
+            number(name).map(|id| known(id).ok_or_else(refuse)).transpose()
+        };
+        let word = find("round_mode").and_then(|mode| std::str::from_utf8(&mode.s).ok());
+        let to = ty("to")?;
+        if node.input.len() != if to.is_some() { 1 } else { 2 } {
+            return Err(refuse());
+        }
+        Ok(PrivateCast {
+            from: ty("from")?,
+            to,
+            rules: Rules {
+                saturate: number("saturate").ok_or_else(refuse)? != 0,
+                round_mode: word.and_then(|word| word.parse().ok()).ok_or_else(refuse)?,
+            },
+            opset: number("opset").ok_or_else(refuse)?,
+            concrete: number("concrete").ok_or_else(refuse)? != 0,
+        })
+    }
+}
+
+/// Has a rewritten node be followed by a probe, given its place among the casts.
+pub(super) fn mark_probe(node: &mut NodeProto, place: usize) {
+    node.attribute.push(int(PROBE, place as i64));
+}
+
+/// The place of a rewritten node among the casts, if it is to be followed by a probe.
+pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
+    let is_ours = node.domain == DOMAIN;
+    let probe = node.attribute.iter().find(|attribute| is_ours && attribute.name == PROBE)?;
+    usize::try_from(probe.i).ok()
+}
+
+/// A node that makes an INT64 value of numbers from one that may be symbolic.
+pub(super) fn concrete_int64(value: &str, output: String) -> NodeProto {
+    let mut node = identity(value, output);
+    PrivateCast {
+        from: None,
+        to: Some(ElementType::Int64),
+        rules: Rules::default(),
+        opset: i64::MAX,
+        concrete: true,
+    }
+    .write(&mut node);
+    node
+}
+
+/// A node that gives a value of an enclosing graph a name in this one.
+pub(super) fn identity(value: &str, output: String) -> NodeProto {
+    NodeProto {
+        name: output.clone(),
+        op_type: "Identity".into(),
+        input: vec![value.into()],
+        output: vec![output],
+        ..NodeProto::default()
+    }
+}
+
+/// Wraps a node, to be built by `opset`.
+pub(super) fn wrap_at_opset(node: &mut NodeProto, opset: i64) {
+    let op_type = std::mem::replace(&mut node.op_type, AT_OPSET.into());
+    node.attribute.push(AttributeProto {
+        name: AT_OPSET.into(),
+        r#type: AttributeType::Int as i32,
+        i: opset,
+        s: op_type.into_bytes(),
+        ..AttributeProto::default()
+    });
+}
+
+fn int(name: &str, i: i64) -> AttributeProto {
+    let r#type = AttributeType::Int as i32;
+    AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
+}
+
+fn string(name: &str, s: &str) -> AttributeProto {
+    let r#type = AttributeType::String as i32;
+    AttributeProto { name: name.into(), r#type, s: s.into(), ..AttributeProto::default() }
+}

@@ -1,0 +1,109 @@
+//! Element types as the model declares them, against what its nodes make.
+
+use tract_onnx::pb::type_proto::Value as TypeValue;
+use tract_onnx::pb::{NodeProto, TypeProto, ValueInfoProto};
+
+use super::flow::Fact;
+use crate::cast::element_type::{self, ElementType};
+use crate::error::Error;
+use crate::onnx::spec::node_name;
+
+/// Whether tract would confuse one of the two with another type.
+pub(super) fn either_exotic(a: ElementType, b: ElementType) -> bool {
+    a.is_exotic() || b.is_exotic()
+}
+
+/// The type of a value, after comparing what the graph makes with what the model declares. A contradiction that neither
+/// a Cast nor an exotic type is part of is left to tract, whose analysis has the last word on native types.
+pub(super) fn agree(
+    node: &NodeProto,
+    value: &str,
+    made: Option<ElementType>,
+    declared: Option<ElementType>,
+    by_cast: bool,
+) -> Result<Option<ElementType>, Error> {
+    let refuse =
+        |problem| Err(Error::Node { node: node_name(node), op: node.op_type.clone(), problem });
+    match (made, declared) {
+        (Some(made), Some(declared))
+            if made != declared && (by_cast || either_exotic(made, declared)) =>
+        {
+            refuse(format!("makes `{value}` {made}, but the model declares it {declared}"))
+        }
+        (None, Some(declared)) if declared.is_exotic() => {
+            refuse(format!("cannot compute a result of {declared}, as `{value}` is declared"))
+        }
+        (made, declared) => Ok(made.or(declared)),
+    }
+}
+
+/// What the branches of a node have in common.
+pub(super) fn same_types(
+    node: &str,
+    op: &str,
+    branches: &[Vec<Option<Fact>>],
+) -> Result<Vec<Option<Fact>>, Error> {
+    let refuse = |problem| Error::Node { node: node.into(), op: op.into(), problem };
+    let mut branches = branches.iter();
+    let mut common = branches.next().cloned().unwrap_or_default();
+    for other in branches {
+        if other.len() != common.len() {
+            let (a, b) = (common.len(), other.len());
+            return Err(refuse(format!("has {a} outputs in one branch and {b} in the other")));
+        }
+        for (mine, theirs) in common.iter_mut().zip(other) {
+            let types = (mine.and_then(|fact| fact.ty), theirs.and_then(|fact| fact.ty));
+            match types {
+                (Some(a), Some(b)) if a != b && either_exotic(a, b) => {
+                    return Err(refuse(format!("makes {a} in one branch and {b} in the other")));
+                }
+                (Some(a), None) | (None, Some(a)) if a.is_exotic() => {
+                    let problem =
+                        format!("makes {a} in one branch and an unknown type in the other");
+                    return Err(refuse(problem));
+                }
+                _ => {}
+            }
+            *mine = mine.zip(*theirs).map(|(a, b)| Fact {
+                ty: a.ty.filter(|ty| Some(*ty) == b.ty),
+                origin: a.origin.max(b.origin),
+                symbolic: a.symbolic && b.symbolic,
+                wide: a.wide || b.wide,
+            });
+        }
+    }
+    Ok(common)
+}
+
+/// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
+pub(super) fn declared_type(
+    value: &ValueInfoProto,
+    what: &str,
+    graph: &str,
+) -> Result<Option<ElementType>, Error> {
+    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &value.r#type else {
+        return Ok(None);
+    };
+    let id = tensor.elem_type;
+    match ElementType::from_id(id) {
+        Some(ty) => Ok(Some(ty)),
+        // Undefined, and the complex types: tract will say what it thinks of those.
+        None if matches!(id, 0 | 14 | 15) => Ok(None),
+        None => Err(Error::Graph {
+            graph: graph.into(),
+            problem: format!("{what} has {}, which is unknown", element_type::name_of_id(id)),
+        }),
+    }
+}
+
+/// Declares a value as its type's carrier.
+pub(super) fn set_carrier(value: &mut ValueInfoProto, ty: ElementType) {
+    let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);
+    let tensor = value
+        .r#type
+        .get_or_insert_default()
+        .value
+        .get_or_insert_with(|| TypeValue::TensorType(Default::default()));
+    let TypeValue::TensorType(tensor) = tensor;
+    tensor.elem_type = carrier as i32;
+}

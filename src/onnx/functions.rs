@@ -1,0 +1,4 @@
+//! Model-local functions.
+
+pub(crate) mod fields;
+pub(super) mod inline;

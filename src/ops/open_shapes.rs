@@ -1,0 +1,196 @@
+//! Shapes that a model leaves open: an input's, and that of an `Expand` to dimensions that are data.
+//!
+//! tract types a model once these are known. What a file declares of other values can help there, and stock tract's
+//! loader has flags to use it or not; but such declarations are often stale, and then they stand in the way. Here they are
+//! used last: operators of no consequence wait at the end of the model until tract's analysis has come to rest, and only if
+//! such a shape is still open then, they offer one declaration after the other, those that contradict what is known left
+//! out. An input's dimension that nothing determines becomes a symbol.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::dim_expr::parse_onnx_dim;
+use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
+use tract_onnx::pb::{TensorShapeProto, ValueInfoProto};
+use tract_onnx::tract_hir::internal::*;
+
+use crate::onnx::declared_shapes::shape;
+use crate::ops::expand;
+
+/// Lets a model settle its open shapes by what it declares of the values with these outlets.
+///
+/// A stale declaration can contradict what only follows from it. So the analysis is tried, and if it fails, some of the
+/// declarations are left out: the outputs', those of inner values, all.
+pub(crate) fn settle(
+    model: &mut InferenceModel,
+    declared: &[ValueInfoProto],
+    outlets: &HashMap<String, OutletId>,
+) -> TractResult<()> {
+    let inputs = model.inputs.clone();
+    let expands = model.nodes.iter().filter(|node| expand::is_expand(node));
+    let expands: Vec<OutletId> = expands.map(|node| node.id.into()).collect();
+    let all = [inputs.clone(), expands].concat();
+    let has_open_input = has_open(model, &inputs)?;
+    if !has_open_input {
+        if declared.is_empty() || all.len() == inputs.len() {
+            return Ok(());
+        }
+        let mut trial = model.clone();
+        if trial.analyse(false).is_ok() && !has_open(&trial, &all)? {
+            return Ok(());
+        }
+    }
+    let outputs: HashSet<OutletId> = model.outputs.iter().copied().collect();
+    let mut offers = vec![];
+    for value in declared {
+        if let (Some(outlet), Some(shape)) = (outlets.get(&value.name), shape(value)) {
+            offers.push((*outlet, factoid(shape, &model.symbols)));
+        }
+    }
+    let choices: [fn(bool) -> bool; 3] = [|_| true, |is_output| !is_output, |is_output| is_output];
+    // An `Expand` that stays open is no reason to leave an input open.
+    let less = (has_open_input && all.len() > inputs.len()).then_some(&inputs);
+    for needed in [Some(&all), less].into_iter().flatten() {
+        for chosen in choices {
+            let offers = offers.iter().filter(|(outlet, _)| chosen(outputs.contains(outlet)));
+            let offers: Vec<_> = offers.cloned().collect();
+            if offers.is_empty() {
+                continue;
+            }
+            let mut trial = model.clone();
+            add(&mut trial, needed, &offers)?;
+            if trial.analyse(false).is_ok() && !has_open(&trial, needed)? {
+                return add(model, needed, &offers);
+            }
+        }
+    }
+    if has_open_input { add(model, &inputs, &[]) } else { Ok(()) }
+}
+
+fn has_open(model: &InferenceModel, outlets: &[OutletId]) -> TractResult<bool> {
+    for outlet in outlets {
+        if is_open(&model.outlet_fact(*outlet)?.shape) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Adds the operators that wait, for shapes that are needed, the model's inputs first.
+fn add(
+    model: &mut InferenceModel,
+    needed: &[OutletId],
+    offers: &[(OutletId, ShapeFactoid)],
+) -> TractResult<()> {
+    let (outlets, shapes): (Vec<OutletId>, Vec<ShapeFactoid>) = offers.iter().cloned().unzip();
+    let watched = [needed, &outlets].concat();
+    let op = OpenShapes {
+        inputs: model.inputs.len(),
+        needed: needed.len(),
+        offers: shapes,
+        symbols: model.symbols.clone(),
+    };
+    // The analysis does not return to an operator for what that has found out itself, but it does to another one.
+    for _ in 0..2 {
+        let name = model.unique_name("open-shapes").into_owned();
+        let id = model.add_node(name, op.clone(), tvec!())?;
+        for (slot, outlet) in watched.iter().enumerate() {
+            model.add_edge(*outlet, InletId::new(id, slot))?;
+        }
+    }
+    Ok(())
+}
+
+fn factoid(shape: &TensorShapeProto, symbols: &SymbolScope) -> ShapeFactoid {
+    let dim = |value: &Option<DimValue>| match value {
+        // Exporters have written 0 for a size that they did not know.
+        Some(DimValue::DimValue(size)) if *size > 0 => DimFact::from(size.to_dim()),
+        Some(DimValue::DimParam(name)) if name != "?" && !name.starts_with("unk__") => {
+            parse_onnx_dim(symbols, name).map_or_else(|_| DimFact::default(), DimFact::from)
+        }
+        _ => DimFact::default(),
+    };
+    ShapeFactoid::closed(shape.dim.iter().map(|d| dim(&d.value)).collect())
+}
+
+fn is_open(shape: &ShapeFactoid) -> bool {
+    shape.is_open() || shape.dims().any(|dim| !dim.is_concrete())
+}
+
+/// Nobody uses what it makes, which is nothing; with its twin it is the last to be analysed and gone before the model is typed.
+#[derive(Debug, Clone)]
+struct OpenShapes {
+    /// How many of the operator's inputs are the model's.
+    inputs: usize,
+    /// How many, these included, have a shape that is needed. The others are values with a declared one.
+    needed: usize,
+    offers: Vec<ShapeFactoid>,
+    symbols: SymbolScope,
+}
+
+impl PartialEq for OpenShapes {
+    fn eq(&self, _: &OpenShapes) -> bool {
+        false
+    }
+}
+
+impl Eq for OpenShapes {}
+
+impl Op for OpenShapes {
+    fn name(&self) -> StaticName {
+        "OpenShapes".into()
+    }
+
+    not_a_typed_op!();
+}
+
+impl EvalOp for OpenShapes {
+    not_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, _: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(tvec!())
+    }
+}
+
+impl InferenceOp for OpenShapes {
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        _outputs: TVec<&InferenceFact>,
+        _observed: TVec<&InferenceFact>,
+    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        let mut facts: TVec<InferenceFact> = inputs.into_iter().cloned().collect();
+        self.refine(&mut facts);
+        Ok((facts, tvec!(), tvec!()))
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        Ok(0)
+    }
+
+    as_op!();
+}
+
+impl OpenShapes {
+    /// Adds one thing to what is known, if a shape is open. What follows from it is found before the twin's turn.
+    fn refine(&self, facts: &mut [InferenceFact]) {
+        let Some((needed, watched)) = facts.split_at_mut_checked(self.needed) else { return };
+        if !needed.iter().any(|fact| is_open(&fact.shape)) {
+            return;
+        }
+        for (fact, offer) in watched.iter_mut().zip(&self.offers) {
+            if let Ok(shape) = fact.shape.unify(offer)
+                && shape != fact.shape
+            {
+                fact.shape = shape;
+                return;
+            }
+        }
+        for fact in needed.iter_mut().take(self.inputs).filter(|fact| !fact.shape.is_open()) {
+            let open = fact.shape.dims().position(|dim| !dim.is_concrete());
+            if let Some(axis) = open {
+                fact.shape.set_dim(axis, self.symbols.new_with_prefix("open").to_dim());
+                return;
+            }
+        }
+    }
+}

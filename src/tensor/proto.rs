@@ -1,0 +1,400 @@
+//! `TensorProto` ↔ carrier tensor, for all 26 element types, packed as the format says (SEMANTICS §11).
+
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::Context;
+use tract_onnx::data_resolver::{self, ModelDataResolver};
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+use tract_onnx::prelude::{Tensor, TractResult};
+
+use crate::cast::element_type::{self, ElementType};
+use crate::cast::scalar;
+use crate::error::Error;
+use crate::tensor::pool;
+
+/// Reads a tensor, from whichever field holds its data.
+///
+/// External data is looked for in `folder`, and refused outside it or when there is none.
+///
+/// # Errors
+///
+/// When the element type is not one of the 26, a dimension is negative, the data is not exactly as long as the
+/// dimensions say, or more than one field holds data.
+pub fn read(proto: &TensorProto, folder: Option<&Path>) -> TractResult<(ElementType, Tensor)> {
+    read_with(proto, folder, data_resolver::default().as_ref())
+}
+
+/// As [`read`], external data through the resolver of a tract `Onnx`.
+pub(crate) fn read_with(
+    proto: &TensorProto,
+    folder: Option<&Path>,
+    resolver: &dyn ModelDataResolver,
+) -> TractResult<(ElementType, Tensor)> {
+    let reader = Reader::new(proto)?;
+    let tensor = match is_external(proto) {
+        true => {
+            let (path, offset) = reader.external_data(folder)?;
+            let mut bytes = vec![];
+            resolver
+                .read_bytes_from_path(&mut bytes, &path, offset, Some(reader.packed_bytes()?))
+                .with_context(|| format!("tensor `{}`: external data", proto.name))?;
+            reader.raw(&bytes)?
+        }
+        false => reader.data()?,
+    };
+    Ok((reader.ty, tensor))
+}
+
+/// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
+pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<ElementType> {
+    let reader = Reader::new(proto)?;
+    if !is_external(proto) {
+        reader.field()?;
+    } else {
+        let (path, offset) = reader.external_data(folder)?;
+        let available = std::fs::metadata(&path)
+            .with_context(|| format!("tensor `{}`: external data", proto.name))?
+            .len();
+        let rest = usize::try_from(available).unwrap_or(usize::MAX).saturating_sub(offset);
+        let needed = reader.packed_bytes()?;
+        if rest < needed {
+            Err(reader.refuse(format!(
+                "external data holds {rest} bytes from offset {offset}, the dimensions ask for {needed}"
+            )))?;
+        }
+    }
+    Ok(reader.ty)
+}
+
+/// Writes a carrier tensor, packed into `raw_data` (strings into `string_data`).
+///
+/// # Errors
+///
+/// When the tensor is not of the type's carrier.
+pub fn write(name: &str, ty: ElementType, tensor: &Tensor) -> TractResult<TensorProto> {
+    let mut proto = TensorProto {
+        name: name.into(),
+        data_type: ty as i32,
+        dims: tensor.shape().iter().map(|dim| *dim as i64).collect(),
+        ..TensorProto::default()
+    };
+    anyhow::ensure!(
+        tensor.datum_type() == ty.datum_type(),
+        "tensor `{name}`: {ty} is held in {:?}, not {:?}",
+        ty.datum_type(),
+        tensor.datum_type()
+    );
+    let Some(width) = ty.carrier_bytes() else {
+        let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?;
+        proto.string_data = texts.iter().map(|text| text.clone().into_bytes()).collect();
+        return Ok(proto);
+    };
+    let bytes = tensor.as_bytes();
+    proto.raw_data = match ty.bits() {
+        bits @ ..8 => pack(bytes, bits),
+        _ if cfg!(target_endian = "little") => bytes.to_vec(),
+        _ => bytes.chunks_exact(width).flat_map(little_endian).collect(),
+    };
+    Ok(proto)
+}
+
+fn little_endian(element: &[u8]) -> impl Iterator<Item = u8> {
+    let big = cfg!(target_endian = "big");
+    let last = element.len() - 1;
+    (0..element.len()).map(move |i| element[if big { last - i } else { i }])
+}
+
+/// Elements of fewer than 8 bits as one little-endian stream of bits; for 4 and 2 bits that is two and four per byte,
+/// the first in the lowest bits. Pad bits are zero.
+fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
+    let bits = bits as usize;
+    let mask = (1u16 << bits) - 1;
+    let mut packed = vec![0u8; (elements.len() * bits).div_ceil(8)];
+    for (index, element) in elements.iter().enumerate() {
+        let place = index * bits;
+        let shifted = (u16::from(*element) & mask) << (place % 8);
+        let [low, high] = shifted.to_le_bytes();
+        packed[place / 8] |= low;
+        if high != 0 {
+            packed[place / 8 + 1] |= high;
+        }
+    }
+    packed
+}
+
+/// The inverse of [`pack`]; `packed` holds at least `count` elements.
+fn unpack(packed: &[u8], bits: u32, count: usize) -> impl Iterator<Item = u64> {
+    let bits = bits as usize;
+    (0..count).map(move |index| {
+        let place = index * bits;
+        let low = u64::from(packed[place / 8]);
+        let high = u64::from(packed.get(place / 8 + 1).copied().unwrap_or(0));
+        (low | high << 8) >> (place % 8) & ((1 << bits) - 1)
+    })
+}
+
+fn is_external(proto: &TensorProto) -> bool {
+    proto.data_location == Some(DataLocation::External as i32)
+}
+
+/// A `TensorProto` whose description is sound; its data is not looked at yet.
+struct Reader<'a> {
+    proto: &'a TensorProto,
+    ty: ElementType,
+    shape: Vec<usize>,
+    count: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(proto: &'a TensorProto) -> Result<Reader<'a>, Error> {
+        let refuse = |problem| Error::Tensor { tensor: proto.name.clone(), problem };
+        let ty = ElementType::from_id(proto.data_type).ok_or_else(|| {
+            refuse(format!(
+                "{} is no element type that can be read",
+                element_type::name_of_id(proto.data_type)
+            ))
+        })?;
+        if proto.segment.is_some() {
+            return Err(refuse("is a segment of a tensor".into()));
+        }
+        let mut shape = Vec::with_capacity(proto.dims.len());
+        // Counted with every dimension at least 1, so that the strides of an empty tensor cannot overflow either.
+        let mut extent = 1usize;
+        for dim in &proto.dims {
+            let dim = usize::try_from(*dim).map_err(|_| refuse(format!("has dimension {dim}")))?;
+            shape.push(dim);
+            extent = extent
+                .checked_mul(dim.max(1))
+                .filter(|extent| {
+                    extent.checked_mul(8).is_some_and(|bytes| bytes <= isize::MAX as usize)
+                })
+                .ok_or_else(|| refuse(format!("its dimensions {:?} overflow", proto.dims)))?;
+        }
+        let count = if shape.contains(&0) { 0 } else { extent };
+        Ok(Reader { proto, ty, shape, count })
+    }
+
+    fn refuse(&self, problem: String) -> Error {
+        Error::Tensor { tensor: self.proto.name.clone(), problem: format!("{} {problem}", self.ty) }
+    }
+
+    fn packed_bytes(&self) -> Result<usize, Error> {
+        match self.ty.bits() {
+            0 => Err(self.refuse("cannot be in raw or external data".into())),
+            bits @ ..8 => Ok((self.count * bits as usize).div_ceil(8)),
+            bits => Ok(self.count * bits as usize / 8),
+        }
+    }
+
+    fn check_length(&self, field: &str, found: usize, expected: usize) -> Result<(), Error> {
+        if found == expected {
+            return Ok(());
+        }
+        let dims = &self.proto.dims;
+        Err(self.refuse(format!("has {found} in {field}, dimensions {dims:?} ask for {expected}")))
+    }
+
+    /// From packed little-endian bytes.
+    fn raw(&self, bytes: &[u8]) -> TractResult<Tensor> {
+        self.check_length("bytes of data", bytes.len(), self.packed_bytes()?)?;
+        match self.ty.bits() {
+            bits @ ..8 => self.codes(unpack(bytes, bits, self.count)),
+            8 if self.ty == ElementType::Bool => {
+                self.codes(bytes.iter().map(|byte| u64::from(*byte != 0)))
+            }
+            bits => {
+                let width = bits as usize / 8;
+                pool::fill_output(self.ty.datum_type(), &self.shape, |output| {
+                    for (place, element) in
+                        output.chunks_exact_mut(width).zip(bytes.chunks_exact(width))
+                    {
+                        place.iter_mut().zip(little_endian(element)).for_each(|(p, b)| *p = b);
+                    }
+                    Ok(())
+                })
+            }
+        }
+    }
+
+    /// From codes, as many as the tensor has elements.
+    fn codes(&self, codes: impl Iterator<Item = u64>) -> TractResult<Tensor> {
+        let width = self.ty.carrier_bytes().unwrap_or(1);
+        pool::fill_output(self.ty.datum_type(), &self.shape, |output| {
+            for (place, code) in output.chunks_exact_mut(width).zip(codes) {
+                scalar::write_carrier(self.ty, code, place);
+            }
+            Ok(())
+        })
+    }
+
+    /// The one field that holds the data, of the right length; an empty tensor needs none.
+    fn field(&self) -> Result<&'static str, Error> {
+        let p = self.proto;
+        let fields = [
+            ("raw_data", p.raw_data.len()),
+            ("float_data", p.float_data.len()),
+            ("int32_data", p.int32_data.len()),
+            ("string_data", p.string_data.len()),
+            ("int64_data", p.int64_data.len()),
+            ("double_data", p.double_data.len()),
+            ("uint64_data", p.uint64_data.len()),
+        ];
+        let mut filled = fields.iter().filter(|(_, length)| *length > 0);
+        let (field, length) = filled.next().copied().unwrap_or((self.typed_field(), 0));
+        if let Some((other, _)) = filled.next() {
+            return Err(self.refuse(format!("has data in both {field} and {other}")));
+        }
+        let expected = match field {
+            "raw_data" => self.packed_bytes()?,
+            _ if field != self.typed_field() => {
+                return Err(self.refuse(format!("has its data in {field}")));
+            }
+            // The types of 4 and 2 bits have an entry per packed byte.
+            _ if matches!(self.ty.bits(), 2 | 4) => self.packed_bytes()?,
+            _ => self.count,
+        };
+        self.check_length(field, length, expected)?;
+        Ok(field)
+    }
+
+    /// From the field that holds the data.
+    fn data(&self) -> TractResult<Tensor> {
+        let p = self.proto;
+        match self.field()? {
+            "raw_data" => self.raw(&p.raw_data),
+            "float_data" => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
+            "double_data" => self.codes(p.double_data.iter().map(|x| x.to_bits())),
+            "int64_data" => self.codes(p.int64_data.iter().map(|x| *x as u64)),
+            "uint64_data" => {
+                let bits = self.ty.bits();
+                if let Some(big) = p.uint64_data.iter().find(|x| **x >> (bits - 1) > 1) {
+                    return Err(self.refuse(format!("has {big} in uint64_data")))?;
+                }
+                self.codes(p.uint64_data.iter().copied())
+            }
+            "string_data" => self.strings(),
+            _ => self.int32_data(),
+        }
+    }
+
+    /// The field for the type's elements where they are not in `raw_data`.
+    fn typed_field(&self) -> &'static str {
+        match self.ty {
+            ElementType::Float => "float_data",
+            ElementType::Double => "double_data",
+            ElementType::Int64 => "int64_data",
+            ElementType::Uint32 | ElementType::Uint64 => "uint64_data",
+            ElementType::String => "string_data",
+            _ => "int32_data",
+        }
+    }
+
+    /// One element per entry, but one packed byte for the types of 4 and 2 bits.
+    fn int32_data(&self) -> TractResult<Tensor> {
+        let data = &self.proto.int32_data;
+        if self.ty == ElementType::Bool {
+            return self.codes(data.iter().map(|entry| u64::from(*entry != 0)));
+        }
+        let is_packed = matches!(self.ty.bits(), 2 | 4);
+        // Writers differ in whether a pattern is stored as an unsigned number or sign-extended.
+        let width = if is_packed { 8 } else { self.ty.bits() };
+        let range = -(1i64 << (width - 1))..1i64 << width;
+        if let Some(entry) = data.iter().find(|entry| !range.contains(&i64::from(**entry))) {
+            return Err(self.refuse(format!("has {entry} in int32_data")))?;
+        }
+        if is_packed {
+            let bytes: Vec<u8> = data.iter().map(|entry| *entry as u8).collect();
+            return self.raw(&bytes);
+        }
+        self.codes(data.iter().map(|entry| *entry as u64))
+    }
+
+    fn strings(&self) -> TractResult<Tensor> {
+        let texts = self
+            .proto
+            .string_data
+            .iter()
+            .enumerate()
+            .map(|(index, bytes)| {
+                String::from_utf8(bytes.clone())
+                    .map_err(|_| self.refuse(format!("element {index} is not UTF-8")))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        tensor_of_strings(texts, &self.shape)
+    }
+
+    /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is the right one.
+    fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
+        let entry = |key: &str| {
+            self.proto.external_data.iter().find(|entry| entry.key == key).map(|e| e.value.as_str())
+        };
+        let number = |key: &str| -> TractResult<Option<usize>> {
+            let parse = |value: &str| {
+                value.parse().map_err(|_| self.refuse(format!("external data has {key} {value:?}")))
+            };
+            Ok(entry(key).map(parse).transpose()?)
+        };
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        if let Some(length) = length {
+            self.check_length("bytes of external data", length, self.packed_bytes()?)?;
+        }
+        let location =
+            entry("location").ok_or_else(|| self.refuse("external data has no location".into()))?;
+        let folder = folder.ok_or_else(|| {
+            self.refuse("has external data, and the model comes from no folder".into())
+        })?;
+        let path = inside(folder, location)
+            .with_context(|| self.refuse(format!("external data {location:?}")).to_string())?;
+        Ok((path, offset))
+    }
+}
+
+/// The file at a relative location, which must not leave the folder, not even through a link.
+fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
+    let relative = Path::new(location);
+    anyhow::ensure!(
+        relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)),
+        "is not a path inside the model's folder"
+    );
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = folder.canonicalize()?;
+    let path = folder.join(relative).canonicalize()?;
+    anyhow::ensure!(path.starts_with(&folder), "leads outside the model's folder");
+    // A pipe would be waited for.
+    anyhow::ensure!(path.is_file(), "is no file");
+    Ok(path)
+}
+
+/// A STRING tensor; `texts` has as many elements as the shape.
+pub(crate) fn tensor_of_strings(texts: Vec<String>, shape: &[usize]) -> TractResult<Tensor> {
+    Ok(tract_onnx::prelude::tract_ndarray::ArrayD::from_shape_vec(shape, texts)?.into())
+}
+
+/// The same tensor as tract can read it: the carrier's own element type, data in `raw_data` or `string_data`.
+pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto> {
+    let ty = ElementType::native(tensor.datum_type()).with_context(|| {
+        format!("tensor `{name}`: {:?} is no element type", tensor.datum_type())
+    })?;
+    write(name, ty, tensor)
+}
+
+/// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it takes UINT32 and
+/// UINT64 from other fields than the standard's, and cuts off numbers that are too large for a narrow type.
+pub(crate) fn is_misread_by_tract(proto: &TensorProto, ty: ElementType) -> bool {
+    let narrow = ty != ElementType::Int32 && !proto.int32_data.is_empty();
+    narrow || ty == ElementType::String || !proto.uint64_data.is_empty()
+}
+
+/// Writes down how long a sound tensor's external data is, where the file leaves it open: tract would read to the end of
+/// the side file.
+pub(crate) fn bound_external_data(proto: &mut TensorProto) {
+    let is_open =
+        is_external(proto) && proto.external_data.iter().all(|entry| entry.key != "length");
+    let length =
+        Reader::new(proto).and_then(|reader| reader.packed_bytes()).ok().filter(|_| is_open);
+    if let Some(length) = length {
+        let (key, value) = ("length".into(), length.to_string());
+        proto.external_data.push(StringStringEntryProto { key, value });
+    }
+}
