@@ -247,7 +247,8 @@ def source_range(values: Sequence[Number], is_text: bool) -> dict[str, Any]:
 
 
 def clamped(magnitude: Fraction) -> Fraction:
-    return Fraction(rounded(magnitude))
+    """The DOUBLE next to it that is neither infinite nor, unless it is zero itself, zero."""
+    return max(Fraction(rounded(magnitude)), exact.power_of_two(-1074)) if magnitude else magnitude
 
 
 def rounded(x: Fraction) -> float:

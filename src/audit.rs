@@ -26,7 +26,6 @@
 //! - `counts`: outcomes, errors and how they add up
 //! - `range`: which values there were
 //! - `element`: what became of one element; `text` the same for strings
-//! - `target`: what a type holds, from its family and format record
 //! - `measure`: whole tensors; `lanes` the loops that make it fast
 //! - `probe`: how values are seen; `record` where the counts go; `pool` who counts
 //! - `findings`: what can be said without running the model
@@ -40,7 +39,6 @@ mod pool;
 pub(crate) mod probe;
 mod range;
 mod record;
-mod target;
 mod text;
 
 use std::sync::Arc;
@@ -54,7 +52,9 @@ pub use counts::{CastStats, Errors, Outcome};
 pub use findings::{Finding, FindingKind, findings};
 pub use measure::{measure, range};
 pub use range::Range;
-pub use target::holds_every_value;
+
+pub use crate::cast::reach::{FloatReach, IntegerReach, Reach, holds_every_value};
+pub use crate::cast::value::Number;
 
 use record::Records;
 

@@ -52,13 +52,13 @@ mod tensor;
 
 pub use cast::element_type::{ElementType, Family};
 pub use cast::format;
-pub use cast::kernel::Level;
-pub use cast::rules::{RoundMode, Rules};
+pub use cast::kernel::level::Level;
+pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
 pub use onnx::rewrite::{CastNode, Fate};
 pub use onnx::spec::{CastSpec, Operator};
-pub use ops::cast::OnnxCast;
+pub use ops::cast::op::OnnxCast;
 pub use ops::register::register;
 pub use plug::loader::{CastOnnx, onnx};
 pub use plug::model_types::{input_element_types, output_element_types};
@@ -66,7 +66,6 @@ pub use plug::nnef::{WithOnnxCast, onnx_cast_registry};
 pub use plug::transform::{CastRuntime, ToCore, ToKernels};
 pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
-pub use tensor::pool::set_output_pool;
 pub use tensor::proto as tensor_proto;
 
 /// Compiles the README's example.

@@ -2,15 +2,14 @@
 //!
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `conversion`: casting whole tensors
+//! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
-//! - `pool`: where outputs live
-//! - `parallel`: large casts on the threads that tract has
 
 pub(crate) mod carrier;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
-pub(crate) mod parallel;
-pub(crate) mod pool;
-mod pool_strings;
+mod memory;
+mod output;
+mod parallel;
 pub mod proto;

@@ -29,8 +29,8 @@ fn decluttered(types: &[ElementType]) -> Vec<ElementType> {
     let casts = order.iter().filter_map(|id| model.node(*id).op_as::<OnnxCast>());
     let mut through = vec![types[0]];
     for cast in casts {
-        assert_eq!(through.last(), Some(&cast.conversion().from()));
-        through.push(cast.conversion().to());
+        assert_eq!(through.last(), Some(&cast.conversion().source()));
+        through.push(cast.conversion().target());
     }
     through
 }
@@ -66,7 +66,7 @@ fn a_value_that_is_cast_and_used_stays_where_reading_it_is_cheaper() {
     model.select_output_outlets(&[narrow, byte]).unwrap();
     let model = model.into_decluttered().unwrap();
     let byte = model.node(model.outputs[1].node);
-    assert_eq!(byte.op_as::<OnnxCast>().unwrap().conversion().from(), Int32);
+    assert_eq!(byte.op_as::<OnnxCast>().unwrap().conversion().source(), Int32);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx_cast::{Conversion, ElementType, OnnxCast, Rules, set_output_pool};
+use tract_onnx_cast::{Conversion, ElementType, OnnxCast, Rules};
 
 const LARGE: usize = 1 << 20;
 
@@ -64,14 +64,13 @@ fn recycled_buffers_do_not_leak_into_each_other() -> TractResult<()> {
 }
 
 #[test]
-fn several_threads_share_the_pool() {
+fn several_threads_share_what_a_plan_keeps() {
     let plan = chain().expect("a plan");
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let plan = plan.clone();
             scope.spawn(move || {
                 for run in 0..10 {
-                    set_output_pool((thread + run) % 5 != 0);
                     let x = numbers(thread * 100 + run);
                     let expected: Vec<f32> = {
                         let view = x.try_as_plain_ram().expect("plain");
@@ -84,7 +83,6 @@ fn several_threads_share_the_pool() {
             });
         }
     });
-    set_output_pool(true);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use std::fmt;
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 
-use super::target::{holds_every_integral_part, holds_every_value};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
+use crate::cast::reach::{holds_every_integral_part, holds_every_value};
 use crate::cast::rules::Rules;
 use crate::onnx::rewrite::CastNode;
 use crate::onnx::spec::node_name;

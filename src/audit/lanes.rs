@@ -6,10 +6,10 @@
 
 use super::counts::{CastStats, Outcome};
 use super::element::Pair;
-use super::range::{exponent, power_of_two};
-use super::target::Target;
 use crate::cast::element_type::{ElementType, Family};
-use crate::cast::kernel::{Body, Level};
+use crate::cast::kernel::level::Level;
+use crate::cast::reach::Reach;
+use crate::cast::value::{exponent, power_of_two};
 
 /// What the loops need to know of a pair of types.
 pub(super) struct Lanes {
@@ -97,16 +97,16 @@ impl Lanes {
         let pair = Pair::new(from, to);
         let from_float = matches!(from.family(), Family::Float(_));
         let (inexact, target_min_normal, end) = match pair.target {
-            Target::Float(target) if target.is_scale => (None, target.min_normal, target.max),
-            Target::Float(target) => (Some(Outcome::Rounded), target.min_normal, target.max),
-            Target::Integer(_) if from_float => {
-                let digits = to.bits() - u32::from(to.family() == Family::Signed);
-                (Some(Outcome::Truncated), 0.0, (1u64 << digits.min(53)) as f64 - 1.0)
+            Some(Reach::Float(target)) if target.is_scale => (None, target.min_normal, target.max),
+            Some(Reach::Float(target)) => (Some(Outcome::Rounded), target.min_normal, target.max),
+            Some(Reach::Integer(target)) if from_float => {
+                let end = target.max.min((1 << 53) - 1) as f64;
+                (Some(Outcome::Truncated), 0.0, end)
             }
-            Target::Integer(_) | Target::Bool | Target::Text => (None, 0.0, f64::INFINITY),
+            Some(Reach::Integer(_) | Reach::Bool) | None => (None, 0.0, f64::INFINITY),
         };
         let low = if to.family() == Family::Unsigned { -1.0 } else { f64::NEG_INFINITY };
-        let to_float = matches!(pair.target, Target::Float(_));
+        let to_float = matches!(pair.target, Some(Reach::Float(_)));
         let source_min_normal = pair.source_min_normal;
         Lanes { inexact, target_min_normal, end, low, source_min_normal, to_float }
     }
@@ -177,24 +177,6 @@ impl Lanes {
     }
 }
 
-/// A pass over a tile, compiled for each level of the CPU. What it finds is left in its answer, as words.
-struct Pass<F>(F);
-
-impl<F: Fn(&mut [u64])> Body for Pass<F> {
-    #[inline(always)]
-    fn run(&self, _: &[u8], answer: &mut [u8]) {
-        (self.0)(bytemuck::cast_slice_mut(answer));
-    }
-}
-
-/// Runs a pass with the instructions of this CPU. Its arithmetic must not stop for overflows, or no compiler makes vectors
-/// of it.
-fn pass<const N: usize>(find: impl Fn(&mut [u64])) -> [u64; N] {
-    let mut answer = [0; N];
-    Level::best().run(&Pass(find), &[], bytemuck::cast_slice_mut(&mut answer));
-    answer
-}
-
 /// Makes DOUBLE of words that are signed integers, if they all have few enough digits for that.
 pub(super) fn doubles_of_signed(words: &mut [u64]) -> bool {
     let sizes = words.iter().fold(0, |all, word| all | (*word as i64).unsigned_abs());
@@ -210,18 +192,30 @@ pub(super) fn doubles_of_unsigned(words: &mut [u64]) -> bool {
 fn in_doubles(sizes: u64, words: &mut [u64], convert: impl Fn(u64) -> u64) -> bool {
     const EXACT: u64 = 1 << 53;
     if sizes < EXACT {
-        let body = Pass(
+        Level::best().run(
             #[inline(always)]
-            |words: &mut [u64]| words.iter_mut().for_each(|word| *word = convert(*word)),
+            || words.iter_mut().for_each(|word| *word = convert(*word)),
         );
-        Level::best().run(&body, &[], bytemuck::cast_slice_mut(words));
     }
     sizes < EXACT
 }
 
+/// What one pass over a tile finds of the source.
+struct Survey<K, F> {
+    /// The smallest and the largest value, by their keys.
+    low: K,
+    high: K,
+    /// The smallest exponent field that is not 0, and the largest.
+    least: F,
+    most: F,
+    zeros: u32,
+    /// How many have the least field, the next, and so on; zeros where there are more than these.
+    counts: [u32; SPAN],
+}
+
 /// How many of at most a tile's fields are this one.
 #[inline(always)]
-fn equal<F: Field>(fields: &[F], wanted: F) -> u64 {
+fn equal<F: Field>(fields: &[F], wanted: F) -> u32 {
     // As many lanes as fill a vector of any level; each counts no further than a tile has rows of them.
     const LANES: usize = 64;
     let mut counts = [0u8; LANES];
@@ -232,7 +226,7 @@ fn equal<F: Field>(fields: &[F], wanted: F) -> u64 {
         }
     }
     let all = counts.iter().fold(0u16, |all, count| all.wrapping_add(u16::from(*count)));
-    u64::from(all) + rest.iter().filter(|field| **field == wanted).count() as u64
+    u32::from(all) + rest.iter().filter(|field| **field == wanted).count() as u32
 }
 
 /// An exponent field.
@@ -263,9 +257,9 @@ macro_rules! lane {
                 let target_normal = (lanes.target_min_normal as $float).to_bits();
                 let source_normal = (lanes.source_min_normal as $float).to_bits();
                 let keeps_zero_sign = $bits::from(lanes.to_float);
-                let [odd, exact, flushed, became_subnormal, sign_lost] = pass(
+                let (odd, exact, flushed, became_subnormal, sign_lost) = Level::best().run(
                     #[inline(always)]
-                    |answer| {
+                    || {
                         let (mut odd, mut exact, mut flushed): ($bits, $bits, $bits) = (0, 0, 0);
                         let (mut subnormal, mut sign_lost): ($bits, $bits) = (0, 0);
                         for (x, y) in x.iter().zip(y) {
@@ -289,13 +283,11 @@ macro_rules! lane {
                             let lost = (xs & !ys) >> ($bits::BITS - 1);
                             sign_lost = sign_lost.wrapping_add(lost & (x_some | keeps_zero_sign));
                         }
-                        let found = [odd, exact, flushed, subnormal, sign_lost];
-                        for (place, word) in answer.iter_mut().zip(found) {
-                            *place = u64::from(word);
-                        }
+                        (odd, exact, flushed, subnormal, sign_lost)
                     },
                 );
-                let count = |word: u64| word as u32;
+                // There are no more elements in a tile.
+                let count = |word: $bits| word as u32;
                 Found {
                     odd: odd != 0,
                     exact: count(exact),
@@ -319,9 +311,10 @@ macro_rules! lane {
                 let fields = $float::MAX.to_bits() >> $mantissa_bits;
                 // In units of each value's binade, as long as the target has normal values there.
                 let (units, target_normal) = match pair.target {
-                    Target::Float(target) => {
-                        (power_of_two(target.mantissa_bits), lanes.target_min_normal as $float)
-                    }
+                    Some(Reach::Float(target)) => (
+                        power_of_two(target.mantissa_bits as i32),
+                        lanes.target_min_normal as $float,
+                    ),
                     _ => (0.0, $float::MIN_POSITIVE),
                 };
                 let max_ulp = if units > 0.0 { stats.errors.ulp / units } else { f64::INFINITY };
@@ -336,9 +329,9 @@ macro_rules! lane {
                     relative => limit(relative) / SLACK,
                 };
                 let target_normal = target_normal.to_bits();
-                let [exceeds] = pass(
+                let exceeds = Level::best().run(
                     #[inline(always)]
-                    |answer| {
+                    || {
                         let mut exceeds: $bits = 0;
                         for (x, y) in x.iter().zip(y) {
                             let magnitude = x.to_bits() & !SIGN;
@@ -351,9 +344,7 @@ macro_rules! lane {
                                 | $bits::from(error > relative)
                                 | $bits::from(ulp > max_ulp);
                         }
-                        if let [place, ..] = answer {
-                            *place = u64::from(exceeds);
-                        }
+                        exceeds
                     },
                 );
                 exceeds != 0
@@ -362,35 +353,29 @@ macro_rules! lane {
             fn is_odd(x: &[$float]) -> bool {
                 let infinity = $float::INFINITY.to_bits();
                 let normal = $float::MIN_POSITIVE.to_bits();
-                let [odd] = pass(
+                let odd = Level::best().run(
                     #[inline(always)]
-                    |answer| {
+                    || {
                         let mut odd: $bits = 0;
                         for x in x {
                             let magnitude = x.to_bits() << 1 >> 1;
                             odd |= $bits::from(magnitude >= infinity);
                             odd |= $bits::from(magnitude < normal) & $bits::from(magnitude != 0);
                         }
-                        if let [place, ..] = answer {
-                            *place = u64::from(odd);
-                        }
+                        odd
                     },
                 );
                 odd != 0
             }
 
             fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
-                // The extremes, the least and the largest field, the zeros, the counts, and then the fields.
-                const HEAD: usize = 5 + SPAN;
-                const LENGTH: usize = HEAD + TILE * size_of::<$field>() / 8;
-                let answer: [u64; LENGTH] = pass(
+                let mut held = [0; TILE];
+                let Some(held) = held.get_mut(..x.len()) else { return (0.0, 0.0) };
+                let survey = Level::best().run(
                     #[inline(always)]
-                    |answer| {
-                        let Some((head, held)) = answer.split_at_mut_checked(HEAD) else { return };
-                        let held: &mut [$field] = bytemuck::cast_slice_mut(held);
-                        let Some(held) = held.get_mut(..x.len()) else { return };
+                    || {
                         let (mut low, mut high) = ($signed::MAX, $signed::MIN);
-                        let (mut least, mut most) = ($field::MAX, 0);
+                        let (mut least, mut most): ($field, $field) = ($field::MAX, 0);
                         for (x, place) in x.iter().zip(held.iter_mut()) {
                             let key = key_of!($signed, $bits, x.to_bits());
                             low = low.min(key);
@@ -401,45 +386,35 @@ macro_rules! lane {
                             most = most.max(*place);
                         }
                         let least = least.wrapping_add(1);
-                        let [low_place, high_place, least_place, most_place, zeros, counts @ ..] =
-                            head
-                        else {
-                            return;
-                        };
-                        (*low_place, *high_place) = (low as $bits as u64, high as $bits as u64);
-                        (*least_place, *most_place) = (least.into(), most.into());
-                        *zeros = equal::<$field>(held, 0);
+                        let mut counts = [0; SPAN];
                         if usize::from(most.saturating_sub(least)) < SPAN {
-                            for (field, count) in (least..=most).zip(counts) {
+                            for (field, count) in (least..=most).zip(&mut counts) {
                                 *count = equal::<$field>(held, field);
                             }
                         }
+                        Survey { low, high, least, most, zeros: equal::<$field>(held, 0), counts }
                     },
                 );
-                let value = |of: u64| {
-                    f64::from($float::from_bits(key_of!($signed, $bits, of as $bits) as $bits))
+                let value = |of: $signed| {
+                    f64::from($float::from_bits(key_of!($signed, $bits, of) as $bits))
                 };
-                let [low, high, least, most, zeros, rest @ ..] = &answer;
-                let (least, most) = (*least as usize, *most as usize);
-                let mut add = |field: usize, lane: usize, more: u64| {
-                    let count = &mut fields[field % FIELDS][lane];
-                    *count = count.wrapping_add(more as u32);
+                let Survey { low, high, least, most, zeros, counts } = survey;
+                let mut add = |field: $field, lane: usize, more: u32| {
+                    let count = &mut fields[usize::from(field) % FIELDS][lane];
+                    *count = count.wrapping_add(more);
                 };
-                add(0, 0, *zeros);
-                if most.saturating_sub(least) < SPAN {
+                add(0, 0, zeros);
+                if usize::from(most.saturating_sub(least)) < SPAN {
                     // The largest field is 0 where there are zeros only.
-                    let counts = (least..=most).zip(rest).filter(|(field, _)| *field > 0);
-                    counts.for_each(|(field, count)| add(field, 0, *count));
+                    let counts = (least..=most).zip(counts).filter(|(field, _)| *field > 0);
+                    counts.for_each(|(field, count)| add(field, 0, count));
                 } else {
-                    let held = rest.get(SPAN..).unwrap_or_default();
-                    let held: &[$field] = bytemuck::cast_slice(held);
-                    let held = held.get(..x.len()).unwrap_or_default();
                     // Four in a row do not wait for each other.
                     for (place, field) in held.iter().enumerate().filter(|(_, field)| **field > 0) {
-                        add((*field).into(), place % 4, 1);
+                        add(*field, place % 4, 1);
                     }
                 }
-                (value(*low), value(*high))
+                (value(low), value(high))
             }
 
             fn real(self) -> f64 {

@@ -11,16 +11,20 @@ use bytemuck::{Pod, Zeroable};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::counts::{CastStats, Outcome};
-use super::element::{Number, Pair};
+use super::element::Pair;
 use super::lanes::{self, Lanes, TILE};
 use super::pool;
 use super::range::Range;
-use super::target::Target;
 use super::text;
 use crate::cast::algebra::TypePair;
+use crate::cast::decimal::Spelled;
 use crate::cast::element_type::{ElementType, Family};
-use crate::cast::kernel::{self, Kernel, Level};
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::loops::Kernel;
+use crate::cast::kernel::select::select;
+use crate::cast::reach::Reach;
 use crate::cast::rules::Rules;
+use crate::cast::value::Number;
 use crate::tensor::conversion::Conversion;
 
 /// Elements that are worth waking a thread for.
@@ -97,7 +101,7 @@ pub(super) fn measure_conversion(
     output: &Tensor,
     threads: usize,
 ) -> TractResult<CastStats> {
-    let (from, to) = (conversion.from(), conversion.to());
+    let (from, to) = (conversion.source(), conversion.target());
     if input.len() != output.len() || !keeps_everything(from, to, conversion.rules()) {
         return measure_by(from, input, to, output, threads);
     }
@@ -109,8 +113,10 @@ fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
     let pair = Pair::new(from, to);
     let stays_normal = match pair.target {
         // An integer is 0, or no smaller than any type's normal numbers.
-        Target::Float(target) => !pair.from_float || target.min_normal <= pair.source_min_normal,
-        Target::Integer(_) | Target::Bool | Target::Text => true,
+        Some(Reach::Float(target)) => {
+            !pair.from_float || target.min_normal <= pair.source_min_normal
+        }
+        Some(Reach::Integer(_) | Reach::Bool) | None => true,
     };
     stays_normal && (TypePair { from, to, rules }).is_lossless()
 }
@@ -129,7 +135,7 @@ fn range_by(ty: ElementType, tensor: &Tensor, threads: usize) -> TractResult<Ran
     if ty.family() == Family::Text {
         let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?;
         // What is no number has no place in a range of numbers.
-        texts.iter().filter_map(|text| text::value(text)).for_each(|x| range.add(x));
+        texts.iter().filter_map(|text| Spelled::read(text)).for_each(|x| range.add(x.nearest()));
         return Ok(range);
     }
     let (expected, got) = (ty.datum_type(), tensor.datum_type());
@@ -214,7 +220,7 @@ impl Side {
     }
 
     fn to(ty: ElementType, wide: ElementType) -> Side {
-        let kernel = kernel::select(ty, wide, Rules::default());
+        let kernel = select(ty, wide, Rules::default());
         Side { width: ty.carrier_bytes().unwrap_or(1), wide, is_wide: ty == wide, kernel }
     }
 
@@ -223,7 +229,7 @@ impl Side {
         let wide = self.wide.carrier_bytes().unwrap_or(8);
         let tile: &mut [u8] = bytemuck::cast_slice_mut(&mut tile.0);
         if let Some(tile) = tile.get_mut(..elements * wide) {
-            self.kernel.run(Level::best(), bytes, tile);
+            self.kernel.overwrite(Level::best(), bytes, tile);
         }
     }
 

@@ -21,7 +21,8 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::record::Records;
 use crate::onnx::annotation::probe_of;
-use crate::ops::cast::{self, OnnxCast};
+use crate::ops::cast::inference;
+use crate::ops::cast::op::OnnxCast;
 use crate::tensor::conversion::Conversion;
 
 /// Makes an `Onnx` build each cast that the rewrite has marked with a probe behind it.
@@ -34,7 +35,7 @@ fn build(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let cast = cast::of_node(context, node)?;
+    let cast = inference::of_node(context, node)?;
     Ok(match probe_of(node) {
         Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
         None => (cast, vec![]),

@@ -1,6 +1,6 @@
 //! Which values there were: the extremes, the special ones, and how many of each magnitude.
 
-use super::element::Number;
+use crate::cast::value::{Number, exponent};
 
 /// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest value.
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
@@ -87,25 +87,5 @@ impl Range {
         for (exponent, count) in other.histogram() {
             self.add_exponent(exponent, count);
         }
-    }
-}
-
-/// ⌊log₂|x|⌋ of a finite number; `None` for zero.
-pub(super) fn exponent(x: f64) -> Option<i32> {
-    let magnitude = x.to_bits() << 1 >> 1;
-    match (magnitude >> 52) as i32 {
-        _ if magnitude == 0 => None,
-        0 => Some(magnitude.ilog2() as i32 - 1074),
-        field => Some(field - 1023),
-    }
-}
-
-/// 2^exponent, which must be one that DOUBLE has; 0 below and infinity above.
-pub(super) const fn power_of_two(exponent: i32) -> f64 {
-    match exponent {
-        1024.. => f64::INFINITY,
-        -1022..=1023 => f64::from_bits(((exponent + 1023) as u64) << 52),
-        -1074..=-1023 => f64::from_bits(1 << (exponent + 1074)),
-        _ => 0.0,
     }
 }

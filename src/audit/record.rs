@@ -98,7 +98,7 @@ impl Records {
         if self.with(place, |record| record.is_closed).unwrap_or(true) {
             return Ok(());
         }
-        let (from, to) = (conversion.from(), conversion.to());
+        let (from, to) = (conversion.source(), conversion.target());
         let stats = measure_conversion(conversion, x, y, threads)?;
         self.with(place, |record| {
             record.types = Some((from, to));

@@ -6,9 +6,10 @@
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Specials};
 use crate::cast::rules::Rules;
-use crate::cast::scalar::{self, Finite, Value};
+use crate::cast::scalar;
+use crate::cast::value::{Finite, Value};
 
-/// One cast of a chain.
+/// One cast, as far as it decides what two in a row are.
 #[derive(Clone, Copy)]
 pub(crate) struct TypePair {
     pub(crate) from: ElementType,
@@ -75,8 +76,8 @@ impl TypePair {
     }
 
     fn keeps_value(self, code: u64) -> bool {
-        let value = scalar::decode(self.from, code).map(lowest_terms);
-        self.made_of(code).map(lowest_terms) == value
+        let value = scalar::decode(self.from, code).map(Value::lowest_terms);
+        self.made_of(code).map(Value::lowest_terms) == value
     }
 
     fn made_of(self, code: u64) -> Option<Value> {
@@ -86,7 +87,7 @@ impl TypePair {
 
     /// Whether zeros become zeros, and nothing else does. Rounding keeps the order, so the least of a sign decides.
     fn keeps_zero_apart(self) -> bool {
-        let is_zero = |value| matches!(value, Some(Value::Finite(Finite { significand: 0, .. })));
+        let is_zero = |value: Option<Value>| value.is_some_and(Value::is_zero);
         let stays =
             |code: &u64| is_zero(scalar::decode(self.from, *code)) == is_zero(self.made_of(*code));
         match (self.from.family(), self.to.family()) {
@@ -131,21 +132,6 @@ impl TypePair {
             let value = scalar::decode(self.from, *code).and_then(integer_part);
             value.is_some() && value == self.made_of(*code).and_then(integer_part)
         })
-    }
-}
-
-/// The same value with an odd significand, so that equal values are equal records.
-fn lowest_terms(value: Value) -> Value {
-    match value {
-        Value::Finite(Finite { negative, significand: 0, .. }) => {
-            Value::Finite(Finite { negative, significand: 0, exponent: 0 })
-        }
-        Value::Finite(Finite { negative, significand, exponent }) => {
-            let even = significand.trailing_zeros();
-            let exponent = exponent + even as i32;
-            Value::Finite(Finite { negative, significand: significand >> even, exponent })
-        }
-        special => special,
     }
 }
 

@@ -4,15 +4,19 @@
 //! whose tests compile in seconds.
 //!
 //! - `element_type`: the list of types; `format` what the floating-point formats are; `rules` the attributes
+//! - `value`: the exact value of an element; `reach` what the elements of a type can be
 //! - `scalar`: the definition of every numeric conversion, one element at a time
-//! - `text`: strings, read and spelled
+//! - `decimal`: the numbers that strings spell; `text` strings read and spelled
 //! - `algebra`: which conversions keep every value, and which two are one
 //! - `kernel`: the loops, which equal the definition
 
 pub(crate) mod algebra;
+pub(crate) mod decimal;
 pub(crate) mod element_type;
 pub mod format;
 pub(crate) mod kernel;
+pub(crate) mod reach;
 pub(crate) mod rules;
 pub(crate) mod scalar;
 pub(crate) mod text;
+pub(crate) mod value;

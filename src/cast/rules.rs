@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// The attribute `round_mode`: rounding towards FLOAT8E8M0 (SEMANTICS §5.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum RoundMode {
     /// To the next power of two at or above; the operator's default.
     #[default]
@@ -32,14 +33,20 @@ impl fmt::Display for RoundMode {
     }
 }
 
-impl FromStr for RoundMode {
-    type Err = ();
+/// A word that names no [`RoundMode`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not \"up\", \"down\" or \"nearest\"")]
+#[non_exhaustive]
+pub struct UnknownRoundMode;
 
-    fn from_str(word: &str) -> Result<RoundMode, ()> {
+impl FromStr for RoundMode {
+    type Err = UnknownRoundMode;
+
+    fn from_str(word: &str) -> Result<RoundMode, UnknownRoundMode> {
         [RoundMode::Up, RoundMode::Down, RoundMode::Nearest]
             .into_iter()
             .find(|mode| mode.name() == word)
-            .ok_or(())
+            .ok_or(UnknownRoundMode)
     }
 }
 

@@ -6,22 +6,7 @@
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Overflow, Specials};
 use crate::cast::rules::{RoundMode, Rules};
-
-/// The exact value of an element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Value {
-    NaN { negative: bool },
-    Infinity { negative: bool },
-    Finite(Finite),
-}
-
-/// (−1)^negative · significand · 2^exponent; a zero keeps its sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Finite {
-    pub(crate) negative: bool,
-    pub(crate) significand: u64,
-    pub(crate) exponent: i32,
-}
+use crate::cast::value::{Finite, Value};
 
 /// Converts one element between two numeric types (SEMANTICS §4–7).
 ///
@@ -97,7 +82,7 @@ fn decode_float(format: &FloatFormat, code: u64) -> Value {
 /// Rounds an exact value once, to the code of a type; `None` for STRING.
 pub(crate) fn encode(to: ElementType, rules: Rules, value: Value) -> Option<u64> {
     match to.family() {
-        Family::Bool => Some(u64::from(!is_zero(value))),
+        Family::Bool => Some(u64::from(!value.is_zero())),
         Family::Signed | Family::Unsigned => Some(encode_integer(to, value) & to.code_mask()),
         Family::Float(format) if format.specials == Specials::ScaleOnly => {
             Some(encode_scale(format, rules, value))
@@ -105,10 +90,6 @@ pub(crate) fn encode(to: ElementType, rules: Rules, value: Value) -> Option<u64>
         Family::Float(format) => Some(encode_float(format, rules, value)),
         Family::Text => None,
     }
-}
-
-fn is_zero(value: Value) -> bool {
-    matches!(value, Value::Finite(Finite { significand: 0, .. }))
 }
 
 /// SEMANTICS §5.1–5.3: round to nearest, ties to even, with an unbounded exponent; then test the range.

@@ -215,7 +215,7 @@ impl CastSpec {
     fn read_round_mode(&self, attribute: &AttributeProto) -> Result<crate::RoundMode, Error> {
         self.since(attribute, ROUND_MODE_SINCE)?;
         let word = self.string(attribute)?;
-        word.parse().map_err(|()| {
+        word.parse().map_err(|_| {
             self.refuse(
                 "round_mode",
                 format!("is {word:?}, not \"up\", \"down\" or \"nearest\" (since opset {ROUND_MODE_SINCE})"),

@@ -14,8 +14,8 @@ use super::{at_opset, cast, expand, if_};
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
 pub fn register(onnx: &mut Onnx) {
-    onnx.op_register.insert("Cast", cast::build);
-    onnx.op_register.insert("CastLike", cast::build);
+    onnx.op_register.insert("Cast", cast::inference::build);
+    onnx.op_register.insert("CastLike", cast::inference::build);
     if_::register(onnx);
     expand::register(onnx);
 }

@@ -25,7 +25,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
-use crate::ops::cast::OnnxCast;
+use crate::ops::cast::op::OnnxCast;
 use crate::ops::expand::ExpandAsDeclared;
 
 /// The registry's name, and the cast's.
@@ -107,8 +107,8 @@ fn dump(ast: &mut IntoAst, node: &TypedNode, op: &OnnxCast) -> TractResult<Optio
     let conversion = op.conversion();
     let Rules { saturate, round_mode } = conversion.rules();
     let arguments = [
-        ("from", string(conversion.from().name())),
-        ("to", string(conversion.to().name())),
+        ("from", string(conversion.source().name())),
+        ("to", string(conversion.target().name())),
         ("saturate", logical(saturate)),
         ("round_mode", string(round_mode.name())),
         ("concrete", logical(op.is_concrete())),
@@ -229,5 +229,6 @@ fn read(
         from.datum_type()
     );
     let op = OnnxCast::new(node, from, to, Rules { saturate, round_mode }).concrete(concrete);
+    let op = op.beside_casts_of(&builder.model);
     builder.wire(op, &[input])
 }

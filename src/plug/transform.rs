@@ -5,13 +5,15 @@
 //! product takes a cast in. They are for what else looks for tract's own cast by its type: float-precision translation,
 //! tract-transformers, the GPU back-ends.
 
+use std::cell::OnceCell;
+
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cast::Cast;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_core::transform::ModelTransform;
 
-use crate::ops::cast::OnnxCast;
+use crate::ops::cast::op::OnnxCast;
 use crate::tensor::core_cast;
 
 /// Puts tract's own `Cast` in the place of each [`OnnxCast`] whose bits are the same, those in the bodies of `Scan` and
@@ -48,9 +50,12 @@ impl ModelTransform for ToKernels {
     }
 
     fn transform(&self, model: &mut TypedModel) -> TractResult<()> {
+        let first = OnceCell::new();
         exchange(model, &|node, op, input| {
             let conversion = core_cast::equal_conversion(input, op.downcast_ref::<Cast>()?.to)?;
-            Some(Box::new(OnnxCast::of_conversion(node, conversion)))
+            // All of a model share what is kept of large outputs.
+            let first = first.get_or_init(|| conversion.clone());
+            Some(Box::new(OnnxCast::of_conversion(node, conversion.beside(first))))
         })
     }
 }

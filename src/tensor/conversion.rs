@@ -2,26 +2,30 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::ensure;
 use tract_onnx::prelude::{IntoTValue, IntoTensor, TValue, Tensor, TractResult};
 
+use super::memory::{self, Memory};
+use super::parallel::in_parts;
+use super::{core_cast, output};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
-use crate::cast::kernel::{self, Kernel, Level};
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::loops::Kernel;
+use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
 use crate::cast::scalar;
-use crate::cast::text::{self, Parser, Speller};
+use crate::cast::text::parse::Parse;
+use crate::cast::text::spell::Spell;
 use crate::error::Error;
-use crate::tensor::core_cast;
-use crate::tensor::parallel::in_parts;
-use crate::tensor::pool;
-use crate::tensor::pool_strings::{fill_shared_strings, fill_strings};
 
 /// A conversion between two element types, its kernel chosen.
 ///
 /// Tensors are carriers (see [`ElementType::datum_type`]): of any shape, scalars and empty ones included.
+///
+/// A large output that is dropped is kept for the next one of its size, for as long as the conversion or a clone of it lives;
+/// the casts of a model share what they keep, which is no more than what they have put out in a run.
 ///
 /// ```
 /// use tract_onnx_cast::{Conversion, ElementType, Rules};
@@ -39,6 +43,7 @@ pub struct Conversion {
     rules: Rules,
     level: Level,
     method: Method,
+    memory: Memory,
 }
 
 #[derive(Clone)]
@@ -48,17 +53,9 @@ enum Method {
     /// Between numeric types.
     Numeric(Arc<dyn Kernel>),
     /// To strings.
-    Format(Spelling),
-    /// From strings, through FLOAT where a kernel finishes.
-    Parse { parse: Parser, narrow: Option<Arc<dyn Kernel>> },
-}
-
-/// How a number becomes a string: widened to a type that has a speller.
-#[derive(Clone)]
-struct Spelling {
-    wide_bytes: usize,
-    widen: Arc<dyn Kernel>,
-    spell: Speller,
+    Spell(Spell),
+    /// From strings.
+    Parse(Parse),
 }
 
 impl fmt::Debug for Conversion {
@@ -82,23 +79,17 @@ impl Conversion {
     pub fn new(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
         let method = match (from.family(), to.family()) {
             _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
-            (Family::Text, Family::Float(_)) if to.bits() < 32 => Method::Parse {
-                parse: text::parser(to),
-                narrow: Some(kernel::select(ElementType::Float, to, rules)),
-            },
-            (Family::Text, _) => Method::Parse { parse: text::parser(to), narrow: None },
-            (_, Family::Text) => {
-                let wide = spelled_as(from);
-                let spelling = Spelling {
-                    wide_bytes: wide.carrier_bytes().unwrap_or(1),
-                    widen: kernel::select(from, wide, rules),
-                    spell: text::speller(wide),
-                };
-                Method::Format(spelling)
-            }
-            _ => Method::Numeric(kernel::select(from, to, rules)),
+            (Family::Text, _) => Method::Parse(Parse::new(to, rules)),
+            (_, Family::Text) => Method::Spell(Spell::new(from)),
+            _ => Method::Numeric(select(from, to, rules)),
         };
-        Conversion { from, to, rules, level: Level::best(), method }
+        let memory = Memory::default();
+        Conversion { from, to, rules, level: Level::best(), method, memory }
+    }
+
+    /// The same conversion, which shares what is kept of large outputs with another.
+    pub(crate) fn beside(self, other: &Conversion) -> Conversion {
+        Conversion { memory: other.memory.clone(), ..self }
     }
 
     /// The same conversion with the instructions of another level, and the same results.
@@ -106,13 +97,13 @@ impl Conversion {
         Conversion { level, ..self }
     }
 
-    /// The source's element type.
-    pub fn from(&self) -> ElementType {
+    /// The element type of what is converted.
+    pub fn source(&self) -> ElementType {
         self.from
     }
 
-    /// The target's element type.
-    pub fn to(&self) -> ElementType {
+    /// The element type of the result.
+    pub fn target(&self) -> ElementType {
         self.to
     }
 
@@ -129,7 +120,7 @@ impl Conversion {
     /// Whether every value of the source type is one of the target's and becomes it: infinities, the sign of zero, and
     /// NaN (not its payload) included.
     pub fn is_lossless(&self) -> bool {
-        self.step().is_lossless()
+        self.pair().is_lossless()
     }
 
     /// The one conversion that equals this one and then `next`, for every value; `None` where the two together do
@@ -152,8 +143,9 @@ impl Conversion {
             Some(next.clone())
         } else if next.is_identity() {
             Some(self.clone())
-        } else if self.step().joins(next.to) {
-            Some(Conversion::new(self.from, next.to, next.rules).at_level(next.level))
+        } else if self.pair().joins(next.to) {
+            let joined = Conversion::new(self.from, next.to, next.rules);
+            Some(joined.at_level(next.level).beside(next))
         } else {
             None
         }
@@ -167,7 +159,7 @@ impl Conversion {
         core_cast::is_equal(self.from, self.to)
     }
 
-    fn step(&self) -> TypePair {
+    fn pair(&self) -> TypePair {
         TypePair { from: self.from, to: self.to, rules: self.rules }
     }
 
@@ -176,8 +168,8 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// When the tensor's type is not the source's carrier, or a STRING element is no number that the target can hold:
-    /// the message has the element's index and text.
+    /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING element is no number that
+    /// the target can hold: the message has the element's index and text.
     pub fn run(&self, input: &Tensor) -> TractResult<Tensor> {
         self.check(input)?;
         self.run_checked(input)
@@ -195,11 +187,15 @@ impl Conversion {
     fn run_checked(&self, input: &Tensor) -> TractResult<Tensor> {
         match &self.method {
             Method::Identity => Ok(input.clone()),
-            Method::Numeric(kernel) => self.run_numeric(kernel.as_ref(), input),
-            Method::Format(spelling) => {
-                fill_strings(input.shape(), |texts| self.spell(spelling, input, texts))
+            Method::Numeric(kernel) => {
+                let types = (self.from, self.to);
+                output::convert(kernel.as_ref(), self.level, types, input, &self.memory)
             }
-            Method::Parse { parse, narrow } => self.run_parse(*parse, narrow.as_deref(), input),
+            Method::Spell(spell) => {
+                let bytes = input.try_as_plain_ram()?.as_bytes();
+                memory::new_strings(input.shape(), |texts| self.spell(spell, bytes, texts))
+            }
+            Method::Parse(parse) => self.parse(parse, input),
         }
     }
 
@@ -215,14 +211,9 @@ impl Conversion {
         match &self.method {
             Method::Identity => Ok(input),
             Method::Numeric(kernel)
-                if same_width && input.len() > 0 && pool::owns_its_bytes(&input) =>
+                if same_width && input.len() > 0 && memory::owns_its_bytes(&input) =>
             {
-                let elements = input.len();
-                Ok(pool::rewrite_in_place(input, self.to.datum_type(), |bytes| {
-                    in_parts(bytes, bytes.len() / elements, elements, |_, part| {
-                        self.rewrite(kernel.as_ref(), part);
-                    });
-                }))
+                Ok(output::convert_in_place(kernel.as_ref(), self.level, self.to, input))
             }
             _ => self.run_checked(&input),
         }
@@ -232,149 +223,36 @@ impl Conversion {
     pub(crate) fn run_value(&self, input: TValue) -> TractResult<TValue> {
         self.check(&input)?;
         match &self.method {
-            Method::Format(spelling) => {
-                let write = |texts: &mut [String]| self.spell(spelling, &input, texts);
-                Ok(fill_shared_strings(input.shape(), write)?.into_tvalue())
+            Method::Spell(spell) => {
+                let bytes = input.try_as_plain_ram()?.as_bytes();
+                let write = |texts: &mut [String]| self.spell(spell, bytes, texts);
+                Ok(self.memory.strings(input.shape(), write)?.into_tvalue())
             }
             _ if input.is_exclusive() => Ok(self.run_owned(input.into_tensor())?.into_tvalue()),
             _ => Ok(self.run_checked(&input)?.into_tvalue()),
         }
     }
 
-    /// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory. Apart from its
-    /// caller, so that other casts do not pay for a tile on the stack.
-    #[inline(never)]
-    fn rewrite(&self, kernel: &dyn Kernel, bytes: &mut [u8]) {
-        let mut scratch = [0u64; IN_PLACE_TILE];
-        let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
-        for tile in bytes.chunks_mut(scratch.len()) {
-            let copy = &mut scratch[..tile.len()];
-            copy.copy_from_slice(tile);
-            kernel.run(self.level, copy, tile);
-        }
-    }
-
     #[inline]
-    fn run_numeric(&self, kernel: &dyn Kernel, input: &Tensor) -> TractResult<Tensor> {
-        let elements = input.len();
-        let [read, written] = [self.from, self.to].map(|ty| ty.carrier_bytes().unwrap_or(1));
-        pool::fill_output(self.to.datum_type(), input.shape(), |output| {
-            // The bytes of an empty tensor are nowhere, not even aligned.
-            if elements == 0 {
-                return Ok(());
-            }
-            let bytes = input.as_bytes();
-            in_parts(output, written, elements, |range, part| {
-                let src = &bytes[range.start * read..range.end * read];
-                kernel::stream::run(kernel, self.level, (src, read), (part, written), elements);
-            });
-            Ok(())
-        })
-    }
-
-    #[inline]
-    fn spell(&self, spelling: &Spelling, input: &Tensor, texts: &mut [String]) {
-        let Spelling { wide_bytes, widen, spell } = spelling;
+    fn spell(&self, spell: &Spell, bytes: &[u8], texts: &mut [String]) {
         let width = self.from.carrier_bytes().unwrap_or(1);
-        let bytes = input.as_bytes();
-        in_parts(texts, 1, input.len(), |range, part| {
-            with_scratch(part.len(), |scratch| {
-                let tiles = bytes[range.start * width..].chunks(scratch.len() * width);
-                for (tile, texts) in tiles.zip(part.chunks_mut(scratch.len())) {
-                    let tile = &tile[..texts.len() * width];
-                    let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * wide_bytes];
-                    widen.run(self.level, tile, wide);
-                    spell(wide, texts);
-                }
-            });
+        let elements = texts.len();
+        in_parts(texts, 1, elements, |range, part| {
+            spell.run(self.level, &bytes[range.start * width..range.end * width], part);
         });
     }
 
     #[inline]
-    fn run_parse(
-        &self,
-        parse: Parser,
-        narrow: Option<&dyn Kernel>,
-        input: &Tensor,
-    ) -> TractResult<Tensor> {
+    fn parse(&self, parse: &Parse, input: &Tensor) -> TractResult<Tensor> {
         let texts = input.try_as_plain_ram()?.as_slice::<String>()?;
-        let width = self.to.carrier_bytes().unwrap_or(1);
-        pool::fill_output(self.to.datum_type(), input.shape(), |bytes| {
-            if texts.is_empty() {
-                return Ok(());
-            }
-            // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
-            let unreadable = AtomicUsize::new(texts.len());
-            in_parts(bytes, width, texts.len(), |range, part| {
-                let first = range.start;
-                let texts = &texts[range];
-                let result = match narrow {
-                    None => parse(texts, part),
-                    Some(narrow) => self.parse_tiles(parse, narrow, texts, part, width),
-                };
-                if let Err(index) = result {
-                    unreadable.fetch_min(first + index, Ordering::Relaxed);
-                }
-            });
-            let index = unreadable.into_inner();
-            match texts.get(index) {
-                None => Ok(()),
-                Some(text) => {
-                    let text = text.chars().take(QUOTED_CHARS).collect();
-                    Err(Error::Text { index, text, to: self.to })?
-                }
-            }
-        })
-    }
-
-    fn parse_tiles(
-        &self,
-        parse: Parser,
-        narrow: &dyn Kernel,
-        texts: &[String],
-        bytes: &mut [u8],
-        width: usize,
-    ) -> Result<(), usize> {
-        with_scratch(texts.len(), |scratch| {
-            let size = scratch.len();
-            let tiles = texts.chunks(size).zip(bytes.chunks_mut(size * width));
-            for (tile, (texts, bytes)) in tiles.enumerate() {
-                let wide = &mut bytemuck::cast_slice_mut(scratch)[..texts.len() * size_of::<f32>()];
-                parse(texts, wide).map_err(|index| tile * size + index)?;
-                narrow.run(self.level, wide, bytes);
-            }
-            Ok(())
+        let (to, shape) = (self.to, input.shape());
+        output::parse(parse, self.level, to, texts, shape, &self.memory)?.or_else(|index| {
+            let text = texts.get(index).map_or("", String::as_str);
+            let text = text.chars().take(QUOTED_CHARS).collect();
+            Err(Error::Text { index, text, to })?
         })
     }
 }
-
-/// A tile of words on the way of so many elements to or from strings.
-#[inline(always)]
-fn with_scratch<R>(elements: usize, act: impl FnOnce(&mut [u64]) -> R) -> R {
-    // Clearing a whole tile takes longer than converting a few elements.
-    if elements <= SMALL_TILE { act(&mut [0; SMALL_TILE]) } else { act(&mut [0; TILE]) }
-}
-
-/// Words of 8 bytes that are copied aside at a time when a buffer is converted in place.
-const IN_PLACE_TILE: usize = 512;
 
 /// How much of an unreadable string a message repeats.
 const QUOTED_CHARS: usize = 80;
-
-/// Elements that are widened at a time on their way to or from strings.
-const TILE: usize = 128;
-
-/// Their number where there are no more.
-const SMALL_TILE: usize = 8;
-
-/// The type through which a numeric type is spelled: the widest of its kind, but FLOAT for every float type up to it, so
-/// that the digits are those that read back as a FLOAT (SEMANTICS §9).
-fn spelled_as(from: ElementType) -> ElementType {
-    match from.family() {
-        Family::Float(_) if from == ElementType::Double => ElementType::Double,
-        Family::Float(_) => ElementType::Float,
-        Family::Signed => ElementType::Int64,
-        Family::Unsigned => ElementType::Uint64,
-        Family::Bool | Family::Text => ElementType::Bool,
-    }
-}

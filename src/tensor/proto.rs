@@ -8,10 +8,9 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use crate::cast::element_type::{self, ElementType};
+use crate::cast::element_type::{self, ElementType, Family};
 use crate::cast::scalar;
 use crate::error::Error;
-use crate::tensor::pool;
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -110,14 +109,14 @@ fn little_endian(element: &[u8]) -> impl Iterator<Item = u8> {
 fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
     let bits = bits as usize;
     let mask = (1u16 << bits) - 1;
-    let mut packed = vec![0u8; (elements.len() * bits).div_ceil(8)];
+    let mut packed = vec![0u8; packed_length(elements.len(), bits as u32)];
     for (index, element) in elements.iter().enumerate() {
-        let place = index * bits;
-        let shifted = (u16::from(*element) & mask) << (place % 8);
+        let (byte, shift) = bit_place(index, bits);
+        let shifted = (u16::from(*element) & mask) << shift;
         let [low, high] = shifted.to_le_bytes();
-        packed[place / 8] |= low;
+        packed[byte] |= low;
         if high != 0 {
-            packed[place / 8 + 1] |= high;
+            packed[byte + 1] |= high;
         }
     }
     packed
@@ -127,11 +126,23 @@ fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
 fn unpack(packed: &[u8], bits: u32, count: usize) -> impl Iterator<Item = u64> {
     let bits = bits as usize;
     (0..count).map(move |index| {
-        let place = index * bits;
-        let low = u64::from(packed[place / 8]);
-        let high = u64::from(packed.get(place / 8 + 1).copied().unwrap_or(0));
-        (low | high << 8) >> (place % 8) & ((1 << bits) - 1)
+        let (byte, shift) = bit_place(index, bits);
+        let low = u64::from(packed[byte]);
+        let high = u64::from(packed.get(byte + 1).copied().unwrap_or(0));
+        (low | high << 8) >> shift & ((1 << bits) - 1)
     })
+}
+
+/// Bytes of so many elements, packed. Elements that fit memory one to a byte do not overflow on the way.
+fn packed_length(elements: usize, bits: u32) -> usize {
+    let bits = bits as usize;
+    elements / 8 * bits + (elements % 8 * bits).div_ceil(8)
+}
+
+/// The byte and the bit in it where an element begins.
+fn bit_place(index: usize, bits: usize) -> (usize, usize) {
+    let rest = index % 8 * bits;
+    (index / 8 * bits + rest / 8, rest % 8)
 }
 
 fn is_external(proto: &TensorProto) -> bool {
@@ -182,8 +193,7 @@ impl<'a> Reader<'a> {
     fn packed_bytes(&self) -> Result<usize, Error> {
         match self.ty.bits() {
             0 => Err(self.refuse("cannot be in raw or external data".into())),
-            bits @ ..8 => Ok((self.count * bits as usize).div_ceil(8)),
-            bits => Ok(self.count * bits as usize / 8),
+            bits => Ok(packed_length(self.count, bits)),
         }
     }
 
@@ -205,14 +215,12 @@ impl<'a> Reader<'a> {
             }
             bits => {
                 let width = bits as usize / 8;
-                pool::fill_output(self.ty.datum_type(), &self.shape, |output| {
-                    for (place, element) in
-                        output.chunks_exact_mut(width).zip(bytes.chunks_exact(width))
-                    {
-                        place.iter_mut().zip(little_endian(element)).for_each(|(p, b)| *p = b);
-                    }
-                    Ok(())
-                })
+                let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+                let places = output.as_bytes_mut().chunks_exact_mut(width);
+                for (place, element) in places.zip(bytes.chunks_exact(width)) {
+                    place.iter_mut().zip(little_endian(element)).for_each(|(p, b)| *p = b);
+                }
+                Ok(output)
             }
         }
     }
@@ -220,41 +228,35 @@ impl<'a> Reader<'a> {
     /// From codes, as many as the tensor has elements.
     fn codes(&self, codes: impl Iterator<Item = u64>) -> TractResult<Tensor> {
         let width = self.ty.carrier_bytes().unwrap_or(1);
-        pool::fill_output(self.ty.datum_type(), &self.shape, |output| {
-            for (place, code) in output.chunks_exact_mut(width).zip(codes) {
-                scalar::write_carrier(self.ty, code, place);
-            }
-            Ok(())
-        })
+        let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+        for (place, code) in output.as_bytes_mut().chunks_exact_mut(width).zip(codes) {
+            scalar::write_carrier(self.ty, code, place);
+        }
+        Ok(output)
     }
 
     /// The one field that holds the data, of the right length; an empty tensor needs none.
-    fn field(&self) -> Result<&'static str, Error> {
-        let p = self.proto;
-        let fields = [
-            ("raw_data", p.raw_data.len()),
-            ("float_data", p.float_data.len()),
-            ("int32_data", p.int32_data.len()),
-            ("string_data", p.string_data.len()),
-            ("int64_data", p.int64_data.len()),
-            ("double_data", p.double_data.len()),
-            ("uint64_data", p.uint64_data.len()),
-        ];
-        let mut filled = fields.iter().filter(|(_, length)| *length > 0);
-        let (field, length) = filled.next().copied().unwrap_or((self.typed_field(), 0));
+    fn field(&self) -> Result<Field, Error> {
+        let mut filled = Field::ALL
+            .into_iter()
+            .map(|field| (field, field.length(self.proto)))
+            .filter(|f| f.1 > 0);
+        let own = Field::of(self.ty);
+        let (field, length) = filled.next().unwrap_or((own, 0));
         if let Some((other, _)) = filled.next() {
+            let (field, other) = (field.name(), other.name());
             return Err(self.refuse(format!("has data in both {field} and {other}")));
         }
         let expected = match field {
-            "raw_data" => self.packed_bytes()?,
-            _ if field != self.typed_field() => {
-                return Err(self.refuse(format!("has its data in {field}")));
+            Field::Raw => self.packed_bytes()?,
+            _ if field != own => {
+                return Err(self.refuse(format!("has its data in {}", field.name())));
             }
             // The types of 4 and 2 bits have an entry per packed byte.
             _ if matches!(self.ty.bits(), 2 | 4) => self.packed_bytes()?,
             _ => self.count,
         };
-        self.check_length(field, length, expected)?;
+        self.check_length(field.name(), length, expected)?;
         Ok(field)
     }
 
@@ -262,31 +264,19 @@ impl<'a> Reader<'a> {
     fn data(&self) -> TractResult<Tensor> {
         let p = self.proto;
         match self.field()? {
-            "raw_data" => self.raw(&p.raw_data),
-            "float_data" => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
-            "double_data" => self.codes(p.double_data.iter().map(|x| x.to_bits())),
-            "int64_data" => self.codes(p.int64_data.iter().map(|x| *x as u64)),
-            "uint64_data" => {
+            Field::Raw => self.raw(&p.raw_data),
+            Field::Float => self.codes(p.float_data.iter().map(|x| u64::from(x.to_bits()))),
+            Field::Double => self.codes(p.double_data.iter().map(|x| x.to_bits())),
+            Field::Int64 => self.codes(p.int64_data.iter().map(|x| *x as u64)),
+            Field::Uint64 => {
                 let bits = self.ty.bits();
                 if let Some(big) = p.uint64_data.iter().find(|x| **x >> (bits - 1) > 1) {
                     return Err(self.refuse(format!("has {big} in uint64_data")))?;
                 }
                 self.codes(p.uint64_data.iter().copied())
             }
-            "string_data" => self.strings(),
-            _ => self.int32_data(),
-        }
-    }
-
-    /// The field for the type's elements where they are not in `raw_data`.
-    fn typed_field(&self) -> &'static str {
-        match self.ty {
-            ElementType::Float => "float_data",
-            ElementType::Double => "double_data",
-            ElementType::Int64 => "int64_data",
-            ElementType::Uint32 | ElementType::Uint64 => "uint64_data",
-            ElementType::String => "string_data",
-            _ => "int32_data",
+            Field::String => self.strings(),
+            Field::Int32 => self.int32_data(),
         }
     }
 
@@ -398,3 +388,77 @@ pub(crate) fn bound_external_data(proto: &mut TensorProto) {
         proto.external_data.push(StringStringEntryProto { key, value });
     }
 }
+
+/// A field of `TensorProto` that may hold the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Raw,
+    Float,
+    Int32,
+    String,
+    Int64,
+    Double,
+    Uint64,
+}
+
+impl Field {
+    const ALL: [Field; 7] = [
+        Field::Raw,
+        Field::Float,
+        Field::Int32,
+        Field::String,
+        Field::Int64,
+        Field::Double,
+        Field::Uint64,
+    ];
+
+    /// The field for the type's elements where they are not in `raw_data` (SEMANTICS §11).
+    const fn of(ty: ElementType) -> Field {
+        match (ty.family(), ty.bits()) {
+            (Family::Text, _) => Field::String,
+            (Family::Float(_), 64) => Field::Double,
+            (Family::Float(_), 32) => Field::Float,
+            (Family::Signed, 64) => Field::Int64,
+            (Family::Unsigned, 32 | 64) => Field::Uint64,
+            (Family::Float(_) | Family::Signed | Family::Unsigned | Family::Bool, _) => {
+                assert!(ty.bits() <= 32, "an entry of int32_data has 32 bits");
+                Field::Int32
+            }
+        }
+    }
+
+    /// ONNX's name.
+    const fn name(self) -> &'static str {
+        match self {
+            Field::Raw => "raw_data",
+            Field::Float => "float_data",
+            Field::Int32 => "int32_data",
+            Field::String => "string_data",
+            Field::Int64 => "int64_data",
+            Field::Double => "double_data",
+            Field::Uint64 => "uint64_data",
+        }
+    }
+
+    /// Entries in the field, of `raw_data` bytes.
+    fn length(self, proto: &TensorProto) -> usize {
+        match self {
+            Field::Raw => proto.raw_data.len(),
+            Field::Float => proto.float_data.len(),
+            Field::Int32 => proto.int32_data.len(),
+            Field::String => proto.string_data.len(),
+            Field::Int64 => proto.int64_data.len(),
+            Field::Double => proto.double_data.len(),
+            Field::Uint64 => proto.uint64_data.len(),
+        }
+    }
+}
+
+/// Every type has a field.
+const _: () = {
+    let mut index = 0;
+    while index < ElementType::ALL.len() {
+        Field::of(ElementType::ALL[index]);
+        index += 1;
+    }
+};

@@ -1,8 +1,12 @@
 //! Two kernels in a row, a tile at a time: through a type that holds every value of the source well enough.
 
+#![expect(unsafe_code, reason = "the promise of a kernel")]
+
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use super::{Kernel, Level};
+use super::level::Level;
+use super::loops::Kernel;
 
 /// Elements of a tile, which stays in the first-level cache.
 const TILE: usize = 512;
@@ -29,8 +33,9 @@ impl ViaFloat {
     }
 }
 
-impl Kernel for ViaFloat {
-    fn run(&self, level: Level, src: &[u8], dst: &mut [u8]) {
+// SAFETY: the second kernel writes every tile of the target, and the tiles are all of it.
+unsafe impl Kernel for ViaFloat {
+    fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         if src.len() >> self.source_log2 <= SMALL_TILE {
             self.run_tile(level, src, dst, &mut [0f32; SMALL_TILE]);
         } else {
@@ -41,15 +46,15 @@ impl Kernel for ViaFloat {
 
 impl ViaFloat {
     #[inline(always)]
-    fn run_tile(&self, level: Level, src: &[u8], dst: &mut [u8], tile: &mut [f32]) {
+    fn run_tile(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>], tile: &mut [f32]) {
         let floats = bytemuck::cast_slice_mut(&mut tile[..src.len() >> self.source_log2]);
-        self.first.run(level, src, floats);
+        self.first.overwrite(level, src, floats);
         self.second.run(level, floats, dst);
     }
 
     /// Apart from its caller, so that few elements do not pay for the tile.
     #[inline(never)]
-    fn run_tiles(&self, level: Level, src: &[u8], dst: &mut [u8]) {
+    fn run_tiles(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         let target_bytes = dst.len() / (src.len() >> self.source_log2);
         let tiles = src.chunks(TILE << self.source_log2);
         let mut tile = [0f32; TILE];

@@ -3,8 +3,6 @@
 
 use std::sync::OnceLock;
 
-use super::Body;
-
 /// A set of CPU instructions that the kernels are compiled for.
 ///
 /// Every level computes the same bits; only the speed differs.
@@ -19,9 +17,6 @@ enum Instructions {
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
-
-/// What a vector of the baseline holds.
-const FEW_BYTES: usize = 16;
 
 /// Proof of AVX2, F16C, FMA and BMI2.
 #[cfg(target_arch = "x86_64")]
@@ -71,7 +66,8 @@ impl Level {
         (self.0 >= Instructions::Avx512).then_some(Avx512(()))
     }
 
-    /// Runs a body compiled for this level.
+    /// Does something with code compiled for this level, and returns its answer. Only what is inlined into `work` is compiled
+    /// so: closures and functions on the way are `#[inline(always)]`.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(
@@ -79,35 +75,32 @@ impl Level {
             reason = "calling a function compiled for instructions that detection has found"
         )
     )]
-    pub(crate) fn run<B: Body>(self, body: &B, src: &[u8], dst: &mut [u8]) {
-        // So few bytes do not repay waking the wide registers.
-        let instructions = if dst.len() <= FEW_BYTES { Instructions::Baseline } else { self.0 };
-        match instructions {
-            Instructions::Baseline => body.run(src, dst),
+    #[inline(always)]
+    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        match self.0 {
+            Instructions::Baseline => work(),
             // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx2 => unsafe { avx2::run(body, src, dst) },
+            Instructions::Avx2 => unsafe { avx2::run(work) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Instructions::Avx512 => unsafe { avx512::run(body, src, dst) },
+            Instructions::Avx512 => unsafe { avx512::run(work) },
         }
     }
 }
 
-/// From one list of features, their detection and a shim that compiles a body with them.
+/// From one list of features, their detection and a shim that compiles what they run with them.
 #[cfg(target_arch = "x86_64")]
 macro_rules! level {
     ($name:ident: $($feature:tt)*) => {
         mod $name {
-            use super::Body;
-
-            pub(super) fn is_detected() -> bool {
+                        pub(super) fn is_detected() -> bool {
                 true $(&& is_x86_feature_detected!($feature))*
             }
 
             $(#[target_feature(enable = $feature)])*
-            pub(super) fn run<B: Body>(body: &B, src: &[u8], dst: &mut [u8]) {
-                body.run(src, dst)
+            pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
+                work()
             }
         }
     };

@@ -1,8 +1,14 @@
 //! Rounding 64-bit words to odd FLOATs, the first half of their way to small floats (see [`Source::to_odd`]). AVX-512 can
 //! truncate as it converts; what it cut off then sets the last bit.
 
+#![expect(unsafe_code, reason = "the promise of a kernel")]
+
+use std::mem::MaybeUninit;
+
+use super::level::Level;
+use super::loops::{Kernel, map};
+use super::places::places;
 use super::read::Source;
-use super::{Kernel, Level, map};
 
 /// From 64-bit words.
 pub(super) struct ToOdd<S>(std::marker::PhantomData<fn(S)>);
@@ -15,61 +21,28 @@ impl<S> ToOdd<S> {
 
 /// A 64-bit source whose vectors have an instruction of their own.
 pub(super) trait Word: Source {
-    /// Converts as many elements as fill vectors, and returns how many.
-    fn whole_vectors(level: Level, src: &[Self], dst: &mut [f32]) -> usize;
+    /// Converts as many elements as fill vectors, and returns how many; as many are written.
+    fn whole_vectors(level: Level, src: &[Self], dst: &mut [MaybeUninit<f32>]) -> usize;
 }
 
-impl<S: Word> Kernel for ToOdd<S> {
-    fn run(&self, level: Level, src: &[u8], dst: &mut [u8]) {
-        let done =
-            S::whole_vectors(level, bytemuck::cast_slice(src), bytemuck::cast_slice_mut(dst));
+// SAFETY: what whole vectors do not write, one element at a time does.
+unsafe impl<S: Word> Kernel for ToOdd<S> {
+    fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
+        let done = S::whole_vectors(level, bytemuck::cast_slice(src), places(dst));
         map(S::to_odd).run(level, &src[8 * done..], &mut dst[4 * done..]);
     }
 }
 
+#[cfg(not(target_arch = "x86_64"))]
 macro_rules! word {
-    ($($word:ty, $load:ident, $convert:ident, $differs:expr;)*) => {$(
+    ($($word:ty),*) => {$(
         impl Word for $word {
-            #[cfg(not(target_arch = "x86_64"))]
-            fn whole_vectors(_: Level, _: &[$word], _: &mut [f32]) -> usize {
+            fn whole_vectors(_: Level, _: &[$word], _: &mut [MaybeUninit<f32>]) -> usize {
                 0
-            }
-
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "vector loads and stores, and calls that need their instructions")]
-            fn whole_vectors(level: Level, src: &[$word], dst: &mut [f32]) -> usize {
-                use std::arch::x86_64::*;
-
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-                fn avx512(src: &[$word], dst: &mut [f32]) {
-                    for (x, out) in src.chunks_exact(8).zip(dst.chunks_exact_mut(8)) {
-                        // SAFETY: the chunk is of 8 elements.
-                        let x = unsafe { $load(x.as_ptr().cast()) };
-                        let cut = $convert::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(x);
-                        let inexact: __mmask8 = $differs(x, cut);
-                        let bits = _mm256_castps_si256(cut);
-                        let odd = _mm256_mask_or_epi32(bits, inexact, bits, _mm256_set1_epi32(1));
-                        // SAFETY: the chunk is of 8 elements.
-                        unsafe { _mm256_storeu_ps(out.as_mut_ptr(), _mm256_castsi256_ps(odd)) };
-                    }
-                }
-
-                if level.avx512().is_none() {
-                    return 0;
-                }
-                // SAFETY: the level says that the CPU has the instructions.
-                unsafe { avx512(src, dst) };
-                src.len() / 8 * 8
             }
         }
     )*};
 }
 
-word! {
-    f64, _mm512_loadu_pd, _mm512_cvt_roundpd_ps,
-        |x, cut| _mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_cvtps_pd(cut));
-    i64, _mm512_loadu_si512, _mm512_cvt_roundepi64_ps,
-        |x, cut| _mm512_cmpneq_epi64_mask(x, _mm512_cvttps_epi64(cut));
-    u64, _mm512_loadu_si512, _mm512_cvt_roundepu64_ps,
-        |x, cut| _mm512_cmpneq_epi64_mask(x, _mm512_cvttps_epu64(cut));
-}
+#[cfg(not(target_arch = "x86_64"))]
+word!(f64, i64, u64);

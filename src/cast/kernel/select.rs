@@ -8,10 +8,10 @@ use half::bf16;
 use super::compose::ViaFloat;
 use super::half::{FromHalf, ToHalf};
 use super::lookup::Lookup;
+use super::loops::{Copy, Kernel, map};
 use super::read::{Source, Truth};
 use super::round::{Narrow, Scale, upper_half};
 use super::round_to_odd::ToOdd;
-use super::{Copy, Kernel, map};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Specials};
 use crate::cast::rules::Rules;
@@ -41,8 +41,20 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
         ElementType::BFloat16 => from_source::<bf16>(from, to, rules),
         ElementType::Float => from_source::<f32>(from, to, rules),
         ElementType::Double => from_source::<f64>(from, to, rules),
-        // Every other type has at most 8 bits and is exotic.
-        _ => tabulate(from, to, rules),
+        // Of at most 8 bits, and exotic.
+        ElementType::Float8E4M3FN
+        | ElementType::Float8E4M3FNUZ
+        | ElementType::Float8E5M2
+        | ElementType::Float8E5M2FNUZ
+        | ElementType::Float8E8M0
+        | ElementType::Float6E2M3
+        | ElementType::Float6E3M2
+        | ElementType::Float4E2M1
+        | ElementType::Uint4
+        | ElementType::Int4
+        | ElementType::Uint2
+        | ElementType::Int2 => tabulate(from, to, rules),
+        ElementType::String => unreachable!("`select` is for numeric types"),
     }
 }
 
@@ -106,15 +118,16 @@ fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
 
 /// From FLOAT to a format of at most 16 bits.
 fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
-    match (to, to.bits()) {
-        (ElementType::Float16, _) => Arc::new(ToHalf::new()),
-        (ElementType::BFloat16, _) => Arc::new(map(|x: f32| upper_half(x))),
+    match to {
+        ElementType::Float16 => Arc::new(ToHalf::new()),
+        ElementType::BFloat16 => Arc::new(map(|x: f32| upper_half(x))),
         _ if format.specials == Specials::ScaleOnly => {
             let scale = Scale::new(format, rules);
             Arc::new(map(move |x: f32| scale.code(x) as u8))
         }
         _ => {
             let n = Narrow::new(format, rules);
+            const { assert!(other_floats_are_bytes(), "`Narrow` makes bytes here") };
             match (n.saturates(), n.signs_zero()) {
                 (true, true) => Arc::new(map(move |x| n.code::<true, true>(x) as u8)),
                 (true, false) => Arc::new(map(move |x| n.code::<true, false>(x) as u8)),
@@ -123,6 +136,24 @@ fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn 
             }
         }
     }
+}
+
+/// Whether every floating-point type narrower than FLOAT, but the two with kernels of their own, fits a byte.
+const fn other_floats_are_bytes() -> bool {
+    let mut index = 0;
+    while index < ElementType::ALL.len() {
+        let ty = ElementType::ALL[index];
+        let has_its_own = matches!(ty, ElementType::Float16 | ElementType::BFloat16);
+        if matches!(ty.family(), Family::Float(_))
+            && !has_its_own
+            && ty.bits() > 8
+            && ty.bits() < 32
+        {
+            return false;
+        }
+        index += 1;
+    }
+    true
 }
 
 /// A kernel that looks up what `scalar::convert` says of each of the source's codes.

@@ -6,7 +6,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 
-use super::OnnxCast;
+use super::op::OnnxCast;
 
 type Patch = TractResult<Option<TypedModelPatch>>;
 

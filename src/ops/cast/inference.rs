@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use super::OnnxCast;
+use super::op::OnnxCast;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::annotation::{DOMAIN, PrivateCast};
@@ -131,6 +131,7 @@ impl Expansion for InferenceCast {
         };
         let op =
             OnnxCast::new(&self.node, from, to, self.private.rules).concrete(self.private.concrete);
+        let op = op.beside_casts_of(model);
         model.wire_node(prefix, op, &inputs[..1])
     }
 }

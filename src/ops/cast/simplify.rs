@@ -5,7 +5,7 @@ use tract_onnx::tract_core::ops::array::{Gather, MultiBroadcastTo, Tile};
 use tract_onnx::tract_core::ops::cast::Cast;
 use tract_onnx::tract_core::ops::konst::Const;
 
-use super::OnnxCast;
+use super::op::OnnxCast;
 use crate::tensor::conversion::Conversion;
 use crate::tensor::core_cast;
 
@@ -64,13 +64,12 @@ fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     } else {
         return Ok(None);
     };
-    let bytes = |conversion: &Conversion| conversion.from().carrier_bytes();
+    let bytes = |conversion: &Conversion| conversion.source().carrier_bytes();
     if sole_source(model, node)?.is_none() && bytes(&first) > bytes(op.conversion()) {
         return Ok(None);
     }
     let Some(joined) = first.then(op.conversion()) else { return Ok(None) };
-    let joined = OnnxCast { conversion: joined, ..op.clone() };
-    let joined = joined.concrete(op.is_concrete() || concrete);
+    let joined = op.with_conversion(joined).concrete(op.is_concrete() || concrete);
     TypedModelPatch::replace_single_op(model, node, &before.inputs, joined).map(Some)
 }
 

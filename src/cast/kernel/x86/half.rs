@@ -1,0 +1,117 @@
+//! FLOAT ↔ FLOAT16 by F16C and AVX-512.
+
+#![expect(unsafe_code, reason = "vector loads and stores, and calls that need their instructions")]
+
+use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
+
+use crate::cast::kernel::level::Level;
+
+const NEAREST: i32 = _MM_FROUND_TO_NEAREST_INT;
+
+/// Elements of the shortest vector.
+const NARROWEST: usize = 8;
+
+/// Converts as many elements as fill vectors, and returns how many; as many are written.
+pub(in crate::cast::kernel) fn to_half(
+    level: Level,
+    src: &[f32],
+    dst: &mut [MaybeUninit<u16>],
+) -> usize {
+    assert_eq!(src.len(), dst.len());
+    if src.len() < NARROWEST {
+        0
+    } else if level.avx512().is_some() {
+        // SAFETY: the level says that the CPU has the instructions.
+        unsafe { to_half_avx512(src, dst) };
+        src.len() / 16 * 16
+    } else if level.avx2().is_some() {
+        // SAFETY: as above.
+        unsafe { to_half_avx2(src, dst) };
+        src.len() / 8 * 8
+    } else {
+        0
+    }
+}
+
+/// Converts as many elements as fill vectors, and returns how many; as many are written.
+pub(in crate::cast::kernel) fn from_half(
+    level: Level,
+    src: &[u16],
+    dst: &mut [MaybeUninit<f32>],
+) -> usize {
+    assert_eq!(src.len(), dst.len());
+    if src.len() < NARROWEST {
+        0
+    } else if level.avx512().is_some() {
+        // SAFETY: the level says that the CPU has the instructions.
+        unsafe { from_half_avx512(src, dst) };
+        src.len() / 16 * 16
+    } else if level.avx2().is_some() {
+        // SAFETY: as above.
+        unsafe { from_half_avx2(src, dst) };
+        src.len() / 8 * 8
+    } else {
+        0
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+fn to_half_avx512(src: &[f32], dst: &mut [MaybeUninit<u16>]) {
+    for (x, out) in src.chunks_exact(16).zip(dst.chunks_exact_mut(16)) {
+        // SAFETY: the chunk is of 16 elements.
+        let x = unsafe { _mm512_loadu_ps(x.as_ptr()) };
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        let sign = _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(_mm512_castps_si512(x)));
+        let canonical = _mm256_or_si256(
+            _mm256_and_si256(sign, _mm256_set1_epi16(i16::MIN)),
+            _mm256_set1_epi16(0x7E00),
+        );
+        let half = _mm256_mask_mov_epi16(_mm512_cvtps_ph::<NEAREST>(x), nan, canonical);
+        // SAFETY: the chunk is of 16 elements.
+        unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), half) };
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn to_half_avx2(src: &[f32], dst: &mut [MaybeUninit<u16>]) {
+    for (x, out) in src.chunks_exact(8).zip(dst.chunks_exact_mut(8)) {
+        // SAFETY: the chunk is of 8 elements.
+        let x = unsafe { _mm256_loadu_ps(x.as_ptr()) };
+        // A NaN with its sign and no more than the quiet bit of its payload converts to the canonical one.
+        let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+        let sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0));
+        let canonical = _mm256_or_ps(sign, _mm256_set1_ps(f32::from_bits(0x7FC0_0000)));
+        let half = _mm256_cvtps_ph::<NEAREST>(_mm256_blendv_ps(x, canonical, nan));
+        // SAFETY: the chunk is of 8 elements.
+        unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), half) };
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+fn from_half_avx512(src: &[u16], dst: &mut [MaybeUninit<f32>]) {
+    for (half, out) in src.chunks_exact(16).zip(dst.chunks_exact_mut(16)) {
+        // SAFETY: the chunk is of 16 elements.
+        let half = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
+        let x = _mm512_cvtph_ps(half);
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        let sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(i32::MIN));
+        let canonical = _mm512_or_si512(sign, _mm512_set1_epi32(0x7FC0_0000));
+        let x = _mm512_mask_mov_epi32(_mm512_castps_si512(x), nan, canonical);
+        // SAFETY: the chunk is of 16 elements.
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr().cast(), _mm512_castsi512_ps(x)) };
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn from_half_avx2(src: &[u16], dst: &mut [MaybeUninit<f32>]) {
+    for (half, out) in src.chunks_exact(8).zip(dst.chunks_exact_mut(8)) {
+        // SAFETY: the chunk is of 8 elements.
+        let x = _mm256_cvtph_ps(unsafe { _mm_loadu_si128(half.as_ptr().cast()) });
+        let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+        let sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0));
+        let canonical = _mm256_or_ps(sign, _mm256_set1_ps(f32::from_bits(0x7FC0_0000)));
+        // SAFETY: the chunk is of 8 elements.
+        unsafe { _mm256_storeu_ps(out.as_mut_ptr().cast(), _mm256_blendv_ps(x, canonical, nan)) };
+    }
+}

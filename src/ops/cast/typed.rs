@@ -1,0 +1,124 @@
+//! What tract asks of the op.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+
+use super::op::OnnxCast;
+use super::{fuse, simplify};
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
+
+impl Op for OnnxCast {
+    fn name(&self) -> StaticName {
+        "OnnxCast".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        let (from, to) = (self.conversion().source(), self.conversion().target());
+        let Rules { saturate, round_mode } = self.conversion().rules();
+        let mut info = format!("{from} to {to}");
+        if !saturate {
+            info.push_str(", saturate=0");
+        }
+        if to == ElementType::Float8E8M0 {
+            info.push_str(&format!(", round_mode={round_mode}"));
+        }
+        Ok(vec![info])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for OnnxCast {
+    op_out_of_plan!();
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let got = input.datum_type();
+        let output = if got == self.conversion().source().datum_type() {
+            self.conversion().run_value(input)
+        } else if let Some(adapted) = self.adapted_to(got) {
+            return adapted.eval(context, tvec!(input));
+        } else if self.changes_nothing(got) {
+            Ok(input)
+        } else {
+            self.convert(&input, context.symbols).map(IntoTValue::into_tvalue)
+        };
+        Ok(tvec!(output.with_context(|| format!("node `{}`", self.node()))?))
+    }
+}
+
+impl TypedOp for OnnxCast {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("a cast has one input, not {}", inputs.len()) };
+        if let Some(adapted) = self.adapted_to(input.datum_type) {
+            return adapted.output_facts(inputs);
+        }
+        let mut fact = self.output_type(input.datum_type).fact(input.shape.clone());
+        fact.uniform_tdim = self.uniform_tdim(input);
+        if let Some(uniform) = &input.uniform {
+            fact.uniform = if self.changes_nothing(uniform.datum_type()) {
+                Some(uniform.clone())
+            } else {
+                // A symbolic value has no number yet, and a string that is none fails when the model runs.
+                let converted = self.convert(uniform, &SymbolValues::default());
+                converted.ok().map(Tensor::into_arc_tensor)
+            };
+        }
+        Ok(tvec!(fact))
+    }
+
+    fn input_roi(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TVec<Option<TDim>>>> {
+        tract_onnx::tract_core::optim::propagate_roi::bubble_roi(model, node)
+    }
+
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        simplify::simplify(self, model, node)
+    }
+
+    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+        fuse::fuse(self, model, node)
+    }
+
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        AxesMapping::natural(inputs, outputs)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        _io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        Ok(Some(AxisChangeConsequence::new(model, node, None, change)))
+    }
+
+    fn slice(
+        &self,
+        patch: &mut TypedModelPatch,
+        _model: &TypedModel,
+        node: &TypedNode,
+        _prefix: &str,
+        inputs: &[OutletId],
+        _output_axis: usize,
+        _start: &TDim,
+        _end: &TDim,
+    ) -> TractResult<Option<TVec<OutletId>>> {
+        patch.wire_node(&node.name, &node.op, inputs).map(Some)
+    }
+
+    as_op!();
+}

@@ -1,0 +1,139 @@
+//! Outputs, written by kernels.
+
+#![expect(
+    unsafe_code,
+    reason = "the bytes of an output are not initialised until a kernel has written them"
+)]
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tract_onnx::prelude::{DatumType, Tensor, TractResult};
+
+use super::memory::Memory;
+use super::parallel::in_parts;
+use crate::cast::element_type::ElementType;
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::loops::Kernel;
+use crate::cast::kernel::places::Target;
+use crate::cast::kernel::stream;
+use crate::cast::text::parse::Parse;
+
+/// What a kernel for a pair of numeric types makes of a tensor of the first one's carrier.
+#[inline]
+pub(super) fn convert(
+    kernel: &dyn Kernel,
+    level: Level,
+    (from, to): (ElementType, ElementType),
+    input: &Tensor,
+    memory: &Memory,
+) -> TractResult<Tensor> {
+    let elements = input.len();
+    let [read, written] = [from, to].map(|ty| ty.carrier_bytes().unwrap_or(1));
+    let bytes = input.try_as_plain_ram()?.as_bytes();
+    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. A kernel writes every byte of the part that it is given
+    // an input of as many elements for, 0 or 1 for BOOL, and the parts are all of the output.
+    unsafe {
+        fill(to.datum_type(), input.shape(), memory, |output| {
+            in_parts(output, written, elements, |range, part| {
+                let src = &bytes[range.start * read..range.end * read];
+                stream::run(kernel, level, (src, read), (part, written), elements);
+            });
+            Ok(())
+        })
+    }
+}
+
+/// The elements of numbers that strings spell, as many as the output's shape asks for; the index of the first string that
+/// cannot be read is the error.
+#[inline]
+pub(super) fn parse(
+    parse: &Parse,
+    level: Level,
+    to: ElementType,
+    texts: &[String],
+    shape: &[usize],
+    memory: &Memory,
+) -> TractResult<Result<Tensor, usize>> {
+    let width = to.carrier_bytes().unwrap_or(1);
+    // Every part has a first element that it cannot read; the first of all is the same however many parts there are.
+    let unreadable = AtomicUsize::new(texts.len());
+    // SAFETY: `to` is numeric, so its carrier is one of plain bytes. All of them are written, 0 or 1 for BOOL, where every
+    // string is read; where not, the tensor is dropped.
+    let output = unsafe {
+        fill(to.datum_type(), shape, memory, |output| {
+            in_parts(output, width, texts.len(), |range, part| {
+                let first = range.start;
+                if let Err(index) = parse.run(level, &texts[range], Target::new(part)) {
+                    unreadable.fetch_min(first + index, Ordering::Relaxed);
+                }
+            });
+            Ok(())
+        })
+    };
+    let index = unreadable.into_inner();
+    output.map(|output| if index < texts.len() { Err(index) } else { Ok(output) })
+}
+
+/// A new tensor of what `write` writes.
+///
+/// # Safety
+///
+/// - The type is one of plain bytes: numeric or bool.
+/// - `write` writes every byte, for bool 0 or 1, or the result is not read.
+#[inline]
+unsafe fn fill(
+    datum_type: DatumType,
+    shape: &[usize],
+    memory: &Memory,
+    write: impl FnOnce(&mut [MaybeUninit<u8>]) -> TractResult<()>,
+) -> TractResult<Tensor> {
+    // SAFETY: that of this function.
+    let mut output = unsafe { memory.unwritten(datum_type, shape)? };
+    // The bytes of an empty tensor are nowhere, not even aligned.
+    if output.len() > 0 {
+        let bytes = output.as_bytes_mut();
+        // SAFETY: the same memory; what is written to it is initialised.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) };
+        write(bytes)?;
+    }
+    Ok(output)
+}
+
+/// A tensor's own buffer as one of another type whose elements are as wide, converted by a kernel between the two.
+///
+/// The tensor is of `from`'s carrier and not empty, and its bytes are all there is of it.
+pub(super) fn convert_in_place(
+    kernel: &dyn Kernel,
+    level: Level,
+    to: ElementType,
+    mut tensor: Tensor,
+) -> Tensor {
+    let elements = tensor.len();
+    let bytes = tensor.as_bytes_mut();
+    in_parts(bytes, bytes.len() / elements, elements, |_, part| {
+        overwrite_by_tiles(kernel, level, part);
+    });
+    debug_assert_eq!(tensor.datum_type().size_of(), to.datum_type().size_of());
+    // SAFETY: both types are of plain bytes and of the same size, and so of the same alignment; a kernel has written what is
+    // valid for the new one, and its input was as wide.
+    unsafe { tensor.set_datum_type(to.datum_type()) };
+    tensor
+}
+
+/// Words of 8 bytes that are copied aside at a time when a buffer is converted in place.
+const IN_PLACE_TILE: usize = 512;
+
+/// Runs a kernel from a buffer into itself, by way of tiles: kernels read and write different memory. Apart from its
+/// caller, so that other casts do not pay for a tile on the stack.
+#[inline(never)]
+fn overwrite_by_tiles(kernel: &dyn Kernel, level: Level, bytes: &mut [u8]) {
+    let mut scratch = [0u64; IN_PLACE_TILE];
+    let scratch: &mut [u8] = bytemuck::cast_slice_mut(&mut scratch);
+    for tile in bytes.chunks_mut(scratch.len()) {
+        let copy = &mut scratch[..tile.len()];
+        copy.copy_from_slice(tile);
+        kernel.overwrite(level, copy, tile);
+    }
+}
