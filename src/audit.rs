@@ -30,6 +30,8 @@
 //! - `probe`: how values are seen; `record` where the counts go; `pool` who counts
 //! - `findings`: what can be said without running the model
 
+#![forbid(unsafe_code)]
+
 mod counts;
 mod element;
 mod findings;
@@ -89,8 +91,8 @@ impl Audit {
 
     /// Has the probes of the model count. Its casts of constants are counted here and now.
     ///
-    /// The model is as [`into_typed`](tract_onnx::tract_hir::infer::InferenceModelExt::into_typed) leaves it: decluttering
-    /// and optimising come later.
+    /// The model is as [`into_typed`](tract_onnx::tract_hir::infer::InferenceModelExt::into_typed) leaves it:
+    /// decluttering and optimising come later.
     ///
     /// # Errors
     ///

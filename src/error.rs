@@ -1,5 +1,7 @@
 //! What can be wrong with a model or a tensor. Each message is one line that names the place.
 
+#![forbid(unsafe_code)]
+
 use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
@@ -9,7 +11,7 @@ use crate::cast::element_type::ElementType;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An attribute that the operator's version does not have, or not with this value (SEMANTICS §2).
+    /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS §2](crate::semantics)).
     #[error("node `{node}`: attribute `{attribute}` {problem}, the model imports {opset}")]
     Attribute {
         /// The node's name, or its first output where it has none.
@@ -53,7 +55,7 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// A string that spells no number, or none that the target can hold (SEMANTICS §8).
+    /// A string that spells no number, or none that the target can hold ([SEMANTICS §8](crate::semantics)).
     #[error("element {index}, {text:?}, is no number that {to} can hold")]
     Text {
         /// The element's place in row-major order.

@@ -22,25 +22,36 @@
 //! # TractResult::Ok(())
 //! ```
 //!
-//! The way of a model through the crate:
+//! # Architecture
 //!
-//! 1. `rewrite` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
-//!    exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is.
-//!    `function_fields` reads what tract's messages drop of functions, `at_opset` builds nodes by a function's opset, and
-//!    `open_shapes` is for shapes that only declarations tell, `branch` and `expand` correct two of tract's operators.
-//! 2. `spec` reads a node's attributes by its operator's version.
-//! 3. `op` is the node in tract: inference rules, and the typed op [`OnnxCast`].
-//! 4. [`Conversion`] holds the kernel for a pair of types and runs it over tensors; `text` is its part for strings.
-//! 5. `kernel` has the loops, `scalar` the truth that they equal.
+//! Seven layers; each uses only those below it.
 //!
-//! Large casts are divided among the threads of tract's current executor. tract has executors of several threads only with
+//! - `cli`, the program `onnx-cast`, is built on this crate's public items alone.
+//! - `plug` is what a user of tract holds: the loader [`CastOnnx`], what a model remembers of its element types,
+//!   transforms, a runtime, and our operators in tract's own file format.
+//! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, and wraps its builder.
+//! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, and
+//!   tract's own operators corrected.
+//! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
+//!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is.
+//! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
+//!   where their outputs live, and `TensorProto`, read and written.
+//! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
+//!   definition of every conversion, and the kernels that equal it. Its files are also a build unit of their own
+//!   (`tests/alone`): one crate keeps what only the layers above need from being public, and a second build of these
+//!   files keeps tract out of them.
+//!
+//! The way of a model: [`CastOnnx`] reads a file; `onnx::rewrite` walks its graphs in the order of computation and
+//! writes what it finds onto the nodes (`onnx::annotation`); tract's loader builds each node by the operators that
+//! `ops::register` has put in place; `ops::open_shapes` settles shapes that only declarations tell; the model remembers
+//! the types of its inputs and outputs (`plug::model_types`).
+//!
+//! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made
+//! (`cast::kernel::select`); `tensor::output` divides a large tensor among the threads of tract's current executor and
+//! gives each part to the kernel, which runs at the level of this CPU. tract has executors of several threads only with
 //! the feature `multithread`, which is on by default.
 //!
-//! [`ElementType`] is the one list of types, [`mod@format`] what the floating-point formats are.
-//!
-//! [`audit`] counts what a model's casts do to the numbers.
-//!
-//! The behaviour is that of the page `docs/semantics.md`, whose sections the documentation cites as SEMANTICS.
+//! The behaviour is that of [`semantics`], whose sections the documentation cites as SEMANTICS.
 
 pub mod audit;
 mod cast;
@@ -67,6 +78,10 @@ pub use plug::transform::{CastRuntime, ToCore, ToKernels};
 pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;
+
+/// What a cast does, and where each rule comes from.
+#[doc = include_str!("../docs/semantics.md")]
+pub mod semantics {}
 
 /// Compiles the README's example.
 #[cfg(doctest)]

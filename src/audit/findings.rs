@@ -27,8 +27,8 @@ pub enum FindingKind {
     Contradicted,
     /// INT64 to INT32: an identifier or a size may not fit.
     Int64ToInt32,
-    /// Floating point to an integer type that does not hold the integral parts of all its values; the result of the others
-    /// is undefined.
+    /// Floating point to an integer type that does not hold the integral parts of all its values; the result of the
+    /// others is undefined.
     FloatToInteger,
 }
 

@@ -1,8 +1,9 @@
 //! The loops that count a tile without branching, for FLOAT and for DOUBLE: plain arithmetic on values and their bits,
 //! which compilers turn into vector instructions.
 //!
-//! They stop at anything odd: infinities, NaN, subnormal numbers, results at the end of the target's range. What is left is
-//! exact, rounded, truncated or flushed, and the errors are those of values of like magnitude, where a difference is exact.
+//! They stop at anything odd: infinities, NaN, subnormal numbers, results at the end of the target's range. What is
+//! left is exact, rounded, truncated or flushed, and the errors are those of values of like magnitude, where a
+//! difference is exact.
 
 use super::counts::{CastStats, Outcome};
 use super::element::Pair;

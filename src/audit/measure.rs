@@ -1,8 +1,8 @@
 //! Counting whole tensors.
 //!
-//! A tensor is read in tiles. Both sides of a tile are widened, exactly, to one floating-point type, in which the loops of
-//! [`lanes`](super::lanes) count what can be counted without a branch. A tile that holds anything odd, and 64-bit integers
-//! of more digits than DOUBLE has, are counted element by element as [`element`](super::element) defines it.
+//! A tensor is read in tiles. Both sides of a tile are widened, exactly, to one floating-point type, in which the loops
+//! of [`lanes`](super::lanes) count what can be counted without a branch. A tile that holds anything odd, and 64-bit
+//! integers of more digits than DOUBLE has, are counted element by element as [`element`](super::element) defines it.
 
 use std::sync::Arc;
 
@@ -93,8 +93,8 @@ fn measure_by(
     }
 }
 
-/// As [`measure`], of what a conversion has made, by so many threads. Of one that changes no value only the source is looked
-/// at.
+/// As [`measure`], of what a conversion has made, by so many threads. Of one that changes no value only the source is
+/// looked at.
 pub(super) fn measure_conversion(
     conversion: &Conversion,
     input: &Tensor,

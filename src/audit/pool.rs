@@ -1,5 +1,5 @@
-//! Threads that count, for to start one takes as long as to count many elements. They are not the program's executor: what
-//! the model computes with is none of an audit's business.
+//! Threads that count, for to start one takes as long as to count many elements. They are not the program's executor:
+//! what the model computes with is none of an audit's business.
 
 #[cfg(not(feature = "multithread"))]
 pub(super) use alone::{each, later, threads};
@@ -15,16 +15,13 @@ mod threaded {
     use rayon::{ThreadPool, ThreadPoolBuilder};
 
     /// How many there are, once there is work for them.
-    pub(in crate::audit) fn threads() -> usize {
+    pub(crate) fn threads() -> usize {
         static THREADS: OnceLock<usize> = OnceLock::new();
         *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
     }
 
     /// Does something to each of several, at the same time.
-    pub(in crate::audit) fn each<T: Send>(
-        all: &mut [T],
-        act: impl Fn(usize, &mut T) + Sync + Send,
-    ) {
+    pub(crate) fn each<T: Send>(all: &mut [T], act: impl Fn(usize, &mut T) + Sync + Send) {
         match pool() {
             Some(pool) => pool.install(|| {
                 all.par_iter_mut().enumerate().for_each(|(index, one)| act(index, one));
@@ -34,7 +31,7 @@ mod threaded {
     }
 
     /// Does something at some time, while the caller goes on.
-    pub(in crate::audit) fn later(act: impl FnOnce() + Send + 'static) {
+    pub(crate) fn later(act: impl FnOnce() + Send + 'static) {
         match pool() {
             Some(pool) => pool.spawn(act),
             None => act(),
@@ -54,15 +51,15 @@ mod threaded {
 
 #[cfg(not(feature = "multithread"))]
 mod alone {
-    pub(in crate::audit) fn threads() -> usize {
+    pub(crate) fn threads() -> usize {
         1
     }
 
-    pub(in crate::audit) fn each<T>(all: &mut [T], act: impl Fn(usize, &mut T)) {
+    pub(crate) fn each<T>(all: &mut [T], act: impl Fn(usize, &mut T)) {
         all.iter_mut().enumerate().for_each(|(index, one)| act(index, one));
     }
 
-    pub(in crate::audit) fn later(act: impl FnOnce()) {
+    pub(crate) fn later(act: impl FnOnce()) {
         act();
     }
 }

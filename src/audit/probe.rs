@@ -1,7 +1,7 @@
 //! An op behind each cast that sees what went into the cast and what came out.
 //!
-//! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and results stay what they are.
-//! tract folds what it knows before a model runs; a probe keeps its cast from being folded unseen:
+//! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and results stay what they
+//! are. tract folds what it knows before a model runs; a probe keeps its cast from being folded unseen:
 //!
 //! - in the inference model it claims to have a state, which makes the translation keep it though its value is known;
 //! - in the typed model it tells what is known, so that shapes which come through casts are known too, until

@@ -2,7 +2,8 @@
 
 use crate::cast::value::{Number, exponent};
 
-/// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest value.
+/// The exponents that a finite number of any element type can have: from DOUBLE's smallest subnormal to its largest
+/// value.
 const EXPONENTS: std::ops::Range<i32> = -1074..1024;
 
 /// The values of a tensor, or of several.

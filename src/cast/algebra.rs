@@ -3,6 +3,8 @@
 //! The answers are derived from families and format constants. A test compares them with what all the values of the
 //! types of up to 16 bits really become (`tests/chains.rs`).
 
+#![forbid(unsafe_code)]
+
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Specials};
 use crate::cast::rules::Rules;
@@ -19,7 +21,8 @@ pub(crate) struct TypePair {
 
 impl TypePair {
     /// Whether every value of the source is one of the target's, and becomes it: infinities, NaN with its sign and the
-    /// sign of zero included. Which of a type's NaN codes holds a NaN is no part of the value (SEMANTICS §5.5).
+    /// sign of zero included. Which of a type's NaN codes holds a NaN is no part of the value ([SEMANTICS
+    /// §5.5](crate::semantics)).
     pub(crate) fn is_lossless(self) -> bool {
         let TypePair { from, to, .. } = self;
         let keeps = |codes: &[u64]| codes.iter().all(|code| self.keeps_value(*code));
@@ -135,8 +138,8 @@ impl TypePair {
     }
 }
 
-/// How a float out of an integer type's range is treated (SEMANTICS §7.3): it becomes a signed word, of which the low
-/// bits are kept.
+/// How a float out of an integer type's range is treated ([SEMANTICS §7.3](crate::semantics)): it becomes a signed
+/// word, of which the low bits are kept.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
     Bits32,
@@ -194,7 +197,7 @@ fn landmarks(format: &FloatFormat) -> Vec<u64> {
     }
 }
 
-/// Whether a number of both types has the same text (SEMANTICS §9).
+/// Whether a number of both types has the same text ([SEMANTICS §9](crate::semantics)).
 fn spelled_alike(a: ElementType, b: ElementType) -> bool {
     let kind = |ty: ElementType| match ty.family() {
         Family::Bool => 0,

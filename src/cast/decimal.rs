@@ -1,4 +1,6 @@
-//! The numbers that strings spell, exactly: one grammar of decimals (SEMANTICS §8).
+//! The numbers that strings spell, exactly: one grammar of decimals ([SEMANTICS §8](crate::semantics)).
+
+#![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
 

@@ -1,11 +1,14 @@
 //! The list: one row per ONNX element type that `Cast` knows. Names, ids, widths, first versions, families, carriers:
 //! whatever needs to know types reads it here.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 
 use crate::cast::format::{self, FloatFormat};
 
-/// What the bits of an element mean. Conversions are defined by family, not by pair of types (SEMANTICS §5–9).
+/// What the bits of an element mean. Conversions are defined by family, not by pair of types ([SEMANTICS
+/// §5–9](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// The integers 0 and 1.
@@ -22,8 +25,8 @@ pub enum Family {
 
 /// The types that processors and runtimes have: one place in an array of them holds one element.
 ///
-/// Of an element type that is none of them, it holds the code: the bit pattern of a BFLOAT16 in `U16` and of a small float in
-/// the low bits of `U8`, the value of a small integer in `U8` or, sign-extended, in `I8`.
+/// Of an element type that is none of them, it holds the code: the bit pattern of a BFLOAT16 in `U16` and of a small
+/// float in the low bits of `U8`, the value of a small integer in `U8` or, sign-extended, in `I8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MachineType {
     Bool,
@@ -44,8 +47,8 @@ pub(crate) enum MachineType {
 macro_rules! element_types {
     ($($(#[$doc:meta])* $variant:ident = $id:literal, $name:literal, $bits:literal bits, since $since:literal,
        $family:expr, in $carrier:ident;)*) => {
-        /// An ONNX element type that `Cast` accepts in some version: 26 in all (SEMANTICS §1). The discriminant is the
-        /// `TensorProto.DataType` id.
+        /// An ONNX element type that `Cast` accepts in some version: 26 in all ([SEMANTICS §1](crate::semantics)). The
+        /// discriminant is the `TensorProto.DataType` id.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum ElementType { $($(#[$doc])* $variant = $id),* }

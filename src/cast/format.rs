@@ -1,5 +1,7 @@
-//! What a floating-point format *is*: a record of constants (SEMANTICS §3). Everything else — masks, thresholds,
-//! rounding — is derived from the record, never typed in.
+//! What a floating-point format *is*: a record of constants ([SEMANTICS §3](crate::semantics)). Everything else —
+//! masks, thresholds, rounding — is derived from the record, never typed in.
+
+#![forbid(unsafe_code)]
 
 /// How a format uses its codes for values that are not finite numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +21,7 @@ pub enum Specials {
 /// What becomes of a value beyond the largest finite one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overflow {
-    /// ±infinity, whatever `saturate` says (SEMANTICS §5.1).
+    /// ±infinity, whatever `saturate` says ([SEMANTICS §5.1](crate::semantics)).
     Infinity,
     /// The attribute `saturate` decides (§5.2, §5.4).
     Attribute,
@@ -115,8 +117,8 @@ impl FloatFormat {
         }
     }
 
-    /// The canonical NaN with the source's sign, where the format has a NaN (SEMANTICS §5.5); the two-signed zero that
-    /// §5.3 decides on where it has none.
+    /// The canonical NaN with the source's sign, where the format has a NaN ([SEMANTICS §5.5](crate::semantics)); the
+    /// two-signed zero that §5.3 decides on where it has none.
     pub const fn nan(&self, negative: bool) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         match self.specials {

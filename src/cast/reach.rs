@@ -1,4 +1,7 @@
-//! How far a type reaches: its limits, its unit in the last place, and what is beyond it (SEMANTICS §5.1–5.4, 7.2).
+//! How far a type reaches: its limits, its unit in the last place, and what is beyond it ([SEMANTICS
+//! §5.1–5.4](crate::semantics), 7.2).
+
+#![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
 
@@ -78,8 +81,9 @@ impl Reach {
         }
     }
 
-    /// Whether the type does not hold a finite value even after rounding to it: to a floating-point type as Cast rounds, to
-    /// FLOAT8E8M0 not at all, to an integer type toward zero (SEMANTICS §5.1–5.4, 7.2). NaN and infinities are not beyond.
+    /// Whether the type does not hold a finite value even after rounding to it: to a floating-point type as Cast
+    /// rounds, to FLOAT8E8M0 not at all, to an integer type toward zero ([SEMANTICS §5.1–5.4](crate::semantics), 7.2).
+    /// NaN and infinities are not beyond.
     pub fn is_beyond(&self, x: Number) -> bool {
         if !x.rounded().is_finite() {
             return false;
@@ -98,8 +102,8 @@ impl Reach {
         }
     }
 
-    /// The unit in the last place at a finite value: of the last binade for values beyond it, of the smallest values for those
-    /// below the normal ones; 1 for integers and BOOL.
+    /// The unit in the last place at a finite value: of the last binade for values beyond it, of the smallest values
+    /// for those below the normal ones; 1 for integers and BOOL.
     pub fn ulp(&self, x: Number) -> f64 {
         match self {
             Reach::Float(float) => float.ulp(x.exponent()),
@@ -149,7 +153,8 @@ impl FloatReach {
         self.is_beyond_by(x < 0.0, |limit| x.abs().total_cmp(&limit))
     }
 
-    /// As [`FloatReach::is_beyond`], of a value that need not be exact in DOUBLE: how its magnitude compares with a limit.
+    /// As [`FloatReach::is_beyond`], of a value that need not be exact in DOUBLE: how its magnitude compares with a
+    /// limit.
     pub(crate) fn is_beyond_by(&self, negative: bool, compare: impl Fn(f64) -> Ordering) -> bool {
         if self.is_scale {
             return negative || compare(self.min_positive).is_lt() || compare(self.max).is_gt();
@@ -182,8 +187,8 @@ impl IntegerReach {
     }
 }
 
-/// Whether every value of one type is a value of the other: a cast there loses nothing, and one back restores it. The sign of
-/// zero is no part of a value here; a number has a text that reads back as it.
+/// Whether every value of one type is a value of the other: a cast there loses nothing, and one back restores it. The
+/// sign of zero is no part of a value here; a number has a text that reads back as it.
 pub fn holds_every_value(of: ElementType, held_in: ElementType) -> bool {
     let (source, target) = match (Reach::of(of), Reach::of(held_in)) {
         _ if of == held_in => return true,

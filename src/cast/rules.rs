@@ -1,9 +1,11 @@
 //! The attributes of a `Cast` that change values, as the conversions read them.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::str::FromStr;
 
-/// The attribute `round_mode`: rounding towards FLOAT8E8M0 (SEMANTICS §5.4).
+/// The attribute `round_mode`: rounding towards FLOAT8E8M0 ([SEMANTICS §5.4](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum RoundMode {
@@ -53,7 +55,7 @@ impl FromStr for RoundMode {
 /// How values that the target cannot hold are treated. The default is the operator's: saturate, round up.
 ///
 /// Each attribute matters only for the targets it is about: `saturate` for the float8 types, `round_mode` for
-/// FLOAT8E8M0 (SEMANTICS §2).
+/// FLOAT8E8M0 ([SEMANTICS §2](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// Out of range becomes the nearest finite value; otherwise infinity or NaN.

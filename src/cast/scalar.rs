@@ -1,14 +1,16 @@
-//! The truth: one element at a time, in exact integer arithmetic, written to be read beside SEMANTICS §3–7. The kernels
-//! must equal it bit for bit; nothing here is fast.
+//! The truth: one element at a time, in exact integer arithmetic, written to be read beside [SEMANTICS
+//! §3–7](crate::semantics). The kernels must equal it bit for bit; nothing here is fast.
 //!
 //! An element is its *code*: the bit pattern in the low bits of a `u64`, signed integers not sign-extended.
+
+#![forbid(unsafe_code)]
 
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{FloatFormat, Overflow, Specials};
 use crate::cast::rules::{RoundMode, Rules};
 use crate::cast::value::{Finite, Value};
 
-/// Converts one element between two numeric types (SEMANTICS §4–7).
+/// Converts one element between two numeric types ([SEMANTICS §4–7](crate::semantics)).
 ///
 /// `code` holds the source's bit pattern in its low bits, and so does the result; signed integers are not
 /// sign-extended. `None` when either type is STRING.
@@ -27,7 +29,8 @@ pub fn convert(from: ElementType, to: ElementType, rules: Rules, code: u64) -> O
     }
 }
 
-/// Whether a cast of a type to itself is more than a copy: FLOAT8E5M2 alone, whose infinities saturate (SEMANTICS §4).
+/// Whether a cast of a type to itself is more than a copy: FLOAT8E5M2 alone, whose infinities saturate ([SEMANTICS
+/// §4](crate::semantics)).
 pub(crate) fn changes_values(ty: ElementType, rules: Rules) -> bool {
     match ty.family() {
         Family::Float(f) => {
@@ -55,7 +58,7 @@ pub(crate) fn decode(ty: ElementType, code: u64) -> Option<Value> {
     }
 }
 
-/// SEMANTICS §3: the value of a non-special code.
+/// [SEMANTICS §3](crate::semantics): the value of a non-special code.
 fn decode_float(format: &FloatFormat, code: u64) -> Value {
     let negative = code & format.sign_bit() != 0;
     let magnitude = code & !format.sign_bit();
@@ -92,7 +95,8 @@ pub(crate) fn encode(to: ElementType, rules: Rules, value: Value) -> Option<u64>
     }
 }
 
-/// SEMANTICS §5.1–5.3: round to nearest, ties to even, with an unbounded exponent; then test the range.
+/// [SEMANTICS §5.1–5.3](crate::semantics): round to nearest, ties to even, with an unbounded exponent; then test the
+/// range.
 fn encode_float(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
     let with_sign = |negative: bool, magnitude: u64| match (negative, format.specials, magnitude) {
         (false, _, _) | (true, Specials::NegativeZero, 0) => magnitude,
@@ -144,7 +148,8 @@ fn round_to_units(finite: Finite, ulp: i32) -> u64 {
     }
 }
 
-/// SEMANTICS §5.4: the range test is made on the value itself, then `round_mode` picks one of two neighbours.
+/// [SEMANTICS §5.4](crate::semantics): the range test is made on the value itself, then `round_mode` picks one of two
+/// neighbours.
 fn encode_scale(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
     let beyond = |code| if rules.saturate { code } else { format.nan(false) };
     let below = beyond(0);
@@ -177,7 +182,7 @@ fn encode_scale(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
     }
 }
 
-/// SEMANTICS §7.1: an integer of whatever size in two's complement.
+/// [SEMANTICS §7.1](crate::semantics): an integer of whatever size in two's complement.
 fn keep_low_bits(integer: Finite) -> u64 {
     match integer.negative {
         true => integer.significand.wrapping_neg(),
@@ -185,7 +190,8 @@ fn keep_low_bits(integer: Finite) -> u64 {
     }
 }
 
-/// SEMANTICS §7.2–7.3: truncate toward zero and keep the low bits, if the table's range holds the number.
+/// [SEMANTICS §7.2–7.3](crate::semantics): truncate toward zero and keep the low bits, if the table's range holds the
+/// number.
 fn encode_integer(to: ElementType, value: Value) -> u64 {
     const TWO_31: i128 = 1 << 31;
     const TWO_63: i128 = 1 << 63;

@@ -1,5 +1,7 @@
 //! What an element is worth: its exact value, as an element of any type has it.
 
+#![forbid(unsafe_code)]
+
 use std::cmp::Ordering;
 
 /// The exact value of an element of a numeric type.
@@ -40,8 +42,8 @@ impl Value {
     }
 }
 
-/// The exact value of an element, in the form that is compared and subtracted: DOUBLE holds every value of every numeric type
-/// but the 64-bit integers'.
+/// The exact value of an element, in the form that is compared and subtracted: DOUBLE holds every value of every
+/// numeric type but the 64-bit integers'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Number {

@@ -1,7 +1,7 @@
 //! Nodes of another opset than the model's.
 //!
-//! A model-local function imports operators on its own, while tract builds every node by the opset of the model. A node of
-//! such a function is wrapped: the wrapper's builder builds it by the function's opset.
+//! A model-local function imports operators on its own, while tract builds every node by the opset of the model. A node
+//! of such a function is wrapped: the wrapper's builder builds it by the function's opset.
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;

@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::onnx::spec::node_name;
-use crate::ops::register::replace_stock;
+use crate::ops::stock::replace_stock;
 
 /// The operator.
 pub(crate) const EXPAND: &str = "Expand";

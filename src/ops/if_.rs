@@ -11,7 +11,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::ops::register::replace_stock;
+use crate::ops::stock::replace_stock;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 

@@ -1,10 +1,6 @@
 //! Operators of ours in the place of tract's own.
 
 use tract_onnx::Onnx;
-use tract_onnx::model::ParsingContext;
-use tract_onnx::pb::NodeProto;
-use tract_onnx::prelude::TractResult;
-use tract_onnx::tract_hir::internal::InferenceOp;
 
 use super::{at_opset, cast, expand, if_};
 
@@ -18,20 +14,6 @@ pub fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("CastLike", cast::inference::build);
     if_::register(onnx);
     expand::register(onnx);
-}
-
-/// What tract has an operator built by.
-type Build = fn(&ParsingContext, &NodeProto) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
-
-/// Registers `build` in place of tract's own operator: one that somebody else has registered is theirs.
-pub(crate) fn replace_stock(onnx: &mut Onnx, operator: &'static str, build: Build) {
-    let stock = tract_onnx::onnx().op_register.0.get(operator).copied();
-    let current = onnx.op_register.0.get(operator).copied();
-    if let (Some(stock), Some(current)) = (stock, current)
-        && std::ptr::fn_addr_eq(stock, current)
-    {
-        onnx.op_register.insert(operator, build);
-    }
 }
 
 /// Makes an `Onnx` build nodes of other opsets than the model's, which only the rewrite makes.

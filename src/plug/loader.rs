@@ -33,11 +33,12 @@ pub fn onnx() -> CastOnnx {
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
 ///
-/// Model-local functions are put in place of their calls. Read models by [`Framework`]'s methods of this type: tract's own
-/// messages drop a function's attribute defaults and overloads, which these keep.
+/// Model-local functions are put in place of their calls. Read models by [`Framework`]'s methods of this type: tract's
+/// own messages drop a function's attribute defaults and overloads, which these keep.
 ///
-/// Inputs and outputs of an exotic type are carrier tensors (see [`ElementType::datum_type`]);
-/// [`input_element_types`](crate::input_element_types) and [`output_element_types`](crate::output_element_types) tell what they mean.
+/// Inputs and outputs of an exotic type are carrier tensors (see [`ElementType::datum_type`](crate::ElementType::datum_type));
+/// [`input_element_types`](crate::input_element_types) and [`output_element_types`](crate::output_element_types) tell
+/// what they mean.
 #[derive(Clone)]
 pub struct CastOnnx {
     onnx: Onnx,
@@ -54,7 +55,8 @@ impl From<Onnx> for CastOnnx {
 }
 
 impl CastOnnx {
-    /// As [`Onnx::with_ignore_output_shapes`], which is the default: declared shapes are used last of all (SEMANTICS §12).
+    /// As [`Onnx::with_ignore_output_shapes`], which is the default: declared shapes are used last of all ([SEMANTICS
+    /// §12](crate::semantics)).
     pub fn with_ignore_output_shapes(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_shapes(ignore), ..self }
     }
@@ -64,13 +66,14 @@ impl CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_output_types(ignore), ..self }
     }
 
-    /// As [`Onnx::with_ignore_value_info`]; no model needs it on account of shapes. A declared type that contradicts a Cast is then overlooked.
+    /// As [`Onnx::with_ignore_value_info`]; no model needs it on account of shapes. A declared type that contradicts a
+    /// Cast is then overlooked.
     pub fn with_ignore_value_info(self, ignore: bool) -> CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore), ..self }
     }
 
-    /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The model's
-    /// results are the same.
+    /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The
+    /// model's results are the same.
     pub fn with_probes(self, probes: bool) -> CastOnnx {
         let mut onnx = self.onnx;
         if probes {

@@ -11,8 +11,8 @@ use crate::onnx::rewrite::Rewritten;
 
 /// The ONNX element types of a model's inputs, in their order.
 ///
-/// They are remembered through typing and optimisation. For a model that was not loaded by [`CastOnnx`](crate::CastOnnx) they are what
-/// tract's types say.
+/// They are remembered through typing and optimisation. For a model that was not loaded by
+/// [`CastOnnx`](crate::CastOnnx) they are what tract's types say.
 ///
 /// # Errors
 ///

@@ -12,7 +12,8 @@
 //! The registry also sees to what tract writes wrong of its own: integer constants beyond 32 bits and floats that are no
 //! numbers, which it would put into the text, and the registries that only the body of a `Scan` needs.
 //!
-//! A cast is written as one invocation, its types by ONNX's names; the attributes that have their defaults may be left out:
+//! A cast is written as one invocation, its types by ONNX's names; the attributes that have their defaults may be left
+//! out:
 //!
 //! ```text
 //! y = tract_onnx_cast(x, from = "FLOAT", to = "FLOAT8E4M3FN", saturate = true, round_mode = "up", concrete = false);
@@ -58,8 +59,8 @@ impl WithOnnxCast for tract_nnef::framework::Nnef {
 ///
 /// # Errors
 ///
-/// Reading a file fails where a cast has an unknown element type, an unknown argument or an input that is no tensor of its
-/// `from` type; the message has the node's name.
+/// Reading a file fails where a cast has an unknown element type, an unknown argument or an input that is no tensor of
+/// its `from` type; the message has the node's name.
 pub fn onnx_cast_registry() -> Registry {
     let mut registry = Registry::new(NAME)
         .with_doc(
@@ -164,8 +165,8 @@ fn is_misread(tensor: &Tensor) -> TractResult<bool> {
     })
 }
 
-/// Has a `Scan` with casts in its body written by tract, and this registry named in the file, which tract does only for the
-/// operators outside of bodies.
+/// Has a `Scan` with casts in its body written by tract, and this registry named in the file, which tract does only for
+/// the operators outside of bodies.
 fn dump_scan(ast: &mut IntoAst, node: &TypedNode, op: &Scan) -> TractResult<Option<Arc<RValue>>> {
     if !has_casts(&op.body) {
         return Ok(None);

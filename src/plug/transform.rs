@@ -1,5 +1,5 @@
-//! Exchanging casts for tract's own and back, as transforms of tract's registry, and a runtime that runs every cast it can
-//! with our kernels.
+//! Exchanging casts for tract's own and back, as transforms of tract's registry, and a runtime that runs every cast it
+//! can with our kernels.
 //!
 //! A model that is loaded and optimised needs none of these: [`OnnxCast`] stays in place, and steps aside where a matrix
 //! product takes a cast in. They are for what else looks for tract's own cast by its type: float-precision translation,
@@ -14,7 +14,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_core::transform::ModelTransform;
 
 use crate::ops::cast::op::OnnxCast;
-use crate::tensor::core_cast;
+use crate::tensor::conversion::Conversion;
 
 /// Puts tract's own `Cast` in the place of each [`OnnxCast`] whose bits are the same, those in the bodies of `Scan` and
 /// `If` included; see [`Conversion::equals_core_cast`](crate::Conversion::equals_core_cast). In the registry it is
@@ -52,7 +52,7 @@ impl ModelTransform for ToKernels {
     fn transform(&self, model: &mut TypedModel) -> TractResult<()> {
         let first = OnceCell::new();
         exchange(model, &|node, op, input| {
-            let conversion = core_cast::equal_conversion(input, op.downcast_ref::<Cast>()?.to)?;
+            let conversion = Conversion::of_core_cast(input, op.downcast_ref::<Cast>()?.to)?;
             // All of a model share what is kept of large outputs.
             let first = first.get_or_init(|| conversion.clone());
             Some(Box::new(OnnxCast::of_conversion(node, conversion.beside(first))))

@@ -1,5 +1,7 @@
 //! Which of tract's tensors hold which element type, and what they mean.
 
+#![forbid(unsafe_code)]
+
 use anyhow::ensure;
 use half::bf16;
 use tract_onnx::prelude::{DatumType, Tensor, TractResult, tract_ndarray::ArrayD};
@@ -9,9 +11,9 @@ use crate::cast::rules::Rules;
 use crate::tensor::conversion::Conversion;
 
 impl ElementType {
-    /// The tract type whose tensors hold the elements, one element to a place. Where tract has no such type it is a carrier:
-    /// the bit pattern of a BFLOAT16 in `U16` and of a small float in the low bits of `U8`, the value of a small integer in
-    /// `U8` or, sign-extended, in `I8`.
+    /// The tract type whose tensors hold the elements, one element to a place. Where tract has no such type it is a
+    /// carrier: the bit pattern of a BFLOAT16 in `U16` and of a small float in the low bits of `U8`, the value of a
+    /// small integer in `U8` or, sign-extended, in `I8`.
     pub const fn datum_type(self) -> DatumType {
         match self.machine_type() {
             MachineType::Bool => DatumType::Bool,

@@ -1,10 +1,12 @@
 //! Casting whole tensors, with or without a model.
 
+#![forbid(unsafe_code)]
+
 use std::fmt;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use tract_onnx::prelude::{IntoTValue, IntoTensor, TValue, Tensor, TractResult};
+use tract_onnx::prelude::{DatumType, IntoTValue, IntoTensor, TValue, Tensor, TractResult};
 
 use super::memory::{self, Memory};
 use super::parallel::in_parts;
@@ -24,8 +26,8 @@ use crate::error::Error;
 ///
 /// Tensors are carriers (see [`ElementType::datum_type`]): of any shape, scalars and empty ones included.
 ///
-/// A large output that is dropped is kept for the next one of its size, for as long as the conversion or a clone of it lives;
-/// the casts of a model share what they keep, which is no more than what they have put out in a run.
+/// A large output that is dropped is kept for the next one of its size, for as long as the conversion or a clone of it
+/// lives; the casts of a model share what they keep, which is no more than what they have put out in a run.
 ///
 /// ```
 /// use tract_onnx_cast::{Conversion, ElementType, Rules};
@@ -75,7 +77,7 @@ impl PartialEq for Conversion {
 impl Eq for Conversion {}
 
 impl Conversion {
-    /// The conversion of `from` to `to`. Every pair has one (SEMANTICS §1).
+    /// The conversion of `from` to `to`. Every pair has one ([SEMANTICS §1](crate::semantics)).
     pub fn new(from: ElementType, to: ElementType, rules: Rules) -> Conversion {
         let method = match (from.family(), to.family()) {
             _ if from == to && !scalar::changes_values(to, rules) => Method::Identity,
@@ -85,6 +87,16 @@ impl Conversion {
         };
         let memory = Memory::default();
         Conversion { from, to, rules, level: Level::best(), method, memory }
+    }
+
+    /// The conversion that does what tract's own cast does between two of its types; `None` where there is none, or
+    /// what a dimension is made of decides.
+    pub(crate) fn of_core_cast(from: DatumType, to: DatumType) -> Option<Conversion> {
+        if from == DatumType::TDim || to == DatumType::TDim {
+            return None;
+        }
+        let (from, to) = (ElementType::native(from)?, ElementType::native(to)?);
+        core_cast::is_equal(from, to).then(|| Conversion::new(from, to, Rules::default()))
     }
 
     /// The same conversion, which shares what is kept of large outputs with another.
@@ -112,7 +124,7 @@ impl Conversion {
         self.rules
     }
 
-    /// Whether no value changes: a cast to the same type (SEMANTICS §4).
+    /// Whether no value changes: a cast to the same type ([SEMANTICS §4](crate::semantics)).
     pub fn is_identity(&self) -> bool {
         matches!(self.method, Method::Identity)
     }
@@ -168,8 +180,8 @@ impl Conversion {
     ///
     /// # Errors
     ///
-    /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING element is no number that
-    /// the target can hold: the message has the element's index and text.
+    /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING element is no
+    /// number that the target can hold: the message has the element's index and text.
     pub fn run(&self, input: &Tensor) -> TractResult<Tensor> {
         self.check(input)?;
         self.run_checked(input)
@@ -181,8 +193,8 @@ impl Conversion {
         Ok(())
     }
 
-    /// Inlined, as what it calls, so that the tensor is made where it is to be: for a few elements, moving it takes as long
-    /// as converting them.
+    /// Inlined, as what it calls, so that the tensor is made where it is to be: for a few elements, moving it takes as
+    /// long as converting them.
     #[inline]
     fn run_checked(&self, input: &Tensor) -> TractResult<Tensor> {
         match &self.method {

@@ -1,12 +1,10 @@
-//! tract's own `Cast`: where it gives the bits that ours gives, and either in the other's place.
+//! tract's own `Cast`: where it gives the bits that ours gives.
 
-use tract_onnx::prelude::DatumType;
+#![forbid(unsafe_code)]
 
 use crate::cast::element_type::{ElementType, Family};
-use crate::cast::rules::Rules;
-use crate::tensor::conversion::Conversion;
 
-/// As [`Conversion::equals_core_cast`].
+/// As [`Conversion::equals_core_cast`](crate::Conversion::equals_core_cast).
 pub(crate) fn is_equal(from: ElementType, to: ElementType) -> bool {
     let is_integer =
         |ty: ElementType| matches!(ty.family(), Family::Bool | Family::Signed | Family::Unsigned);
@@ -24,13 +22,4 @@ pub(crate) fn is_equal(from: ElementType, to: ElementType) -> bool {
         (_, Family::Float(_)) => true,
         (_, Family::Signed | Family::Unsigned) => is_integer(from),
     }
-}
-
-/// Our conversion of what tract's own cast does between two of its types, where they are equal.
-pub(crate) fn equal_conversion(from: DatumType, to: DatumType) -> Option<Conversion> {
-    if from == DatumType::TDim || to == DatumType::TDim {
-        return None;
-    }
-    let (from, to) = (ElementType::native(from)?, ElementType::native(to)?);
-    is_equal(from, to).then(|| Conversion::new(from, to, Rules::default()))
 }

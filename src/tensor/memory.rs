@@ -1,9 +1,9 @@
 //! What a conversion keeps of its outputs.
 //!
-//! A fresh allocation of many megabytes costs more than the conversion that fills it: every page is new to the process and
-//! faults once. A tensor of strings drops them one by one, and a new one allocates them one by one. So a large output that
-//! nobody uses any more is kept, and the next one of its size is made of it. The casts of a model share what they keep, and
-//! what is kept goes with them.
+//! A fresh allocation of many megabytes costs more than the conversion that fills it: every page is new to the process
+//! and faults once. A tensor of strings drops them one by one, and a new one allocates them one by one. So a large
+//! output that nobody uses any more is kept, and the next one of its size is made of it. The casts of a model share
+//! what they keep, and what is kept goes with them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -26,8 +26,8 @@ const HUGE_PAGE: usize = 2 << 20;
 
 /// Outputs that nobody uses any more, shared by the conversions that hold it.
 ///
-/// An output is given back once as many others have been made as there are conversions: each has had its turn then, so that
-/// between two runs of a plan no more is kept than what its casts have put out.
+/// An output is given back once as many others have been made as there are conversions: each has had its turn then, so
+/// that between two runs of a plan no more is kept than what its casts have put out.
 #[derive(Clone, Default)]
 pub(crate) struct Memory(Arc<Mutex<Kept>>);
 
@@ -116,8 +116,8 @@ impl Memory {
         }
     }
 
-    /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is shared with what is kept
-    /// here, and so copied by whoever wants it as its own.
+    /// A tensor of strings, which `fill` writes over whatever they are, every one. A large one is shared with what is
+    /// kept here, and so copied by whoever wants it as its own.
     #[inline]
     pub(super) fn strings(
         &self,
@@ -196,8 +196,8 @@ fn fresh(bytes: usize) -> Blob {
     blob
 }
 
-/// A large buffer in huge pages faults 512 times less often, and its pages are found faster. Where Linux has none to give,
-/// nothing changes.
+/// A large buffer in huge pages faults 512 times less often, and its pages are found faster. Where Linux has none to
+/// give, nothing changes.
 #[cfg(target_os = "linux")]
 fn ask_for_huge_pages(blob: &Blob) {
     let whole = blob.len() / HUGE_PAGE * HUGE_PAGE;

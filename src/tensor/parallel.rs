@@ -1,5 +1,7 @@
 //! Large casts on several threads: those of the executor that the program gave tract, and none otherwise.
 
+#![forbid(unsafe_code)]
+
 use std::ops::Range;
 
 use tract_onnx::tract_core::internal::multithread::par_chunks_mut;
@@ -10,8 +12,8 @@ const DIVIDED_FROM: usize = 128 << 10;
 /// Parts begin at multiples of so many elements: at a cache line, and at a tile.
 const GRAIN: usize = 128;
 
-/// Has `convert` write all of `places`, which has `width` places for each of its `elements`; possibly in parts, on several
-/// threads. `convert` learns which elements a part is for.
+/// Has `convert` write all of `places`, which has `width` places for each of its `elements`; possibly in parts, on
+/// several threads. `convert` learns which elements a part is for.
 #[inline]
 pub(crate) fn in_parts<T: Send>(
     places: &mut [T],

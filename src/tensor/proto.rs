@@ -1,4 +1,7 @@
-//! `TensorProto` ↔ carrier tensor, for all 26 element types, packed as the format says (SEMANTICS §11).
+//! `TensorProto` ↔ carrier tensor, for all 26 element types, packed as the format says ([SEMANTICS
+//! §11](crate::semantics)).
+
+#![forbid(unsafe_code)]
 
 use std::path::{Component, Path, PathBuf};
 
@@ -412,7 +415,7 @@ impl Field {
         Field::Uint64,
     ];
 
-    /// The field for the type's elements where they are not in `raw_data` (SEMANTICS §11).
+    /// The field for the type's elements where they are not in `raw_data` ([SEMANTICS §11](crate::semantics)).
     const fn of(ty: ElementType) -> Field {
         match (ty.family(), ty.bits()) {
             (Family::Text, _) => Field::String,

@@ -1,5 +1,5 @@
-//! FLOAT ↔ FLOAT16, with the conversion instructions where the level has them. They round as SEMANTICS §5.1 asks; only
-//! a NaN is written anew, with the canonical payload.
+//! FLOAT ↔ FLOAT16, with the conversion instructions where the level has them. They round as [SEMANTICS
+//! §5.1](crate::semantics) asks; only a NaN is written anew, with the canonical payload.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 

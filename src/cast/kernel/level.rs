@@ -66,8 +66,8 @@ impl Level {
         (self.0 >= Instructions::Avx512).then_some(Avx512(()))
     }
 
-    /// Does something with code compiled for this level, and returns its answer. Only what is inlined into `work` is compiled
-    /// so: closures and functions on the way are `#[inline(always)]`.
+    /// Does something with code compiled for this level, and returns its answer. Only what is inlined into `work` is
+    /// compiled so: closures and functions on the way are `#[inline(always)]`.
     #[cfg_attr(
         target_arch = "x86_64",
         expect(

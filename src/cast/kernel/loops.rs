@@ -14,8 +14,8 @@ use super::places::{self, Target, places};
 ///
 /// # Safety
 ///
-/// If `dst` has places for exactly as many elements as `src` holds, [`Kernel::run`] writes every byte of it, of a BOOL 0 or 1;
-/// and it never writes a byte that is not initialised.
+/// If `dst` has places for exactly as many elements as `src` holds, [`Kernel::run`] writes every byte of it, of a BOOL
+/// 0 or 1; and it never writes a byte that is not initialised.
 pub(crate) unsafe trait Kernel: Send + Sync {
     /// Converts `src` into `dst`, which has places for exactly as many elements.
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]);

@@ -10,7 +10,7 @@ use super::round::{odd_from_f64, odd_from_normal};
 pub(super) trait Source: Pod {
     /// Whether the type is FLOAT itself.
     const IS_FLOAT: bool = false;
-    /// Low bits for targets of at most 16 bits (SEMANTICS §7.1, first row of §7.3).
+    /// Low bits for targets of at most 16 bits ([SEMANTICS §7.1](crate::semantics), first row of §7.3).
     fn to_low_bits(self) -> i32;
     fn to_i32(self) -> i32;
     fn to_u32(self) -> u32;
@@ -18,9 +18,9 @@ pub(super) trait Source: Pod {
     fn to_u64(self) -> u64;
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
-    /// The exact value where a FLOAT holds it, else one of the two neighbours among numbers of fewer bits, no fewer than 16,
-    /// whose last bit is odd: rounding that to two bits less is rounding the exact value (round-to-odd; Boldo and
-    /// Melquiond, "When double rounding is odd", 2005).
+    /// The exact value where a FLOAT holds it, else one of the two neighbours among numbers of fewer bits, no fewer
+    /// than 16, whose last bit is odd: rounding that to two bits less is rounding the exact value (round-to-odd; Boldo
+    /// and Melquiond, "When double rounding is odd", 2005).
     fn to_odd(self) -> f32;
     fn is_true(self) -> bool;
 }
@@ -165,7 +165,7 @@ float_source! {
     f64, |x: f64| rounded_f32(x), |x: f64| canonical_f64(x, x.is_sign_negative()), odd_from_f64;
 }
 
-/// SEMANTICS §5.5: a NaN is written with the canonical payload and the source's sign.
+/// [SEMANTICS §5.5](crate::semantics): a NaN is written with the canonical payload and the source's sign.
 #[inline(always)]
 fn canonical_f32(x: f32) -> f32 {
     if x.is_nan() { f32::from_bits(x.to_bits() & 0x8000_0000 | 0x7FC0_0000) } else { x }
@@ -235,7 +235,7 @@ fn widen_f16(x: f16) -> f32 {
     f32::from_bits(sign | if magnitude < 0x7C00 << 13 { finite } else { special })
 }
 
-/// The truth value of a BOOL byte, whatever non-zero byte it is (SEMANTICS §6).
+/// The truth value of a BOOL byte, whatever non-zero byte it is ([SEMANTICS §6](crate::semantics)).
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub(super) struct Truth(u8);

@@ -13,7 +13,7 @@ const fn power_of_two(exponent: i32) -> u32 {
     ((exponent + FLOAT_BIAS) as u32) << FLOAT_MANTISSA_BITS
 }
 
-/// Rounding to a signed format with zero: SEMANTICS §5.1–5.3.
+/// Rounding to a signed format with zero: [SEMANTICS §5.1–5.3](crate::semantics).
 #[derive(Clone, Copy)]
 pub(super) struct Narrow {
     /// Mantissa bits that a FLOAT has more.
@@ -26,7 +26,8 @@ pub(super) struct Narrow {
     subnormal_unit: u32,
     /// The format's largest number as a FLOAT.
     largest: u32,
-    /// The first FLOAT whose rounding is beyond it, and what becomes of that, where it does not become the largest number.
+    /// The first FLOAT whose rounding is beyond it, and what becomes of that, where it does not become the largest
+    /// number.
     overflow_from: u32,
     overflow: u32,
     nan: u32,
@@ -113,7 +114,7 @@ pub(super) fn upper_half(x: f32) -> u16 {
     (if bits & 0x7FFF_FFFF > FLOAT_INFINITY { nan } else { rounded }) as u16
 }
 
-/// Rounding to FLOAT8E8M0: SEMANTICS §5.4.
+/// Rounding to FLOAT8E8M0: [SEMANTICS §5.4](crate::semantics).
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     /// Added to a normal FLOAT before its mantissa is dropped.

@@ -1,4 +1,4 @@
-//! From STRING (SEMANTICS §8).
+//! From STRING ([SEMANTICS §8](crate::semantics)).
 
 use std::cmp::Ordering;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! To STRING (SEMANTICS §9).
+//! To STRING ([SEMANTICS §9](crate::semantics)).
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Spell {
 type Speller = fn(&[u8], &mut [String]);
 
 /// The type through which a numeric type is spelled, and the speller of that: the widest of its kind, but FLOAT for every
-/// float type up to it, so that the digits are those that read back as a FLOAT (SEMANTICS §9).
+/// float type up to it, so that the digits are those that read back as a FLOAT ([SEMANTICS §9](crate::semantics)).
 fn speller(from: ElementType) -> (ElementType, Speller) {
     match from.family() {
         Family::Float(_) if from == ElementType::Double => {
@@ -101,7 +101,7 @@ fn write_truth(byte: u8, text: &mut String) {
     write_pieces(text, [if byte != 0 { "True" } else { "False" }]);
 }
 
-/// A FLOAT in plain notation with the fewest digits that read back to it (SEMANTICS §9).
+/// A FLOAT in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
 fn write_f32(x: f32, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => write_pieces(text, [word]),
@@ -109,7 +109,7 @@ fn write_f32(x: f32, text: &mut String) {
     }
 }
 
-/// A DOUBLE in plain notation with the fewest digits that read back to it (SEMANTICS §9).
+/// A DOUBLE in plain notation with the fewest digits that read back to it ([SEMANTICS §9](crate::semantics)).
 fn write_f64(x: f64, text: &mut String) {
     match non_finite(x.is_nan(), x.is_infinite(), x.is_sign_negative()) {
         Some(word) => write_pieces(text, [word]),
@@ -200,7 +200,7 @@ mod tests {
         text
     }
 
-    /// The recipe of SEMANTICS §9 as it stands there, over the standard library's formatting.
+    /// The recipe of [SEMANTICS §9](crate::semantics) as it stands there, over the standard library's formatting.
     fn recipe<F>(x: F) -> String
     where
         F: std::fmt::Display + std::fmt::LowerExp + std::str::FromStr + PartialEq + Copy,

@@ -7,7 +7,6 @@ use tract_onnx::tract_core::ops::konst::Const;
 
 use super::op::OnnxCast;
 use crate::tensor::conversion::Conversion;
-use crate::tensor::core_cast;
 
 type Patch = TractResult<Option<TypedModelPatch>>;
 
@@ -57,7 +56,7 @@ fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
         (first.conversion().clone(), first.is_concrete())
     } else if let Some(cast) = before.op_as::<Cast>() {
         let from = model.outlet_fact(before.inputs[0])?.datum_type;
-        match core_cast::equal_conversion(from, cast.to) {
+        match Conversion::of_core_cast(from, cast.to) {
             Some(conversion) => (conversion, false),
             None => return Ok(None),
         }
