@@ -56,7 +56,7 @@ pub use cast::kernel::Level;
 pub use cast::rules::{RoundMode, Rules};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
-pub use onnx::rewrite::{CastNode, Fate};
+pub use onnx::casts::{CastNode, Fate};
 pub use onnx::spec::{CastSpec, Operator};
 pub use ops::cast::OnnxCast;
 pub use ops::register::register;

@@ -5,6 +5,7 @@
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
 //! - `pool`: where outputs live
+//! - `symbolic`: symbolic dimensions as numbers
 //! - `parallel`: large casts on the threads that tract has
 
 pub(crate) mod carrier;
@@ -14,3 +15,4 @@ pub(crate) mod parallel;
 pub(crate) mod pool;
 mod pool_strings;
 pub mod proto;
+pub(crate) mod symbolic;
