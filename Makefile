@@ -6,7 +6,7 @@ WHOLE = models/whole
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
-	models operators bench bench-survey bench-peers
+	models operator-table operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -69,6 +69,12 @@ models:
 	python3 -m venv target/models-venv
 	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
 	target/models-venv/bin/python scripts/make_models.py
+
+# Needs python3. Makes src/onnx/operators/schemas.tsv anew from the onnx package of the version that the scripts pin.
+operator-table:
+	python3 -m venv target/models-venv
+	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
+	target/models-venv/bin/python scripts/operators/make_operator_table.py
 
 # Ours through a tract plan, tract's own cast and memcpy, in one run; the table of ratios is at the end.
 bench:

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::{TractResult, TypedModel};
 
 use crate::cast::element_type::ElementType;
-use crate::onnx::rewrite::CastNode;
+use crate::onnx::casts::CastNode;
 
 pub use counts::{CastStats, Errors, Outcome};
 pub use findings::{Finding, FindingKind, findings};

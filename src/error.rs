@@ -66,3 +66,19 @@ pub enum Error {
         to: ElementType,
     },
 }
+
+impl Error {
+    /// A node, by what messages call it, and its operator.
+    pub(crate) fn node(
+        node: impl Into<String>,
+        op: impl Into<String>,
+        problem: impl Into<String>,
+    ) -> Error {
+        Error::Node { node: node.into(), op: op.into(), problem: problem.into() }
+    }
+
+    /// A graph, by its name or path.
+    pub(crate) fn graph(graph: impl Into<String>, problem: impl Into<String>) -> Error {
+        Error::Graph { graph: graph.into(), problem: problem.into() }
+    }
+}

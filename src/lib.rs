@@ -67,7 +67,7 @@ pub use cast::kernel::level::Level;
 pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
-pub use onnx::rewrite::{CastNode, Fate};
+pub use onnx::casts::{CastNode, Fate};
 pub use onnx::spec::{CastSpec, Operator};
 pub use ops::cast::op::OnnxCast;
 pub use ops::register::register;

@@ -1,22 +1,33 @@
 //! `ModelProto` → a `ModelProto` that tract can load. No operator of tract's is built here.
 //!
-//! - `rewrite`: the walk through the graphs
-//! - `spec`: what a `Cast` node asks for, by its operator's version
+//! - `rewrite`: the walk through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
+//! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
+//! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
+//! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
 //! - `functions`: model-local functions, put in place of their calls
+//! - `node`: what everybody asks of a node
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
-//! - `operators`: which types an operator's outputs have, and whether it only moves data
 //! - `declared_types`: types as declared against types as made; `declared_shapes` the same for shapes
 //! - `flow`: what values are made of, to keep INT64 apart from symbolic dimensions
 //! - `limits`: what tract cannot take as it stands
 
+#![forbid(unsafe_code)]
+
 pub(crate) mod annotation;
+mod carriers;
+pub(crate) mod casts;
 pub(crate) mod declared_shapes;
 mod declared_types;
+mod fact;
 mod flow;
 pub(crate) mod functions;
 mod limits;
-mod operators;
+pub(crate) mod node;
+pub(crate) mod operators;
 mod order;
+mod outputs;
 pub(crate) mod rewrite;
+mod scope;
 pub(crate) mod spec;
+mod subgraphs;

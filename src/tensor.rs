@@ -5,6 +5,7 @@
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
+//! - `symbolic`: symbolic dimensions as numbers
 
 pub(crate) mod carrier;
 pub(crate) mod conversion;
@@ -13,3 +14,4 @@ mod memory;
 mod output;
 mod parallel;
 pub mod proto;
+pub(crate) mod symbolic;

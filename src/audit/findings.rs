@@ -9,12 +9,13 @@ use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
-use crate::cast::rules::Rules;
-use crate::onnx::rewrite::CastNode;
-use crate::onnx::spec::node_name;
+use crate::onnx::casts::CastNode;
+use crate::onnx::node::node_name;
+use crate::onnx::operators::behaviour::Behaviour;
 
 /// Something to know about a cast that can be seen without running the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// Source and target are the same type: the node does nothing, but where FLOAT8E5M2 saturates.
     NoOp,
@@ -82,7 +83,7 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(FindingKind::Contradicted, text);
         }
         let (Some(from), Some(to)) = (from, to) else { continue };
-        let step = TypePair { from, to, rules: rules(cast) };
+        let step = TypePair { from, to, rules: cast.rules() };
         if from == to {
             let but = if step.is_lossless() { "" } else { ": only infinities change" };
             add(FindingKind::NoOp, format!("casts {from} to itself{but}"));
@@ -123,7 +124,7 @@ fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(Findi
             true => "nothing is lost".to_owned(),
             false => format!("what {to} cannot hold is lost"),
         };
-        let advice = match (TypePair { from: first, to: from, rules: rules(before) }).joins(to) {
+        let advice = match (TypePair { from: first, to: from, rules: before.rules() }).joins(to) {
             true if first == to && is_lossless => ", and neither cast is needed".to_owned(),
             true => format!(", and one cast from {first} to {to} does the same"),
             false => String::new(),
@@ -135,10 +136,6 @@ fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(Findi
     } else {
         None
     }
-}
-
-fn rules(cast: &CastNode) -> Rules {
-    Rules { saturate: cast.saturate != Some(0), round_mode: cast.round_mode.unwrap_or_default() }
 }
 
 /// Whether the values of one graph can be seen in another: in itself, and in its subgraphs.
@@ -154,9 +151,6 @@ struct Graphs {
     moved: HashMap<(String, String), String>,
 }
 
-/// Operators whose output has the very values of their first input.
-const MOVERS: [&str; 6] = ["Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"];
-
 impl Graphs {
     /// Collects what a graph and its subgraphs say.
     fn look_at(&mut self, graph: &GraphProto, path: String) {
@@ -166,8 +160,7 @@ impl Graphs {
             }
         }
         for node in &graph.node {
-            if node.domain.is_empty()
-                && MOVERS.contains(&node.op_type.as_str())
+            if Behaviour::of(node).only_rearranges
                 && let (Some(input), Some(output)) = (node.input.first(), node.output.first())
             {
                 self.moved.insert((path.clone(), output.clone()), input.clone());

@@ -24,6 +24,7 @@ use crate::onnx::annotation::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
 use crate::tensor::conversion::Conversion;
+use crate::tensor::symbolic::numbers;
 
 /// Makes an `Onnx` build each cast that the rewrite has marked with a probe behind it.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
@@ -209,17 +210,6 @@ impl Probe {
         let (x, y) = (numbers(x, symbols)?, numbers(y, symbols)?);
         records.add(self.place, &self.conversion, &x, &y)
     }
-}
-
-/// The tensor, symbolic dimensions as INT64.
-fn numbers<'a>(tensor: &'a Tensor, symbols: &SymbolValues) -> TractResult<Cow<'a, Tensor>> {
-    if tensor.datum_type() != DatumType::TDim {
-        return Ok(Cow::Borrowed(tensor));
-    }
-    let dims = tensor.try_as_plain_ram()?;
-    let number = |dim: &TDim| -> TractResult<i64> { Ok(dim.eval(symbols).to_i64()?) };
-    let values = dims.as_slice::<TDim>()?.iter().map(number).collect::<TractResult<Vec<_>>>()?;
-    Ok(Cow::Owned(Tensor::from_shape(tensor.shape(), &values)?))
 }
 
 impl Op for Probe {

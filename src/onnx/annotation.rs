@@ -7,7 +7,7 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::Error;
-use crate::onnx::spec::node_name;
+use crate::onnx::node::{attribute, refusal};
 
 /// The domain of rewritten nodes.
 pub(crate) const DOMAIN: &str = "tract-onnx-cast";
@@ -29,7 +29,7 @@ pub(crate) struct PrivateCast {
     /// The opset that the model imports, by which the input's type is judged.
     pub(crate) opset: i64,
     /// Whether the result is made of numbers even if the input is symbolic.
-    pub(crate) concrete: bool,
+    pub(crate) resolves_symbols: bool,
 }
 
 impl PrivateCast {
@@ -47,7 +47,7 @@ impl PrivateCast {
             Some(int("saturate", i64::from(self.rules.saturate))),
             Some(string("round_mode", self.rules.round_mode.name())),
             Some(int("opset", self.opset)),
-            Some(int("concrete", i64::from(self.concrete))),
+            Some(int("resolves_symbols", i64::from(self.resolves_symbols))),
         ];
         node.attribute = attributes.into_iter().flatten().collect();
     }
@@ -58,18 +58,13 @@ impl PrivateCast {
     ///
     /// When a node uses the private domain without having come from [`PrivateCast::write`].
     pub(crate) fn read(node: &NodeProto) -> Result<PrivateCast, Error> {
-        let refuse = || Error::Node {
-            node: node_name(node),
-            op: node.op_type.clone(),
-            problem: format!("domain `{DOMAIN}` is this crate's own"),
-        };
-        let find = |name: &str| node.attribute.iter().find(|attribute| attribute.name == name);
-        let number = |name: &str| find(name).map(|attribute| attribute.i);
+        let refuse = || refusal(node, format!("domain `{DOMAIN}` is this crate's own"));
+        let number = |name: &str| attribute(node, name).map(|attribute| attribute.i);
         let ty = |name: &str| {
             let known = |id| i32::try_from(id).ok().and_then(ElementType::from_id);
             number(name).map(|id| known(id).ok_or_else(refuse)).transpose()
         };
-        let word = find("round_mode").and_then(|mode| std::str::from_utf8(&mode.s).ok());
+        let word = attribute(node, "round_mode").and_then(|mode| std::str::from_utf8(&mode.s).ok());
         let to = ty("to")?;
         if node.input.len() != if to.is_some() { 1 } else { 2 } {
             return Err(refuse());
@@ -82,7 +77,7 @@ impl PrivateCast {
                 round_mode: word.and_then(|word| word.parse().ok()).ok_or_else(refuse)?,
             },
             opset: number("opset").ok_or_else(refuse)?,
-            concrete: number("concrete").ok_or_else(refuse)? != 0,
+            resolves_symbols: number("resolves_symbols").ok_or_else(refuse)? != 0,
         })
     }
 }
@@ -95,19 +90,19 @@ pub(super) fn mark_probe(node: &mut NodeProto, place: usize) {
 /// The place of a rewritten node among the casts, if it is to be followed by a probe.
 pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
     let is_ours = node.domain == DOMAIN;
-    let probe = node.attribute.iter().find(|attribute| is_ours && attribute.name == PROBE)?;
+    let probe = attribute(node, PROBE).filter(|_| is_ours)?;
     usize::try_from(probe.i).ok()
 }
 
 /// A node that makes an INT64 value of numbers from one that may be symbolic.
-pub(super) fn concrete_int64(value: &str, output: String) -> NodeProto {
+pub(super) fn to_numbers(value: &str, output: String) -> NodeProto {
     let mut node = identity(value, output);
     PrivateCast {
         from: None,
         to: Some(ElementType::Int64),
         rules: Rules::default(),
         opset: i64::MAX,
-        concrete: true,
+        resolves_symbols: true,
     }
     .write(&mut node);
     node

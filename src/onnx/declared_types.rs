@@ -1,37 +1,34 @@
 //! Element types as the model declares them, against what its nodes make.
 
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{NodeProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{TypeProto, ValueInfoProto};
 
-use super::flow::Fact;
+use super::fact::Fact;
 use crate::cast::element_type::{self, ElementType};
 use crate::error::Error;
-use crate::onnx::spec::node_name;
 
 /// Whether tract would confuse one of the two with another type.
 pub(super) fn either_exotic(a: ElementType, b: ElementType) -> bool {
     a.is_exotic() || b.is_exotic()
 }
 
-/// The type of a value, after comparing what the graph makes with what the model declares. A contradiction that neither
-/// a Cast nor an exotic type is part of is left to tract, whose analysis has the last word on native types.
+/// The type of a value, after comparing what the graph makes with what the model declares; what is wrong with its node if
+/// they contradict each other. A contradiction that neither a Cast nor an exotic type is part of is left to tract, whose
+/// analysis has the last word on native types.
 pub(super) fn agree(
-    node: &NodeProto,
     value: &str,
     made: Option<ElementType>,
     declared: Option<ElementType>,
     by_cast: bool,
-) -> Result<Option<ElementType>, Error> {
-    let refuse =
-        |problem| Err(Error::Node { node: node_name(node), op: node.op_type.clone(), problem });
+) -> Result<Option<ElementType>, String> {
     match (made, declared) {
         (Some(made), Some(declared))
             if made != declared && (by_cast || either_exotic(made, declared)) =>
         {
-            refuse(format!("makes `{value}` {made}, but the model declares it {declared}"))
+            Err(format!("makes `{value}` {made}, but the model declares it {declared}"))
         }
         (None, Some(declared)) if declared.is_exotic() => {
-            refuse(format!("cannot compute a result of {declared}, as `{value}` is declared"))
+            Err(format!("cannot compute a result of {declared}, as `{value}` is declared"))
         }
         (made, declared) => Ok(made.or(declared)),
     }
@@ -43,7 +40,7 @@ pub(super) fn same_types(
     op: &str,
     branches: &[Vec<Option<Fact>>],
 ) -> Result<Vec<Option<Fact>>, Error> {
-    let refuse = |problem| Error::Node { node: node.into(), op: op.into(), problem };
+    let refuse = |problem: String| Error::node(node, op, problem);
     let mut branches = branches.iter();
     let mut common = branches.next().cloned().unwrap_or_default();
     for other in branches {
@@ -67,8 +64,8 @@ pub(super) fn same_types(
             *mine = mine.zip(*theirs).map(|(a, b)| Fact {
                 ty: a.ty.filter(|ty| Some(*ty) == b.ty),
                 origin: a.origin.max(b.origin),
-                symbolic: a.symbolic && b.symbolic,
-                wide: a.wide || b.wide,
+                may_be_symbolic: a.may_be_symbolic && b.may_be_symbolic,
+                may_exceed_32_bits: a.may_exceed_32_bits || b.may_exceed_32_bits,
             });
         }
     }
@@ -89,10 +86,10 @@ pub(super) fn declared_type(
         Some(ty) => Ok(Some(ty)),
         // Undefined, and the complex types: tract will say what it thinks of those.
         None if matches!(id, 0 | 14 | 15) => Ok(None),
-        None => Err(Error::Graph {
-            graph: graph.into(),
-            problem: format!("{what} has {}, which is unknown", element_type::name_of_id(id)),
-        }),
+        None => {
+            let name = element_type::name_of_id(id);
+            Err(Error::graph(graph, format!("{what} has {name}, which is unknown")))
+        }
     }
 }
 

@@ -7,76 +7,32 @@
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{NodeProto, TensorProto};
 
-use super::operators::{self, Carriers};
-use crate::cast::element_type::{ElementType, Family};
+use super::fact::{Fact, Origin, has_values_beyond_32_bits};
+use super::operators::behaviour::{Behaviour, Elements, Makes};
+use super::spec::Operator;
+use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::tensor::conversion::Conversion;
 use crate::tensor::proto;
 
-/// What is known of a value.
+/// What a node's attributes say of the values that it makes of them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fact {
-    /// `None` where only tract's analysis can tell; never an exotic type then.
-    pub(super) ty: Option<ElementType>,
-    pub(super) origin: Origin,
-    /// Whether tract may hold it as symbolic dimensions.
-    pub(super) symbolic: bool,
-    /// Whether it may be a number beyond 32 bits, or become one when it is cast to INT64.
-    pub(super) wide: bool,
+pub(super) struct Attributes {
+    exceed_32_bits: bool,
 }
 
-/// What a value is computed from; the last that applies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Origin {
-    /// Nothing but constants.
-    Constants,
-    /// The shapes of values.
-    Shapes,
-    /// What a graph is fed.
-    Data,
-}
-
-impl Fact {
-    /// A value that a graph is fed.
-    pub(super) fn data(ty: Option<ElementType>) -> Fact {
-        Fact { ty, origin: Origin::Data, symbolic: false, wide: may_be_wide(ty) }
-    }
-
-    /// A constant.
-    pub(super) fn constant(ty: ElementType, wide: bool) -> Fact {
-        Fact { ty: Some(ty), origin: Origin::Constants, symbolic: false, wide }
-    }
-
-    /// Dimensions that were made numbers.
-    pub(super) fn numbers() -> Fact {
-        let ty = Some(ElementType::Int64);
-        Fact { ty, origin: Origin::Data, symbolic: false, wide: false }
-    }
-
-    /// Whether it is INT64, as far as is known.
-    pub(super) fn may_be_int64(&self) -> bool {
-        self.ty.is_none_or(|ty| ty == ElementType::Int64)
-    }
-}
-
-/// Whether a type has numbers beyond 32 bits.
-fn may_be_wide(ty: Option<ElementType>) -> bool {
-    let Some(ty) = ty else { return true };
-    match ty.family() {
-        Family::Bool => false,
-        Family::Signed => ty.bits() > 32,
-        Family::Unsigned => ty.bits() > 16,
-        Family::Float(format) => format.bias > 31,
-        Family::Text => true,
+impl Attributes {
+    pub(super) fn of(node: &NodeProto) -> Attributes {
+        Attributes { exceed_32_bits: attributes_exceed_32_bits(node) }
     }
 }
 
 /// Whether a tensor, in ONNX's own type, has a number beyond 32 bits. A large one is not looked through.
-pub(super) fn is_wide(tensor: &TensorProto) -> bool {
+pub(super) fn exceeds_32_bits(tensor: &TensorProto) -> bool {
     const LOOKED_THROUGH: i64 = 1 << 16;
     let ty = ElementType::from_id(tensor.data_type);
     let elements = tensor.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(*dim));
-    if !may_be_wide(ty) {
+    if !has_values_beyond_32_bits(ty) {
         return false;
     }
     if elements.is_none_or(|elements| elements > LOOKED_THROUGH) {
@@ -95,13 +51,13 @@ fn fits_32_bits(x: f64) -> bool {
 }
 
 /// Whether a constant that a node holds in its attributes has a number beyond 32 bits.
-pub(super) fn attributes_are_wide(node: &NodeProto) -> bool {
+fn attributes_exceed_32_bits(node: &NodeProto) -> bool {
     node.attribute.iter().any(|attribute| match AttributeType::try_from(attribute.r#type) {
         Ok(AttributeType::Int) => i32::try_from(attribute.i).is_err(),
         Ok(AttributeType::Ints) => attribute.ints.iter().any(|i| i32::try_from(*i).is_err()),
         Ok(AttributeType::Float) => !fits_32_bits(attribute.f.into()),
         Ok(AttributeType::Floats) => attribute.floats.iter().any(|f| !fits_32_bits((*f).into())),
-        Ok(AttributeType::Tensor) => attribute.t.as_ref().is_some_and(is_wide),
+        Ok(AttributeType::Tensor) => attribute.t.as_ref().is_some_and(exceeds_32_bits),
         Ok(AttributeType::String | AttributeType::Strings) => true,
         _ => false,
     })
@@ -109,53 +65,60 @@ pub(super) fn attributes_are_wide(node: &NodeProto) -> bool {
 
 /// What a node makes of its inputs, as an output of type `ty`. `inputs` stand where the node has them.
 pub(super) fn output(
-    node: &NodeProto,
+    operator: Option<Operator>,
+    behaviour: &Behaviour,
+    elements: Elements,
+    attributes: Attributes,
     inputs: &[Option<Fact>],
     origin: Origin,
-    attributes_are_wide: bool,
     ty: Option<ElementType>,
 ) -> Fact {
-    let fact = |symbolic, wide| Fact { ty, origin, symbolic, wide: wide && may_be_wide(ty) };
-    let values: Vec<Fact> = match operators::carriers(node) {
-        Carriers::Moves(moves) => {
-            let moved = inputs.iter().enumerate().filter(|(index, _)| moves(*index));
-            moved.filter_map(|(_, input)| *input).collect()
-        }
-        _ => inputs.iter().filter_map(|input| *input).collect(),
+    let fact = |may_be_symbolic, may_exceed_32_bits| Fact {
+        ty,
+        origin,
+        may_be_symbolic,
+        may_exceed_32_bits: may_exceed_32_bits && has_values_beyond_32_bits(ty),
     };
-    let symbolic = values.iter().any(|value| value.symbolic);
-    let wide = values.iter().any(|value| value.wide);
+    let is_moved = |index| match elements {
+        Elements::Moved(moved) => moved.contains(index),
+        _ => true,
+    };
+    let values = || inputs.iter().enumerate().filter(|(index, _)| is_moved(*index));
+    let symbolic = values().any(|(_, value)| value.is_some_and(|value| value.may_be_symbolic));
+    let wide = values().any(|(_, value)| value.is_some_and(|value| value.may_exceed_32_bits));
     let is_int64 = ty.is_none_or(|ty| ty == ElementType::Int64);
-    match (node.op_type.as_str(), operators::carriers(node)) {
-        ("Shape" | "Size", _) => Fact { origin: Origin::Shapes, ..fact(true, false) },
-        ("Constant" | "ConstantOfShape", _) => fact(false, attributes_are_wide),
-        // Indices into tensors that are in memory.
-        ("ArgMax" | "ArgMin" | "NonMaxSuppression" | "NonZero" | "SequenceLength", _) => {
-            fact(false, false)
-        }
-        ("Cast" | "CastLike", _) => {
-            let input = inputs.first().copied().flatten();
-            let stays = input.is_some_and(|input| input.symbolic && input.may_be_int64());
-            fact(stays && is_int64, input.is_none_or(|input| input.wide))
-        }
-        (_, Carriers::Moves(_)) => fact(symbolic && is_int64, wide),
+    if operator.is_some() {
+        let input = inputs.first().copied().flatten();
+        let stays = input.is_some_and(|input| input.may_be_symbolic && input.may_be_int64());
+        return fact(stays && is_int64, input.is_none_or(|input| input.may_exceed_32_bits));
+    }
+    match (behaviour.makes, elements) {
+        (Makes::Sizes, _) => Fact { origin: Origin::Shapes, ..fact(true, false) },
+        (Makes::Attributes, _) => fact(false, attributes.exceed_32_bits),
+        (Makes::Places, _) => fact(false, false),
+        (Makes::Values, Elements::Moved(_)) => fact(symbolic && is_int64, wide),
         // Of data anything may become.
-        _ => fact(symbolic && is_int64, wide || (origin == Origin::Data && !symbolic)),
+        (Makes::Values, _) => {
+            fact(symbolic && is_int64, wide || (origin == Origin::Data && !symbolic))
+        }
     }
 }
 
 /// The inputs of a node that are to be made numbers before it computes with them.
 pub(super) fn to_be_numbers(node: &NodeProto, inputs: &[Option<Fact>]) -> Vec<usize> {
     let symbolic = |(index, fact): (usize, &Option<Fact>)| {
-        fact.filter(|fact| fact.symbolic && fact.may_be_int64()).map(|_| index)
+        fact.filter(|fact| fact.may_be_symbolic && fact.may_be_int64()).map(|_| index)
     };
-    if operators::wants_numbers(node) {
+    let behaviour = Behaviour::of(node);
+    if behaviour.wants_numbers {
         return inputs.iter().enumerate().filter_map(symbolic).collect();
     }
-    let combined = operators::combined_inputs(node);
-    let together = || inputs.iter().enumerate().filter(|(index, _)| combined(*index));
+    let together =
+        || inputs.iter().enumerate().filter(|(index, _)| behaviour.combines.contains(*index));
     let meets_wide = together().any(|(_, fact)| {
-        fact.is_some_and(|fact| fact.wide && !fact.symbolic && fact.may_be_int64())
+        fact.is_some_and(|fact| {
+            fact.may_exceed_32_bits && !fact.may_be_symbolic && fact.may_be_int64()
+        })
     });
     if meets_wide { together().filter_map(symbolic).collect() } else { vec![] }
 }

@@ -6,25 +6,22 @@ use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{GraphProto, NodeProto, TypeProto, ValueInfoProto};
 
-use super::flow::Origin;
-use super::rewrite::Scope;
+use super::fact::Origin;
+use super::node::{node_name, refusal};
+use super::operators::behaviour::Behaviour;
+use super::scope::Scope;
 use crate::error::Error;
-use crate::onnx::spec::node_name;
 
 /// Refuses a constant shape that tract would cut down to 32 bits.
 pub(super) fn check_dimensions(node: &NodeProto, scope: &Scope) -> Result<(), Error> {
-    let shape = match node.op_type.as_str() {
-        "ConstantOfShape" => 0,
-        "Expand" | "Reshape" | "Tile" => 1,
-        _ => return Ok(()),
+    let sizes = Behaviour::of(node).sizes;
+    let is_beyond = |name: &String| {
+        let fact = scope.get(name);
+        fact.is_some_and(|fact| fact.may_exceed_32_bits && fact.origin == Origin::Constants)
     };
-    let shape = node.input.get(shape).and_then(|name| scope.get(name));
-    if shape.is_some_and(|fact| fact.wide && fact.origin == Origin::Constants) {
-        return Err(Error::Node {
-            node: node_name(node),
-            op: node.op_type.clone(),
-            problem: "has a dimension beyond the 32 bits that tract has for it".into(),
-        });
+    let mut inputs = node.input.iter().enumerate();
+    if inputs.any(|(index, name)| sizes.contains(index) && is_beyond(name)) {
+        return Err(refusal(node, "has a dimension beyond the 32 bits that tract has for it"));
     }
     Ok(())
 }

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto};
+use tract_onnx::pb::{GraphProto, NodeProto};
 
+use super::node::{node_name, refusal, subgraphs};
 use crate::error::Error;
-use crate::onnx::spec::node_name;
 
 /// The indices of the graph's nodes, each after those whose outputs it uses, otherwise as they stand in the file.
 ///
 /// `outer` tells whether an enclosing graph has a value.
 pub(super) fn sort(graph: &GraphProto, outer: impl Fn(&str) -> bool) -> Result<Vec<usize>, Error> {
-    let refuse = |problem| Error::Graph { graph: graph.name.clone(), problem };
+    let refuse = |problem: String| Error::graph(&graph.name, problem);
     let producers = producers(graph)?;
     let given = given_values(graph);
     let mut waiting_for = vec![0usize; graph.node.len()];
@@ -25,11 +25,7 @@ pub(super) fn sort(graph: &GraphProto, outer: impl Fn(&str) -> bool) -> Result<V
                 }
                 None if given.contains(name) || outer(name) => {}
                 None => {
-                    return Err(Error::Node {
-                        node: node_name(node),
-                        op: node.op_type.clone(),
-                        problem: format!("nothing makes its input `{name}`"),
-                    });
+                    return Err(refusal(node, format!("nothing makes its input `{name}`")));
                 }
             }
         }
@@ -61,7 +57,7 @@ pub(super) fn sort(graph: &GraphProto, outer: impl Fn(&str) -> bool) -> Result<V
 
 /// Which node makes each value; none may be made twice.
 fn producers(graph: &GraphProto) -> Result<HashMap<&str, usize>, Error> {
-    let refuse = |problem| Error::Graph { graph: graph.name.clone(), problem };
+    let refuse = |problem: String| Error::graph(&graph.name, problem);
     let given = given_values(graph);
     let mut initializers = HashSet::new();
     for tensor in &graph.initializer {
@@ -111,9 +107,4 @@ pub(super) fn used_names(node: &NodeProto) -> HashSet<&str> {
         names.extend(used.chain(returned).filter(|name| !inside.contains(name)));
     }
     names
-}
-
-/// The graphs in an attribute.
-pub(super) fn subgraphs(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    attribute.g.iter().chain(&attribute.graphs)
 }

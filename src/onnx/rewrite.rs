@@ -4,84 +4,32 @@
 //! there: every tensor and type of an exotic kind becomes its carrier's, and every `Cast` node learns what its input
 //! really is. For that, element types are followed through the graph and all its subgraphs.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::rc::Rc;
 
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
-};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
-use crate::cast::element_type::ElementType;
-use crate::cast::rules::RoundMode;
-use crate::error::Error;
-use crate::onnx::spec::{CastSpec, Operator, is_default_domain, node_name};
-use crate::tensor::conversion::Conversion;
-use crate::tensor::proto;
-
-use super::annotation::{self, DOMAIN, PrivateCast};
-use super::declared_types::{agree, declared_type, either_exotic, same_types, set_carrier};
-use super::flow::{self, Fact, Origin};
+use super::annotation::{self, DOMAIN};
+use super::casts::{self, CastNode};
+use super::declared_types::{agree, declared_type, either_exotic, set_carrier};
+use super::fact::{Fact, Origin};
+use super::flow::{self, Attributes};
 use super::functions::inline::{self, Call, Calls};
 use super::limits::{check_dimensions, forget_intricate_dimensions, name_nodes_apart};
-use super::operators::{self, Carriers};
-use super::{declared_shapes, order};
-
-/// A `Cast` or `CastLike` node of a model, and what becomes of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CastNode {
-    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front.
-    pub node: String,
-    /// Which of the two operators.
-    pub operator: Operator,
-    /// The value that it casts.
-    pub input: String,
-    /// The value that it makes.
-    pub output: String,
-    /// The input's element type, where it is known before tract analyses the model.
-    pub from: Option<ElementType>,
-    /// The target type, where it is known before tract analyses the model.
-    pub to: Option<ElementType>,
-    /// The operator's version.
-    pub version: i64,
-    /// The attribute `saturate`, if the node has it.
-    pub saturate: Option<i64>,
-    /// The attribute `round_mode`, if the node has it.
-    pub round_mode: Option<RoundMode>,
-    /// The name of the graph that the node is in; for a subgraph, the path to it, with `call.Function` for each function.
-    pub graph: String,
-    /// Whether the input is made of constants alone.
-    pub is_constant: bool,
-    /// What becomes of the node.
-    pub fate: Fate,
-}
-
-/// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
-/// with another, or a matrix product take it into its store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It changes nothing and is removed.
-    NoOp,
-    /// Its input is constant, so it is computed when the model is loaded.
-    Folded,
-    /// One of this crate's kernels runs it.
-    Kernel,
-}
-
-impl fmt::Display for Fate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Fate::NoOp => "no-op",
-            Fate::Folded => "folded",
-            Fate::Kernel => "our kernel",
-        })
-    }
-}
+use super::node::{attribute, node_name, refusal};
+use super::operators::behaviour::{Behaviour, Makes};
+use super::operators::types::output_types;
+use super::scope::{Place, Scope};
+use super::spec::Operator;
+use super::{carriers, declared_shapes, order, outputs, subgraphs};
+use crate::cast::element_type::ElementType;
+use crate::error::Error;
+use crate::tensor::proto;
 
 /// What to rewrite by.
 pub(crate) struct Options<'a> {
@@ -131,55 +79,6 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let Rewriter { casts, .. } = rewriter;
     Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
-}
-
-/// The values that can be seen from a node.
-pub(super) struct Scope<'a> {
-    outer: Option<&'a Scope<'a>>,
-    facts: HashMap<String, Fact>,
-    /// Nodes that the rewrite adds to the graph, by what they make.
-    added: BTreeMap<String, NodeProto>,
-}
-
-impl Scope<'_> {
-    pub(super) fn get(&self, name: &str) -> Option<Fact> {
-        let own = self.facts.get(name).copied();
-        own.or_else(|| self.outer.and_then(|outer| outer.get(name)))
-    }
-
-    fn facts(&self, names: &[String]) -> Vec<Option<Fact>> {
-        names.iter().map(|name| self.get(name)).collect()
-    }
-
-    fn types(&self, names: &[String]) -> Vec<Option<ElementType>> {
-        names.iter().map(|name| self.get(name).and_then(|fact| fact.ty)).collect()
-    }
-}
-
-/// Where a graph stands.
-struct Place<'a> {
-    path: String,
-    outer: Option<&'a Scope<'a>>,
-    is_main: bool,
-    /// The call that the node around the graph has come from.
-    call: Option<Rc<Call>>,
-    /// The opset by which tract builds the graph's nodes.
-    opset: i64,
-}
-
-impl Place<'_> {
-    /// The path to where a node of the graph stands, and the node's name there.
-    fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (String, String) {
-        let name = node_name(node);
-        let Some(call) = call else { return (self.path.clone(), name) };
-        let around = self.call.as_ref().map_or("", |call| &call.path);
-        let inside = call.path.strip_prefix(around).unwrap_or(&call.path).trim_start_matches('/');
-        let path = match inside {
-            "" => self.path.clone(),
-            inside => format!("{}/{inside}", self.path),
-        };
-        (path, name.strip_prefix(&call.prefix).map_or(name.clone(), String::from))
-    }
 }
 
 struct GraphTypes {
@@ -237,7 +136,7 @@ impl Rewriter<'_> {
         graph.node.extend(std::mem::take(&mut scope.added).into_values());
         let names: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
         let outputs = scope.facts(&names);
-        self.outputs(graph, &place, &declared, &scope)?;
+        outputs::prepare(graph, &place, &declared, &scope)?;
         name_nodes_apart(graph);
         Ok(GraphTypes { inputs, outputs })
     }
@@ -257,7 +156,7 @@ impl Rewriter<'_> {
             let ty = match (declared, fed) {
                 (Some(declared), Some(fed)) if declared != fed && either_exotic(declared, fed) => {
                     let problem = format!("{what} is declared {declared}, but is fed {fed}");
-                    return Err(Error::Graph { graph: place.path.clone(), problem })?;
+                    return Err(Error::graph(&place.path, problem))?;
                 }
                 (declared, fed) => declared.or(fed),
             };
@@ -275,7 +174,7 @@ impl Rewriter<'_> {
 
     fn initializers(&mut self, graph: &mut GraphProto, scope: &mut Scope) -> TractResult<()> {
         for tensor in &mut graph.initializer {
-            let wide = flow::is_wide(tensor);
+            let may_exceed_32_bits = flow::exceeds_32_bits(tensor);
             let ty = self.tensor(tensor)?;
             // An initializer that is also an input is that input's default.
             if let Some(Fact { ty: Some(declared), .. }) = scope.facts.get(&tensor.name)
@@ -286,7 +185,7 @@ impl Rewriter<'_> {
                     problem: format!("{ty}, but the graph's input of that name is {declared}"),
                 })?;
             }
-            scope.facts.insert(tensor.name.clone(), Fact::constant(ty, wide));
+            scope.facts.insert(tensor.name.clone(), Fact::constant(ty, may_exceed_32_bits));
         }
         Ok(())
     }
@@ -331,35 +230,30 @@ impl Rewriter<'_> {
         let operator = Operator::of(node);
         check_dimensions(node, scope)?;
         self.keep_data_exact(node, place, scope)?;
+        let behaviour = Behaviour::of(node);
         let used = order::used_names(node);
         let origins = used.iter().filter_map(|name| scope.get(name)).map(|fact| fact.origin);
-        let origin = origins.max().unwrap_or(Origin::Constants).max(operators::origin(node));
-        // As it stands in the file: attributes are about to change.
-        let wide = flow::attributes_are_wide(node);
-        let original = NodeProto {
-            attribute: node
-                .attribute
-                .iter()
-                .filter(|attribute| !attribute.s.is_empty())
-                .cloned()
-                .collect(),
-            ..node_without_attributes(node)
+        let origin = match behaviour.is_undetermined {
+            true => Origin::Data,
+            false => origins.max().unwrap_or(Origin::Constants),
         };
+        // The rewrite changes the inputs and attributes.
+        let inputs = scope.facts(&node.input);
+        let attributes = Attributes::of(node);
+        let elements = behaviour.elements(node);
+        let (name, op) = (node_name(node), node.op_type.clone());
         let made = match operator {
-            Some(_) => {
-                Made::Types(vec![self.cast(node, place, origin == Origin::Constants, scope)?])
-            }
-            None => self.other(node, place, scope)?,
+            Some(_) => Made::Types(vec![self.cast(node, place, origin, scope)?]),
+            None => self.ordinary(node, place, scope)?,
         };
-        let inputs = scope.facts(&original.input);
         // tract counts a node's outputs, unused ones at the end included.
         while operator.is_none() && node.output.last().is_some_and(String::is_empty) {
             node.output.pop();
         }
-        for (index, name) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            if scope.added.contains_key(name) {
-                let problem = format!("value `{name}` has a name that this crate gives");
-                return Err(Error::Graph { graph: place.path.clone(), problem })?;
+        for (index, value) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            if scope.added.contains_key(value) {
+                let problem = format!("value `{value}` has a name that this crate gives");
+                return Err(Error::graph(&place.path, problem))?;
             }
             let (ty, returned) = match &made {
                 Made::Types(types) => (types.get(index).copied().flatten(), None),
@@ -368,14 +262,17 @@ impl Rewriter<'_> {
                     (fact.and_then(|fact| fact.ty), Some(fact))
                 }
             };
-            let declared = declared.get(name).copied();
-            let ty = agree(&original, name, ty, declared, operator.is_some())?;
+            let declared = declared.get(value).copied();
+            let refuse = |problem| Error::node(&name, &op, problem);
+            let ty = agree(value, ty, declared, operator.is_some()).map_err(refuse)?;
             let fact = match returned {
                 Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin), ..fact },
                 Some(None) => Fact::data(ty),
-                None => flow::output(&original, &inputs, origin, wide, ty),
+                None => {
+                    flow::output(operator, behaviour, elements, attributes, &inputs, origin, ty)
+                }
             };
-            scope.facts.insert(name.clone(), fact);
+            scope.facts.insert(value.clone(), fact);
         }
         let opset = self.opset(node);
         if operator.is_none() && opset != place.opset {
@@ -396,9 +293,9 @@ impl Rewriter<'_> {
             let numbers = format!("{DOMAIN}:{name}");
             if scope.facts.contains_key(&numbers) && !scope.added.contains_key(&numbers) {
                 let problem = format!("value `{numbers}` has a name that this crate gives");
-                return Err(Error::Graph { graph: place.path.clone(), problem });
+                return Err(Error::graph(&place.path, problem));
             }
-            let added = annotation::concrete_int64(name, numbers.clone());
+            let added = annotation::to_numbers(name, numbers.clone());
             scope.added.insert(numbers.clone(), added);
             scope.facts.insert(numbers.clone(), Fact::numbers());
             *name = numbers;
@@ -411,98 +308,57 @@ impl Rewriter<'_> {
         &mut self,
         node: &mut NodeProto,
         place: &Place,
-        constant: bool,
+        origin: Origin,
         scope: &Scope,
     ) -> TractResult<Option<ElementType>> {
-        let spec = CastSpec::parse(node, self.opset(node))?;
+        let graph = place.of_node(node, self.call(node)).0;
         let inputs = scope.types(&node.input);
-        let from = inputs.first().copied().flatten();
-        let like = inputs.get(1).copied().flatten();
-        if let Some(from) = from {
-            spec.check_type(from, "input")?;
-        }
-        if let Some(like) = like {
-            spec.check_type(like, "second input")?;
-        }
-        let to = spec.to.or(like);
-        let is_identity = from
-            .zip(to)
-            .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
-        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
-        self.casts.push(CastNode {
-            node: node_name(node),
-            operator: spec.operator,
-            input: value(&node.input),
-            output: value(&node.output),
-            from,
-            to,
-            version: spec.version,
-            saturate: spec.saturate,
-            round_mode: spec.round_mode,
-            graph: place.of_node(node, self.call(node)).0,
-            is_constant: constant,
-            fate: match (is_identity, constant) {
-                (true, _) => Fate::NoOp,
-                (_, true) => Fate::Folded,
-                _ => Fate::Kernel,
-            },
-        });
-        PrivateCast {
-            from: from.filter(|ty| ty.is_exotic()),
-            // A native type is left to tract, which knows it when the graph is typed.
-            to: spec.to.or(like.filter(|ty| ty.is_exotic())),
-            rules: spec.rules(),
-            opset: spec.opset,
-            concrete: false,
-        }
-        .write(node);
+        let is_constant = origin == Origin::Constants;
+        let cast = casts::make_private(node, self.opset(node), graph, &inputs, is_constant)?;
+        let to = cast.to;
+        self.casts.push(cast);
         if self.options.probes {
             annotation::mark_probe(node, self.casts.len() - 1);
         }
         Ok(to)
     }
 
-    /// Rewrites what any other node holds, and returns its outputs' types.
-    fn other(&mut self, node: &mut NodeProto, place: &Place, scope: &Scope) -> TractResult<Made> {
-        let refuse = |node: &NodeProto, problem: String| Error::Node {
-            node: node_name(node),
-            op: node.op_type.clone(),
-            problem,
-        };
+    /// Rewrites what a node holds that is no cast, and returns what it makes.
+    fn ordinary(
+        &mut self,
+        node: &mut NodeProto,
+        place: &Place,
+        scope: &Scope,
+    ) -> TractResult<Made> {
         if node.domain == DOMAIN {
-            return Err(refuse(node, format!("domain `{DOMAIN}` is this crate's own")))?;
+            return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")))?;
         }
-        let inputs = scope.types(&node.input);
         if let Some(attribute) = node.attribute.iter().find(|a| !a.ref_attr_name.is_empty()) {
             let name = &attribute.name;
             let problem = format!("attribute `{name}` refers to an attribute of a function");
-            return Err(refuse(node, problem))?;
+            return Err(refusal(node, problem))?;
         }
-        let is_default = is_default_domain(&node.domain);
         let tensor_type = self.attribute_tensors(node)?;
-        let makes_tensor =
-            is_default && matches!(node.op_type.as_str(), "Constant" | "ConstantOfShape");
+        let makes_tensor = Behaviour::of(node).makes == Makes::Attributes;
         if let Some(ty) = tensor_type.filter(|ty| ty.is_exotic() && !makes_tensor) {
-            return Err(refuse(
-                node,
-                format!("has a tensor of {ty}, which it cannot compute with"),
-            ))?;
+            let problem = format!("has a tensor of {ty}, which it cannot compute with");
+            return Err(refusal(node, problem))?;
         }
-        if let Some(outputs) = self.subgraphs(node, place, scope, &inputs)? {
-            return Ok(Made::Facts(outputs));
+        let inputs = scope.types(&node.input);
+        let returned = self.subgraphs(node, place, scope, &inputs)?;
+        if !returned.is_empty() {
+            return Ok(Made::Facts(subgraphs::join(node, &inputs, &returned)?));
         }
         if makes_tensor {
             return Ok(Made::Types(vec![tensor_type.or_else(|| constant_type(node))]));
         }
-        if let Some(outputs) = self.move_carriers(node, is_default, &inputs)? {
+        let opset = self.opset(node);
+        if let Some(outputs) = carriers::move_through(node, opset, &inputs)? {
             return Ok(Made::Types(outputs));
         }
-        if !is_default {
-            return Ok(Made::Types(vec![]));
-        }
-        let outputs = operators::output_types(node, &inputs);
+        let outputs = output_types(node, opset, &inputs);
         match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
-            Some(ty) => Err(refuse(node, format!("cannot compute a result of {ty}")))?,
+            Some(ty) => Err(refusal(node, format!("cannot compute a result of {ty}")))?,
             None => Ok(Made::Types(outputs)),
         }
     }
@@ -523,192 +379,36 @@ impl Rewriter<'_> {
         Ok(first)
     }
 
-    /// Rewrites a node's subgraphs; `None` if it has none. Their outputs are the node's.
+    /// Rewrites a node's subgraphs, and tells what each returns.
     fn subgraphs(
         &mut self,
         node: &mut NodeProto,
         place: &Place,
         scope: &Scope,
         inputs: &[Option<ElementType>],
-    ) -> TractResult<Option<Vec<Option<Fact>>>> {
-        let name = node_name(node);
-        let op = node.op_type.clone();
+    ) -> TractResult<Vec<Vec<Option<Fact>>>> {
         let call = self.call(node).cloned();
         let opset = self.opset(node);
         let (path, local) = place.of_node(node, call.as_ref());
-        // Loop feeds its body a count, a condition, and its own inputs from the third on; Scan feeds its inputs.
-        let given: Vec<Option<ElementType>> = match op.as_str() {
-            "Loop" => [Some(ElementType::Int64), Some(ElementType::Bool)]
-                .into_iter()
-                .chain(inputs.iter().skip(2).copied())
-                .collect(),
-            "Scan" => inputs.to_vec(),
-            _ => vec![],
-        };
-        let mut branches: Vec<Vec<Option<Fact>>> = vec![];
+        let fed = subgraphs::fed_types(node, inputs);
+        let mut returned = vec![];
         for attribute in &mut node.attribute {
             let path = format!("{path}/{local}.{}", attribute.name);
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
                 let (path, call) = (path.clone(), call.clone());
                 let place = Place { path, outer: Some(scope), is_main: false, call, opset };
-                branches.push(self.graph(graph, place, &given)?.outputs);
+                returned.push(self.graph(graph, place, &fed)?.outputs);
             }
         }
-        let outputs = match (op.as_str(), &branches[..]) {
-            (_, []) => None,
-            ("If", _) => {
-                let outputs = same_types(&name, &op, &branches)?;
-                // tract wants both branches to return dimensions, or both numbers.
-                let graphs = node.attribute.iter_mut().flat_map(|a| a.g.iter_mut());
-                for (graph, returned) in graphs.zip(&branches) {
-                    make_numbers(graph, returned, &outputs);
-                }
-                Some(outputs)
-            }
-            (_, [body, ..]) => {
-                let condition = usize::from(op == "Loop");
-                let data = |fact: &Option<Fact>| fact.map(|fact| Fact::data(fact.ty));
-                Some(body.iter().skip(condition).map(data).collect())
-            }
-        };
-        if outputs.is_none() && inputs.iter().flatten().any(|ty| ty.is_exotic()) {
-            return Ok(None);
-        }
-        if outputs.is_some() && !matches!(op.as_str(), "If" | "Loop" | "Scan") {
-            if let Some(ty) = inputs.iter().flatten().find(|ty| ty.is_exotic()) {
-                let problem = format!("cannot compute with {ty}");
-                return Err(Error::Node { node: name, op, problem })?;
-            }
-            return Ok(Some(vec![]));
-        }
-        Ok(outputs)
-    }
-
-    /// The types of a node's outputs if exotic elements go into it; an error unless it only moves them.
-    fn move_carriers(
-        &self,
-        node: &NodeProto,
-        is_default: bool,
-        inputs: &[Option<ElementType>],
-    ) -> TractResult<Option<Vec<Option<ElementType>>>> {
-        let Some(exotic) = inputs.iter().flatten().copied().find(|ty| ty.is_exotic()) else {
-            return Ok(None);
-        };
-        let refuse = |problem: String| Error::Node {
-            node: node_name(node),
-            op: node.op_type.clone(),
-            problem,
-        };
-        let computes =
-            || refuse(format!("cannot compute with {exotic}: Cast it to a wider type first"));
-        let moves = match operators::carriers(node) {
-            _ if !is_default => return Err(computes())?,
-            Carriers::Computes => return Err(computes())?,
-            Carriers::Measures => return Ok(Some(operators::output_types(node, inputs))),
-            Carriers::Moves(moves) => moves,
-        };
-        for (index, ty) in inputs.iter().enumerate() {
-            let is_given = node.input.get(index).is_some_and(|name| !name.is_empty());
-            match ty {
-                _ if !is_given => {}
-                Some(ty) if !moves(index) && ty.is_exotic() => return Err(computes())?,
-                ty if moves(index) && *ty != Some(exotic) => {
-                    let other = ty.map_or("another type", ElementType::name);
-                    return Err(refuse(format!("mixes {exotic} and {other}")))?;
-                }
-                _ => {}
-            }
-        }
-        if operators::fills_with_number(node) {
-            return Err(refuse(format!("fills with a number of its own, which is not {exotic}")))?;
-        }
-        if exotic == ElementType::Float8E8M0 && operators::fills_with_zero(node) {
-            return Err(refuse(format!("fills with zero, which {exotic} does not have")))?;
-        }
-        Ok(Some(vec![Some(exotic); node.output.len()]))
-    }
-
-    fn outputs(
-        &mut self,
-        graph: &mut GraphProto,
-        place: &Place,
-        declared: &HashMap<String, ElementType>,
-        scope: &Scope,
-    ) -> TractResult<()> {
-        let names = |values: fn(&NodeProto) -> &Vec<String>| -> HashSet<String> {
-            graph.node.iter().flat_map(values).cloned().collect()
-        };
-        let (made, used) = (names(|node| &node.output), names(|node| &node.input));
-        for index in 0..graph.output.len() {
-            let Some(output) = graph.output.get_mut(index) else { continue };
-            let name = output.name.clone();
-            let declared = declared.get(&name).copied();
-            let made_here = made.contains(&name);
-            let ty = match scope.get(&name).and_then(|fact| fact.ty) {
-                Some(ty)
-                    if !made_here && declared.is_some_and(|d| d != ty && either_exotic(d, ty)) =>
-                {
-                    let declared = declared.map_or("", ElementType::name);
-                    let problem = format!("output `{name}` is declared {declared}, but is {ty}");
-                    return Err(Error::Graph { graph: place.path.clone(), problem })?;
-                }
-                ty => ty,
-            };
-            if let Some(ty) = ty.filter(|ty| ty.is_exotic()) {
-                set_carrier(output, ty);
-            }
-            let is_int64 = declared.or(ty) == Some(ElementType::Int64);
-            let unused = format!("{DOMAIN}:output{index}:{name}");
-            let extra = if place.is_main && made_here && is_int64 {
-                // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
-                Some(annotation::concrete_int64(&name, unused))
-            } else if !made_here || (!place.is_main && used.contains(&name)) {
-                // tract finds an output only among the values of the graph itself, forgets what it knows of an input
-                // that is one, and what it does to the outputs of a Scan's body it does to all that use the value.
-                Some(annotation::identity(&name, unused))
-            } else {
-                None
-            };
-            if let (Some(extra), Some(output)) = (extra, graph.output.get_mut(index)) {
-                output.name = extra.output.first().cloned().unwrap_or_default();
-                graph.node.push(extra);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Makes numbers of the dimensions that a branch returns where the `If` does not return dimensions.
-fn make_numbers(branch: &mut GraphProto, returned: &[Option<Fact>], outputs: &[Option<Fact>]) {
-    let is_symbolic =
-        |fact: Option<&Option<Fact>>| fact.is_some_and(|f| f.is_some_and(|f| f.symbolic));
-    for (index, output) in branch.output.iter_mut().enumerate() {
-        if is_symbolic(returned.get(index)) && !is_symbolic(outputs.get(index)) {
-            let numbers = format!("{DOMAIN}:numbers{index}:{}", output.name);
-            branch.node.push(annotation::concrete_int64(&output.name, numbers.clone()));
-            output.name = numbers;
-        }
-    }
-}
-
-/// A node's names and operator.
-fn node_without_attributes(node: &NodeProto) -> NodeProto {
-    NodeProto {
-        name: node.name.clone(),
-        op_type: node.op_type.clone(),
-        domain: node.domain.clone(),
-        input: node.input.clone(),
-        output: node.output.clone(),
-        ..NodeProto::default()
+        Ok(returned)
     }
 }
 
 /// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
 fn constant_type(node: &NodeProto) -> Option<ElementType> {
     let has = |name: &str| {
-        node.attribute.iter().any(|attribute: &AttributeProto| {
-            attribute.name == name && attribute.r#type != AttributeType::Undefined as i32
-        })
+        attribute(node, name)
+            .is_some_and(|attribute| attribute.r#type != AttributeType::Undefined as i32)
     };
     match node.op_type.as_str() {
         "ConstantOfShape" => Some(ElementType::Float),

@@ -6,11 +6,14 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use crate::cast::element_type::{self, ElementType};
-use crate::cast::rules::Rules;
+use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;
+use crate::onnx::node::{is_default_domain, node_name};
+use crate::onnx::operators::schema::{self, Schema};
 
 /// The two operators of this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Operator {
     /// The target type is the attribute `to`.
     Cast,
@@ -21,11 +24,9 @@ pub enum Operator {
 impl Operator {
     /// The operator that a node of the default domain names; `None` for any other node.
     pub fn of(node: &NodeProto) -> Option<Operator> {
-        match (node.domain.as_str(), node.op_type.as_str()) {
-            ("" | "ai.onnx", "Cast") => Some(Operator::Cast),
-            ("" | "ai.onnx", "CastLike") => Some(Operator::CastLike),
-            _ => None,
-        }
+        [Operator::Cast, Operator::CastLike]
+            .into_iter()
+            .find(|operator| node.op_type == operator.name() && is_default_domain(&node.domain))
     }
 
     /// ONNX's name.
@@ -36,17 +37,21 @@ impl Operator {
         }
     }
 
-    /// The opsets in which the operator changed.
-    const fn versions(self) -> &'static [i64] {
-        match self {
-            Operator::Cast => &[1, 6, 9, 13, 19, 21, 23, 24, 25, 28],
-            Operator::CastLike => &[15, 19, 21, 23, 24, 25],
-        }
+    /// The operator in each of its versions, oldest first.
+    fn versions(self) -> &'static [Schema] {
+        schema::versions(self.name())
+    }
+
+    /// The first version of the operator that casts to and from a type.
+    fn first_version_of(self, ty: ElementType) -> Option<i64> {
+        let allows =
+            |schema: &&Schema| schema.output(0).is_some_and(|output| schema.allows(output.ty, ty));
+        self.versions().iter().find(allows).map(|schema| schema.since)
     }
 
     /// The operator's version in an opset: the newest that is not newer than it. `None` before the first.
     pub fn version(self, opset: i64) -> Option<i64> {
-        self.versions().iter().copied().rfind(|version| *version <= opset)
+        self.versions().iter().map(|schema| schema.since).rfind(|version| *version <= opset)
     }
 }
 
@@ -63,6 +68,7 @@ const ROUND_MODE_SINCE: i64 = 24;
 
 /// What a `Cast` or `CastLike` node asks for, valid for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CastSpec {
     /// Which of the two operators.
     pub operator: Operator,
@@ -75,7 +81,7 @@ pub struct CastSpec {
     /// The attribute `saturate`, where the node has it; any non-zero number means true.
     pub saturate: Option<i64>,
     /// The attribute `round_mode`, where the node has it.
-    pub round_mode: Option<crate::RoundMode>,
+    pub round_mode: Option<RoundMode>,
     node: String,
 }
 
@@ -88,14 +94,13 @@ impl CastSpec {
     /// any attribute is one that this version of the operator does not have.
     pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
         let name = node_name(node);
-        let node_error =
-            |problem: String| Error::Node { node: name.clone(), op: node.op_type.clone(), problem };
+        let node_error = |problem: String| Error::node(&name, &node.op_type, problem);
         let operator = Operator::of(node).ok_or_else(|| {
             let domain = &node.domain;
             node_error(format!("domain `{domain}` is not ONNX's, so this is not ONNX's operator"))
         })?;
         let version = operator.version(opset).ok_or_else(|| {
-            let first = operator.versions()[0];
+            let first = operator.versions().first().map_or(1, |schema| schema.since);
             node_error(format!("{operator} needs opset {first}, the model imports {opset}"))
         })?;
         let inputs = if operator == Operator::Cast { 1 } else { 2 };
@@ -131,11 +136,7 @@ impl CastSpec {
 
     /// The rules for the conversion, absent attributes at their defaults.
     pub fn rules(&self) -> Rules {
-        let default = Rules::default();
-        Rules {
-            saturate: self.saturate.map_or(default.saturate, |number| number != 0),
-            round_mode: self.round_mode.unwrap_or(default.round_mode),
-        }
+        rules(self.saturate, self.round_mode)
     }
 
     /// Checks that this version of the operator accepts a type, as `role` (`input`, `to`, …).
@@ -144,19 +145,13 @@ impl CastSpec {
     ///
     /// When the type is newer than the version.
     pub fn check_type(&self, ty: ElementType, role: &str) -> Result<(), Error> {
-        if ty.since() <= self.version {
-            return Ok(());
-        }
         let (operator, opset) = (self.operator, self.opset);
-        let needs = match operator.versions().iter().find(|version| ty.since() <= **version) {
+        let needs = match operator.first_version_of(ty) {
+            Some(version) if version <= self.version => return Ok(()),
             Some(version) => format!("needs opset {version}, the model imports {opset}"),
             None => format!("is no type of {operator} in any opset, the model imports {opset}"),
         };
-        Err(Error::Node {
-            node: self.node.clone(),
-            op: operator.name().into(),
-            problem: format!("{role} of type {ty} {needs}"),
-        })
+        Err(Error::node(&self.node, operator.name(), format!("{role} of type {ty} {needs}")))
     }
 
     fn refuse(&self, attribute: &str, problem: String) -> Error {
@@ -212,7 +207,7 @@ impl CastSpec {
         self.int(attribute)
     }
 
-    fn read_round_mode(&self, attribute: &AttributeProto) -> Result<crate::RoundMode, Error> {
+    fn read_round_mode(&self, attribute: &AttributeProto) -> Result<RoundMode, Error> {
         self.since(attribute, ROUND_MODE_SINCE)?;
         let word = self.string(attribute)?;
         word.parse().map_err(|_| {
@@ -260,6 +255,15 @@ impl CastSpec {
     }
 }
 
+/// The rules that a node's attributes ask for, absent ones at their defaults.
+pub(crate) fn rules(saturate: Option<i64>, round_mode: Option<RoundMode>) -> Rules {
+    let default = Rules::default();
+    Rules {
+        saturate: saturate.map_or(default.saturate, |number| number != 0),
+        round_mode: round_mode.unwrap_or(default.round_mode),
+    }
+}
+
 /// The attribute's declared type. Files older than IR version 2 declare none: there, the one field that is set tells.
 fn attribute_type(attribute: &AttributeProto) -> AttributeType {
     match AttributeType::try_from(attribute.r#type) {
@@ -270,16 +274,30 @@ fn attribute_type(attribute: &AttributeProto) -> AttributeType {
     }
 }
 
-/// Whether a domain is that of ONNX's own operators, which has two names.
-pub(crate) fn is_default_domain(domain: &str) -> bool {
-    matches!(domain, "" | "ai.onnx")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What messages call a node: its name, or its first output where it has none.
-pub(crate) fn node_name(node: &NodeProto) -> String {
-    let first_output = || node.output.iter().find(|output| !output.is_empty()).cloned();
-    match node.name.is_empty() {
-        false => node.name.clone(),
-        true => first_output().unwrap_or_default(),
+    /// [`ElementType::since`] and the versions of each operator are what ONNX's schemas say.
+    #[test]
+    fn a_type_is_allowed_since_its_opset() {
+        for operator in [Operator::Cast, Operator::CastLike] {
+            for schema in operator.versions() {
+                let output = schema.output(0).expect("an output");
+                for ty in ElementType::ALL {
+                    let is_allowed = schema.allows(output.ty, *ty);
+                    assert_eq!(
+                        is_allowed,
+                        ty.since() <= schema.since,
+                        "{operator} {schema:?} {ty}"
+                    );
+                }
+            }
+        }
+        let versions = |operator: Operator| -> Vec<i64> {
+            operator.versions().iter().map(|schema| schema.since).collect()
+        };
+        assert_eq!(versions(Operator::Cast), [1, 6, 9, 13, 19, 21, 23, 24, 25, 28]);
+        assert_eq!(versions(Operator::CastLike), [15, 19, 21, 23, 24, 25]);
     }
 }

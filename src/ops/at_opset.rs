@@ -8,9 +8,8 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::unimpl::UnimplementedOp;
 
-use crate::error::Error;
 use crate::onnx::annotation::AT_OPSET;
-use crate::onnx::spec::node_name;
+use crate::onnx::node::refusal;
 
 /// Makes an `Onnx` build wrapped nodes.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
@@ -26,8 +25,7 @@ fn build(
     let wrapper = at.map(|at| inner.attribute.remove(at));
     let op_type = wrapper.as_ref().and_then(|wrapper| std::str::from_utf8(&wrapper.s).ok());
     let (Some(wrapper), Some(op_type)) = (&wrapper, op_type) else {
-        let problem = "is this crate's own operator".into();
-        return Err(Error::Node { node: node_name(node), op: node.op_type.clone(), problem })?;
+        return Err(refusal(node, "is this crate's own operator"))?;
     };
     inner.op_type = op_type.into();
     let context = ParsingContext { onnx_operator_set_version: wrapper.i, ..context.clone() };

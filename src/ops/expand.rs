@@ -11,7 +11,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
-use crate::onnx::spec::node_name;
+use crate::onnx::node::node_name;
 use crate::ops::stock::replace_stock;
 
 /// The operator.

@@ -75,7 +75,7 @@ fn has_open(model: &InferenceModel, outlets: &[OutletId]) -> TractResult<bool> {
     Ok(false)
 }
 
-/// Adds the operators that wait, for shapes that are needed, the model's inputs first.
+/// Adds the two [`OpenShapes`] nodes that settle the shapes that are needed, those of the model's inputs first.
 fn add(
     model: &mut InferenceModel,
     needed: &[OutletId],
@@ -89,7 +89,7 @@ fn add(
         offers: shapes,
         symbols: model.symbols.clone(),
     };
-    // The analysis does not return to an operator for what that has found out itself, but it does to another one.
+    // tract does not analyse a node again for facts that this node has changed itself, but its copy, and so in turn.
     for _ in 0..2 {
         let name = model.unique_name("open-shapes").into_owned();
         let id = model.add_node(name, op.clone(), tvec!())?;
@@ -116,7 +116,8 @@ fn is_open(shape: &ShapeFactoid) -> bool {
     shape.is_open() || shape.dims().any(|dim| !dim.is_concrete())
 }
 
-/// Nobody uses what it makes, which is nothing; with its twin it is the last to be analysed and gone before the model is typed.
+/// An operator without outputs. tract analyses nodes in the order in which they were added, so this one and its copy come
+/// last; since no output of the model needs them, they are dropped before the model is typed.
 #[derive(Debug, Clone)]
 struct OpenShapes {
     /// How many of the operator's inputs are the model's.
@@ -171,7 +172,7 @@ impl InferenceOp for OpenShapes {
 }
 
 impl OpenShapes {
-    /// Adds one thing to what is known, if a shape is open. What follows from it is found before the twin's turn.
+    /// Adds one thing to what is known, if a shape is open. tract draws its conclusions before the copy's turn.
     fn refine(&self, facts: &mut [InferenceFact]) {
         let Some((needed, watched)) = facts.split_at_mut_checked(self.needed) else { return };
         if !needed.iter().any(|fact| is_open(&fact.shape)) {

@@ -13,8 +13,9 @@ use tract_onnx::prelude::*;
 
 use crate::audit::probe;
 use crate::error::Error;
+use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
-use crate::onnx::rewrite::{self, CastNode, Options, Rewritten};
+use crate::onnx::rewrite::{self, Options, Rewritten};
 use crate::ops::open_shapes;
 use crate::ops::register::{register, register_at_opset};
 use crate::plug::model_types::record_types;

@@ -112,7 +112,7 @@ fn dump(ast: &mut IntoAst, node: &TypedNode, op: &OnnxCast) -> TractResult<Optio
         ("to", string(conversion.target().name())),
         ("saturate", logical(saturate)),
         ("round_mode", string(round_mode.name())),
-        ("concrete", logical(op.is_concrete())),
+        ("concrete", logical(op.resolves_symbols())),
     ];
     Ok(Some(invocation(NAME, &[input], &arguments)))
 }
@@ -221,7 +221,7 @@ fn read(
     let round_mode = mode.parse().ok();
     let round_mode =
         round_mode.with_context(|| format!("argument `round_mode`: {mode:?} is no rounding"))?;
-    let concrete = invocation.named_arg_as(builder, "concrete")?;
+    let resolves_symbols = invocation.named_arg_as(builder, "concrete")?;
     let input_type = builder.model.outlet_fact(input)?.datum_type;
     let is_symbolic = input_type == DatumType::TDim && from == ElementType::Int64;
     ensure!(
@@ -229,7 +229,8 @@ fn read(
         "its input is {input_type:?}, and {from} is held in {:?}",
         from.datum_type()
     );
-    let op = OnnxCast::new(node, from, to, Rules { saturate, round_mode }).concrete(concrete);
-    let op = op.beside_casts_of(&builder.model);
+    let op = OnnxCast::new(node, from, to, Rules { saturate, round_mode })
+        .resolving_symbols(resolves_symbols)
+        .beside_casts_of(&builder.model);
     builder.wire(op, &[input])
 }

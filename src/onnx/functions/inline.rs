@@ -13,11 +13,11 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
 };
 
-use super::super::annotation::identity;
-use super::super::order::{given_values, subgraphs};
+use super::fields::Parts;
 use crate::error::Error;
-use crate::onnx::functions::fields::Parts;
-use crate::onnx::spec::{is_default_domain, node_name};
+use crate::onnx::annotation::identity;
+use crate::onnx::node::{is_default_domain, node_name, refusal, subgraphs};
+use crate::onnx::order::given_values;
 
 /// The most nodes that the calls of a model may expand to.
 const NODES: usize = 1 << 18;
@@ -185,7 +185,7 @@ impl<'a> Inliner<'a> {
     fn graph(&mut self, graph: &mut GraphProto, depth: usize) -> Result<(), Error> {
         if depth > GRAPHS {
             let problem = format!("is nested more than {GRAPHS} deep");
-            return Err(Error::Graph { graph: graph.name.clone(), problem });
+            return Err(Error::graph(&graph.name, problem));
         }
         let mut expanded = Expanded::default();
         for node in std::mem::take(&mut graph.node) {
@@ -214,8 +214,7 @@ impl<'a> Inliner<'a> {
             Some([function]) => self.call(&node, function, depth, expanded)?,
             Some(_) => {
                 let problem = "is a function that the model has twice; overloads are told apart \
-                               where this crate has read the file"
-                    .into();
+                               where this crate has read the file";
                 return Err(refusal(&node, problem));
             }
         }
@@ -230,7 +229,7 @@ impl<'a> Inliner<'a> {
         expanded: &mut Expanded,
     ) -> Result<(), Error> {
         if self.active.iter().any(|(active, _)| std::ptr::eq(*active, function)) {
-            return Err(refusal(node, "is a function that calls itself".into()));
+            return Err(refusal(node, "is a function that calls itself"));
         }
         if self.active.len() >= CALLS {
             return Err(refusal(node, format!("is in more than {CALLS} nested functions")));
@@ -418,10 +417,6 @@ impl<'a> Inliner<'a> {
         }
         Ok(added)
     }
-}
-
-fn refusal(node: &NodeProto, problem: String) -> Error {
-    Error::Node { node: node_name(node), op: node.op_type.clone(), problem }
 }
 
 /// Whether a call gives and takes no more than its function has.

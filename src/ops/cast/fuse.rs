@@ -60,10 +60,10 @@ fn take_in(
     let outputs = trial.wire_node("next", next, &[outlet])?;
     trial.outputs = outputs.to_vec();
     let Some(patch) = product.op.fuse(&trial, trial.node(outlet.node))? else { return Ok(None) };
-    let is_one =
+    let is_fused =
         !patch.model.nodes.iter().any(|node| node.name == "next" && !node.op_is::<OptMatMul>());
     let fused = patch.model.nodes.into_iter().find(|node| node.op_is::<OptMatMul>());
-    Ok(fused.filter(|_| is_one).map(|node| node.op))
+    Ok(fused.filter(|_| is_fused).map(|node| node.op))
 }
 
 /// A patch that has a new product of the same inputs.

@@ -10,7 +10,8 @@ use super::op::OnnxCast;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::annotation::{DOMAIN, PrivateCast};
-use crate::onnx::spec::{CastSpec, node_name};
+use crate::onnx::node::node_name;
+use crate::onnx::spec::CastSpec;
 
 /// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
 /// were registered, of one as it stands in the file.
@@ -32,7 +33,7 @@ pub(crate) fn of_node(
         // tract says 0 for a model that imports no default domain, which is opset 1.
         let spec = CastSpec::parse(node, context.onnx_operator_set_version.max(1))?;
         let (to, rules, opset) = (spec.to, spec.rules(), spec.opset);
-        PrivateCast { from: None, to, rules, opset, concrete: false }
+        PrivateCast { from: None, to, rules, opset, resolves_symbols: false }
     };
     let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
     Ok(expand(op))
@@ -48,13 +49,13 @@ struct InferenceCast {
 
 impl InferenceCast {
     fn refuse(&self, problem: String) -> Error {
-        Error::Node { node: self.node.clone(), op: self.op_type.clone(), problem }
+        Error::node(&self.node, &self.op_type, problem)
     }
 
     /// tract's type of the output. INT64 made of a symbolic dimension stays one: nothing is computed, and nothing lost.
     fn output_type(&self, input: DatumType, to: ElementType) -> DatumType {
         let stays_symbolic =
-            input == DatumType::TDim && to == ElementType::Int64 && !self.private.concrete;
+            input == DatumType::TDim && to == ElementType::Int64 && !self.private.resolves_symbols;
         if stays_symbolic { DatumType::TDim } else { to.datum_type() }
     }
 
@@ -99,7 +100,7 @@ impl Expansion for InferenceCast {
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.equals(&outputs[0].shape, &inputs[0].shape)?;
         match self.private.to {
-            Some(to) if to != ElementType::Int64 || self.private.concrete => {
+            Some(to) if to != ElementType::Int64 || self.private.resolves_symbols => {
                 s.equals(&outputs[0].datum_type, to.datum_type())
             }
             Some(to) => s.given(&inputs[0].datum_type, move |s, from| {
@@ -129,9 +130,9 @@ impl Expansion for InferenceCast {
             Some(to) => to,
             None => self.native(datum_type(1)?)?,
         };
-        let op =
-            OnnxCast::new(&self.node, from, to, self.private.rules).concrete(self.private.concrete);
-        let op = op.beside_casts_of(model);
+        let op = OnnxCast::new(&self.node, from, to, self.private.rules)
+            .resolving_symbols(self.private.resolves_symbols)
+            .beside_casts_of(model);
         model.wire_node(prefix, op, &inputs[..1])
     }
 }

@@ -6,6 +6,7 @@ use tract_onnx::tract_core::ops::cast::Cast;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
 use crate::tensor::conversion::Conversion;
+use crate::tensor::symbolic::numbers;
 
 /// An ONNX `Cast` in a typed model: elements of one carrier in, as many of another out.
 ///
@@ -17,7 +18,7 @@ pub struct OnnxCast {
     node: String,
     conversion: Conversion,
     /// Whether a symbolic input becomes numbers even as INT64.
-    concrete: bool,
+    resolves_symbols: bool,
 }
 
 impl OnnxCast {
@@ -29,7 +30,7 @@ impl OnnxCast {
     }
 
     pub(crate) fn of_conversion(node: &str, conversion: Conversion) -> OnnxCast {
-        OnnxCast { node: node.into(), conversion, concrete: false }
+        OnnxCast { node: node.into(), conversion, resolves_symbols: false }
     }
 
     /// The same, which shares what is kept of large outputs with the casts that a model has.
@@ -50,8 +51,8 @@ impl OnnxCast {
     }
 
     /// The same, but a symbolic dimension becomes a number even as INT64.
-    pub(crate) fn concrete(self, concrete: bool) -> OnnxCast {
-        OnnxCast { concrete, ..self }
+    pub(crate) fn resolving_symbols(self, resolves_symbols: bool) -> OnnxCast {
+        OnnxCast { resolves_symbols, ..self }
     }
 
     /// The conversion that the op performs.
@@ -60,8 +61,8 @@ impl OnnxCast {
     }
 
     /// Whether a symbolic dimension becomes a number even as INT64.
-    pub(crate) fn is_concrete(&self) -> bool {
-        self.concrete
+    pub(crate) fn resolves_symbols(&self) -> bool {
+        self.resolves_symbols
     }
 
     /// What errors call the op.
@@ -84,7 +85,7 @@ impl OnnxCast {
     /// tract's type of the output.
     pub(crate) fn output_type(&self, input: DatumType) -> DatumType {
         let to = self.conversion.target();
-        if input == DatumType::TDim && to == ElementType::Int64 && !self.concrete {
+        if input == DatumType::TDim && to == ElementType::Int64 && !self.resolves_symbols {
             DatumType::TDim
         } else {
             to.datum_type()
@@ -106,16 +107,8 @@ impl OnnxCast {
     }
 
     pub(super) fn convert(&self, input: &Tensor, symbols: &SymbolValues) -> TractResult<Tensor> {
-        if input.datum_type() != DatumType::TDim {
-            return self.conversion.run(input);
-        }
-        let dims = input.try_as_plain_ram()?;
-        let numbers = dims
-            .as_slice::<TDim>()?
-            .iter()
-            .map(|dim| Ok(dim.eval(symbols).to_i64()?))
-            .collect::<TractResult<Vec<i64>>>()?;
-        self.conversion.run(&Tensor::from_shape(input.shape(), &numbers)?)
+        let numbers = numbers(input, symbols)?;
+        self.conversion.run(&numbers)
     }
 
     /// The symbolic value that every element of the input has, if the cast keeps it.
@@ -130,8 +123,8 @@ impl OnnxCast {
             return None;
         }
         let symbolic_scalar = |tensor: &Arc<Tensor>| {
-            let is_one = tensor.datum_type() == DatumType::TDim && tensor.volume() == 1;
-            let view = tensor.try_as_plain_ram().ok().filter(|_| is_one)?;
+            let is_scalar = tensor.datum_type() == DatumType::TDim && tensor.volume() == 1;
+            let view = tensor.try_as_plain_ram().ok().filter(|_| is_scalar)?;
             Some(view.as_slice::<TDim>().ok()?.first()?.eval(&SymbolValues::default()))
         };
         let known = [&input.uniform, &input.konst];
@@ -143,7 +136,7 @@ impl OnnxCast {
 /// Two casts are the same op if they do the same, whatever the nodes are called.
 impl PartialEq for OnnxCast {
     fn eq(&self, other: &OnnxCast) -> bool {
-        self.conversion == other.conversion && self.concrete == other.concrete
+        self.conversion == other.conversion && self.resolves_symbols == other.resolves_symbols
     }
 }
 

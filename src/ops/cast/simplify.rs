@@ -52,8 +52,8 @@ fn sole_source<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Optio
 /// A cast of a cast becomes one where that changes no value ([`Conversion::then`]) and reads no more bytes.
 fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let before = model.node(node.inputs[0].node);
-    let (first, concrete) = if let Some(first) = before.op_as::<OnnxCast>() {
-        (first.conversion().clone(), first.is_concrete())
+    let (first, resolves_symbols) = if let Some(first) = before.op_as::<OnnxCast>() {
+        (first.conversion().clone(), first.resolves_symbols())
     } else if let Some(cast) = before.op_as::<Cast>() {
         let from = model.outlet_fact(before.inputs[0])?.datum_type;
         match Conversion::of_core_cast(from, cast.to) {
@@ -68,7 +68,8 @@ fn join_casts(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
         return Ok(None);
     }
     let Some(joined) = first.then(op.conversion()) else { return Ok(None) };
-    let joined = op.with_conversion(joined).concrete(op.is_concrete() || concrete);
+    let joined = op.with_conversion(joined);
+    let joined = joined.resolving_symbols(op.resolves_symbols() || resolves_symbols);
     TypedModelPatch::replace_single_op(model, node, &before.inputs, joined).map(Some)
 }
 

@@ -1,0 +1,130 @@
+//! `Cast` and `CastLike` nodes: what is told of them, and the private form in which tract's loader gets them.
+
+use std::fmt;
+
+use tract_onnx::pb::NodeProto;
+
+use super::annotation::PrivateCast;
+use super::node::node_name;
+use super::spec::{self, CastSpec, Operator};
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::{RoundMode, Rules};
+use crate::error::Error;
+use crate::tensor::conversion::Conversion;
+
+/// A `Cast` or `CastLike` node of a model, and what becomes of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CastNode {
+    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front.
+    pub node: String,
+    /// Which of the two operators.
+    pub operator: Operator,
+    /// The value that it casts.
+    pub input: String,
+    /// The value that it makes.
+    pub output: String,
+    /// The input's element type, where it is known before tract analyses the model.
+    pub from: Option<ElementType>,
+    /// The target type, where it is known before tract analyses the model.
+    pub to: Option<ElementType>,
+    /// The operator's version.
+    pub version: i64,
+    /// The attribute `saturate`, if the node has it.
+    pub saturate: Option<i64>,
+    /// The attribute `round_mode`, if the node has it.
+    pub round_mode: Option<RoundMode>,
+    /// The name of the graph that the node is in; for a subgraph, the path to it, with `call.Function` for each function.
+    pub graph: String,
+    /// Whether the input is made of constants alone.
+    pub is_constant: bool,
+    /// What becomes of the node.
+    pub fate: Fate,
+}
+
+/// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
+/// with another, or a matrix product take it into its store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fate {
+    /// It changes nothing and is removed.
+    NoOp,
+    /// Its input is constant, so it is computed when the model is loaded.
+    Folded,
+    /// One of this crate's kernels runs it.
+    Kernel,
+}
+
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Fate::NoOp => "no-op",
+            Fate::Folded => "folded",
+            Fate::Kernel => "our kernel",
+        })
+    }
+}
+
+impl CastNode {
+    /// The rules for the conversion, absent attributes at their defaults.
+    pub fn rules(&self) -> Rules {
+        spec::rules(self.saturate, self.round_mode)
+    }
+}
+
+/// Gives a `Cast` or `CastLike` node of the graph at the path `graph` its private form. `inputs` are its inputs' types,
+/// where known; `is_constant` tells whether they are made of constants alone.
+///
+/// # Errors
+///
+/// When the node asks for something that its operator's version does not have.
+pub(super) fn make_private(
+    node: &mut NodeProto,
+    opset: i64,
+    graph: String,
+    inputs: &[Option<ElementType>],
+    is_constant: bool,
+) -> Result<CastNode, Error> {
+    let spec = CastSpec::parse(node, opset)?;
+    let from = inputs.first().copied().flatten();
+    let like = inputs.get(1).copied().flatten();
+    if let Some(from) = from {
+        spec.check_type(from, "input")?;
+    }
+    if let Some(like) = like {
+        spec.check_type(like, "second input")?;
+    }
+    let to = spec.to.or(like);
+    let is_identity = from
+        .zip(to)
+        .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
+    let value = |names: &[String]| names.first().cloned().unwrap_or_default();
+    let cast = CastNode {
+        node: node_name(node),
+        operator: spec.operator,
+        input: value(&node.input),
+        output: value(&node.output),
+        from,
+        to,
+        version: spec.version,
+        saturate: spec.saturate,
+        round_mode: spec.round_mode,
+        graph,
+        is_constant,
+        fate: match (is_identity, is_constant) {
+            (true, _) => Fate::NoOp,
+            (_, true) => Fate::Folded,
+            _ => Fate::Kernel,
+        },
+    };
+    PrivateCast {
+        from: from.filter(|ty| ty.is_exotic()),
+        // A native type is left to tract, which knows it when the graph is typed.
+        to: spec.to.or(like.filter(|ty| ty.is_exotic())),
+        rules: spec.rules(),
+        opset: spec.opset,
+        resolves_symbols: false,
+    }
+    .write(node);
+    Ok(cast)
+}

@@ -1,0 +1,247 @@
+//! What ONNX says of its operators: a row per operator and version, made from the schemas of the onnx package by
+//! `scripts/operators/make_operator_table.py`, which also describes the columns.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::cast::element_type::ElementType;
+
+const TABLE: &str = include_str!("schemas.tsv");
+
+/// An operator of the default domain in one of its versions.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    /// The opset that it came with.
+    pub(crate) since: i64,
+    inputs: Vec<Parameter>,
+    outputs: Vec<Parameter>,
+    variables: Vec<(&'static str, Vec<ElementType>)>,
+    /// The attributes whose number is an element type, with their defaults.
+    type_attributes: Vec<(&'static str, Option<ElementType>)>,
+}
+
+/// An input or output, or as many as there are of a last one that may be repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Parameter {
+    pub(crate) ty: ParameterType,
+    occurs: Occurs,
+}
+
+/// What a schema says of an input's or output's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ParameterType {
+    /// Always this one; `None` for one that no Cast accepts.
+    Fixed(Option<ElementType>),
+    /// That of all parameters with this variable.
+    Variable(&'static str),
+}
+
+/// How often a parameter occurs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Occurs {
+    Once,
+    AtMostOnce,
+    /// Any number of times, with one type.
+    Repeated,
+    /// Any number of times, each with a type of its own.
+    RepeatedWithAnyTypes,
+}
+
+static SCHEMAS: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
+    let mut schemas: HashMap<&str, Vec<Schema>> = HashMap::new();
+    for (operator, schema) in TABLE.lines().filter_map(read) {
+        schemas.entry(operator).or_default().push(schema);
+    }
+    schemas
+});
+
+/// An operator as it is in an opset: its newest version that is not newer. An operator that the opset does not have yet is
+/// taken as it is in its first version, since tract runs it. `None` for one that ONNX does not have.
+pub(crate) fn schema(operator: &str, opset: i64) -> Option<&'static Schema> {
+    let versions = versions(operator);
+    versions.iter().rfind(|schema| schema.since <= opset).or(versions.first())
+}
+
+/// All versions of an operator, oldest first; none of one that ONNX does not have.
+pub(crate) fn versions(operator: &str) -> &'static [Schema] {
+    SCHEMAS.get(operator).map_or(&[], |versions| versions)
+}
+
+impl Schema {
+    /// The output at a place; `None` where the operator has none there.
+    pub(crate) fn output(&self, index: usize) -> Option<Parameter> {
+        at(&self.outputs, index)
+    }
+
+    /// Whether a parameter of this type takes elements of `ty`.
+    pub(crate) fn allows(&self, parameter: ParameterType, ty: ElementType) -> bool {
+        match parameter {
+            ParameterType::Fixed(fixed) => fixed == Some(ty),
+            ParameterType::Variable(variable) => self.allowed(variable).contains(&ty),
+        }
+    }
+
+    /// The one type that a parameter can have, whatever the node.
+    pub(crate) fn only_type(&self, parameter: ParameterType) -> Option<ElementType> {
+        match parameter {
+            ParameterType::Fixed(fixed) => fixed,
+            ParameterType::Variable(variable) => match self.allowed(variable) {
+                [only] => Some(*only),
+                _ => None,
+            },
+        }
+    }
+
+    /// The default of an attribute that names a type.
+    pub(crate) fn default_type(&self, attribute: &str) -> Option<ElementType> {
+        let found = self.type_attributes.iter().find(|(name, _)| *name == attribute);
+        found.and_then(|(_, default)| *default)
+    }
+
+    /// Whether the input at a place has the type of a variable.
+    pub(crate) fn binds(&self, place: usize, variable: &str) -> bool {
+        at(&self.inputs, place).is_some_and(|input| {
+            matches!(input.ty, ParameterType::Variable(name) if name == variable)
+                && input.occurs != Occurs::RepeatedWithAnyTypes
+        })
+    }
+
+    /// The type that a node's inputs, where known, give to a variable.
+    pub(crate) fn bound(
+        &self,
+        variable: &str,
+        inputs: &[Option<ElementType>],
+    ) -> Option<ElementType> {
+        let binding = inputs.iter().enumerate().filter(|(place, _)| self.binds(*place, variable));
+        binding.flat_map(|(_, ty)| *ty).next()
+    }
+
+    /// The element types of a variable; those of sequences and optionals are not among them.
+    fn allowed(&self, variable: &str) -> &[ElementType] {
+        let found = self.variables.iter().find(|(name, _)| *name == variable);
+        found.map_or(&[], |(_, types)| types)
+    }
+}
+
+impl Parameter {
+    /// Whether each of the repeated ones has a type of its own.
+    pub(crate) fn has_any_types(&self) -> bool {
+        self.occurs == Occurs::RepeatedWithAnyTypes
+    }
+}
+
+fn at(parameters: &[Parameter], index: usize) -> Option<Parameter> {
+    let is_repeated =
+        |last: &&Parameter| matches!(last.occurs, Occurs::Repeated | Occurs::RepeatedWithAnyTypes);
+    parameters.get(index).or(parameters.last().filter(is_repeated)).copied()
+}
+
+/// Reads a row.
+fn read(row: &'static str) -> Option<(&'static str, Schema)> {
+    let columns: Vec<&str> = row.split('\t').collect();
+    let [operator, since, _deprecated, inputs, outputs, variables, attributes] = columns[..] else {
+        return None;
+    };
+    let variables = entries(variables).map(variable).collect::<Option<Vec<_>>>()?;
+    let parameters = |column| {
+        entries(column).map(|entry| parameter(entry, &variables)).collect::<Option<Vec<_>>>()
+    };
+    let schema = Schema {
+        since: since.parse().ok()?,
+        inputs: parameters(inputs)?,
+        outputs: parameters(outputs)?,
+        type_attributes: entries(attributes).map(type_attribute).collect::<Option<Vec<_>>>()?,
+        variables,
+    };
+    Some((operator, schema))
+}
+
+fn entries(column: &'static str) -> impl Iterator<Item = &'static str> {
+    column.split(' ').filter(|entry| !matches!(*entry, "" | "-"))
+}
+
+/// `T=FLOAT,DOUBLE`.
+fn variable(entry: &'static str) -> Option<(&'static str, Vec<ElementType>)> {
+    let (name, types) = entry.split_once('=')?;
+    let is_tensor = |ty: &&str| !matches!(*ty, "" | "seq" | "optional");
+    let types = types.split(',').filter(is_tensor).map(element_type);
+    Some((name, types.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect()))
+}
+
+/// `T?` or `INT64`.
+fn parameter(
+    entry: &'static str,
+    variables: &[(&'static str, Vec<ElementType>)],
+) -> Option<Parameter> {
+    let name = entry.trim_end_matches(['?', '*']);
+    let occurs = match &entry[name.len()..] {
+        "" => Occurs::Once,
+        "?" => Occurs::AtMostOnce,
+        "*" => Occurs::Repeated,
+        "**" => Occurs::RepeatedWithAnyTypes,
+        _ => return None,
+    };
+    let ty = match variables.iter().any(|(variable, _)| *variable == name) {
+        true => ParameterType::Variable(name),
+        false => ParameterType::Fixed(element_type(name)?),
+    };
+    Some(Parameter { ty, occurs })
+}
+
+/// `to` or `dtype=FLOAT`.
+fn type_attribute(entry: &'static str) -> Option<(&'static str, Option<ElementType>)> {
+    match entry.split_once('=') {
+        Some((name, default)) => Some((name, element_type(default)?)),
+        None => Some((entry, None)),
+    }
+}
+
+/// An element type by its name; the inner `None` for the complex types, which no Cast accepts.
+fn element_type(name: &str) -> Option<Option<ElementType>> {
+    match name {
+        "COMPLEX64" | "COMPLEX128" => Some(None),
+        name => ElementType::from_name(name).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_can_be_read_and_they_are_sorted() {
+        let mut previous = ("", 0);
+        for row in TABLE.lines() {
+            let (operator, schema) = read(row).unwrap_or_else(|| panic!("{row}"));
+            assert!(previous < (operator, schema.since), "{row}");
+            previous = (operator, schema.since);
+        }
+        assert!(TABLE.lines().count() > 600);
+    }
+
+    #[test]
+    fn repeated_parameters_go_on_and_others_end() {
+        let concat = schema("Concat", 13).unwrap();
+        assert_eq!(
+            concat.bound("T", &[None, None, Some(ElementType::Int8)]),
+            Some(ElementType::Int8)
+        );
+        let sum = schema("Add", 13).unwrap();
+        assert_eq!(sum.bound("T", &[None, None, Some(ElementType::Int8)]), None);
+        assert_eq!(sum.output(1), None);
+        // Each output of a Loop has a type of its own.
+        let looped = schema("Loop", 21).unwrap();
+        assert!(looped.output(7).is_some_and(|output| output.has_any_types()));
+        assert_eq!(looped.bound("V", &[None, None, Some(ElementType::Int8)]), None);
+    }
+
+    #[test]
+    fn a_schema_says_which_types_it_allows() {
+        let reshape = |opset| {
+            let schema = schema("Reshape", opset).unwrap();
+            schema.allows(schema.output(0).unwrap().ty, ElementType::Float8E5M2)
+        };
+        assert!(!reshape(18) && reshape(19));
+        assert!(versions("Frobnicate").is_empty() && schema("Frobnicate", 21).is_none());
+    }
+}

@@ -1,0 +1,61 @@
+//! Which values can be seen from a node, and where its graph stands.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use tract_onnx::pb::NodeProto;
+
+use super::fact::Fact;
+use super::functions::inline::Call;
+use super::node::node_name;
+use crate::cast::element_type::ElementType;
+
+/// The values that can be seen from a node.
+pub(super) struct Scope<'a> {
+    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) facts: HashMap<String, Fact>,
+    /// Nodes that the rewrite adds to the graph, by what they make.
+    pub(super) added: BTreeMap<String, NodeProto>,
+}
+
+impl Scope<'_> {
+    /// What is known of a value of this graph or one around it.
+    pub(super) fn get(&self, name: &str) -> Option<Fact> {
+        let own = self.facts.get(name).copied();
+        own.or_else(|| self.outer.and_then(|outer| outer.get(name)))
+    }
+
+    pub(super) fn facts(&self, names: &[String]) -> Vec<Option<Fact>> {
+        names.iter().map(|name| self.get(name)).collect()
+    }
+
+    pub(super) fn types(&self, names: &[String]) -> Vec<Option<ElementType>> {
+        names.iter().map(|name| self.get(name).and_then(|fact| fact.ty)).collect()
+    }
+}
+
+/// Where a graph stands.
+pub(super) struct Place<'a> {
+    pub(super) path: String,
+    pub(super) outer: Option<&'a Scope<'a>>,
+    pub(super) is_main: bool,
+    /// The call that the node around the graph has come from.
+    pub(super) call: Option<Rc<Call>>,
+    /// The opset by which tract builds the graph's nodes.
+    pub(super) opset: i64,
+}
+
+impl Place<'_> {
+    /// The path to where a node of the graph stands, and the node's name there.
+    pub(super) fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (String, String) {
+        let name = node_name(node);
+        let Some(call) = call else { return (self.path.clone(), name) };
+        let around = self.call.as_ref().map_or("", |call| &call.path);
+        let inside = call.path.strip_prefix(around).unwrap_or(&call.path).trim_start_matches('/');
+        let path = match inside {
+            "" => self.path.clone(),
+            inside => format!("{}/{inside}", self.path),
+        };
+        (path, name.strip_prefix(&call.prefix).map_or(name.clone(), String::from))
+    }
+}
