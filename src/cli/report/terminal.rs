@@ -1,7 +1,9 @@
 //! What the user sees: standard output, the error line, and whether they are coloured.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 
 /// For what passed.
@@ -64,8 +66,7 @@ fn paint(is_coloured: bool, style: Style, text: &str) -> String {
     if is_coloured { format!("{style}{text}{style:#}") } else { text.into() }
 }
 
-fn is_coloured(stream: &impl IsTerminal) -> bool {
-    let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let is_able = std::env::var_os("TERM").is_none_or(|value| value != "dumb");
-    is_wanted && is_able && stream.is_terminal()
+/// As NO_COLOR, CLICOLOR and TERM say, but only on a terminal: elsewhere programs read it.
+fn is_coloured(stream: &impl RawStream) -> bool {
+    stream.is_terminal() && AutoStream::choice(stream) != ColorChoice::Never
 }
