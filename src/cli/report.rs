@@ -1,7 +1,8 @@
 //! What the user is shown: `plain_text` at a terminal, `json`, `markdown` and a `page` with `charts`. `phrases` are what they
-//! have in common, and `write` brings each to its place.
+//! have in common, and `destinations` has each written to its place.
 
 pub(crate) mod charts;
+pub(crate) mod destinations;
 pub(crate) mod json;
 pub(crate) mod markdown;
 pub(crate) mod page;
@@ -10,4 +11,3 @@ pub(crate) mod plain_text;
 pub(crate) mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
-pub(crate) mod write;

@@ -10,8 +10,8 @@ use crate::cli::input::cases::{self, Case};
 use crate::cli::judge::audited::Audited;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
+use crate::cli::report::destinations::{Report, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::write::{Report, check_places};
 use crate::cli::report::{json, markdown, page, phrases, plain_text};
 use crate::cli::work::audit::AuditRequest;
 

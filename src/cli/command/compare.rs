@@ -7,8 +7,8 @@ use crate::cli::args::compare::CompareArgs;
 use crate::cli::judge::compared::Compared;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
+use crate::cli::report::destinations::{Report, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::write::{Report, check_places};
 use crate::cli::report::{json, markdown, page, plain_text};
 use crate::cli::work::compare::CompareRequest;
 

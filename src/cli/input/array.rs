@@ -7,7 +7,7 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
-/// What a file holds, and how it says so.
+/// An array as it is in a file.
 pub(crate) struct Array {
     /// The file, for messages.
     pub(super) source: String,
@@ -23,9 +23,9 @@ pub(crate) struct Array {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Origin {
     TensorProto,
-    /// NumPy has none of the exotic types.
+    /// A type that NumPy has, which is none of the exotic ones.
     NumPy,
-    /// NumPy's bytes without a meaning, as which the arrays of the ml_dtypes package are saved.
+    /// Bytes whose type the file does not tell. NumPy saves arrays of the ml_dtypes package so.
     Opaque,
 }
 
@@ -65,7 +65,7 @@ impl Array {
     ///
     /// # Errors
     ///
-    /// When its elements are not of the type, nor anything that by agreement stands for it.
+    /// When its elements are not of the type, nor its bit patterns or values in a type that can stand for it.
     pub(crate) fn into_tensor(self, ty: ElementType) -> TractResult<Tensor> {
         let is_bits = ty.is_exotic()
             && match self.origin {

@@ -20,12 +20,12 @@ impl Generator {
         Generator { seed, bytes: 0 }
     }
 
-    /// A tensor for the input at this position: floats around 0, integers and the numbers in
-    /// strings close to it.
+    /// A tensor for the input at this position. Floats are normally distributed around 0; integers, and the numbers in
+    /// strings, are small.
     ///
     /// # Errors
     ///
-    /// When that is more than there is any use for.
+    /// When all tensors together would be larger than a GiB.
     pub(crate) fn tensor(
         &mut self,
         position: usize,
@@ -40,7 +40,7 @@ impl Generator {
             format!("a {ty} of shape {shape:?} is too large for random values; it must be given")
         })?;
 
-        // Each input has numbers of its own, so that giving one does not change another.
+        // Each input has a seed of its own: if one is given as a file, the others keep their values.
         let mut rng = StdRng::seed_from_u64(self.seed ^ (position as u64).rotate_right(16));
         let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
         let range = match ty.family() {
@@ -51,7 +51,7 @@ impl Generator {
             }
             Family::Bool => 0..=1,
             Family::Unsigned => 0..=most,
-            // What is that wide is mostly an index or an identifier.
+            // Wide integers are mostly indices or identifiers, which are not negative.
             Family::Signed if ty.bits() >= 32 => 0..=most,
             Family::Signed => -most - 1..=most,
             Family::Text => 0..=99,

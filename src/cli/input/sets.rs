@@ -70,7 +70,8 @@ pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<Set> {
     let load = |(file, input): (&PathBuf, &Input)| {
         let array = at(&name, files::read_tensor_proto(file))?;
         if let Some(other) = array.name.as_ref().filter(|other| **other != input.name) {
-            // Names alone may be anybody's; with another type or shape the file is another model's.
+            // Converters rename inputs, so another name alone proves nothing; with another type or shape as well the file
+            // was made for another model.
             let (ty, shape) = (array.ty, array.tensor.shape());
             let (wanted, file) = (&input.name, file.display());
             ensure!(

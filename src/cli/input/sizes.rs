@@ -31,8 +31,8 @@ pub(crate) fn find(
         let given = model.inputs.iter().zip(given);
         given.filter_map(|(input, tensor)| Some((input, tensor.as_ref()?)))
     };
-    // A size that follows from one input may be part of an expression in another's shape, before or
-    // after it.
+    // Once a size is known from one input, an expression in another's shape may tell a further one; so try all inputs
+    // again until nothing new is learnt.
     loop {
         let mut has_learnt = false;
         for (input, tensor) in given() {
@@ -45,7 +45,7 @@ pub(crate) fn find(
     }
 }
 
-/// Takes symbols' sizes from an actual shape; whether there was a new one.
+/// Learns symbols' sizes from an actual shape. The result is whether there was a new one.
 fn learn(declared: &ShapeFactoid, actual: &[usize], sizes: &mut SymbolValues) -> TractResult<bool> {
     let differs =
         |with: &str| format!("its shape is {actual:?}, the model declares [{declared:?}]{with}");

@@ -23,7 +23,7 @@ impl Angle {
         self.squares = (self.squares.0 + a * a, self.squares.1 + b * b);
     }
 
-    /// Of vectors of no length none is the direction; two of them are as good as the same.
+    /// The cosine; `None` if one of the vectors is zero, for it has no direction. Two zero vectors count as the same.
     pub(crate) fn cosine(&self) -> Option<f64> {
         let norm = (self.squares.0 * self.squares.1).sqrt();
         match self.squares {
@@ -34,7 +34,7 @@ impl Angle {
     }
 }
 
-/// The scale that a number asks for, and by what sums of the old scale are to be multiplied.
+/// The scale after a further number, and the factor that brings sums of the old scale to it.
 fn grown(scale: f64, x: f64) -> (f64, f64) {
     let magnitude = x.abs();
     if magnitude <= scale {

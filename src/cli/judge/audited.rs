@@ -9,8 +9,8 @@ use tract_onnx_cast::RoundMode;
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
 
 use super::number::Num;
-use super::range::RangeFacts;
-use super::reach::TargetFacts;
+use super::range::SourceRange;
+use super::reach::Reach;
 use super::status::Status;
 
 /// One audited model.
@@ -26,15 +26,15 @@ pub(crate) struct Audited {
     /// What to know about the inputs.
     pub(crate) notes: Vec<String>,
     /// Worst first.
-    pub(crate) casts: Vec<CastFacts>,
-    pub(crate) findings: Vec<FindingFacts>,
+    pub(crate) casts: Vec<AuditedCast>,
+    pub(crate) findings: Vec<AuditFinding>,
     /// What was beyond the limits, a sentence each.
     pub(crate) exceeded: Vec<String>,
 }
 
 /// One cast and what it did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct CastFacts {
+pub(crate) struct AuditedCast {
     pub(crate) node: String,
     pub(crate) op: String,
     pub(crate) graph: String,
@@ -54,14 +54,14 @@ pub(crate) struct CastFacts {
     pub(crate) max_abs: Num,
     pub(crate) max_rel: Num,
     pub(crate) max_ulp: Num,
-    pub(crate) source: RangeFacts,
+    pub(crate) source: SourceRange,
     /// What the target can hold.
-    pub(crate) target: Option<TargetFacts>,
+    pub(crate) target: Option<Reach>,
 }
 
-/// Something to know about a cast that needs no run.
+/// Something to know about a cast that can be told without a run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct FindingFacts {
+pub(crate) struct AuditFinding {
     pub(crate) kind: String,
     pub(crate) node: String,
     pub(crate) graph: String,
@@ -87,11 +87,11 @@ impl Audited {
     }
 }
 
-impl CastFacts {
-    pub(crate) fn of(row: &AuditRow) -> CastFacts {
+impl AuditedCast {
+    pub(crate) fn of(row: &AuditRow) -> AuditedCast {
         let AuditRow { cast, types, stats, .. } = row;
         let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
-        CastFacts {
+        AuditedCast {
             node: cast.node.clone(),
             op: cast.operator.name().into(),
             graph: cast.graph.clone(),
@@ -110,8 +110,8 @@ impl CastFacts {
             max_abs: Num(stats.errors.absolute),
             max_rel: Num(stats.errors.relative),
             max_ulp: Num(stats.errors.ulp),
-            source: RangeFacts::of(&stats.source),
-            target: types.map(|(_, to)| to).or(cast.to).and_then(TargetFacts::of),
+            source: SourceRange::of(&stats.source),
+            target: types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
         }
     }
 
@@ -119,17 +119,17 @@ impl CastFacts {
         self.outcomes.get(outcome).copied().unwrap_or(0)
     }
 
-    /// Values whose result has nothing to do with them.
+    /// Values whose result tells nothing of them, such as a NaN.
     pub(crate) fn damaged(&self) -> u64 {
         Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name())).sum()
     }
 
-    /// Values of which only the nearest end of the range is left.
+    /// Values that became the nearest end of the target's range, or zero.
     pub(crate) fn lost(&self) -> u64 {
         self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
     }
 
-    /// By what casts are sorted: the smaller, the worse.
+    /// The key by which casts are sorted; the worst has the smallest.
     pub(crate) fn rank(stats: &CastStats) -> impl Ord + use<> {
         let ulp = stats.errors.ulp.to_bits();
         std::cmp::Reverse((

@@ -5,10 +5,10 @@
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::CastNode;
 
-use super::audited::CastFacts;
+use super::audited::AuditedCast;
 use super::number::Num;
-use super::range::RangeFacts;
-use super::reach::TargetFacts;
+use super::range::SourceRange;
+use super::reach::Reach;
 use super::status::Status;
 use super::tolerance::Tolerance;
 
@@ -26,9 +26,9 @@ pub(crate) struct Compared {
     pub(crate) identical: bool,
     /// What to know about how things were compared.
     pub(crate) notes: Vec<String>,
-    pub(crate) outputs: Vec<TensorFacts>,
+    pub(crate) outputs: Vec<ComparedTensor>,
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
-    pub(crate) tensors: Vec<TensorFacts>,
+    pub(crate) tensors: Vec<ComparedTensor>,
     pub(crate) first_difference: Option<Parting>,
     /// The first tensor in which the converted model has a NaN or an infinity that the reference does not have.
     pub(crate) first_damage: Option<Parting>,
@@ -36,20 +36,20 @@ pub(crate) struct Compared {
     pub(crate) first_beyond: Option<Parting>,
     pub(crate) casts: CastChanges,
     /// What the casts of the converted model did, worst first.
-    pub(crate) converted_casts: Vec<CastFacts>,
+    pub(crate) converted_casts: Vec<AuditedCast>,
 }
 
 /// Where two graphs part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Parting {
-    pub(crate) tensor: TensorFacts,
+    pub(crate) tensor: ComparedTensor,
     /// The node that makes the tensor in the converted model, and its operator.
     pub(crate) node: String,
     pub(crate) op: String,
     /// What the cast did, where it is one.
-    pub(crate) cast: Option<CastFacts>,
+    pub(crate) cast: Option<AuditedCast>,
     /// The worst of the casts before it that spoil values and that the reference does not have.
-    pub(crate) culprit: Option<CastFacts>,
+    pub(crate) culprit: Option<AuditedCast>,
 }
 
 /// How the two graphs' casts differ, by the value that they make.
@@ -76,7 +76,7 @@ pub(crate) struct Retargeted {
 
 /// One tensor of both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TensorFacts {
+pub(crate) struct ComparedTensor {
     pub(crate) name: String,
     /// The converted side's name, where it is another.
     pub(crate) converted_name: Option<String>,
@@ -111,9 +111,9 @@ pub(crate) struct TensorFacts {
     /// The mismatch that comes first, in words.
     pub(crate) first_mismatch: Option<String>,
     /// The reference's values.
-    pub(crate) source: RangeFacts,
+    pub(crate) source: SourceRange,
     /// What the converted side's type can hold.
-    pub(crate) target: Option<TargetFacts>,
+    pub(crate) target: Option<Reach>,
     /// How many finite values of the reference the converted side's type cannot hold even after rounding.
     pub(crate) beyond_target: u64,
     /// Pairs of ⌊log₁₀ of the relative error⌋ and how many elements have it; identical ones are left out.

@@ -1,4 +1,4 @@
-//! What is still all right: limits from the command line and from a model's tolerance file.
+//! What may be found without failing: limits from the command line and from a model's tolerance file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::Outcome;
 
-use super::audited::CastFacts;
+use super::audited::AuditedCast;
 use super::number::Num;
 use super::tolerance::Tolerance;
 
@@ -31,7 +31,7 @@ struct CastLimits {
     cast: BTreeMap<String, BTreeMap<String, Limit>>,
 }
 
-/// The largest count, or `any`.
+/// The largest number that is still all right, or the word `any`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Limit {
@@ -60,7 +60,7 @@ impl OutputTolerances {
 }
 
 /// Something that a cast did, as a number.
-type Measure = fn(&CastFacts) -> f64;
+type Measure = fn(&AuditedCast) -> f64;
 
 /// What an audit may be limited by besides the outcomes.
 const FURTHER_LIMITS: [(&str, Measure); 5] = [
@@ -146,7 +146,7 @@ impl Limits {
     }
 
     /// What a cast did beyond its limits.
-    pub(crate) fn exceeded(&self, cast: &CastFacts) -> Vec<String> {
+    pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<String> {
         let own = self.audit.cast.get(&cast.node);
         let outcomes = Outcome::ALL.iter().map(|outcome| {
             (outcome.name(), cast.count(outcome.name()) as f64, outcome.is_damage())

@@ -7,18 +7,18 @@ use tract_onnx_cast::audit::{self, Range};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::angle::Angle;
-use super::compared::TensorFacts;
+use super::compared::ComparedTensor;
 use super::exact::{Element, Unit, Values};
 use super::number::Num;
-use super::range::RangeFacts;
-use super::reach::{self, TargetFacts};
+use super::range::SourceRange;
+use super::reach::{self, Reach};
 use super::tolerance::Tolerance;
 use super::value::{coordinates, shown};
 use crate::cli::tensor::NamedTensor;
 
 /// What has been found about one tensor, over all sets.
 pub(crate) struct Metrics {
-    facts: TensorFacts,
+    tensor: ComparedTensor,
     converted: ElementType,
     /// The coarser of the two types, whose last place is the unit.
     unit: Option<Unit>,
@@ -39,7 +39,7 @@ impl Metrics {
     ) -> Metrics {
         let renamed = (reference.name != converted.name).then(|| converted.name.clone());
         let coarser = Unit::coarser(reference.ty, converted.ty);
-        let facts = TensorFacts {
+        let tensor = ComparedTensor {
             name: reference.name.clone(),
             converted_name: renamed,
             reference_type: reference.ty.name().into(),
@@ -63,13 +63,13 @@ impl Metrics {
             passing_rtol: None,
             tolerance,
             first_mismatch: None,
-            source: RangeFacts::default(),
-            target: TargetFacts::of(converted.ty),
+            source: SourceRange::default(),
+            target: Reach::of(converted.ty),
             beyond_target: 0,
             errors_log10: vec![],
         };
         Metrics {
-            facts,
+            tensor,
             converted: converted.ty,
             unit: coarser,
             ulp_sum: 0.0,
@@ -109,51 +109,51 @@ impl Metrics {
         );
         for index in 0..reference.tensor.len() {
             let is_within = self.element(x.element(index), y.element(index));
-            if !is_within && self.facts.first_mismatch.is_none() {
+            if !is_within && self.tensor.first_mismatch.is_none() {
                 let place = coordinates(index, a);
                 let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
                 let (reference, converted) = (shown(reference)?, shown(converted)?);
-                self.facts.first_mismatch = Some(format!(
+                self.tensor.first_mismatch = Some(format!(
                     "at {place:?}: {reference} in the reference, {converted} converted"
                 ));
             }
         }
-        self.facts.elements += reference.tensor.len() as u64;
+        self.tensor.elements += reference.tensor.len() as u64;
         self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
         Ok(())
     }
 
     /// Notes that the tensors cannot be compared.
     fn refuse(&mut self, problem: String) {
-        self.facts.problem.get_or_insert(problem);
+        self.tensor.problem.get_or_insert(problem);
     }
 
     /// Compares one element; whether it is within the tolerance.
     fn element(&mut self, x: Element, y: Element) -> bool {
-        let facts = &mut self.facts;
+        let tensor = &mut self.tensor;
         let is_same = x.is(y);
-        facts.differing += u64::from(!is_same);
+        tensor.differing += u64::from(!is_same);
         self.signs += u64::from(x.has_other_sign(y));
         let (Some(a), Some(b)) = (x.real(), y.real()) else {
-            facts.mismatches += u64::from(!is_same);
+            tensor.mismatches += u64::from(!is_same);
             return is_same;
         };
-        facts.both_nan += u64::from(a.is_nan() && b.is_nan());
-        if let Some(limits) = &facts.target
+        tensor.both_nan += u64::from(a.is_nan() && b.is_nan());
+        if let Some(limits) = &tensor.target
             && a.is_finite()
             && self.unit.is_some()
             && reach::beyond(self.converted, limits, a)
         {
-            facts.beyond_target += 1;
+            tensor.beyond_target += 1;
         }
         if is_same && !(a.is_finite() && b.is_finite()) {
             return true;
         }
         if !(a.is_finite() && b.is_finite()) {
             let is_nan = a.is_nan() != b.is_nan();
-            facts.nan_differences += u64::from(is_nan);
-            facts.infinity_differences += u64::from(!is_nan);
-            facts.mismatches += 1;
+            tensor.nan_differences += u64::from(is_nan);
+            tensor.infinity_differences += u64::from(!is_nan);
+            tensor.mismatches += 1;
             self.passing = None;
             return false;
         }
@@ -163,9 +163,9 @@ impl Metrics {
         let ulp = self.unit.map_or(0.0, |unit| if error == 0.0 { 0.0 } else { error / unit.at(a) });
         self.ulp_sum += ulp;
         self.ulp_count += 1;
-        facts.max_abs.0 = facts.max_abs.0.max(error);
-        facts.max_rel.0 = facts.max_rel.0.max(if relative.is_finite() { relative } else { 0.0 });
-        facts.max_ulp.0 = facts.max_ulp.0.max(ulp);
+        tensor.max_abs.0 = tensor.max_abs.0.max(error);
+        tensor.max_rel.0 = tensor.max_rel.0.max(if relative.is_finite() { relative } else { 0.0 });
+        tensor.max_ulp.0 = tensor.max_ulp.0.max(ulp);
         if let Some((absolute, rel)) = &mut self.passing {
             *absolute = absolute.max(error);
             if error > *rel * a.abs() {
@@ -176,33 +176,33 @@ impl Metrics {
             let decade = relative.log10().floor().clamp(-40.0, 40.0) as i32;
             *self.errors.entry(decade).or_default() += 1;
         }
-        let tolerance = facts.tolerance;
+        let tolerance = tensor.tolerance;
         let is_near = tolerance.allows(error, a) || tolerance.allows_ulp(ulp);
         let is_within = is_same || is_near || !tolerance.judges_elements();
-        facts.mismatches += u64::from(!is_within);
+        tensor.mismatches += u64::from(!is_within);
         is_within
     }
 
     /// Everything that was found.
-    pub(crate) fn finish(mut self) -> TensorFacts {
-        let facts = &mut self.facts;
-        facts.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
+    pub(crate) fn finish(mut self) -> ComparedTensor {
+        let tensor = &mut self.tensor;
+        tensor.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
         let cosine = Some(&self.angle).filter(|_| self.ulp_count > 0).and_then(Angle::cosine);
-        facts.cosine = cosine.map(Num);
-        let passing = self.passing.filter(|_| facts.problem.is_none() && self.unit.is_some());
-        facts.passing_atol = passing.map(|(absolute, _)| Num(absolute));
-        facts.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
-        facts.source = RangeFacts::of(&self.range);
-        facts.errors_log10 = self.errors.into_iter().collect();
-        let has_cosine = match (facts.tolerance.cosine, facts.cosine) {
+        tensor.cosine = cosine.map(Num);
+        let passing = self.passing.filter(|_| tensor.problem.is_none() && self.unit.is_some());
+        tensor.passing_atol = passing.map(|(absolute, _)| Num(absolute));
+        tensor.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
+        tensor.source = SourceRange::of(&self.range);
+        tensor.errors_log10 = self.errors.into_iter().collect();
+        let has_cosine = match (tensor.tolerance.cosine, tensor.cosine) {
             (Some(least), Some(Num(found))) => found >= least,
-            // Where nothing is finite on both sides, the elements themselves have been judged.
+            // Without finite elements there is no angle, and every element has been judged by itself.
             (Some(_), None) => self.ulp_count == 0,
             (None, _) => true,
         };
-        facts.identical = facts.problem.is_none() && facts.differing == 0 && self.signs == 0;
-        facts.passed = facts.problem.is_none() && facts.mismatches == 0 && has_cosine;
-        self.facts
+        tensor.identical = tensor.problem.is_none() && tensor.differing == 0 && self.signs == 0;
+        tensor.passed = tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine;
+        self.tensor
     }
 }
 

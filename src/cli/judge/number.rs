@@ -60,10 +60,10 @@ impl fmt::Display for Num {
 }
 
 impl Num {
-    /// As it is shown, but never less than it is: what would pass must pass when somebody types what is shown.
+    /// As it is shown, but rounded up: a tolerance that would pass must still pass when somebody types what is shown.
     pub(crate) fn at_least(self) -> String {
         let is_enough = |text: &str| text.parse::<f64>().is_ok_and(|shown| shown >= self.0);
-        // Half a step in the last of four digits is what may have been rounded away, or half of one.
+        // Rounding to four digits takes away at most 5e-4 of a number. Try to add less first.
         let steps = [0.0, 1e-4, 2e-4, 5e-4, 1e-3].map(|step| self.0 + self.0.abs() * step);
         let shown = steps.iter().map(|number| Num(*number).to_string());
         let whole = std::iter::once(self.0.ceil().to_string());

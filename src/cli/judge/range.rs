@@ -7,7 +7,7 @@ use super::number::Num;
 
 /// Which values there were.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct RangeFacts {
+pub(crate) struct SourceRange {
     pub(crate) min: Option<Num>,
     pub(crate) max: Option<Num>,
     pub(crate) zeros: u64,
@@ -17,9 +17,9 @@ pub(crate) struct RangeFacts {
     pub(crate) log2: Vec<(i32, u64)>,
 }
 
-impl RangeFacts {
-    pub(crate) fn of(range: &Range) -> RangeFacts {
-        RangeFacts {
+impl SourceRange {
+    pub(crate) fn of(range: &Range) -> SourceRange {
+        SourceRange {
             min: range.limits.map(|(low, _)| Num(low)),
             max: range.limits.map(|(_, high)| Num(high)),
             zeros: range.zeros,

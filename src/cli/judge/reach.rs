@@ -7,7 +7,7 @@ use super::number::Num;
 
 /// What a type can hold.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct TargetFacts {
+pub(crate) struct Reach {
     pub(crate) min: Num,
     pub(crate) max: Num,
     /// The smallest positive value, and the smallest positive normal one, of a floating-point type.
@@ -15,12 +15,12 @@ pub(crate) struct TargetFacts {
     pub(crate) min_normal: Option<Num>,
 }
 
-impl TargetFacts {
+impl Reach {
     /// Of a numeric type.
-    pub(crate) fn of(ty: ElementType) -> Option<TargetFacts> {
+    pub(crate) fn of(ty: ElementType) -> Option<Reach> {
         let whole = |low: i128, high: i128| {
             let (min, max) = (Num(low as f64), Num(high as f64));
-            Some(TargetFacts { min, max, min_positive: None, min_normal: None })
+            Some(Reach { min, max, min_positive: None, min_normal: None })
         };
         match ty.family() {
             Family::Text => None,
@@ -37,7 +37,7 @@ impl TargetFacts {
                 // Below DOUBLE's normal values `powi` gives up.
                 let min_positive = min_normal / one;
                 let min = if format.is_signed() { -max } else { min_normal };
-                Some(TargetFacts {
+                Some(Reach {
                     min: Num(min),
                     max: Num(max),
                     min_positive: Some(Num(min_positive)),
@@ -49,7 +49,7 @@ impl TargetFacts {
 }
 
 /// Whether a finite value is one that the type cannot hold even after rounding.
-pub(crate) fn beyond(ty: ElementType, limits: &TargetFacts, x: f64) -> bool {
+pub(crate) fn beyond(ty: ElementType, limits: &Reach, x: f64) -> bool {
     let (Num(min), Num(max)) = (limits.min, limits.max);
     let is_outside = x < min || x > max;
     // What rounds to the largest value is held.

@@ -49,8 +49,8 @@ impl Supervisor {
                     self.worker = (!is_last).then_some(worker);
                     return Ok(outcome);
                 }
-                // What earlier requests left behind may have been too much, so the death of a fresh
-                // worker decides.
+                // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that
+                // dies as well, it is for this request.
                 None if is_fresh => {
                     return Ok(Outcome::Unusable(explain(&worker.last_words(), memory_bytes)));
                 }
@@ -60,7 +60,7 @@ impl Supervisor {
     }
 }
 
-/// Enough for any sane model: room for tract itself, and for copies of what the files hold.
+/// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold.
 fn default_memory(request: &impl Request) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let total = |place: &PathBuf| match fs::read_dir(place) {
@@ -87,8 +87,7 @@ impl Worker {
     fn start() -> anyhow::Result<Worker> {
         let mut child = Command::new(std::env::current_exe()?)
             .env(MARK, "1")
-            // tract's errors would carry one each, at its price in time and in the words of a
-            // panic.
+            // With these set, every error of tract's would capture a backtrace, which is slow and would be shown.
             .env_remove("RUST_BACKTRACE")
             .env_remove("RUST_LIB_BACKTRACE")
             .stdin(Stdio::piped())
@@ -97,8 +96,7 @@ impl Worker {
             .spawn()?;
         let orders = child.stdin.take();
         let replies = BufReader::new(child.stdout.take().context("it has no output")?);
-        // What it says while it dies is for us; it must be read all along, or the worker would wait
-        // to say it.
+        // Only the last words are of use, but all must be read: a worker whose pipe is full would wait for ever.
         let stderr = child.stderr.take().context("it has no error output")?;
         let last_words = Some(thread::Builder::new().spawn(move || tail(stderr))?);
         Ok(Worker { child, orders, replies, last_words, answers: 0 })

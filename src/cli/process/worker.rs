@@ -16,7 +16,7 @@ use crate::cli::work::record::RecordRequest;
 use crate::cli::work::request::{Kind, Request};
 use crate::cli::work::run::RunRequest;
 
-/// tract recurses over graphs and symbolic expressions; their depth is the file's.
+/// The size of the working thread's stack. tract recurses over graphs and symbolic expressions, which a file may nest deep.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Whether this process was started as a worker.
@@ -82,8 +82,8 @@ fn reply_to<R: Request>(order: &str) -> serde_json::Result<String> {
     serde_json::to_string(&reply)
 }
 
-/// Makes allocations fail before the machine is out of memory, and a death leave no core file
-/// behind. A system that knows no such limits goes without.
+/// Makes allocations fail before the machine is out of memory, and keeps the system from writing a core file when the
+/// worker dies. Systems without such limits are left as they are.
 #[cfg(unix)]
 fn limit_memory(bytes: u64) {
     use rlimit::Resource;

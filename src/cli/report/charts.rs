@@ -1,15 +1,16 @@
-//! The charts of the page, as SVG. Colours are keys: the page's style sheet has one of its own for each, in light and in
-//! dark.
+//! The charts of the page, as SVG.
+//!
+//! The colours here are only keys: the page's style sheet replaces each, by one for light and one for dark.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::cli::judge::compared::TensorFacts;
+use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::number::Num;
-use crate::cli::judge::range::RangeFacts;
-use crate::cli::judge::reach::TargetFacts;
+use crate::cli::judge::range::SourceRange;
+use crate::cli::judge::reach::Reach;
 
-/// Small, for a phone shows it in a third of this and the labels must still be read.
+/// The size in pixels. A phone shows a chart about a third as large, and its labels must still be legible.
 const SIZE: (u32, u32) = (400, 200);
 /// Text and axes.
 const INK: RGBColor = RGBColor(1, 1, 1);
@@ -20,7 +21,7 @@ const KEPT: RGBColor = RGBColor(3, 3, 3);
 const BEYOND: RGBColor = RGBColor(4, 4, 4);
 /// Values that are too small for it.
 const FLUSHED: RGBColor = RGBColor(5, 5, 5);
-/// Values that it holds with fewer digits.
+/// Subnormal values, which it holds with fewer digits.
 const SUBNORMAL: RGBColor = RGBColor(6, 6, 6);
 /// The target's range.
 const RANGE: RGBColor = RGBColor(7, 7, 7);
@@ -28,7 +29,7 @@ const RANGE: RGBColor = RGBColor(7, 7, 7);
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How many values have each exponent, and which of them the target holds. `None` if there is nothing to show.
-pub(crate) fn exponents(source: &RangeFacts, target: Option<&TargetFacts>) -> Option<String> {
+pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<String> {
     let bars: Vec<Bar> = source
         .log2
         .iter()
@@ -46,7 +47,7 @@ pub(crate) fn exponents(source: &RangeFacts, target: Option<&TargetFacts>) -> Op
 }
 
 /// How many values have a relative error of each power of ten.
-pub(crate) fn errors(tensor: &TensorFacts) -> Option<String> {
+pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
     let bars: Vec<Bar> = tensor
         .errors_log10
         .iter()
@@ -65,11 +66,11 @@ struct Bar {
     colour: RGBColor,
 }
 
-/// What becomes of values from 2^exponent up to its double.
-fn colour(exponent: i32, target: Option<&TargetFacts>) -> RGBColor {
+/// The colour for values from 2^exponent to 2^(exponent + 1): what becomes of them in the target.
+fn colour(exponent: i32, target: Option<&Reach>) -> RGBColor {
     let Some(target) = target else { return KEPT };
     let low = 2f64.powi(exponent);
-    // Half of the smallest value rounds to it.
+    // From half of the smallest value on, values round up to it.
     let smallest = target.min_positive.map_or(1.0, |Num(smallest)| smallest / 2.0);
     match target.min_normal {
         _ if low > target.max.0 => BEYOND,
@@ -101,7 +102,7 @@ fn plot(
     let mut low = places().fold(f64::INFINITY, f64::min) - MARGIN;
     let mut high = places().fold(f64::NEG_INFINITY, f64::max) + 1.0 + MARGIN;
     if let Some((smallest, largest)) = reach {
-        // The ends of the range are worth seeing, but not at the price of the values.
+        // Show the ends of the range, unless the values would then fill less than a third of the chart.
         let width = (high - low).max(24.0);
         low = low.min(smallest - MARGIN).max(low - width);
         high = high.max(largest + MARGIN).min(high + width);
@@ -128,7 +129,7 @@ fn plot(
         .axis_desc_style(("sans-serif", 13, &INK))
         .x_desc(title)
         .x_labels(8)
-        // No more than there are powers of ten, or some would stand between them.
+        // One label for each power of ten at most: labels between two of them would be empty.
         .y_labels((top as usize + 1).min(7))
         .x_label_formatter(&|place| format!("{place:.0}"))
         .y_label_formatter(&|height| count_at(*height))
@@ -144,7 +145,8 @@ fn plot(
     Ok(())
 }
 
-/// On a logarithmic scale on which one value is seen among millions, and 0 is at the bottom.
+/// The height of a bar. The scale is logarithmic, so that one value can be seen among millions; 1 has the height 1, for 0
+/// has the height 0.
 fn height(count: u64) -> f64 {
     if count == 0 { 0.0 } else { (count as f64).log10() + 1.0 }
 }

@@ -1,8 +1,8 @@
 //! Reports for a pull request's comment.
 
 use super::phrases;
-use crate::cli::judge::audited::{Audited, CastFacts, FindingFacts};
-use crate::cli::judge::compared::{Compared, TensorFacts};
+use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
+use crate::cli::judge::compared::{Compared, ComparedTensor};
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 
@@ -24,14 +24,14 @@ fn of_audit(model: &Audited) -> String {
     for note in &model.notes {
         text += &format!("- {}\n", plain(note));
     }
-    for FindingFacts { node, text: words, is_error, .. } in &model.findings {
+    for AuditFinding { node, text: words, is_error, .. } in &model.findings {
         let kind = if *is_error { "**invalid:** " } else { "" };
         text += &format!("- {kind}{} {}\n", code(node), plain(words));
     }
     text
 }
 
-fn cast_table(casts: &[CastFacts]) -> String {
+fn cast_table(casts: &[AuditedCast]) -> String {
     let rows = casts.iter().map(|cast| {
         [
             code(&cast.node),
@@ -59,7 +59,7 @@ fn of_comparison(pair: &Compared) -> String {
         return text + &plain(problem) + "\n";
     }
     text += &format!("{}.\n\n", phrases::verdict(pair).1);
-    let row = |tensor: &TensorFacts| {
+    let row = |tensor: &ComparedTensor| {
         [
             code(&tensor.name),
             phrases::types(tensor),
@@ -106,7 +106,7 @@ fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N
     if text.len() == before { String::new() } else { text + "\n" }
 }
 
-/// A name, which a hostile model may have made anything.
+/// A name as code. A hostile model may have any names.
 fn code(name: &str) -> String {
     format!("<code>{}</code>", plain(name))
 }
@@ -119,7 +119,7 @@ fn plain(text: &str) -> String {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '&' => escaped += "&amp;",
-            // What links, mentions and formats.
+            // What makes links, mentions of people, and formats.
             '|' | '`' | '*' | '_' | '[' | ']' | '!' | '#' | '@' | '\\' | '~' | '$' => {
                 escaped += &format!("&#{};", u32::from(c));
             }

@@ -1,13 +1,13 @@
 //! Reports as a page: one HTML file that needs no other, in light and dark, for large screens and small.
 //!
-//! Names in a model are anything: the template engine escapes them, as the template's name ends in .html.
+//! A hostile model may have any names: the template engine escapes them, as the template's name ends in .html.
 
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
 use super::{charts, phrases};
-use crate::cli::judge::audited::{Audited, CastFacts};
-use crate::cli::judge::compared::{Compared, Parting, TensorFacts};
+use crate::cli::judge::audited::{Audited, AuditedCast};
+use crate::cli::judge::compared::{Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
 use crate::cli::judge::status::Status;
 
@@ -17,7 +17,7 @@ const SCRIPT: &str = include_str!("page/report.js");
 
 /// Charts are drawn of that many casts or tensors, the worst ones; the tables have all of them.
 const CHARTS: usize = 100;
-/// So many remarks are seen before the tables; the others unfold.
+/// So many remarks stand before the tables; the reader can unfold the others.
 const LINES: usize = 8;
 
 #[derive(Serialize)]
@@ -86,7 +86,7 @@ struct TensorView {
     errors: Option<String>,
 }
 
-/// A number as people read it, and as tables are sorted by it.
+/// A number as people read it, and the key by which the page sorts its rows.
 #[derive(Serialize)]
 struct Cell {
     shown: String,
@@ -118,7 +118,7 @@ fn render(page: &Page) -> anyhow::Result<String> {
         .render(context! { page, style => STYLE, script => SCRIPT, culprit => phrases::CULPRIT })?)
 }
 
-/// What stands between backquotes as code, and everything escaped.
+/// HTML of a text: what stands between backquotes becomes code, and everything is escaped.
 fn coded(text: &str) -> Value {
     let mut html = String::new();
     let mut parts = text.split('`').peekable();
@@ -127,7 +127,7 @@ fn coded(text: &str) -> Value {
         let part = HtmlEscape(part);
         html += &match (is_code, parts.peek()) {
             (true, Some(_)) => format!("<code>{part}</code>"),
-            // A backquote that none follows is one.
+            // A backquote without a partner is shown as it is.
             (true, None) => format!("`{part}"),
             (false, _) => part.to_string(),
         };
@@ -148,14 +148,14 @@ fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// The first of many, and the others.
+/// The remarks that are shown, and those that are folded.
 fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
     let rest = if lines.len() > LINES + 1 { lines.split_off(LINES) } else { vec![] };
     (lines, rest)
 }
 
 fn audit_section(model: &Audited) -> Section {
-    let total = |count: fn(&CastFacts) -> u64| model.casts.iter().map(count).sum::<u64>();
+    let total = |count: fn(&AuditedCast) -> u64| model.casts.iter().map(count).sum::<u64>();
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
     let verdict = match (&model.problem, model.exceeded.len(), model.casts.len()) {
         (Some(problem), _, _) => problem.clone(),
@@ -180,8 +180,8 @@ fn audit_section(model: &Audited) -> Section {
             casts => vec![
                 figure(casts, if casts == 1 { "cast" } else { "casts" }),
                 figure(total(|cast| cast.elements), "values"),
-                figure(total(CastFacts::damaged), "spoiled"),
-                figure(total(CastFacts::lost), "saturated or flushed"),
+                figure(total(AuditedCast::damaged), "spoiled"),
+                figure(total(AuditedCast::lost), "saturated or flushed"),
             ],
         },
         lines,
@@ -198,9 +198,9 @@ fn comparison_section(pair: &Compared) -> Section {
     let changes = phrases::change_lines(pair);
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
-    let apart = |output: &TensorFacts| output.nan_differences + output.infinity_differences;
+    let apart = |output: &ComparedTensor| output.nan_differences + output.infinity_differences;
     let figure = |value: String, what: &str| (value, what.to_owned());
-    // An error that is a number says little where others are none.
+    // The largest error would hide that other elements have none, for they are NaN or infinite on one side.
     let error = match pair.outputs.iter().map(apart).sum() {
         0 => figure(Num(worst).to_string(), "largest absolute error"),
         count => figure(grouped(count), "NaN or infinite on one side"),
@@ -249,11 +249,11 @@ fn parting_view(what: &'static str, parting: &Parting) -> PartingView {
     }
 }
 
-fn cast_views(casts: &[CastFacts]) -> Vec<CastView> {
+fn cast_views(casts: &[AuditedCast]) -> Vec<CastView> {
     casts.iter().enumerate().map(|(index, cast)| cast_view(cast, index < CHARTS)).collect()
 }
 
-fn cast_view(cast: &CastFacts, has_chart: bool) -> CastView {
+fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
     let chart = has_chart.then(|| charts::exponents(&cast.source, cast.target.as_ref())).flatten();
     CastView {
         node: cast.node.clone(),
@@ -272,7 +272,7 @@ fn cast_view(cast: &CastFacts, has_chart: bool) -> CastView {
     }
 }
 
-fn tensor_view(tensor: &TensorFacts, has_charts: bool) -> TensorView {
+fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
     let errors = has_charts.then(|| charts::errors(tensor)).flatten();
     let measured = |number: Num| match phrases::is_measured(tensor) {
         true => number.into(),

@@ -2,10 +2,10 @@
 
 use tract_onnx_cast::audit::Outcome;
 
-use crate::cli::judge::audited::CastFacts;
-use crate::cli::judge::compared::{CastName, Compared, Parting, TensorFacts};
+use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
-use crate::cli::judge::range::RangeFacts;
+use crate::cli::judge::range::SourceRange;
 use crate::cli::judge::status::Status;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::message::single_line;
@@ -21,8 +21,8 @@ pub(crate) fn type_name(ty: &Option<String>) -> &str {
     ty.as_deref().unwrap_or("?")
 }
 
-/// From which type to which a cast leads.
-pub(crate) fn cast_types(cast: &CastFacts) -> String {
+/// The types of a cast.
+pub(crate) fn cast_types(cast: &AuditedCast) -> String {
     format!("{} → {}", type_name(&cast.from), type_name(&cast.to))
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn casts_in_words(casts: usize, sets: usize) -> String {
 }
 
 /// The counts that are not zero, the worst first.
-pub(crate) fn what_happened(cast: &CastFacts) -> String {
+pub(crate) fn what_happened(cast: &AuditedCast) -> String {
     let worst_first = Outcome::ALL.iter().rev().map(|outcome| outcome.name());
     let counts = worst_first.map(|name| (name, cast.count(name)));
     let more = [("became_subnormal", cast.became_subnormal), ("sign_lost", cast.sign_lost)];
@@ -62,14 +62,14 @@ pub(crate) fn what_happened(cast: &CastFacts) -> String {
     parts.join(", ")
 }
 
-pub(crate) fn range_in_words(range: &RangeFacts) -> String {
+pub(crate) fn range_in_words(range: &SourceRange) -> String {
     match (range.min, range.max) {
         (Some(min), Some(max)) => format!("{min} … {max}"),
         _ => "-".into(),
     }
 }
 
-/// Whether it is good, and the one sentence that says what came out.
+/// Whether a comparison has passed, and a sentence that says why.
 pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
     let count = pair.outputs.len();
     let outputs = if count == 1 { "the output" } else { "every output" };
@@ -91,13 +91,13 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
 }
 
 /// Whether there were values on both sides whose difference is a number.
-pub(crate) fn is_measured(tensor: &TensorFacts) -> bool {
+pub(crate) fn is_measured(tensor: &ComparedTensor) -> bool {
     let apart = tensor.nan_differences + tensor.infinity_differences;
     tensor.problem.is_none() && (tensor.elements == 0 || tensor.elements > apart)
 }
 
 /// The smallest tolerances that would pass.
-pub(crate) fn passing(tensor: &TensorFacts) -> String {
+pub(crate) fn passing(tensor: &ComparedTensor) -> String {
     let given = [("atol", tensor.passing_atol), ("rtol", tensor.passing_rtol)];
     let given = given.iter().filter_map(|(name, number)| Some((name, (*number)?.at_least())));
     let texts: Vec<String> = given.map(|(name, number)| format!("{name} {number}")).collect();
@@ -109,7 +109,7 @@ pub(crate) fn passing(tensor: &TensorFacts) -> String {
     }
 }
 
-pub(crate) fn types(tensor: &TensorFacts) -> String {
+pub(crate) fn types(tensor: &ComparedTensor) -> String {
     match tensor.reference_type == tensor.converted_type {
         true => tensor.reference_type.clone(),
         false => format!("{} → {}", tensor.reference_type, tensor.converted_type),
@@ -117,7 +117,7 @@ pub(crate) fn types(tensor: &TensorFacts) -> String {
 }
 
 /// How a tensor fared.
-pub(crate) fn result(tensor: &TensorFacts) -> String {
+pub(crate) fn result(tensor: &ComparedTensor) -> String {
     match tensor {
         _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", difference(tensor)),
         _ if tensor.elements == 0 => "no elements".into(),
@@ -129,7 +129,7 @@ pub(crate) fn result(tensor: &TensorFacts) -> String {
 }
 
 /// What is wrong with a tensor.
-pub(crate) fn difference(tensor: &TensorFacts) -> String {
+pub(crate) fn difference(tensor: &ComparedTensor) -> String {
     if let Some(problem) = &tensor.problem {
         return single_line(problem);
     }
@@ -146,7 +146,7 @@ pub(crate) fn difference(tensor: &TensorFacts) -> String {
     if let (true, Some(least), found) =
         (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine)
     {
-        // In full: what is wanted may be near 1.
+        // With all digits: a cosine and the one that is wanted may both be near 1.
         let found = found.map_or("undefined".into(), |found| found.0.to_string());
         parts.push(format!("cosine {found}, at least {} is wanted", least));
     }
@@ -154,7 +154,8 @@ pub(crate) fn difference(tensor: &TensorFacts) -> String {
     parts.join(", ")
 }
 
-/// Where the graphs part, and where it gets bad if that is elsewhere.
+/// The tensors where the graphs part: the first that differs too much, the first with NaN or infinities of its own, and the
+/// first with values that its type cannot hold; a tensor that is several of these is told once.
 pub(crate) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
     let all = [
         ("the first tensor where they part", &pair.first_difference),
@@ -183,7 +184,7 @@ pub(crate) fn parting_in_words(parting: &Parting) -> String {
 }
 
 /// What the converted side's type cannot hold.
-pub(crate) fn beyond_in_words(tensor: &TensorFacts) -> Option<String> {
+pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
     let target = tensor.target.as_ref().filter(|_| tensor.beyond_target > 0)?;
     Some(format!(
         "{} of its values in the reference are beyond what {} holds, {} … {}: they are {}",

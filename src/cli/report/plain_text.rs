@@ -3,8 +3,8 @@
 use super::phrases;
 use super::table::table;
 use super::terminal::{BAD, GOOD, Output};
-use crate::cli::judge::audited::{Audited, CastFacts, FindingFacts};
-use crate::cli::judge::compared::{Compared, TensorFacts};
+use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
+use crate::cli::judge::compared::{Compared, ComparedTensor};
 use crate::cli::judge::number::Num;
 use crate::cli::judge::status::Status;
 use crate::cli::message::{shortened, single_line};
@@ -47,7 +47,7 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     lines.join("\n")
 }
 
-fn cast_table(casts: &[CastFacts]) -> Option<String> {
+fn cast_table(casts: &[AuditedCast]) -> Option<String> {
     let heads = [
         "node",
         "from",
@@ -77,7 +77,7 @@ fn cast_table(casts: &[CastFacts]) -> Option<String> {
     (all.len() > 1).then(|| table(&all))
 }
 
-fn finding_lines(findings: &[FindingFacts]) -> impl Iterator<Item = String> {
+fn finding_lines(findings: &[AuditFinding]) -> impl Iterator<Item = String> {
     findings.iter().map(|finding| {
         let kind = if finding.is_error { "invalid" } else { "note" };
         format!("{kind}: `{}`: {}", single_line(&finding.node), single_line(&finding.text))
@@ -126,7 +126,7 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
     lines.join("\n")
 }
 
-fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
+fn tensor_table(tensors: &[ComparedTensor]) -> Option<String> {
     let heads = [
         "name",
         "types",
@@ -156,7 +156,7 @@ fn tensor_table(tensors: &[TensorFacts]) -> Option<String> {
     (all.len() > 1).then(|| table(&all))
 }
 
-fn measured(tensor: &TensorFacts, number: Num) -> String {
+fn measured(tensor: &ComparedTensor, number: Num) -> String {
     if phrases::is_measured(tensor) { number.to_string() } else { "-".into() }
 }
 

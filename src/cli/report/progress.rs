@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar on standard error, or for a single piece of work something that moves; it shows itself only on a terminal.
+/// A bar on standard error, or a spinner for a single piece of work. Where there is no terminal, nothing is shown.
 pub(crate) fn progress_bar(pieces: usize) -> ProgressBar {
     let bar = ProgressBar::new(pieces as u64);
     let template = if pieces > 1 { "{wide_bar} {pos}/{len} {eta}" } else { "{spinner} {elapsed}" };

@@ -1,6 +1,6 @@
 //! Tables at a terminal.
 
-/// Rows whose cells stand under each other. The last cell of a row is as long as it likes.
+/// Rows with aligned columns, which two spaces separate. Lines do not end with spaces.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

@@ -11,7 +11,7 @@ use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::sets;
-use crate::cli::judge::audited::{Audited, CastFacts};
+use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
 
@@ -78,9 +78,10 @@ impl Request for AuditRequest {
     }
 }
 
-/// That casts were given NaN or infinities, where somebody might think that all is well.
-fn received(casts: &[CastFacts]) -> Option<String> {
-    let is_given = |cast: &&CastFacts| cast.source.nans + cast.source.infinities > 0;
+/// A note on casts that were given NaN or infinities. That is within every cast's limits, but it means that something is
+/// wrong before them.
+fn received(casts: &[AuditedCast]) -> Option<String> {
+    let is_given = |cast: &&AuditedCast| cast.source.nans + cast.source.infinities > 0;
     let mut given = casts.iter().filter(is_given).map(|cast| &cast.node);
     let (first, more) = (given.next()?, given.count());
     let others = if more == 0 { String::new() } else { format!(" and {more} other(s)") };

@@ -14,7 +14,7 @@ use tract_onnx_cast::Family;
 
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
-use crate::cli::judge::compared::{CastChanges, Compared, TensorFacts};
+use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::pairing::{Pairs, pair};
@@ -67,10 +67,10 @@ impl Request for CompareRequest {
                 match at("the inner tensors", inner) {
                     Ok((inner, differs_from)) => {
                         let all = || inner.iter().chain(&outputs);
-                        let is_damaged = |tensor: &&TensorFacts| {
+                        let is_damaged = |tensor: &&ComparedTensor| {
                             tensor.nan_differences + tensor.infinity_differences > 0
                         };
-                        let is_beyond = |tensor: &&TensorFacts| tensor.beyond_target > 0;
+                        let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
                         let parting = |tensor| parting(b, tensor, &casts.0, &casts.1);
                         first_difference = parting(all().find(|tensor| !tensor.passed));
                         first_beyond = parting(all().find(is_beyond));
@@ -121,7 +121,7 @@ fn compared(
     converted: &[Vec<NamedTensor>],
     limits: &Limits,
     notes: &mut Vec<String>,
-) -> TractResult<Vec<TensorFacts>> {
+) -> TractResult<Vec<ComparedTensor>> {
     let mut all: Vec<Metrics> = vec![];
     for (reference, converted) in reference.iter().zip(converted) {
         let Pairs { places, note } = pair(reference, converted)?;
@@ -146,7 +146,7 @@ fn compared(
         }
     }
     ensure!(!all.is_empty(), "there are no outputs to compare");
-    let outputs: Vec<TensorFacts> = all.into_iter().map(Metrics::finish).collect();
+    let outputs: Vec<ComparedTensor> = all.into_iter().map(Metrics::finish).collect();
     let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
     if let Some(name) = limits.unknown_outputs(&names).next() {
         bail!("there is a tolerance for `{name}`, but the outputs are {names:?}");
@@ -154,8 +154,8 @@ fn compared(
     Ok(outputs)
 }
 
-/// That an output shows nothing, where it does not fail for it.
-fn emptiness(output: &TensorFacts) -> Option<String> {
+/// A note that the comparison of an output shows nothing, if it does not.
+fn emptiness(output: &ComparedTensor) -> Option<String> {
     let name = &output.name;
     match output {
         _ if output.problem.is_some() => None,

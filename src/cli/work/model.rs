@@ -36,8 +36,8 @@ impl Model {
         Ok(Model { model, takes })
     }
 
-    /// Runs the model on tensors of the inputs' types, in their order. The model takes on the
-    /// tensors' shapes: what it declares binds nobody but tract.
+    /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
+    /// tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Tensor>) -> TractResult<Vec<NamedTensor>> {
         self.run_after(tensors, |_| Ok(()))
     }
@@ -74,8 +74,8 @@ impl Model {
     }
 }
 
-/// Whether there is a file that tract can map into memory. Its own messages would repeat the path,
-/// and it would wait at a pipe.
+/// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and repeat the path in its
+/// errors.
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {
     anyhow::ensure!(fs::metadata(path)?.is_file(), "is no file");
     File::open(path)?;

@@ -9,16 +9,16 @@ use tract_onnx_cast::{CastNode, CastOnnx};
 
 use super::model::{Model, check_file};
 use crate::cli::input::sets::Set;
-use crate::cli::judge::audited::{CastFacts, FindingFacts};
+use crate::cli::judge::audited::{AuditFinding, AuditedCast};
 use crate::cli::message;
 
 /// A model whose casts are looked at.
 pub(crate) struct Probed {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) proto: ModelProto,
-    /// Overlooks contradictions, if the model has one.
+    /// The loader; one that overlooks contradictions if the model has one.
     pub(crate) onnx: CastOnnx,
-    /// What is wrong with the model, if it is only what it declares.
+    /// What is wrong with the declarations of a model that can be loaded all the same.
     problem: Option<anyhow::Error>,
     pub(crate) casts: Vec<CastNode>,
     found: Vec<Finding>,
@@ -65,7 +65,7 @@ impl Probed {
         Ok(audit.rows())
     }
 
-    /// A model that is invalid and does not run either is refused for what is invalid.
+    /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.
     fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
         match (&self.problem, result) {
             (Some(problem), Err(_)) => Err(anyhow::anyhow!("{}", message::one_line(problem))),
@@ -73,9 +73,9 @@ impl Probed {
         }
     }
 
-    /// What can be said without running the model. What might become of values is left out of constants, of which it is
-    /// known what became of them.
-    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<FindingFacts> {
+    /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
+    /// that has been counted and to whose values it did not happen.
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<AuditFinding> {
         let fact = |finding: &Finding| {
             let cast = self.casts.get(finding.place)?;
             let feared = match finding.kind {
@@ -86,7 +86,7 @@ impl Probed {
             let row = rows.get(finding.place).filter(|row| row.is_constant && row.runs > 0);
             let is_groundless =
                 row.zip(feared).is_some_and(|(row, outcome)| row.stats.count(outcome) == 0);
-            (!is_groundless).then(|| FindingFacts {
+            (!is_groundless).then(|| AuditFinding {
                 kind: finding.kind.name().into(),
                 node: cast.node.clone(),
                 graph: cast.graph.clone(),
@@ -98,9 +98,9 @@ impl Probed {
     }
 }
 
-/// What casts did, the worst first; what is as bad in the order of computation.
-pub(crate) fn worst_first(rows: &[AuditRow]) -> Vec<CastFacts> {
+/// What casts did, the worst first. Equally bad ones are in the order of computation.
+pub(crate) fn worst_first(rows: &[AuditRow]) -> Vec<AuditedCast> {
     let mut rows: Vec<&AuditRow> = rows.iter().collect();
-    rows.sort_by_cached_key(|row| CastFacts::rank(&row.stats));
-    rows.into_iter().map(CastFacts::of).collect()
+    rows.sort_by_cached_key(|row| AuditedCast::rank(&row.stats));
+    rows.into_iter().map(AuditedCast::of).collect()
 }

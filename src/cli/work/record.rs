@@ -28,7 +28,7 @@ pub(crate) struct RecordRequest {
     pub(crate) input: InputArgs,
     /// Sets of random inputs, each with the next seed.
     pub(crate) sets: u64,
-    /// Whether what is there is computed anew; else only new sets are added.
+    /// Whether the outputs of sets that are there are computed anew and changed; else new sets are added.
     pub(crate) is_anew: bool,
 }
 
@@ -79,7 +79,7 @@ fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
         let input = InputArgs { seed, ..request.input.clone() };
         new.extend(sets::gather(&model.takes, &request.model, &input)?);
     }
-    // All of it before anything is written.
+    // Everything is run before anything is written: an error leaves the folder as it was.
     let runs = new.iter().map(|set| {
         let inputs = inputs(&model.takes, set)?;
         Ok((inputs, files(&model.clone().run(set.tensors.clone())?)?))

@@ -8,21 +8,21 @@ use tract_onnx_cast::Family;
 
 use super::main_graph::MainGraph;
 use super::sides::{Loaded, Sides};
-use crate::cli::judge::compared::TensorFacts;
+use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Model;
 use crate::cli::work::probed::Probed;
 
-/// Runs both models once more, with every tensor that they share as an output. The second result says from where on
-/// values are not exactly the same.
+/// Runs both models once more, with every tensor that they share as an output. The second result is a note on the first
+/// one that is within the tolerance, but not the same on both sides.
 pub(super) fn inner_tensors(
     a: &Loaded,
     b: &Loaded,
     sides: &Sides,
     tolerance: Tolerance,
-) -> TractResult<(Vec<TensorFacts>, Option<String>)> {
+) -> TractResult<(Vec<ComparedTensor>, Option<String>)> {
     let (made_a, made_b) =
         (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
     let known: HashSet<&String> = made_b.iter().collect();
@@ -45,10 +45,10 @@ pub(super) fn inner_tensors(
             metrics.add(x, y)?;
         }
     }
-    let inner: Vec<TensorFacts> = all.into_iter().flatten().map(Metrics::finish).collect();
-    // Outputs have tolerances of their own.
+    let inner: Vec<ComparedTensor> = all.into_iter().flatten().map(Metrics::finish).collect();
+    // The note is about inner tensors: outputs are reported with their own tolerances.
     let outputs = MainGraph::of(&a.probed.proto).outputs();
-    let is_inner = |tensor: &&TensorFacts| !outputs.contains(tensor.name.as_str());
+    let is_inner = |tensor: &&ComparedTensor| !outputs.contains(tensor.name.as_str());
     let first = inner.iter().filter(is_inner).find(|tensor| !tensor.identical && tensor.passed);
     let note = first.map(|tensor| {
         let (name, error) = (&tensor.name, tensor.max_abs);
@@ -68,7 +68,7 @@ fn of_types(reference: &NamedTensor, converted: &NamedTensor) -> Tolerance {
     let range = tract_onnx_cast::audit::range(reference.ty, &reference.tensor);
     let limits = range.ok().and_then(|range| range.limits).unwrap_or_default();
     let atol = rtol * limits.0.abs().max(limits.1.abs());
-    // A tolerance is finite.
+    // A range of DOUBLE times 64 may overflow, but tolerances are finite.
     Tolerance { rtol: Some(rtol), atol: Some(atol.min(f64::MAX)), ulp: None, cosine: None }
 }
 

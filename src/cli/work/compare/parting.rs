@@ -6,15 +6,16 @@ use tract_onnx_cast::CastNode;
 
 use super::main_graph::MainGraph;
 use super::sides::Loaded;
-use crate::cli::judge::audited::CastFacts;
-use crate::cli::judge::compared::{CastChanges, CastName, Parting, Retargeted, TensorFacts};
+use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::compared::{CastChanges, CastName, ComparedTensor, Parting, Retargeted};
 
-/// A tensor, what made it, and what may have spoiled it before: of the casts that the reference has not, the worst.
+/// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
+/// reference does not have and that spoiled values.
 pub(super) fn parting(
     converted: &Loaded,
-    tensor: Option<&TensorFacts>,
+    tensor: Option<&ComparedTensor>,
     changes: &CastChanges,
-    casts: &[CastFacts],
+    casts: &[AuditedCast],
 ) -> Option<Parting> {
     let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
@@ -22,7 +23,7 @@ pub(super) fn parting(
     let (node, op) = graph.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();
     let before = graph.before(name);
-    let is_new = |cast: &CastFacts| {
+    let is_new = |cast: &AuditedCast| {
         let retargeted = changes.retargeted.iter().map(|both| &both.converted);
         let mut new = changes.added.iter().chain(retargeted);
         new.any(|new| (&new.node, &new.graph) == (&cast.node, &cast.graph))
@@ -38,7 +39,7 @@ pub(super) fn parting(
 
 /// How the casts of two models differ. A cast is known by the value that it makes.
 pub(super) fn changes(reference: &[CastNode], converted: &[CastNode]) -> CastChanges {
-    // The main graph's own name may be anything.
+    // Converters rename the main graph, so only the path below it counts.
     let key = |cast: &CastNode| {
         let path = cast.graph.split_once('/').map_or("", |(_, path)| path);
         (path.to_owned(), cast.output.clone())

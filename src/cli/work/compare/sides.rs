@@ -13,7 +13,7 @@ use crate::cli::input::declared::Declared;
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::input::sizes::check_shapes;
-use crate::cli::judge::audited::CastFacts;
+use crate::cli::judge::audited::AuditedCast;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Model;
@@ -65,8 +65,8 @@ impl Side {
 }
 
 impl Loaded {
-    /// What the casts do; a model whose casts cannot be seen is compared all the same.
-    pub(super) fn audit(&self, sets: &[Set], notes: &mut Vec<String>) -> Vec<CastFacts> {
+    /// What the casts do. If that cannot be found out, a note says why, and the comparison goes on.
+    pub(super) fn audit(&self, sets: &[Set], notes: &mut Vec<String>) -> Vec<AuditedCast> {
         if self.probed.casts.is_empty() {
             return vec![];
         }
@@ -176,7 +176,8 @@ fn copies(sets: &[Set]) -> Vec<Set> {
     sets.iter().map(copy).collect()
 }
 
-/// The reference's inputs for the converted model: by name, cast where the element type has changed.
+/// A set of the reference's inputs as the converted model takes it: inputs are matched by name, and values cast where the
+/// element type has changed.
 fn carried(from: &Declared, to: &Declared, set: &Set, notes: &mut Vec<String>) -> TractResult<Set> {
     let names = |model: &Declared| {
         model.inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>().join(", ")

@@ -46,7 +46,7 @@ fn takes_standard_output(to: &ReportArgs) -> bool {
     [&to.json, &to.markdown].into_iter().flatten().any(|path| is_standard_output(path))
 }
 
-/// A path that is the same however it is spelled, where there is something.
+/// The one spelling of a path to something that exists; another path as it is.
 fn place_of(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.into())
 }
@@ -63,7 +63,8 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Writes what was asked for. Of a single piece of work that could not be done, files alone.
+    /// Writes what was asked for. If there was a single piece of work and it could not be done, only files are written: the
+    /// error says it all.
     ///
     /// # Errors
     ///
