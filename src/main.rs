@@ -1,6 +1,8 @@
 //! `onnx-cast`: runs, tests and inspects ONNX models through tract and this crate's Cast. The code
 //! is in `cli`.
 
+#![forbid(unsafe_code)]
+
 mod cli;
 
 use std::process::ExitCode;

@@ -4,8 +4,8 @@ use std::fmt::{Display, Write};
 
 use tract_onnx_cast::Error;
 
-/// How much of an error that has causes, and of a whole line, is shown. tract repeats whole nodes
-/// in its errors.
+/// How many characters of one error in a chain of causes are shown, and of the whole line. tract's errors can hold whole
+/// nodes, with their constants.
 const LINK_CHARS: usize = 300;
 const LINE_CHARS: usize = 1000;
 
@@ -38,13 +38,12 @@ pub(super) fn shortened_line(text: &str) -> String {
     without_middle(&single_line(text), LINK_CHARS)
 }
 
-/// The result, its error reduced to one line that begins with the place. No cause is left out of it
-/// later.
+/// The result, its error reduced to one line that begins with the place. As a single line, [`one_line`] keeps it whole.
 pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
     result.map_err(|error| anyhow::anyhow!("{place}: {}", one_line(&error)))
 }
 
-/// As [`at`], where the place is worth telling.
+/// As [`at`] if the place is to be told, else the result as it is.
 pub(super) fn at_if<T>(
     is_told: bool,
     place: impl Display,
@@ -68,8 +67,8 @@ pub(super) fn single_line(text: &str) -> String {
     joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The text with so many characters at most. What an error is about stands at its start, and the
-/// reason at its end.
+/// The text with so many characters at most, the middle left out: an error begins with its subject and ends with the
+/// reason.
 fn without_middle(text: &str, chars: usize) -> String {
     let length = text.chars().count();
     if length <= chars {

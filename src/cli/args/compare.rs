@@ -1,0 +1,64 @@
+//! What can be typed after `onnx-cast compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::input::InputArgs;
+use super::report::ReportArgs;
+use super::tolerance::{parse_cosine, parse_output, parse_tolerance};
+use crate::cli::judge::tolerance::Tolerance;
+
+/// Compare a model with its conversion, on the same inputs.
+///
+/// REFERENCE and CONVERTED are models; folders with a model.onnx, whose test_data_set_* folders then give the inputs; or
+/// outputs that were saved: a folder of output_*.pb files, a .pb, a .npy or a .npz. Outputs are matched by name, and by
+/// position where no name is shared. Their element types may differ. With -i, a folder stands for the sets of inputs in it.
+///
+/// Without a tolerance values must be the same. With --rtol and --atol a value passes when
+/// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the coarser type away; one
+/// of the two is enough. --cosine asks for a least cosine similarity of the whole output. NaN only passes for NaN, and an
+/// infinity for itself.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2 --atol 1e-3
+  onnx-cast compare model.onnx slim.onnx fp16.onnx --all-tensors --report compare.html
+  onnx-cast compare model.onnx saved_outputs/ -i x=x.npy --ulp 4
+  onnx-cast compare a.onnx b.onnx --rtol 1e-3 --per-output scores:atol=1e-2")]
+pub(crate) struct CompareArgs {
+    /// What is right.
+    pub(crate) reference: PathBuf,
+    /// What is to be judged.
+    #[arg(required = true)]
+    pub(crate) converted: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Relative tolerance.
+    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) rtol: Option<f64>,
+    /// Absolute tolerance.
+    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) atol: Option<f64>,
+    /// Tolerance in units in the last place.
+    #[arg(long, value_name = "N", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) ulp: Option<f64>,
+    /// The least cosine similarity of an output.
+    #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
+    pub(crate) cosine: Option<f64>,
+    /// A tolerance of one output's own.
+    #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output)]
+    pub(crate) per_output: Vec<(String, Tolerance)>,
+    /// Compare every tensor that both graphs have by name; else only where the outputs fail, to find where they part.
+    #[arg(long)]
+    pub(crate) all_tensors: bool,
+    #[command(flatten)]
+    pub(crate) to: ReportArgs,
+}
+
+impl CompareArgs {
+    /// What the options say of every output.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        let CompareArgs { rtol, atol, ulp, cosine, .. } = *self;
+        Tolerance { rtol, atol, ulp, cosine }
+    }
+}

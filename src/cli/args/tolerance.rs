@@ -1,0 +1,51 @@
+//! How limits and tolerances are typed.
+
+use crate::cli::judge::limits::{Limit, check_limit};
+use crate::cli::judge::tolerance::{Tolerance, check_cosine, check_tolerance};
+
+/// Reads `--rtol`, `--atol` or `--ulp`.
+pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let number = parse_number(text)?;
+    check_tolerance(number)?;
+    Ok(number)
+}
+
+/// Reads `--cosine`.
+pub(super) fn parse_cosine(text: &str) -> Result<f64, String> {
+    let number = parse_number(text)?;
+    check_cosine(number)?;
+    Ok(number)
+}
+
+/// Reads `KIND` or `KIND=N` of `--allow`.
+pub(super) fn parse_allow(text: &str) -> Result<(String, f64), String> {
+    let (what, limit) = match text.split_once('=') {
+        Some((what, limit)) => (what, parse_number(limit)?),
+        None => (text, f64::MAX),
+    };
+    check_limit(what, &Limit::Number(limit)).map_err(|error| error.to_string())?;
+    Ok((what.into(), limit))
+}
+
+/// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C` of `--per-output`. The name may have colons of its own.
+pub(super) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
+    let shape = || "it should be NAME:rtol=R,atol=A,ulp=N,cosine=C, or some of these".to_owned();
+    let (name, limits) = text.rsplit_once(':').ok_or_else(shape)?;
+    let mut tolerance = Tolerance::default();
+    for limit in limits.split(',') {
+        let (what, number) = limit.split_once('=').ok_or_else(shape)?;
+        let number = number.trim();
+        match what.trim() {
+            "rtol" => tolerance.rtol = Some(parse_tolerance(number)?),
+            "atol" => tolerance.atol = Some(parse_tolerance(number)?),
+            "ulp" => tolerance.ulp = Some(parse_tolerance(number)?),
+            "cosine" => tolerance.cosine = Some(parse_cosine(number)?),
+            _ => return Err(shape()),
+        }
+    }
+    Ok((name.into(), tolerance))
+}
+
+fn parse_number(text: &str) -> Result<f64, String> {
+    text.parse::<f64>().map_err(|error| error.to_string())
+}

@@ -1,0 +1,59 @@
+//! `onnx-cast compare`: a model against its conversions.
+
+use std::path::{Path, PathBuf};
+
+use super::ask_all::{ask_all, worst};
+use crate::cli::args::compare::CompareArgs;
+use crate::cli::judge::compared::Compared;
+use crate::cli::judge::limits::Limits;
+use crate::cli::judge::status::Status;
+use crate::cli::report::destinations::{Report, check_places};
+use crate::cli::report::terminal::Output;
+use crate::cli::report::{json, markdown, page, plain_text};
+use crate::cli::work::compare::CompareRequest;
+
+/// Compares the reference with every conversion.
+///
+/// # Errors
+///
+/// When a conversion cannot be compared.
+pub(crate) fn compare(
+    args: CompareArgs,
+    max_memory: Option<u64>,
+    output: &mut Output,
+) -> anyhow::Result<Status> {
+    let read = args.converted.iter().chain([&args.reference]).map(PathBuf::as_path);
+    check_places(&args.to, &args.input, read)?;
+    let request = |converted: &PathBuf| {
+        let file = args.to.tolerance.as_deref();
+        let (mut limits, limits_file) = Limits::of(&model_file(converted), file)?;
+        limits.judge_by(args.tolerance(), &args.per_output);
+        Ok(CompareRequest {
+            reference: args.reference.clone(),
+            converted: converted.clone(),
+            input: args.input.clone(),
+            limits,
+            limits_file,
+            all_tensors: args.all_tensors,
+        })
+    };
+    let requests = args.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
+    let pairs = ask_all(&requests, args.to.jobs(), max_memory, |request, problem| {
+        let CompareRequest { reference, converted, .. } = request;
+        let [reference, converted] = [reference, converted].map(|path| path.display().to_string());
+        Compared::unusable(reference, converted, problem)
+    })?;
+    let report = Report {
+        json: &|| Ok(json::of_comparisons(&pairs)?),
+        page: &|| page::of_comparisons(&pairs),
+        markdown: &|| Ok(markdown::of_comparisons(&pairs)),
+        text: &|output| plain_text::of_comparisons(&pairs, output),
+    };
+    report.write(&args.to, pairs.iter().map(|pair| pair.problem.clone()), output)?;
+    Ok(worst(pairs.iter().map(|pair| pair.status)))
+}
+
+/// The model that a path means.
+fn model_file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("model.onnx") } else { path.into() }
+}

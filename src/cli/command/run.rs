@@ -1,0 +1,60 @@
+//! `onnx-cast run`: a model's outputs for given or random inputs.
+
+use serde::Serialize;
+
+use crate::cli::args::run::RunArgs;
+use crate::cli::judge::status::Status;
+use crate::cli::message::single_line;
+use crate::cli::process::supervisor::Supervisor;
+use crate::cli::report::json::JsonValue;
+use crate::cli::report::table::table;
+use crate::cli::report::terminal::Output;
+use crate::cli::work::run::{RunOutput, RunRequest};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    outputs: Vec<Shown<'a>>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    r#type: &'a str,
+    shape: &'a [usize],
+    values: Vec<JsonValue<'a>>,
+}
+
+/// Runs the model, writes the outputs' files and shows what they hold.
+///
+/// # Errors
+///
+/// When the model or an input cannot be used, or a file cannot be written.
+pub(crate) fn run(
+    args: RunArgs,
+    max_memory: Option<u64>,
+    output: &mut Output,
+) -> anyhow::Result<Status> {
+    let RunArgs { model, input, output: folder, json } = args;
+    let request = RunRequest { model, input, folder };
+    let outputs = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
+    output.line(&match json {
+        true => serde_json::to_string(&Report { outputs: outputs.iter().map(shown).collect() })?,
+        false => table(&outputs.iter().map(row).collect::<Vec<_>>()),
+    })?;
+    Ok(Status::Passed)
+}
+
+fn shown(output: &RunOutput) -> Shown<'_> {
+    let RunOutput { name, ty, shape, values } = output;
+    Shown { name, r#type: ty, shape, values: values.iter().map(JsonValue).collect() }
+}
+
+fn row(output: &RunOutput) -> Vec<String> {
+    let RunOutput { name, ty, shape, values } = output;
+    let mut texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    if shape.iter().product::<usize>() > values.len() {
+        texts.push("…".into());
+    }
+    vec![single_line(name), ty.clone(), format!("{shape:?}"), texts.join(" ")]
+}

@@ -1,0 +1,83 @@
+//! `onnx-cast test`: every case in turn, and the count.
+
+use anyhow::bail;
+use serde::Serialize;
+
+use crate::cli::args::test::TestArgs;
+use crate::cli::input::cases;
+use crate::cli::judge::status::Status;
+use crate::cli::message::single_line;
+use crate::cli::process::protocol::Outcome;
+use crate::cli::process::supervisor::Supervisor;
+use crate::cli::report::progress::progress_bar;
+use crate::cli::report::terminal::{BAD, GOOD, Output};
+use crate::cli::work::check::{CheckRequest, Checked};
+
+/// What `--json` prints.
+#[derive(Serialize, Default)]
+struct Report {
+    cases: Vec<Line>,
+    passed: usize,
+    failed: usize,
+}
+
+#[derive(Serialize)]
+struct Line {
+    path: String,
+    passed: bool,
+    reason: Option<String>,
+}
+
+/// Runs the cases.
+///
+/// # Errors
+///
+/// When there is no case, or none whose model and inputs can be used.
+pub(crate) fn test(
+    args: TestArgs,
+    max_memory: Option<u64>,
+    output: &mut Output,
+) -> anyhow::Result<Status> {
+    let cases = cases::find(&args.paths)?;
+    let mut supervisor = Supervisor::new(max_memory);
+    let tolerance = args.tolerance();
+    let bar = progress_bar(cases.len());
+    let mut report = Report::default();
+    let mut unusable = vec![];
+    for case in cases {
+        let path = case.path.display().to_string();
+        let reason = match supervisor.ask(&CheckRequest { case, tolerance })? {
+            Outcome::Done(Checked::Passed) => None,
+            Outcome::Done(Checked::Failed(reason)) => Some(reason),
+            Outcome::Unusable(reason) => {
+                unusable.push(format!("{path}: {reason}"));
+                Some(reason)
+            }
+        };
+        let line = Line { path, passed: reason.is_none(), reason };
+        if !args.json {
+            let text = human(&line, output);
+            bar.suspend(|| output.line(&text))?;
+        }
+        bar.inc(1);
+        *(if line.passed { &mut report.passed } else { &mut report.failed }) += 1;
+        report.cases.push(line);
+    }
+    bar.finish_and_clear();
+    output.line(&match args.json {
+        true => serde_json::to_string(&report)?,
+        false => format!("{} passed, {} failed", report.passed, report.failed),
+    })?;
+    match unusable.first() {
+        Some(problem) if unusable.len() == report.cases.len() => bail!("{problem}"),
+        _ => Ok(if report.failed == 0 { Status::Passed } else { Status::Failed }),
+    }
+}
+
+fn human(line: &Line, output: &Output) -> String {
+    let path = single_line(&line.path);
+    match &line.reason {
+        None => format!("{}   {path}", output.paint(GOOD, "ok")),
+        Some(reason) => format!("{} {path}: {reason}", output.paint(BAD, "FAIL")),
+    }
+}

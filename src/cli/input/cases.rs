@@ -1,0 +1,108 @@
+//! Finding test cases in the layout of ONNX's own: `model.onnx` beside `input_*.pb` and
+//! `output_*.pb`, or beside `test_data_set_*` folders that hold them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+use walkdir::WalkDir;
+
+/// A model and one set of data for it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Case {
+    /// What the user calls it: the model's folder or, where the model has several sets, the set's.
+    pub(crate) path: PathBuf,
+    /// The model's file.
+    pub(crate) model: PathBuf,
+    /// The folder of inputs and expected outputs.
+    pub(crate) set: PathBuf,
+}
+
+impl Case {
+    /// The files of the inputs, in their order.
+    pub(crate) fn inputs(&self) -> anyhow::Result<Vec<PathBuf>> {
+        self.data("input_")
+    }
+
+    /// The files of the expected outputs, in their order.
+    pub(crate) fn outputs(&self) -> anyhow::Result<Vec<PathBuf>> {
+        self.data("output_")
+    }
+
+    /// The files `<prefix>0.pb`, `<prefix>1.pb`, …, of which none may be missing.
+    fn data(&self, prefix: &str) -> anyhow::Result<Vec<PathBuf>> {
+        let files = numbered(&self.set, prefix, ".pb")?;
+        for (position, file) in files.iter().enumerate() {
+            let expected = format!("{prefix}{position}.pb");
+            ensure!(file.ends_with(&expected), "{expected} is missing");
+        }
+        Ok(files)
+    }
+}
+
+/// The cases in these folders and below, in the order of the names.
+///
+/// # Errors
+///
+/// When a path is no folder, a folder cannot be read, or there is no case in one.
+pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
+    let mut cases = vec![];
+    for path in paths {
+        let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+        ensure!(metadata.is_dir(), "{}: is no folder", path.display());
+        let before = cases.len();
+        for entry in WalkDir::new(path).sort_by_file_name() {
+            let entry = entry?;
+            if entry.file_name() == "model.onnx" && !entry.file_type().is_dir() {
+                cases.extend(cases_of(entry.path())?);
+            }
+        }
+        ensure!(cases.len() > before, "{}: no folder with a model.onnx in it", path.display());
+    }
+    Ok(cases)
+}
+
+/// The sets of data in a folder: those in its test_data_set_* folders, or else its own.
+///
+/// # Errors
+///
+/// When the folder cannot be read.
+pub(crate) fn sets_in(folder: &Path, model: &Path) -> anyhow::Result<Vec<Case>> {
+    let sets = numbered(folder, "test_data_set_", "")?;
+    let is_only = sets.is_empty();
+    let sets = if is_only { vec![folder.into()] } else { sets };
+    let case = |set: PathBuf| Case { path: set.clone(), model: model.into(), set };
+    Ok(sets.into_iter().map(case).collect())
+}
+
+/// A model without any data is a case too, one that cannot pass: to skip it would look like
+/// success.
+fn cases_of(model: &Path) -> anyhow::Result<Vec<Case>> {
+    let folder = model.parent().unwrap_or(Path::new("."));
+    let has_data = |prefix| anyhow::Ok(!numbered(folder, prefix, ".pb")?.is_empty());
+    let mut sets = numbered(folder, "test_data_set_", "")?;
+    if sets.is_empty() || has_data("input_")? || has_data("output_")? {
+        sets.insert(0, folder.into());
+    }
+    let is_only = sets.len() == 1;
+    let case = |set: PathBuf| Case {
+        path: if is_only { folder.into() } else { set.clone() },
+        model: model.into(),
+        set,
+    };
+    Ok(sets.into_iter().map(case).collect())
+}
+
+/// The entries of a folder with such names, by the number in between: 10 comes after 9.
+fn numbered(folder: &Path, prefix: &str, suffix: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let mut entries = vec![];
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name();
+        let between = name.to_str().and_then(|n| n.strip_prefix(prefix)?.strip_suffix(suffix));
+        let number = between.map(|text| text.parse::<u64>().unwrap_or(u64::MAX));
+        entries.extend(number.map(|number| (number, folder.join(&name))));
+    }
+    entries.sort();
+    Ok(entries.into_iter().map(|(_, path)| path).collect())
+}

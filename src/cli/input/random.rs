@@ -1,0 +1,73 @@
+//! Random values for inputs that are not given.
+
+use anyhow::Context;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+/// The most that is made up for all inputs together.
+const MAX_BYTES: usize = 1 << 30;
+
+/// Makes tensors, the same ones for the same seed.
+pub(crate) struct Generator {
+    seed: u64,
+    bytes: usize,
+}
+
+impl Generator {
+    pub(crate) fn new(seed: u64) -> Generator {
+        Generator { seed, bytes: 0 }
+    }
+
+    /// A tensor for the input at this position. Floats are normally distributed around 0; integers, and the numbers in
+    /// strings, are small.
+    ///
+    /// # Errors
+    ///
+    /// When all tensors together would be larger than a GiB.
+    pub(crate) fn tensor(
+        &mut self,
+        position: usize,
+        ty: ElementType,
+        shape: &[usize],
+    ) -> TractResult<Tensor> {
+        // A STRING is a pointer, a length, a capacity and some digits.
+        let bytes = if ty.family() == Family::Text { 32 } else { 8 };
+        let bytes = shape.iter().try_fold(bytes, |bytes: usize, dim| bytes.checked_mul(*dim));
+        let total = bytes.and_then(|bytes| bytes.checked_add(self.bytes));
+        self.bytes = total.filter(|total| *total <= MAX_BYTES).with_context(|| {
+            format!("a {ty} of shape {shape:?} is too large for random values; it must be given")
+        })?;
+
+        // Each input has a seed of its own: if one is given as a file, the others keep their values.
+        let mut rng = StdRng::seed_from_u64(self.seed ^ (position as u64).rotate_right(16));
+        let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
+        let range = match ty.family() {
+            Family::Float(format) => {
+                let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
+                let floats = filled(shape, || sign(normal(&mut rng)))?;
+                return Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats);
+            }
+            Family::Bool => 0..=1,
+            Family::Unsigned => 0..=most,
+            // Wide integers are mostly indices or identifiers, which are not negative.
+            Family::Signed if ty.bits() >= 32 => 0..=most,
+            Family::Signed => -most - 1..=most,
+            Family::Text => 0..=99,
+        };
+        let integers = filled(shape, || rng.random_range(range.clone()))?;
+        Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)
+    }
+}
+
+fn filled<T: Datum + Copy>(shape: &[usize], number: impl FnMut() -> T) -> TractResult<Tensor> {
+    let numbers: Vec<T> = std::iter::repeat_with(number).take(shape.iter().product()).collect();
+    Tensor::from_shape(shape, &numbers)
+}
+
+/// Close enough to the standard normal distribution, and the same on every machine: a sum of twelve
+/// uniform numbers.
+fn normal(rng: &mut StdRng) -> f32 {
+    (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
+}

@@ -1,0 +1,78 @@
+//! Outputs that were saved: by `onnx-cast run -o`, as a test case's, or by another runtime.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use tract_onnx::prelude::*;
+
+use super::cases::{self, Case};
+use super::files::{self, Format};
+use crate::cli::message::at;
+use crate::cli::tensor::NamedTensor;
+
+/// What one side of a comparison holds.
+pub(crate) enum Content {
+    /// A model's file, and the sets of data beside it if the user named the folder.
+    Model(PathBuf, Vec<Case>),
+    /// Outputs, a list for each set.
+    Saved(Vec<Saved>),
+}
+
+/// The outputs of one run, and its inputs if they were saved as well.
+pub(crate) struct Saved {
+    pub(crate) outputs: Vec<NamedTensor>,
+    pub(crate) case: Option<Case>,
+}
+
+/// Finds out what a path is, and reads outputs.
+///
+/// # Errors
+///
+/// When it is nothing that can be compared.
+pub(crate) fn read(path: &Path) -> TractResult<Content> {
+    let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
+    let outputs = match Format::of(path) {
+        _ if metadata.is_dir() => return folder(path),
+        Some(Format::TensorProto) if files::is_tensor_proto(path)? => vec![tensor(path, 0)?],
+        Some(Format::Npy) => vec![files::read_npy(path)?.into_output(|| unnamed(0))?],
+        Some(Format::Npz) => {
+            let arrays = files::read_npz(path)?.into_iter();
+            let outputs = arrays.map(|(name, array)| array.into_output(|| name));
+            outputs.collect::<TractResult<_>>()?
+        }
+        Some(Format::TensorProto) | None => return Ok(Content::Model(path.into(), vec![])),
+    };
+    Ok(Content::Saved(vec![Saved { outputs, case: None }]))
+}
+
+fn tensor(path: &Path, index: usize) -> TractResult<NamedTensor> {
+    files::read_tensor_proto(path)?.into_output(|| unnamed(index))
+}
+
+fn unnamed(index: usize) -> String {
+    format!("output {index}")
+}
+
+fn folder(path: &Path) -> TractResult<Content> {
+    let model = path.join("model.onnx");
+    if model.is_file() {
+        let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
+        let sets = cases::sets_in(path, &model)?.into_iter().filter(has_data);
+        return Ok(Content::Model(model, sets.collect()));
+    }
+    let mut saved = vec![];
+    for case in cases::sets_in(path, &model)? {
+        let files = at(case.set.display(), case.outputs())?;
+        ensure!(
+            !files.is_empty(),
+            "{}: holds neither a model.onnx nor an output_0.pb",
+            case.set.display()
+        );
+        let outputs = files.iter().enumerate().map(|(index, file)| tensor(file, index));
+        let outputs = outputs.collect::<TractResult<_>>()?;
+        let has_inputs = !at(case.set.display(), case.inputs())?.is_empty();
+        saved.push(Saved { outputs, case: has_inputs.then_some(case) });
+    }
+    Ok(Content::Saved(saved))
+}

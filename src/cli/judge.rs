@@ -1,0 +1,17 @@
+//! How far tensors are apart (`metrics`, `expected`), what is still all right (`tolerance`, `limits`), and what has been found,
+//! as plain data (`audited`, `compared`).
+
+pub(crate) mod angle;
+pub(crate) mod audited;
+pub(crate) mod compared;
+pub(crate) mod exact;
+pub(crate) mod expected;
+pub(crate) mod limits;
+pub(crate) mod metrics;
+pub(crate) mod number;
+pub(crate) mod pairing;
+pub(crate) mod range;
+pub(crate) mod reach;
+pub(crate) mod status;
+pub(crate) mod tolerance;
+pub(crate) mod value;

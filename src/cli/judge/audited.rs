@@ -1,0 +1,146 @@
+//! What an audit finds: plain data, of which text, JSON, Markdown and the page are made.
+//!
+//! This is the schema that docs/report-format.md describes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use tract_onnx_cast::RoundMode;
+use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
+
+use super::number::Num;
+use super::range::SourceRange;
+use super::reach::Reach;
+use super::status::Status;
+
+/// One audited model.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Audited {
+    pub(crate) model: String,
+    pub(crate) status: Status,
+    /// Why the model cannot be used.
+    pub(crate) problem: Option<String>,
+    /// Sets of inputs that it ran on.
+    pub(crate) sets: usize,
+    pub(crate) tolerance_file: Option<String>,
+    /// What to know about the inputs.
+    pub(crate) notes: Vec<String>,
+    /// Worst first.
+    pub(crate) casts: Vec<AuditedCast>,
+    pub(crate) findings: Vec<AuditFinding>,
+    /// What was beyond the limits, a sentence each.
+    pub(crate) exceeded: Vec<String>,
+}
+
+/// One cast and what it did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AuditedCast {
+    pub(crate) node: String,
+    pub(crate) op: String,
+    pub(crate) graph: String,
+    pub(crate) input: String,
+    pub(crate) output: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+    pub(crate) saturate: Option<i64>,
+    pub(crate) round_mode: Option<String>,
+    pub(crate) constant: bool,
+    pub(crate) runs: u64,
+    pub(crate) elements: u64,
+    /// Elements by outcome; the counts add up to `elements`.
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) became_subnormal: u64,
+    pub(crate) sign_lost: u64,
+    pub(crate) max_abs: Num,
+    pub(crate) max_rel: Num,
+    pub(crate) max_ulp: Num,
+    pub(crate) source: SourceRange,
+    /// What the target can hold.
+    pub(crate) target: Option<Reach>,
+}
+
+/// Something to know about a cast that can be told without a run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AuditFinding {
+    pub(crate) kind: String,
+    pub(crate) node: String,
+    pub(crate) graph: String,
+    pub(crate) text: String,
+    /// Whether the model is invalid for it.
+    pub(crate) is_error: bool,
+}
+
+impl Audited {
+    /// A model that could not be audited.
+    pub(crate) fn unusable(model: String, problem: String) -> Audited {
+        Audited {
+            model,
+            status: Status::Unusable,
+            problem: Some(problem),
+            sets: 0,
+            tolerance_file: None,
+            notes: vec![],
+            casts: vec![],
+            findings: vec![],
+            exceeded: vec![],
+        }
+    }
+}
+
+impl AuditedCast {
+    pub(crate) fn of(row: &AuditRow) -> AuditedCast {
+        let AuditRow { cast, types, stats, .. } = row;
+        let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
+        AuditedCast {
+            node: cast.node.clone(),
+            op: cast.operator.name().into(),
+            graph: cast.graph.clone(),
+            input: cast.input.clone(),
+            output: cast.output.clone(),
+            from: types.map(|(from, _)| from).or(cast.from).map(|ty| ty.name().into()),
+            to: types.map(|(_, to)| to).or(cast.to).map(|ty| ty.name().into()),
+            saturate: cast.saturate,
+            round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
+            constant: row.is_constant,
+            runs: row.runs,
+            elements: stats.elements(),
+            outcomes: counts.collect(),
+            became_subnormal: stats.became_subnormal,
+            sign_lost: stats.sign_lost,
+            max_abs: Num(stats.errors.absolute),
+            max_rel: Num(stats.errors.relative),
+            max_ulp: Num(stats.errors.ulp),
+            source: SourceRange::of(&stats.source),
+            target: types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
+        }
+    }
+
+    pub(crate) fn count(&self, outcome: &str) -> u64 {
+        self.outcomes.get(outcome).copied().unwrap_or(0)
+    }
+
+    /// Values whose result tells nothing of them, such as a NaN.
+    pub(crate) fn damaged(&self) -> u64 {
+        Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name())).sum()
+    }
+
+    /// Values that became the nearest end of the target's range, or zero.
+    pub(crate) fn lost(&self) -> u64 {
+        self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
+    }
+
+    /// The key by which casts are sorted; the worst has the smallest.
+    pub(crate) fn rank(stats: &CastStats) -> impl Ord + use<> {
+        let ulp = stats.errors.ulp.to_bits();
+        std::cmp::Reverse((
+            stats.damaged(),
+            stats.count(Outcome::Saturated),
+            stats.count(Outcome::Flushed),
+            stats.sign_lost,
+            stats.count(Outcome::Truncated),
+            stats.became_subnormal,
+            ulp,
+            stats.count(Outcome::Rounded),
+        ))
+    }
+}

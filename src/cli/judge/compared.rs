@@ -1,0 +1,155 @@
+//! What a comparison finds: plain data, of which text, JSON, Markdown and the page are made.
+//!
+//! This is the schema that docs/report-format.md describes.
+
+use serde::{Deserialize, Serialize};
+use tract_onnx_cast::CastNode;
+
+use super::audited::AuditedCast;
+use super::number::Num;
+use super::range::SourceRange;
+use super::reach::Reach;
+use super::status::Status;
+use super::tolerance::Tolerance;
+
+/// Two models, or a model and saved outputs, and how they differ.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Compared {
+    pub(crate) reference: String,
+    pub(crate) converted: String,
+    pub(crate) status: Status,
+    /// Why the two cannot be compared.
+    pub(crate) problem: Option<String>,
+    pub(crate) sets: usize,
+    pub(crate) tolerance_file: Option<String>,
+    /// Whether every output has the same values.
+    pub(crate) identical: bool,
+    /// What to know about how things were compared.
+    pub(crate) notes: Vec<String>,
+    pub(crate) outputs: Vec<ComparedTensor>,
+    /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
+    pub(crate) tensors: Vec<ComparedTensor>,
+    pub(crate) first_difference: Option<Parting>,
+    /// The first tensor in which the converted model has a NaN or an infinity that the reference does not have.
+    pub(crate) first_damage: Option<Parting>,
+    /// The first tensor of which the converted model's type cannot hold the reference's values.
+    pub(crate) first_beyond: Option<Parting>,
+    pub(crate) casts: CastChanges,
+    /// What the casts of the converted model did, worst first.
+    pub(crate) converted_casts: Vec<AuditedCast>,
+}
+
+/// Where two graphs part.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Parting {
+    pub(crate) tensor: ComparedTensor,
+    /// The node that makes the tensor in the converted model, and its operator.
+    pub(crate) node: String,
+    pub(crate) op: String,
+    /// What the cast did, where it is one.
+    pub(crate) cast: Option<AuditedCast>,
+    /// The worst of the casts before it that spoil values and that the reference does not have.
+    pub(crate) culprit: Option<AuditedCast>,
+}
+
+/// How the two graphs' casts differ, by the value that they make.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct CastChanges {
+    pub(crate) added: Vec<CastName>,
+    pub(crate) removed: Vec<CastName>,
+    pub(crate) retargeted: Vec<Retargeted>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CastName {
+    pub(crate) node: String,
+    pub(crate) graph: String,
+    pub(crate) from: Option<String>,
+    pub(crate) to: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Retargeted {
+    pub(crate) reference: CastName,
+    pub(crate) converted: CastName,
+}
+
+/// One tensor of both sides.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ComparedTensor {
+    pub(crate) name: String,
+    /// The converted side's name, where it is another.
+    pub(crate) converted_name: Option<String>,
+    pub(crate) reference_type: String,
+    pub(crate) converted_type: String,
+    pub(crate) shape: Vec<usize>,
+    /// Why the tensors cannot be compared, such as different shapes.
+    pub(crate) problem: Option<String>,
+    pub(crate) elements: u64,
+    pub(crate) passed: bool,
+    /// Whether every value is the same, the sign of zeros included.
+    pub(crate) identical: bool,
+    /// Elements beyond the tolerance.
+    pub(crate) mismatches: u64,
+    /// Elements that are not the same value.
+    pub(crate) differing: u64,
+    /// Where only one side is NaN.
+    pub(crate) nan_differences: u64,
+    /// Where only one side is infinite, or both with other signs.
+    pub(crate) infinity_differences: u64,
+    /// Where both sides are NaN.
+    pub(crate) both_nan: u64,
+    pub(crate) max_abs: Num,
+    pub(crate) max_rel: Num,
+    pub(crate) max_ulp: Num,
+    pub(crate) mean_ulp: Num,
+    pub(crate) cosine: Option<Num>,
+    /// The smallest tolerances that would pass, each on its own; none passes where NaN or infinities differ.
+    pub(crate) passing_atol: Option<Num>,
+    pub(crate) passing_rtol: Option<Num>,
+    pub(crate) tolerance: Tolerance,
+    /// The mismatch that comes first, in words.
+    pub(crate) first_mismatch: Option<String>,
+    /// The reference's values.
+    pub(crate) source: SourceRange,
+    /// What the converted side's type can hold.
+    pub(crate) target: Option<Reach>,
+    /// How many finite values of the reference the converted side's type cannot hold even after rounding.
+    pub(crate) beyond_target: u64,
+    /// Pairs of ⌊log₁₀ of the relative error⌋ and how many elements have it; identical ones are left out.
+    pub(crate) errors_log10: Vec<(i32, u64)>,
+}
+
+impl Compared {
+    /// A pair that could not be compared.
+    pub(crate) fn unusable(reference: String, converted: String, problem: String) -> Compared {
+        Compared {
+            reference,
+            converted,
+            status: Status::Unusable,
+            problem: Some(problem),
+            sets: 0,
+            tolerance_file: None,
+            identical: false,
+            notes: vec![],
+            outputs: vec![],
+            tensors: vec![],
+            first_difference: None,
+            first_damage: None,
+            first_beyond: None,
+            casts: CastChanges::default(),
+            converted_casts: vec![],
+        }
+    }
+}
+
+impl CastName {
+    pub(crate) fn of(cast: &CastNode) -> CastName {
+        CastName {
+            node: cast.node.clone(),
+            graph: cast.graph.clone(),
+            from: cast.from.map(|ty| ty.name().into()),
+            to: cast.to.map(|ty| ty.name().into()),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! How far two tensors are apart, whatever their element types.
+
+use std::collections::BTreeMap;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{self, Range};
+use tract_onnx_cast::{ElementType, Family};
+
+use super::angle::Angle;
+use super::compared::ComparedTensor;
+use super::exact::{Element, Unit, Values};
+use super::number::Num;
+use super::range::SourceRange;
+use super::reach::{self, Reach};
+use super::tolerance::Tolerance;
+use super::value::{coordinates, shown};
+use crate::cli::tensor::NamedTensor;
+
+/// What has been found about one tensor, over all sets.
+pub(crate) struct Metrics {
+    tensor: ComparedTensor,
+    converted: ElementType,
+    /// The coarser of the two types, whose last place is the unit.
+    unit: Option<Unit>,
+    ulp_sum: f64,
+    ulp_count: u64,
+    angle: Angle,
+    range: Range,
+    errors: BTreeMap<i32, u64>,
+    signs: u64,
+    passing: Option<(f64, f64)>,
+}
+
+impl Metrics {
+    pub(crate) fn new(
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+        tolerance: Tolerance,
+    ) -> Metrics {
+        let renamed = (reference.name != converted.name).then(|| converted.name.clone());
+        let coarser = Unit::coarser(reference.ty, converted.ty);
+        let tensor = ComparedTensor {
+            name: reference.name.clone(),
+            converted_name: renamed,
+            reference_type: reference.ty.name().into(),
+            converted_type: converted.ty.name().into(),
+            shape: reference.tensor.shape().to_vec(),
+            problem: None,
+            elements: 0,
+            passed: true,
+            identical: true,
+            mismatches: 0,
+            differing: 0,
+            nan_differences: 0,
+            infinity_differences: 0,
+            both_nan: 0,
+            max_abs: Num(0.0),
+            max_rel: Num(0.0),
+            max_ulp: Num(0.0),
+            mean_ulp: Num(0.0),
+            cosine: None,
+            passing_atol: None,
+            passing_rtol: None,
+            tolerance,
+            first_mismatch: None,
+            source: SourceRange::default(),
+            target: Reach::of(converted.ty),
+            beyond_target: 0,
+            errors_log10: vec![],
+        };
+        Metrics {
+            tensor,
+            converted: converted.ty,
+            unit: coarser,
+            ulp_sum: 0.0,
+            ulp_count: 0,
+            angle: Angle::default(),
+            range: Range::default(),
+            errors: BTreeMap::new(),
+            signs: 0,
+            passing: Some((0.0, 0.0)),
+        }
+    }
+
+    /// Compares another pair of tensors.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier.
+    pub(crate) fn add(
+        &mut self,
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+    ) -> TractResult<()> {
+        let (a, b) = (reference.tensor.shape(), converted.tensor.shape());
+        if a != b {
+            let problem = format!("the reference's shape is {a:?}, the converted one's {b:?}");
+            self.refuse(problem);
+            return Ok(());
+        }
+        let is_text = |ty: ElementType| ty.family() == Family::Text;
+        if is_text(reference.ty) != is_text(converted.ty) {
+            self.refuse(format!("{} cannot be compared with {}", reference.ty, converted.ty));
+            return Ok(());
+        }
+        let (x, y) = (
+            Values::of(reference.ty, &reference.tensor)?,
+            Values::of(converted.ty, &converted.tensor)?,
+        );
+        for index in 0..reference.tensor.len() {
+            let is_within = self.element(x.element(index), y.element(index));
+            if !is_within && self.tensor.first_mismatch.is_none() {
+                let place = coordinates(index, a);
+                let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
+                let (reference, converted) = (shown(reference)?, shown(converted)?);
+                self.tensor.first_mismatch = Some(format!(
+                    "at {place:?}: {reference} in the reference, {converted} converted"
+                ));
+            }
+        }
+        self.tensor.elements += reference.tensor.len() as u64;
+        self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
+        Ok(())
+    }
+
+    /// Notes that the tensors cannot be compared.
+    fn refuse(&mut self, problem: String) {
+        self.tensor.problem.get_or_insert(problem);
+    }
+
+    /// Compares one element; whether it is within the tolerance.
+    fn element(&mut self, x: Element, y: Element) -> bool {
+        let tensor = &mut self.tensor;
+        let is_same = x.is(y);
+        tensor.differing += u64::from(!is_same);
+        self.signs += u64::from(x.has_other_sign(y));
+        let (Some(a), Some(b)) = (x.real(), y.real()) else {
+            tensor.mismatches += u64::from(!is_same);
+            return is_same;
+        };
+        tensor.both_nan += u64::from(a.is_nan() && b.is_nan());
+        if let Some(limits) = &tensor.target
+            && a.is_finite()
+            && self.unit.is_some()
+            && reach::beyond(self.converted, limits, a)
+        {
+            tensor.beyond_target += 1;
+        }
+        if is_same && !(a.is_finite() && b.is_finite()) {
+            return true;
+        }
+        if !(a.is_finite() && b.is_finite()) {
+            let is_nan = a.is_nan() != b.is_nan();
+            tensor.nan_differences += u64::from(is_nan);
+            tensor.infinity_differences += u64::from(!is_nan);
+            tensor.mismatches += 1;
+            self.passing = None;
+            return false;
+        }
+        self.angle.add(a, b);
+        let error = x.minus(y).abs();
+        let relative = if error == 0.0 { 0.0 } else { error / a.abs() };
+        let ulp = self.unit.map_or(0.0, |unit| if error == 0.0 { 0.0 } else { error / unit.at(a) });
+        self.ulp_sum += ulp;
+        self.ulp_count += 1;
+        tensor.max_abs.0 = tensor.max_abs.0.max(error);
+        tensor.max_rel.0 = tensor.max_rel.0.max(if relative.is_finite() { relative } else { 0.0 });
+        tensor.max_ulp.0 = tensor.max_ulp.0.max(ulp);
+        if let Some((absolute, rel)) = &mut self.passing {
+            *absolute = absolute.max(error);
+            if error > *rel * a.abs() {
+                *rel = smallest_rtol(error, a.abs());
+            }
+        }
+        if error > 0.0 {
+            let decade = relative.log10().floor().clamp(-40.0, 40.0) as i32;
+            *self.errors.entry(decade).or_default() += 1;
+        }
+        let tolerance = tensor.tolerance;
+        let is_near = tolerance.allows(error, a) || tolerance.allows_ulp(ulp);
+        let is_within = is_same || is_near || !tolerance.judges_elements();
+        tensor.mismatches += u64::from(!is_within);
+        is_within
+    }
+
+    /// Everything that was found.
+    pub(crate) fn finish(mut self) -> ComparedTensor {
+        let tensor = &mut self.tensor;
+        tensor.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
+        let cosine = Some(&self.angle).filter(|_| self.ulp_count > 0).and_then(Angle::cosine);
+        tensor.cosine = cosine.map(Num);
+        let passing = self.passing.filter(|_| tensor.problem.is_none() && self.unit.is_some());
+        tensor.passing_atol = passing.map(|(absolute, _)| Num(absolute));
+        tensor.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
+        tensor.source = SourceRange::of(&self.range);
+        tensor.errors_log10 = self.errors.into_iter().collect();
+        let has_cosine = match (tensor.tolerance.cosine, tensor.cosine) {
+            (Some(least), Some(Num(found))) => found >= least,
+            // Without finite elements there is no angle, and every element has been judged by itself.
+            (Some(_), None) => self.ulp_count == 0,
+            (None, _) => true,
+        };
+        tensor.identical = tensor.problem.is_none() && tensor.differing == 0 && self.signs == 0;
+        tensor.passed = tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine;
+        self.tensor
+    }
+}
+
+/// The smallest r for which the error is at most r·size, as [`Metrics::element`] computes that.
+fn smallest_rtol(error: f64, size: f64) -> f64 {
+    let mut rtol = if error == 0.0 { 0.0 } else { error / size };
+    while rtol.is_finite() && error > rtol * size {
+        rtol = rtol.next_up();
+    }
+    while rtol > 0.0 && error <= rtol.next_down() * size {
+        rtol = rtol.next_down();
+    }
+    rtol
+}

@@ -1,0 +1,12 @@
+//! How a piece of work fared.
+
+use serde::{Deserialize, Serialize};
+
+/// How a model or a comparison fared; the exit status is the worst of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Status {
+    Passed,
+    Failed,
+    Unusable,
+}

@@ -1,0 +1,64 @@
+//! How far values may be off.
+
+use serde::{Deserialize, Serialize};
+
+/// What an output is judged by; each part may be missing. All numbers are finite.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Tolerance {
+    /// The part of |got − want| ≤ atol + rtol·|want| that grows with the value.
+    pub(crate) rtol: Option<f64>,
+    /// The part that is the same for every value.
+    pub(crate) atol: Option<f64>,
+    /// |got − want| in units in the last place of the coarser type.
+    pub(crate) ulp: Option<f64>,
+    /// The least cosine similarity of the whole output.
+    pub(crate) cosine: Option<f64>,
+}
+
+impl Tolerance {
+    /// Whether |got − want| ≤ atol + rtol·|want|, where what is missing is 0.
+    pub(crate) fn allows(&self, error: f64, want: f64) -> bool {
+        error <= self.atol.unwrap_or(0.0) + self.rtol.unwrap_or(0.0) * want.abs()
+    }
+
+    /// Whether there are that few units in the last place between the two values.
+    pub(crate) fn allows_ulp(&self, ulp: f64) -> bool {
+        self.ulp.is_some_and(|most| ulp <= most)
+    }
+
+    /// Whether values are judged one by one: only a cosine on its own judges nothing but the whole.
+    pub(crate) fn judges_elements(&self) -> bool {
+        let Tolerance { rtol, atol, ulp, cosine } = self;
+        rtol.is_some() || atol.is_some() || ulp.is_some() || cosine.is_none()
+    }
+
+    /// This one, and for its missing parts the other.
+    pub(crate) fn or(self, other: Tolerance) -> Tolerance {
+        Tolerance {
+            rtol: self.rtol.or(other.rtol),
+            atol: self.atol.or(other.atol),
+            ulp: self.ulp.or(other.ulp),
+            cosine: self.cosine.or(other.cosine),
+        }
+    }
+
+    /// What is wrong with the first number that cannot be a tolerance, or a cosine.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let Tolerance { rtol, atol, ulp, cosine } = *self;
+        let sizes = [rtol, atol, ulp].into_iter().flatten().map(|x| (x, check_tolerance(x)));
+        let cosines = cosine.into_iter().map(|x| (x, check_cosine(x)));
+        sizes.chain(cosines).find_map(|(x, checked)| Some(format!("{x}: {}", checked.err()?)))
+    }
+}
+
+/// Whether a number can be a relative or absolute tolerance, or one in units in the last place.
+pub(crate) fn check_tolerance(number: f64) -> Result<(), &'static str> {
+    let is_good = number.is_finite() && number >= 0.0;
+    is_good.then_some(()).ok_or("a tolerance is a number from 0 up")
+}
+
+/// Whether a number can be the cosine of an angle.
+pub(crate) fn check_cosine(number: f64) -> Result<(), &'static str> {
+    (-1.0..=1.0).contains(&number).then_some(()).ok_or("a cosine is a number from -1 to 1")
+}

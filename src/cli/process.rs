@@ -1,0 +1,10 @@
+//! The two processes and what they say to each other.
+//!
+//! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second process of the same program,
+//! the `worker`. The `supervisor` asks it by the `protocol`, and turns whatever becomes of it into an outcome; `jobs` has
+//! several of them at work.
+
+pub(crate) mod jobs;
+pub(crate) mod protocol;
+pub(crate) mod supervisor;
+pub(crate) mod worker;

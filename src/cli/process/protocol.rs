@@ -1,0 +1,75 @@
+//! What the user's process and a worker say to each other: a request and its reply are a line of JSON each, and the type
+//! of the answer follows from that of the request.
+
+use std::path::Path;
+
+use anyhow::bail;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::message;
+use crate::cli::work::request::Kind;
+
+/// Set in the worker's environment, and only there.
+pub(crate) const MARK: &str = "ONNX_CAST_WORKER";
+
+/// Stands at the start of every reply: other lines come from libraries that print.
+pub(crate) const REPLY: &str = "onnx-cast reply: ";
+
+/// One request, with the limit that the user set.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Order<R> {
+    pub(crate) kind: Kind,
+    pub(crate) request: R,
+    pub(crate) memory_bytes: u64,
+}
+
+/// What a worker reads of an [`Order`] before it knows the type of the request.
+#[derive(Deserialize)]
+pub(crate) struct Header {
+    pub(crate) kind: Kind,
+}
+
+/// What became of a request.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Outcome<A> {
+    /// The answer.
+    Done(A),
+    /// The model or an input cannot be used, for this reason.
+    Unusable(String),
+}
+
+/// What became of a request, and whether the worker should be asked nothing else: after a panic, locks and caches may be
+/// in any state.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Reply<A> {
+    pub(crate) outcome: Outcome<A>,
+    pub(crate) is_last: bool,
+}
+
+impl<A> Outcome<A> {
+    /// The answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is none. The error begins with the model's path.
+    pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
+        match self {
+            Outcome::Done(answer) => Ok(answer),
+            Outcome::Unusable(problem) => bail!("{}: {problem}", model.display()),
+        }
+    }
+}
+
+/// What to tell the user about a worker's end, given what tract or the standard library said last.
+pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> String {
+    // By the standard library when it aborts, and by tract's assertions.
+    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
+    if no_memory.iter().any(|words| last_words.contains(words)) {
+        let gib = memory_bytes as f64 / (1u64 << 30) as f64;
+        format!("tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB")
+    } else if last_words.contains("overflowed its stack") {
+        "tract ran out of stack".into()
+    } else {
+        format!("tract cannot handle this model ({})", message::shortened_line(last_words))
+    }
+}

@@ -1,0 +1,154 @@
+//! The process that the user started: it has the worker do what may end badly, and survives it.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+
+use anyhow::Context;
+
+use super::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::work::request::Request;
+
+const GIB: u64 = 1 << 30;
+
+/// Asks a worker, and starts another one where that one died.
+pub(crate) struct Supervisor {
+    worker: Option<Worker>,
+    max_gib: Option<u64>,
+}
+
+impl Supervisor {
+    /// `max_gib` is how much memory the user allows.
+    pub(crate) fn new(max_gib: Option<u64>) -> Supervisor {
+        Supervisor { worker: None, max_gib }
+    }
+
+    /// Has a worker answer. Its death is an outcome too.
+    ///
+    /// # Errors
+    ///
+    /// When there is no worker to be had.
+    pub(crate) fn ask<R: Request>(&mut self, request: &R) -> anyhow::Result<Outcome<R::Answer>> {
+        let memory_bytes = self.max_gib.map_or_else(|| default_memory(request), |gib| gib * GIB);
+        let order = Order { kind: R::KIND, request, memory_bytes };
+        let Ok(line) = serde_json::to_string(&order) else {
+            return Ok(Outcome::Unusable("the path is not UTF-8".into()));
+        };
+        loop {
+            let mut worker = match self.worker.take() {
+                Some(worker) => worker,
+                None => Worker::start().context("cannot start a second process")?,
+            };
+            let is_fresh = worker.answers == 0;
+            match worker.ask(&line) {
+                Some(reply) => {
+                    let Reply { outcome, is_last } =
+                        serde_json::from_str(&reply).context("the second process")?;
+                    self.worker = (!is_last).then_some(worker);
+                    return Ok(outcome);
+                }
+                // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that
+                // dies as well, it is for this request.
+                None if is_fresh => {
+                    return Ok(Outcome::Unusable(explain(&worker.last_words(), memory_bytes)));
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold.
+fn default_memory(request: &impl Request) -> u64 {
+    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let total = |place: &PathBuf| match fs::read_dir(place) {
+        Ok(entries) => entries.flatten().map(|entry| length(&entry.path())).sum(),
+        Err(_) => length(place),
+    };
+    let folder = request.model().parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder: PathBuf = folder.unwrap_or(Path::new(".")).into();
+    let places = request.places();
+    let bytes: u64 = places.iter().chain([&folder]).map(total).fold(0, u64::saturating_add);
+    bytes.saturating_mul(6).saturating_add(4 * GIB)
+}
+
+/// A running worker.
+struct Worker {
+    child: Child,
+    orders: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+    last_words: Option<JoinHandle<Vec<u8>>>,
+    answers: usize,
+}
+
+impl Worker {
+    fn start() -> anyhow::Result<Worker> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .env(MARK, "1")
+            // With these set, every error of tract's would capture a backtrace, which is slow and would be shown.
+            .env_remove("RUST_BACKTRACE")
+            .env_remove("RUST_LIB_BACKTRACE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let orders = child.stdin.take();
+        let replies = BufReader::new(child.stdout.take().context("it has no output")?);
+        // Only the last words are of use, but all must be read: a worker whose pipe is full would wait for ever.
+        let stderr = child.stderr.take().context("it has no error output")?;
+        let last_words = Some(thread::Builder::new().spawn(move || tail(stderr))?);
+        Ok(Worker { child, orders, replies, last_words, answers: 0 })
+    }
+
+    /// The reply; `None` when the worker died over the order.
+    fn ask(&mut self, order: &str) -> Option<String> {
+        writeln!(self.orders.as_mut()?, "{order}").ok()?;
+        loop {
+            let mut line = vec![];
+            if self.replies.read_until(b'\n', &mut line).ok()? == 0 {
+                return None;
+            }
+            let text = String::from_utf8(line).unwrap_or_default();
+            if let Some(reply) = text.strip_prefix(REPLY) {
+                self.answers += 1;
+                return Some(reply.into());
+            }
+        }
+    }
+
+    /// What was said while it died, or else how it died.
+    fn last_words(mut self) -> String {
+        let status = self.end();
+        let words = self.last_words.take().and_then(|words| words.join().ok()).unwrap_or_default();
+        match (words.trim_ascii(), status) {
+            (words @ [_, ..], _) => String::from_utf8_lossy(words).into(),
+            ([], Ok(status)) => status.to_string(),
+            ([], Err(error)) => error.to_string(),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<ExitStatus> {
+        self.orders = None;
+        self.child.wait()
+    }
+}
+
+impl Drop for Worker {
+    /// The worker ends when there are no more orders; waiting leaves no process behind.
+    fn drop(&mut self) {
+        let _ = self.end();
+    }
+}
+
+/// The end of what a stream says.
+fn tail(mut stream: impl Read) -> Vec<u8> {
+    const KEPT: usize = 1 << 14;
+    let (mut kept, mut buffer) = (vec![], [0; KEPT]);
+    while let Ok(length @ 1..) = stream.read(&mut buffer) {
+        kept.extend_from_slice(buffer.get(..length).unwrap_or_default());
+        kept.drain(..kept.len().saturating_sub(KEPT));
+    }
+    kept
+}

@@ -1,0 +1,98 @@
+//! The process that runs tract. It answers requests until its standard input ends.
+
+use std::io::{self, BufRead, Write};
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::{env, thread};
+
+use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::message;
+use crate::cli::work::audit::AuditRequest;
+use crate::cli::work::check::CheckRequest;
+use crate::cli::work::compare::CompareRequest;
+use crate::cli::work::inspect::InspectRequest;
+use crate::cli::work::record::RecordRequest;
+use crate::cli::work::request::{Kind, Request};
+use crate::cli::work::run::RunRequest;
+
+/// The size of the working thread's stack. tract recurses over graphs and symbolic expressions, which a file may nest deep.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Whether this process was started as a worker.
+pub(crate) fn is_this_process() -> bool {
+    env::var_os(MARK).is_some()
+}
+
+/// Answers requests until there are no more. When standard input ends, the supervisor has all it
+/// wants or is gone, so work that still goes on ends too.
+pub(crate) fn serve() -> ExitCode {
+    panic::set_hook(Box::new(|_| {}));
+    let (sender, orders) = mpsc::channel::<String>();
+    let thread = thread::Builder::new().stack_size(STACK_BYTES);
+    if thread.spawn(move || orders.iter().try_for_each(|order| reply(&order))).is_err() {
+        return ExitCode::FAILURE;
+    }
+    for line in io::stdin().lock().lines() {
+        let is_sent = line.is_ok_and(|order| sender.send(order).is_ok());
+        if !is_sent {
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn reply(order: &str) -> io::Result<()> {
+    let unusable = |error: serde_json::Error| {
+        let outcome = Outcome::<()>::Unusable(error.to_string());
+        serde_json::to_string(&Reply { outcome, is_last: false })
+    };
+    let reply = reply_to_any(order).or_else(unusable)?;
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{REPLY}{reply}")?;
+    stdout.flush()
+}
+
+fn reply_to_any(order: &str) -> serde_json::Result<String> {
+    let Header { kind } = serde_json::from_str(order)?;
+    match kind {
+        Kind::Run => reply_to::<RunRequest>(order),
+        Kind::Inspect => reply_to::<InspectRequest>(order),
+        Kind::Check => reply_to::<CheckRequest>(order),
+        Kind::Audit => reply_to::<AuditRequest>(order),
+        Kind::Compare => reply_to::<CompareRequest>(order),
+        Kind::Record => reply_to::<RecordRequest>(order),
+    }
+}
+
+fn reply_to<R: Request>(order: &str) -> serde_json::Result<String> {
+    let Order::<R> { request, memory_bytes, .. } = serde_json::from_str(order)?;
+    limit_memory(memory_bytes);
+    let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer())) {
+        Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false },
+        Ok(Err(error)) => {
+            Reply { outcome: Outcome::Unusable(message::one_line(&error)), is_last: false }
+        }
+        Err(payload) => {
+            let words = payload.downcast_ref::<String>().map(String::as_str);
+            let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+            Reply { outcome: Outcome::Unusable(explain(words, memory_bytes)), is_last: true }
+        }
+    };
+    serde_json::to_string(&reply)
+}
+
+/// Makes allocations fail before the machine is out of memory, and keeps the system from writing a core file when the
+/// worker dies. Systems without such limits are left as they are.
+#[cfg(unix)]
+fn limit_memory(bytes: u64) {
+    use rlimit::Resource;
+    for (resource, limit) in [(Resource::AS, bytes), (Resource::CORE, 0)] {
+        if let Ok((_, hard)) = resource.get() {
+            let _ = resource.set(limit.min(hard), hard);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn limit_memory(_bytes: u64) {}

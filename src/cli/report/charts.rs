@@ -1,0 +1,166 @@
+//! The charts of the page, as SVG.
+//!
+//! The colours here are only keys: the page's style sheet replaces each, by one for light and one for dark.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::cli::judge::compared::ComparedTensor;
+use crate::cli::judge::number::Num;
+use crate::cli::judge::range::SourceRange;
+use crate::cli::judge::reach::Reach;
+
+/// The size in pixels. A phone shows a chart about a third as large, and its labels must still be legible.
+const SIZE: (u32, u32) = (400, 200);
+/// Text and axes.
+const INK: RGBColor = RGBColor(1, 1, 1);
+const GRID: RGBColor = RGBColor(2, 2, 2);
+/// Values that the target holds.
+const KEPT: RGBColor = RGBColor(3, 3, 3);
+/// Values beyond what it holds.
+const BEYOND: RGBColor = RGBColor(4, 4, 4);
+/// Values that are too small for it.
+const FLUSHED: RGBColor = RGBColor(5, 5, 5);
+/// Subnormal values, which it holds with fewer digits.
+const SUBNORMAL: RGBColor = RGBColor(6, 6, 6);
+/// The target's range.
+const RANGE: RGBColor = RGBColor(7, 7, 7);
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How many values have each exponent, and which of them the target holds. `None` if there is nothing to show.
+pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<String> {
+    let bars: Vec<Bar> = source
+        .log2
+        .iter()
+        .map(|(exponent, count)| Bar {
+            place: *exponent,
+            count: *count,
+            colour: colour(*exponent, target),
+        })
+        .collect();
+    let reach = target.map(|target| {
+        let smallest = target.min_positive.unwrap_or(Num(1.0));
+        (smallest.0.log2(), target.max.0.log2())
+    });
+    draw(&bars, reach, "power of two of the values")
+}
+
+/// How many values have a relative error of each power of ten.
+pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
+    let bars: Vec<Bar> = tensor
+        .errors_log10
+        .iter()
+        .map(|(decade, count)| {
+            let is_within =
+                tensor.tolerance.rtol.is_some_and(|rtol| 10f64.powi(decade + 1) <= rtol);
+            Bar { place: *decade, count: *count, colour: if is_within { KEPT } else { BEYOND } }
+        })
+        .collect();
+    draw(&bars, None, "power of ten of the relative errors")
+}
+
+struct Bar {
+    place: i32,
+    count: u64,
+    colour: RGBColor,
+}
+
+/// The colour for values from 2^exponent to 2^(exponent + 1): what becomes of them in the target.
+fn colour(exponent: i32, target: Option<&Reach>) -> RGBColor {
+    let Some(target) = target else { return KEPT };
+    let low = 2f64.powi(exponent);
+    // From half of the smallest value on, values round up to it.
+    let smallest = target.min_positive.map_or(1.0, |Num(smallest)| smallest / 2.0);
+    match target.min_normal {
+        _ if low > target.max.0 => BEYOND,
+        _ if low < smallest => FLUSHED,
+        Some(Num(normal)) if low < normal => SUBNORMAL,
+        _ => KEPT,
+    }
+}
+
+fn draw(bars: &[Bar], reach: Option<(f64, f64)>, title: &str) -> Option<String> {
+    if bars.is_empty() {
+        return None;
+    }
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+    plot(&area, bars, reach, title).ok()?;
+    drop(area);
+    Some(svg)
+}
+
+fn plot(
+    area: &DrawingArea<SVGBackend, Shift>,
+    bars: &[Bar],
+    reach: Option<(f64, f64)>,
+    title: &str,
+) -> Result<()> {
+    const MARGIN: f64 = 2.0;
+    let places = || bars.iter().map(|bar| f64::from(bar.place));
+    let mut low = places().fold(f64::INFINITY, f64::min) - MARGIN;
+    let mut high = places().fold(f64::NEG_INFINITY, f64::max) + 1.0 + MARGIN;
+    if let Some((smallest, largest)) = reach {
+        // Show the ends of the range, unless the values would then fill less than a third of the chart.
+        let width = (high - low).max(24.0);
+        low = low.min(smallest - MARGIN).max(low - width);
+        high = high.max(largest + MARGIN).min(high + width);
+    }
+    let most = bars.iter().map(|bar| bar.count).max().unwrap_or(1);
+    let top = height(most) * 1.08;
+    let mut chart = ChartBuilder::on(area)
+        .margin(6)
+        .margin_right(14)
+        .x_label_area_size(38)
+        .y_label_area_size(40)
+        .build_cartesian_2d(low..high, 0.0..top)?;
+    if let Some((smallest, largest)) = reach {
+        let band = [(smallest.max(low), 0.0), (largest.min(high), top)];
+        chart.draw_series([Rectangle::new(band, RANGE.filled())])?;
+    }
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(("sans-serif", 13, &INK))
+        .axis_desc_style(("sans-serif", 13, &INK))
+        .x_desc(title)
+        .x_labels(8)
+        // One label for each power of ten at most: labels between two of them would be empty.
+        .y_labels((top as usize + 1).min(7))
+        .x_label_formatter(&|place| format!("{place:.0}"))
+        .y_label_formatter(&|height| count_at(*height))
+        .draw()?;
+    chart.draw_series(bars.iter().map(|bar| {
+        let place = f64::from(bar.place);
+        Rectangle::new(
+            [(place + 0.06, 0.0), (place + 0.94, height(bar.count))],
+            bar.colour.filled(),
+        )
+    }))?;
+    area.present()?;
+    Ok(())
+}
+
+/// The height of a bar. The scale is logarithmic, so that one value can be seen among millions; 1 has the height 1, for 0
+/// has the height 0.
+fn height(count: u64) -> f64 {
+    if count == 0 { 0.0 } else { (count as f64).log10() + 1.0 }
+}
+
+/// The count at a height, if it is 0 or a power of ten.
+fn count_at(height: f64) -> String {
+    if height.fract() != 0.0 {
+        return String::new();
+    }
+    match height as i32 {
+        0 => "0".into(),
+        power @ 1..4 => format!("{}", 10f64.powi(power - 1)),
+        power @ 4..7 => format!("{}k", 10f64.powi(power - 4)),
+        power @ 7..10 => format!("{}M", 10f64.powi(power - 7)),
+        power => format!("{}G", 10f64.powi(power - 10)),
+    }
+}

@@ -1,0 +1,106 @@
+//! Where the reports of `audit` and `compare` go: files and standard output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use super::terminal::Output;
+use crate::cli::args::input::InputArgs;
+use crate::cli::args::report::ReportArgs;
+
+/// Refuses to write two reports to one place, or one over what is read.
+///
+/// # Errors
+///
+/// When that is what the options say.
+pub(crate) fn check_places<'a>(
+    to: &ReportArgs,
+    input: &InputArgs,
+    models: impl Iterator<Item = &'a Path>,
+) -> anyhow::Result<()> {
+    let mut taken: Vec<PathBuf> = models.map(place_of).collect();
+    taken.extend(input.files().map(|file| place_of(&file)));
+    taken.extend(to.tolerance.as_deref().map(place_of));
+    let options = [("--report", &to.report), ("--json", &to.json), ("--markdown", &to.markdown)];
+    for (option, path) in options {
+        let Some(path) = path else { continue };
+        let is_page = option == "--report";
+        ensure!(!(is_page && is_standard_output(path)), "--report: a page needs a file");
+        let place = place_of(path);
+        ensure!(
+            !taken.contains(&place),
+            "{option}: {} is already read or written by this call",
+            path.display()
+        );
+        taken.push(place);
+    }
+    Ok(())
+}
+
+fn is_standard_output(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn takes_standard_output(to: &ReportArgs) -> bool {
+    [&to.json, &to.markdown].into_iter().flatten().any(|path| is_standard_output(path))
+}
+
+/// The one spelling of a path to something that exists; another path as it is.
+fn place_of(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.into())
+}
+
+/// Makes a report in one form, if it is wanted.
+type Make<'a> = &'a dyn Fn() -> anyhow::Result<String>;
+
+/// What there is to write, in every form.
+pub(crate) struct Report<'a> {
+    pub(crate) json: Make<'a>,
+    pub(crate) page: Make<'a>,
+    pub(crate) markdown: Make<'a>,
+    pub(crate) text: &'a dyn Fn(&Output) -> String,
+}
+
+impl Report<'_> {
+    /// Writes what was asked for. If there was a single piece of work and it could not be done, only files are written: the
+    /// error says it all.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written, or a piece of work could not be done: `problems` has one for each, or nothing.
+    pub(crate) fn write(
+        &self,
+        to: &ReportArgs,
+        problems: impl ExactSizeIterator<Item = Option<String>>,
+        output: &mut Output,
+    ) -> anyhow::Result<()> {
+        let pieces = problems.len();
+        let problems: Vec<String> = problems.flatten().collect();
+        let is_lone = pieces == 1 && !problems.is_empty();
+        if let Some(path) = &to.report {
+            write_file(path, &(self.page)()?)?;
+        }
+        for (path, text) in [(&to.json, self.json), (&to.markdown, self.markdown)] {
+            match path {
+                Some(path) if is_standard_output(path) && is_lone => {}
+                Some(path) if is_standard_output(path) => output.line(text()?.trim_end())?,
+                Some(path) => write_file(path, &text()?)?,
+                None => {}
+            }
+        }
+        if !takes_standard_output(to) && !is_lone {
+            let text = (self.text)(output);
+            output.line(text.trim_end())?;
+        }
+        match &problems[..] {
+            [] => Ok(()),
+            [problem] => bail!("{problem}"),
+            [first, rest @ ..] => bail!("{first} (and {} more)", rest.len()),
+        }
+    }
+}
+
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| path.display().to_string())
+}

@@ -1,0 +1,228 @@
+//! Sentences and parts of them that the reports have in common, whatever they are written in.
+
+use tract_onnx_cast::audit::Outcome;
+
+use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
+use crate::cli::judge::number::Num;
+use crate::cli::judge::range::SourceRange;
+use crate::cli::judge::status::Status;
+use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::message::single_line;
+
+/// Introduces the cast that may have caused a difference which shows only further on in the graph.
+pub(crate) const CULPRIT: &str = "the worst cast before it that the reference does not have";
+
+/// What there is to say of a model without casts.
+pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
+
+/// An element type that the model may not tell.
+pub(crate) fn type_name(ty: &Option<String>) -> &str {
+    ty.as_deref().unwrap_or("?")
+}
+
+/// The types of a cast.
+pub(crate) fn cast_types(cast: &AuditedCast) -> String {
+    format!("{} → {}", type_name(&cast.from), type_name(&cast.to))
+}
+
+/// How many casts have been seen, and on how many inputs.
+pub(crate) fn casts_in_words(casts: usize, sets: usize) -> String {
+    let sets = if sets == 1 { "1 set".to_owned() } else { format!("{sets} sets") };
+    match casts {
+        0 => NO_CASTS.into(),
+        1 => format!("1 cast, {sets} of inputs"),
+        casts => format!("{casts} casts, {sets} of inputs"),
+    }
+}
+
+/// The counts that are not zero, the worst first.
+pub(crate) fn what_happened(cast: &AuditedCast) -> String {
+    let worst_first = Outcome::ALL.iter().rev().map(|outcome| outcome.name());
+    let counts = worst_first.map(|name| (name, cast.count(name)));
+    let more = [("became_subnormal", cast.became_subnormal), ("sign_lost", cast.sign_lost)];
+    let parts = counts.chain(more).filter(|(_, count)| *count > 0);
+    let mut parts: Vec<String> =
+        parts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
+    let came = [
+        ("NaN in the source", cast.source.nans),
+        ("infinite in the source", cast.source.infinities),
+    ];
+    parts.extend(
+        came.iter().filter(|(_, count)| *count > 0).map(|(what, count)| format!("{count} {what}")),
+    );
+    if cast.runs == 0 {
+        parts.push("did not run".into());
+    } else if parts.is_empty() {
+        parts.push("no elements".into());
+    }
+    if cast.constant {
+        parts.push("(constant)".into());
+    }
+    parts.join(", ")
+}
+
+pub(crate) fn range_in_words(range: &SourceRange) -> String {
+    match (range.min, range.max) {
+        (Some(min), Some(max)) => format!("{min} … {max}"),
+        _ => "-".into(),
+    }
+}
+
+/// Whether a comparison has passed, and a sentence that says why.
+pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
+    let count = pair.outputs.len();
+    let outputs = if count == 1 { "the output" } else { "every output" };
+    let failed = pair.outputs.iter().filter(|output| !output.passed).count();
+    match pair.status {
+        Status::Unusable => (false, "the two cannot be compared".into()),
+        Status::Failed if failed > 0 => {
+            (false, format!("{failed} of {count} output(s) beyond the tolerance"))
+        }
+        Status::Failed => {
+            (false, "nothing was compared: no output has a value other than NaN".into())
+        }
+        Status::Passed if pair.identical => (true, format!("{outputs} is exactly equal")),
+        Status::Passed if pair.outputs.iter().all(|output| output.differing == 0) => {
+            (true, format!("{outputs} is equal, but for the signs of zeros"))
+        }
+        Status::Passed => (true, format!("{outputs} is within the tolerance")),
+    }
+}
+
+/// Whether there were values on both sides whose difference is a number.
+pub(crate) fn is_measured(tensor: &ComparedTensor) -> bool {
+    let apart = tensor.nan_differences + tensor.infinity_differences;
+    tensor.problem.is_none() && (tensor.elements == 0 || tensor.elements > apart)
+}
+
+/// The smallest tolerances that would pass.
+pub(crate) fn passing(tensor: &ComparedTensor) -> String {
+    let given = [("atol", tensor.passing_atol), ("rtol", tensor.passing_rtol)];
+    let given = given.iter().filter_map(|(name, number)| Some((name, (*number)?.at_least())));
+    let texts: Vec<String> = given.map(|(name, number)| format!("{name} {number}")).collect();
+    match tensor {
+        _ if tensor.problem.is_some() => "nothing".into(),
+        _ if tensor.differing == 0 => "no tolerance".into(),
+        _ if texts.is_empty() => "nothing".into(),
+        _ => texts.join(" or "),
+    }
+}
+
+pub(crate) fn types(tensor: &ComparedTensor) -> String {
+    match tensor.reference_type == tensor.converted_type {
+        true => tensor.reference_type.clone(),
+        false => format!("{} → {}", tensor.reference_type, tensor.converted_type),
+    }
+}
+
+/// How a tensor fared.
+pub(crate) fn result(tensor: &ComparedTensor) -> String {
+    match tensor {
+        _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", difference(tensor)),
+        _ if tensor.elements == 0 => "no elements".into(),
+        _ if tensor.both_nan == tensor.elements => "nothing but NaN".into(),
+        _ if tensor.identical => "equal".into(),
+        _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
+        _ => format!("within {}", tolerance(&tensor.tolerance)),
+    }
+}
+
+/// What is wrong with a tensor.
+pub(crate) fn difference(tensor: &ComparedTensor) -> String {
+    if let Some(problem) = &tensor.problem {
+        return single_line(problem);
+    }
+    let mut parts = vec![];
+    if tensor.mismatches > 0 {
+        parts.push(format!("{} of {} values differ", tensor.mismatches, tensor.elements));
+    }
+    if tensor.nan_differences > 0 {
+        parts.push(format!("{} NaN on one side", tensor.nan_differences));
+    }
+    if tensor.infinity_differences > 0 {
+        parts.push(format!("{} infinite on one side", tensor.infinity_differences));
+    }
+    if let (true, Some(least), found) =
+        (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine)
+    {
+        // With all digits: a cosine and the one that is wanted may both be near 1.
+        let found = found.map_or("undefined".into(), |found| found.0.to_string());
+        parts.push(format!("cosine {found}, at least {} is wanted", least));
+    }
+    parts.extend(tensor.first_mismatch.iter().map(|first| single_line(first)));
+    parts.join(", ")
+}
+
+/// The tensors where the graphs part: the first that differs too much, the first with NaN or infinities of its own, and the
+/// first with values that its type cannot hold; a tensor that is several of these is told once.
+pub(crate) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
+    let all = [
+        ("the first tensor where they part", &pair.first_difference),
+        ("the first tensor with NaN or infinities of its own", &pair.first_damage),
+        ("the first tensor whose values the converted type cannot hold", &pair.first_beyond),
+    ];
+    let mut told: Vec<(&str, &Parting)> = vec![];
+    for (what, parting) in all {
+        let Some(parting) = parting else { continue };
+        if told.iter().all(|(_, other)| other.tensor.name != parting.tensor.name) {
+            told.push((what, parting));
+        }
+    }
+    told.into_iter()
+}
+
+/// Which tensor it is, what makes it, and how it differs.
+pub(crate) fn parting_in_words(parting: &Parting) -> String {
+    format!(
+        "`{}`, which {} `{}` makes: {}",
+        single_line(&parting.tensor.name),
+        single_line(&parting.op),
+        single_line(&parting.node),
+        difference(&parting.tensor)
+    )
+}
+
+/// What the converted side's type cannot hold.
+pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
+    let target = tensor.target.as_ref().filter(|_| tensor.beyond_target > 0)?;
+    Some(format!(
+        "{} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
+        tensor.beyond_target,
+        tensor.converted_type,
+        target.min,
+        target.max,
+        range_in_words(&tensor.source)
+    ))
+}
+
+fn tolerance(tolerance: &Tolerance) -> String {
+    let Tolerance { rtol, atol, ulp, cosine } = *tolerance;
+    let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine)];
+    let given = parts.iter().filter_map(|(name, x)| Some(format!("{name} {}", Num((*x)?))));
+    given.collect::<Vec<_>>().join(", ")
+}
+
+/// Casts that only one of the two models has, or that cast to something else.
+pub(crate) fn change_lines(pair: &Compared) -> Vec<String> {
+    let cast = |name: &CastName| {
+        format!(
+            "`{}` {} to {}",
+            single_line(&name.node),
+            type_name(&name.from),
+            type_name(&name.to)
+        )
+    };
+    let added = pair.casts.added.iter().map(|name| format!("cast added: {}", cast(name)));
+    let removed = pair.casts.removed.iter().map(|name| format!("cast removed: {}", cast(name)));
+    let retargeted = pair.casts.retargeted.iter().map(|both| {
+        let (was, is) = (&both.reference, &both.converted);
+        format!(
+            "cast retargeted: {}, was {} to {}",
+            cast(is),
+            type_name(&was.from),
+            type_name(&was.to)
+        )
+    });
+    added.chain(removed).chain(retargeted).collect()
+}

@@ -1,0 +1,12 @@
+//! The work, a file for each kind, in a worker's process: requests, how they are answered with tract, and of what type the
+//! answers are. Nothing here knows what the user is shown.
+
+pub(crate) mod audit;
+pub(crate) mod check;
+pub(crate) mod compare;
+pub(crate) mod inspect;
+pub(crate) mod model;
+pub(crate) mod probed;
+pub(crate) mod record;
+pub(crate) mod request;
+pub(crate) mod run;

@@ -1,0 +1,100 @@
+//! The work of `onnx-cast test`, one case: the model's outputs for its inputs against the expected ones.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::ensure;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+
+use super::model::Model;
+use super::request::{Kind, Request};
+use crate::cli::input::array::Array;
+use crate::cli::input::cases::Case;
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::files;
+use crate::cli::judge::expected::difference;
+use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::message::{self, at, single_line};
+use crate::cli::tensor::NamedTensor;
+
+/// A case to check.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CheckRequest {
+    pub(crate) case: Case,
+    /// Without it, outputs must be equal bit for bit.
+    pub(crate) tolerance: Option<Tolerance>,
+}
+
+/// Whether the outputs are the expected ones.
+#[derive(Serialize, Deserialize)]
+pub(crate) enum Checked {
+    Passed,
+    /// They are not, for this reason.
+    Failed(String),
+}
+
+impl Request for CheckRequest {
+    const KIND: Kind = Kind::Check;
+
+    type Answer = Checked;
+
+    fn answer(&self) -> TractResult<Checked> {
+        let CheckRequest { case, tolerance } = self;
+        let model = Model::open(&case.model)?;
+        let tensors = inputs_of(case, &model.takes)?;
+
+        let expected = case.outputs()?;
+        ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
+        let outputs = model.run(tensors)?;
+        let (made, wanted) = (outputs.len(), expected.len());
+        if made != wanted {
+            return Ok(Checked::Failed(format!(
+                "the model has {made} output(s), expected {wanted}"
+            )));
+        }
+        for (output, file) in outputs.iter().zip(&expected) {
+            let want = files::read_tensor_proto(file)?;
+            if let Some(difference) = differs(output, want, *tolerance)? {
+                let name = single_line(&output.name);
+                return Ok(Checked::Failed(format!("output `{name}`: {difference}")));
+            }
+        }
+        Ok(Checked::Passed)
+    }
+
+    fn model(&self) -> &Path {
+        &self.case.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        vec![self.case.set.clone()]
+    }
+}
+
+/// The case's inputs, which are the model's by position.
+///
+/// # Errors
+///
+/// When there are not as many, or one is not of the input's type.
+fn inputs_of(case: &Case, model: &Declared) -> TractResult<Vec<Tensor>> {
+    let given = case.inputs()?;
+    let (files, wanted) = (given.len(), model.inputs.len());
+    ensure!(files == wanted, "the case has {files} input(s), the model takes {wanted}");
+    let load = |(file, input): (&PathBuf, &Input)| {
+        let tensor = files::read_tensor_proto(file)?.into_tensor(input.ty);
+        at(format!("input `{}`", input.name), tensor)
+    };
+    given.iter().zip(&model.inputs).map(load).collect()
+}
+
+/// What distinguishes an output from the expected one; another type does too.
+fn differs(
+    output: &NamedTensor,
+    want: Array,
+    tolerance: Option<Tolerance>,
+) -> TractResult<Option<String>> {
+    match want.into_tensor(output.ty) {
+        Ok(want) => difference(output.ty, &output.tensor, &want, tolerance),
+        Err(error) => Ok(Some(message::one_line(&error))),
+    }
+}

@@ -1,0 +1,170 @@
+//! The work of `onnx-cast compare`, one pair: a model against its conversion.
+
+mod inner;
+mod main_graph;
+mod parting;
+mod sides;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure};
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+
+use super::request::{Kind, Request};
+use crate::cli::args::input::InputArgs;
+use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
+use crate::cli::judge::limits::Limits;
+use crate::cli::judge::metrics::Metrics;
+use crate::cli::judge::pairing::{Pairs, pair};
+use crate::cli::judge::status::Status;
+use crate::cli::message::{at, one_line};
+use crate::cli::tensor::NamedTensor;
+use inner::inner_tensors;
+use parting::{changes, parting};
+use sides::Sides;
+
+/// A pair to compare.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CompareRequest {
+    pub(crate) reference: PathBuf,
+    pub(crate) converted: PathBuf,
+    pub(crate) input: InputArgs,
+    pub(crate) limits: Limits,
+    pub(crate) limits_file: Option<PathBuf>,
+    pub(crate) all_tensors: bool,
+}
+
+impl Request for CompareRequest {
+    const KIND: Kind = Kind::Compare;
+
+    type Answer = Compared;
+
+    fn answer(&self) -> TractResult<Compared> {
+        let mut sides = Sides::open(&self.reference, &self.converted, &self.input)?;
+        if self.all_tensors {
+            for side in [&sides.reference, &sides.converted] {
+                let name = side.path.display();
+                ensure!(
+                    side.model.is_some(),
+                    "{name}: --all-tensors is for models, these are saved outputs"
+                );
+            }
+        }
+        let (reference, converted) = sides.outputs()?;
+        let outputs = compared(&reference, &converted, &self.limits, &mut sides.notes)?;
+        let failed = outputs.iter().any(|output| !output.passed);
+        let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
+        let (mut first_difference, mut first_damage, mut first_beyond) = (None, None, None);
+        if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
+            casts = (
+                changes(&a.probed.casts, &b.probed.casts),
+                b.audit(&sides.converted_sets, &mut sides.notes),
+            );
+            if self.all_tensors || failed {
+                let inner = inner_tensors(a, b, &sides, self.limits.inner());
+                match at("the inner tensors", inner) {
+                    Ok((inner, differs_from)) => {
+                        let all = || inner.iter().chain(&outputs);
+                        let is_damaged = |tensor: &&ComparedTensor| {
+                            tensor.nan_differences + tensor.infinity_differences > 0
+                        };
+                        let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
+                        let parting = |tensor| parting(b, tensor, &casts.0, &casts.1);
+                        first_difference = parting(all().find(|tensor| !tensor.passed));
+                        first_beyond = parting(all().find(is_beyond));
+                        first_damage = parting(all().find(is_damaged));
+                        sides.notes.extend(differs_from);
+                        tensors = if self.all_tensors { inner } else { vec![] };
+                    }
+                    Err(error) => sides.notes.push(one_line(&error)),
+                }
+            }
+        }
+        let identical = outputs.iter().all(|output| output.identical);
+        sides.notes.extend(outputs.iter().filter_map(emptiness));
+        let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
+        Ok(Compared {
+            reference: self.reference.display().to_string(),
+            converted: self.converted.display().to_string(),
+            status: if failed || !is_compared { Status::Failed } else { Status::Passed },
+            problem: None,
+            sets: reference.len(),
+            tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
+            identical,
+            notes: sides.notes,
+            outputs,
+            tensors,
+            first_difference,
+            first_damage,
+            first_beyond,
+            casts: casts.0,
+            converted_casts: casts.1,
+        })
+    }
+
+    fn model(&self) -> &Path {
+        &self.reference
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        let sides = [&self.reference, &self.converted].map(PathBuf::clone);
+        let folder = self.converted.parent().map(PathBuf::from);
+        self.input.files().chain(sides).chain(folder).collect()
+    }
+}
+
+/// Compares the outputs of all sets.
+fn compared(
+    reference: &[Vec<NamedTensor>],
+    converted: &[Vec<NamedTensor>],
+    limits: &Limits,
+    notes: &mut Vec<String>,
+) -> TractResult<Vec<ComparedTensor>> {
+    let mut all: Vec<Metrics> = vec![];
+    for (reference, converted) in reference.iter().zip(converted) {
+        let Pairs { places, note } = pair(reference, converted)?;
+        let is_new = |note: &String| !notes.contains(note);
+        let note = note.filter(is_new);
+        notes.extend(note);
+        for (index, (a, b)) in places.into_iter().enumerate() {
+            let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
+            if all.len() <= index {
+                let is_text = |output: &NamedTensor| output.ty.family() == Family::Text;
+                if a.ty != b.ty && !is_text(a) && !is_text(b) {
+                    notes.push(format!(
+                        "output `{}` is {} in the reference and {} converted: their values are compared",
+                        a.name, a.ty, b.ty
+                    ));
+                }
+                all.push(Metrics::new(a, b, limits.output(&a.name)));
+            }
+            if let Some(metrics) = all.get_mut(index) {
+                metrics.add(a, b)?;
+            }
+        }
+    }
+    ensure!(!all.is_empty(), "there are no outputs to compare");
+    let outputs: Vec<ComparedTensor> = all.into_iter().map(Metrics::finish).collect();
+    let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+    if let Some(name) = limits.unknown_outputs(&names).next() {
+        bail!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+    }
+    Ok(outputs)
+}
+
+/// A note that the comparison of an output shows nothing, if it does not.
+fn emptiness(output: &ComparedTensor) -> Option<String> {
+    let name = &output.name;
+    match output {
+        _ if output.problem.is_some() => None,
+        _ if output.elements == 0 => {
+            Some(format!("output `{name}` has no elements: nothing was compared"))
+        }
+        _ if output.both_nan == output.elements => {
+            Some(format!("output `{name}` is nothing but NaN on both sides, which shows nothing"))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! A model between its file and its outputs: what it takes, and running it.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use anyhow::Context;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, input_element_types, output_element_types};
+
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::tensor::NamedTensor;
+
+/// A loaded model whose inputs have no fixed shapes yet.
+#[derive(Clone)]
+pub(crate) struct Model {
+    model: InferenceModel,
+    pub(crate) takes: Declared,
+}
+
+impl Model {
+    /// Reads and loads a model's file.
+    pub(crate) fn open(path: &Path) -> TractResult<Model> {
+        check_file(path)?;
+        Model::of(tract_onnx_cast::onnx().model_for_path(path)?)
+    }
+
+    /// Of a model that somebody else has loaded.
+    pub(crate) fn of(model: InferenceModel) -> TractResult<Model> {
+        let types = input_element_types(&model)?;
+        let input = |(outlet, ty): (&OutletId, ElementType)| {
+            let shape = model.outlet_fact(*outlet)?.shape.clone();
+            Ok(Input { name: model.node(outlet.node).name.clone(), ty, shape })
+        };
+        let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
+        let takes = Declared { inputs, symbols: model.symbols.clone() };
+        Ok(Model { model, takes })
+    }
+
+    /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
+    /// tract would insist on.
+    pub(crate) fn run(self, tensors: Vec<Tensor>) -> TractResult<Vec<NamedTensor>> {
+        self.run_after(tensors, |_| Ok(()))
+    }
+
+    /// As [`Model::run`], after something has been done to the typed model.
+    pub(crate) fn run_after(
+        mut self,
+        tensors: Vec<Tensor>,
+        prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
+    ) -> TractResult<Vec<NamedTensor>> {
+        let declared = self.model.inputs.clone();
+        for (outlet, tensor) in declared.into_iter().zip(&tensors) {
+            let fact = InferenceFact::dt_shape(tensor.datum_type(), tensor.shape());
+            self.model.set_outlet_fact(outlet, fact)?;
+        }
+        let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
+        let mut model = self.model.into_typed()?;
+        prepare(&mut model)?;
+        let model = model.into_optimized()?;
+        let types = output_element_types(&model)?;
+        let values =
+            model.into_runnable()?.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;
+        let output = |((value, ty), name): ((TValue, ElementType), String)| {
+            let tensor = with_type(value.into_tensor(), ty)
+                .with_context(|| format!("output `{name}` ({ty})"))?;
+            Ok(NamedTensor { name, ty, tensor })
+        };
+        values.into_iter().zip(types).zip(names).map(output).collect()
+    }
+
+    fn name(&self, outlet: OutletId) -> String {
+        let label = self.model.outlet_label(outlet);
+        label.unwrap_or(&self.model.node(outlet.node).name).into()
+    }
+}
+
+/// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and repeat the path in its
+/// errors.
+pub(crate) fn check_file(path: &Path) -> TractResult<()> {
+    anyhow::ensure!(fs::metadata(path)?.is_file(), "is no file");
+    File::open(path)?;
+    Ok(())
+}
+
+/// The tensor in its type's carrier: a symbolic dimension that reaches an output is an INT64.
+fn with_type(tensor: Tensor, ty: ElementType) -> TractResult<Tensor> {
+    if tensor.datum_type() == DatumType::TDim && ty == ElementType::Int64 {
+        return Ok(tensor.cast_to_dt(DatumType::I64)?.into_owned());
+    }
+    let (held, expected) = (tensor.datum_type(), ty.datum_type());
+    anyhow::ensure!(held == expected, "tract computed {held:?}, not {expected:?}");
+    Ok(tensor)
+}

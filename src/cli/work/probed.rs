@@ -1,0 +1,106 @@
+//! A model with a probe behind each cast.
+
+use std::path::{Path, PathBuf};
+
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, findings};
+use tract_onnx_cast::{CastNode, CastOnnx};
+
+use super::model::{Model, check_file};
+use crate::cli::input::sets::Set;
+use crate::cli::judge::audited::{AuditFinding, AuditedCast};
+use crate::cli::message;
+
+/// A model whose casts are looked at.
+pub(crate) struct Probed {
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) proto: ModelProto,
+    /// The loader; one that overlooks contradictions if the model has one.
+    pub(crate) onnx: CastOnnx,
+    /// What is wrong with the declarations of a model that can be loaded all the same.
+    problem: Option<anyhow::Error>,
+    pub(crate) casts: Vec<CastNode>,
+    found: Vec<Finding>,
+}
+
+impl Probed {
+    /// Reads the model's file, and looks at its casts.
+    ///
+    /// # Errors
+    ///
+    /// When the model is not sound. One that declares other types than its casts make is only invalid.
+    pub(crate) fn open(path: &Path) -> TractResult<Probed> {
+        check_file(path)?;
+        let folder = path.parent().map(PathBuf::from);
+        let strict = tract_onnx_cast::onnx();
+        let proto = strict.proto_model_for_path(path)?;
+        let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
+        let (onnx, casts, problem) = match strict.casts(&proto, folder.as_deref()) {
+            Ok(casts) => (strict, casts, None),
+            Err(problem) => match lenient.casts(&proto, folder.as_deref()) {
+                Ok(casts) => (lenient, casts, Some(problem)),
+                Err(_) => return Err(problem),
+            },
+        };
+        let found = findings(&proto, &casts);
+        let onnx = onnx.with_probes(true);
+        Ok(Probed { folder, proto, onnx, problem, casts, found })
+    }
+
+    /// The model, with a probe behind each cast.
+    pub(crate) fn model(&self) -> TractResult<Model> {
+        let model = self.onnx.model_for_proto_in(self.proto.clone(), self.folder.as_deref());
+        self.explained(model.and_then(Model::of))
+    }
+
+    /// What the casts do, over all sets.
+    pub(crate) fn rows(&self, model: Model, sets: &[Set]) -> TractResult<Vec<AuditRow>> {
+        let audit = Audit::new(self.casts.clone());
+        for set in sets {
+            let run = model.clone().run_after(set.tensors.clone(), |typed| audit.watch(typed));
+            self.explained(message::at_if(sets.len() > 1, &set.name, run))?;
+            audit.end_set();
+        }
+        Ok(audit.rows())
+    }
+
+    /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.
+    fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
+        match (&self.problem, result) {
+            (Some(problem), Err(_)) => Err(anyhow::anyhow!("{}", message::one_line(problem))),
+            (_, result) => result,
+        }
+    }
+
+    /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
+    /// that has been counted and to whose values it did not happen.
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<AuditFinding> {
+        let fact = |finding: &Finding| {
+            let cast = self.casts.get(finding.place)?;
+            let feared = match finding.kind {
+                FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
+                FindingKind::FloatToInteger => Some(Outcome::Undefined),
+                _ => None,
+            };
+            let row = rows.get(finding.place).filter(|row| row.is_constant && row.runs > 0);
+            let is_groundless =
+                row.zip(feared).is_some_and(|(row, outcome)| row.stats.count(outcome) == 0);
+            (!is_groundless).then(|| AuditFinding {
+                kind: finding.kind.name().into(),
+                node: cast.node.clone(),
+                graph: cast.graph.clone(),
+                text: finding.text.clone(),
+                is_error: finding.kind == FindingKind::Contradicted,
+            })
+        };
+        self.found.iter().filter_map(fact).collect()
+    }
+}
+
+/// What casts did, the worst first. Equally bad ones are in the order of computation.
+pub(crate) fn worst_first(rows: &[AuditRow]) -> Vec<AuditedCast> {
+    let mut rows: Vec<&AuditRow> = rows.iter().collect();
+    rows.sort_by_cached_key(|row| AuditedCast::rank(&row.stats));
+    rows.into_iter().map(AuditedCast::of).collect()
+}

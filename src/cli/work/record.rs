@@ -1,0 +1,237 @@
+//! The work of `onnx-cast record` and `rerecord`: goldens of a model in the layout that `test` and every ONNX runtime read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::tensor_proto;
+
+use super::model::Model;
+use super::request::{Kind, Request};
+use crate::cli::args::input::InputArgs;
+use crate::cli::input::cases::{self, Case};
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::sets::{self, Set};
+use crate::cli::message::at;
+use crate::cli::tensor::NamedTensor;
+
+/// What to record.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RecordRequest {
+    pub(crate) model: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) input: InputArgs,
+    /// Sets of random inputs, each with the next seed.
+    pub(crate) sets: u64,
+    /// Whether the outputs of sets that are there are computed anew and changed; else new sets are added.
+    pub(crate) is_anew: bool,
+}
+
+/// A set of inputs and outputs.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RecordedSet {
+    pub(crate) change: Change,
+    pub(crate) folder: String,
+}
+
+/// What was done to a set.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Change {
+    Kept,
+    Added,
+    Changed,
+}
+
+impl RecordedSet {
+    fn new(change: Change, folder: &Path) -> RecordedSet {
+        RecordedSet { change, folder: folder.display().to_string() }
+    }
+}
+
+impl Request for RecordRequest {
+    const KIND: Kind = Kind::Record;
+
+    type Answer = Vec<RecordedSet>;
+
+    fn answer(&self) -> TractResult<Vec<RecordedSet>> {
+        if self.is_anew { change(self) } else { add(self) }
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        self.input.files().collect()
+    }
+}
+
+fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
+    let model = Model::open(&request.model)?;
+    let mut new = vec![];
+    for offset in 0..request.sets {
+        let seed = request.input.seed.wrapping_add(offset);
+        let input = InputArgs { seed, ..request.input.clone() };
+        new.extend(sets::gather(&model.takes, &request.model, &input)?);
+    }
+    // Everything is run before anything is written: an error leaves the folder as it was.
+    let runs = new.iter().map(|set| {
+        let inputs = inputs(&model.takes, set)?;
+        Ok((inputs, files(&model.clone().run(set.tensors.clone())?)?))
+    });
+    let runs = runs.collect::<TractResult<Vec<_>>>()?;
+    let target = request.folder.join("model.onnx");
+    copy_model(&request.model, &target, false)?;
+    let mut there = match request.folder.is_dir() {
+        true => sets_there(&request.folder, &target)?,
+        false => vec![],
+    };
+    let mut recorded = vec![];
+    for (inputs, outputs) in runs {
+        let same = there.iter().find(|set| holds(set, "input_", &inputs));
+        if let Some(set) = same {
+            let name = set.display();
+            ensure!(
+                holds(set, "output_", &outputs),
+                "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
+            );
+            recorded.push(RecordedSet::new(Change::Kept, set));
+            continue;
+        }
+        let number = (0..).find(|number| !set_path(&request.folder, *number).exists()).unwrap_or(0);
+        let set = set_path(&request.folder, number);
+        write(&set, "input_", &inputs)?;
+        write(&set, "output_", &outputs)?;
+        recorded.push(RecordedSet::new(Change::Added, &set));
+        there.push(set);
+    }
+    Ok(recorded)
+}
+
+/// Runs the recorded inputs through the model again, and writes the outputs that have changed.
+fn change(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
+    let target = request.folder.join("model.onnx");
+    let model = Model::open(&request.model)?;
+    let there = sets_there(&request.folder, &target)?;
+    ensure!(!there.is_empty(), "{}: holds no test_data_set_*", request.folder.display());
+    let mut outputs = vec![];
+    for set in &there {
+        let case = Case { path: set.clone(), model: target.clone(), set: set.clone() };
+        let run = sets::of_case(&model.takes, &case)?;
+        outputs.push(files(&at(set.display(), model.clone().run(run.tensors))?)?);
+    }
+    copy_model(&request.model, &target, true)?;
+    let mut recorded = vec![];
+    for (set, outputs) in there.iter().zip(outputs) {
+        let is_same = holds(set, "output_", &outputs);
+        if !is_same {
+            for old in numbered(set, "output_")? {
+                fs::remove_file(&old).with_context(|| old.display().to_string())?;
+            }
+            write(set, "output_", &outputs)?;
+        }
+        let change = if is_same { Change::Kept } else { Change::Changed };
+        recorded.push(RecordedSet::new(change, set));
+    }
+    Ok(recorded)
+}
+
+fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
+    let sets = cases::sets_in(folder, model)?.into_iter().map(|case| case.set);
+    Ok(sets.filter(|set| set != folder).collect())
+}
+
+fn set_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("test_data_set_{number}"))
+}
+
+fn inputs(model: &Declared, set: &Set) -> TractResult<Vec<Vec<u8>>> {
+    let write = |(input, tensor): (&Input, &Tensor)| {
+        Ok(tensor_proto::write(&input.name, input.ty, tensor)?.encode_to_vec())
+    };
+    model.inputs.iter().zip(&set.tensors).map(write).collect()
+}
+
+fn files(outputs: &[NamedTensor]) -> TractResult<Vec<Vec<u8>>> {
+    let write = |output: &NamedTensor| {
+        let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+        Ok(proto.encode_to_vec())
+    };
+    outputs.iter().map(write).collect()
+}
+
+fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
+    let case = Case { path: set.into(), model: set.into(), set: set.into() };
+    if prefix == "input_" { case.inputs() } else { case.outputs() }
+}
+
+/// Whether a set has exactly these files.
+fn holds(set: &Path, prefix: &str, wanted: &[Vec<u8>]) -> bool {
+    let is =
+        |(path, bytes): (&PathBuf, &Vec<u8>)| fs::read(path).is_ok_and(|found| found == *bytes);
+    numbered(set, prefix)
+        .is_ok_and(|found| found.len() == wanted.len() && found.iter().zip(wanted).all(is))
+}
+
+fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<()> {
+    fs::create_dir_all(set).with_context(|| set.display().to_string())?;
+    for (index, bytes) in files.iter().enumerate() {
+        let path = set.join(format!("{prefix}{index}.pb"));
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Puts the model, and the files that hold its tensors, where the goldens are.
+fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
+    let is_itself = match (from.canonicalize(), to.canonicalize()) {
+        (Ok(from), Ok(to)) => from == to,
+        _ => false,
+    };
+    if is_itself {
+        return Ok(());
+    }
+    let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
+    let bytes = read(from)?;
+    let (source, target) =
+        (from.parent().unwrap_or(Path::new("")), to.parent().unwrap_or(Path::new("")));
+    let mut copies = vec![(to.to_path_buf(), bytes)];
+    let proto = ModelProto::decode(copies.first().map_or(&[][..], |(_, bytes)| bytes.as_slice()))?;
+    for location in proto.graph.iter().flat_map(locations) {
+        copies.push((target.join(&location), read(&source.join(&location))?));
+    }
+    for (path, bytes) in &copies {
+        let differs = path.exists() && read(path)? != *bytes;
+        if differs && !is_anew {
+            let name = path.display();
+            bail!("{name}: is another model's; `onnx-cast rerecord` changes it");
+        }
+    }
+    for (path, bytes) in copies {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// Where a graph's external data is. The model has been loaded, so these paths lie in its folder.
+fn locations(graph: &GraphProto) -> Vec<String> {
+    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
+    let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
+    let external =
+        |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
+    let own = graph.initializer.iter().chain(tensors).filter(external);
+    let own = own.flat_map(|tensor| &tensor.external_data).filter(|entry| entry.key == "location");
+    let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);
+    let mut all: Vec<String> = own.map(|entry| entry.value.clone()).chain(inner).collect();
+    all.sort();
+    all.dedup();
+    all
+}

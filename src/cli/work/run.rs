@@ -1,0 +1,80 @@
+//! The work of `onnx-cast run`: a model's outputs for given or random inputs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::tensor_proto;
+
+use super::model::Model;
+use super::request::{Kind, Request};
+use crate::cli::args::input::InputArgs;
+use crate::cli::input::given;
+use crate::cli::judge::value::{Value, values};
+use crate::cli::tensor::NamedTensor;
+
+/// How many of an output's values are told.
+const TOLD_VALUES: usize = 10;
+
+/// A model to run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunRequest {
+    pub(crate) model: PathBuf,
+    pub(crate) input: InputArgs,
+    /// Where the outputs are written.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+/// An output of the model.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunOutput {
+    pub(crate) name: String,
+    pub(crate) ty: String,
+    pub(crate) shape: Vec<usize>,
+    /// The first ones.
+    pub(crate) values: Vec<Value>,
+}
+
+impl Request for RunRequest {
+    const KIND: Kind = Kind::Run;
+
+    type Answer = Vec<RunOutput>;
+
+    fn answer(&self) -> TractResult<Vec<RunOutput>> {
+        if let Some(folder) = &self.folder {
+            // Before the work, which may take long.
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let model = Model::open(&self.model)?;
+        let tensors = given::gather(&model.takes, &self.input)?;
+        let outputs = model.run(tensors)?;
+        if let Some(folder) = &self.folder {
+            for (position, output) in outputs.iter().enumerate() {
+                write(output, &folder.join(format!("output_{position}.pb")))?;
+            }
+        }
+        outputs.into_iter().map(told).collect()
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        self.input.files().collect()
+    }
+}
+
+fn write(output: &NamedTensor, path: &Path) -> TractResult<()> {
+    let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+    fs::write(path, proto.encode_to_vec()).with_context(|| path.display().to_string())
+}
+
+fn told(output: NamedTensor) -> TractResult<RunOutput> {
+    let NamedTensor { name, ty, tensor } = output;
+    let values = values(ty, &tensor, 0..TOLD_VALUES)?;
+    Ok(RunOutput { name, ty: ty.name().into(), shape: tensor.shape().to_vec(), values })
+}
