@@ -3,10 +3,16 @@
 CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
 WHOLE = models/whole
+# Where cargo builds, and where everything else here that is written and not kept goes.
+TARGET = $${CARGO_TARGET_DIR:-target}
+# A Python environment of TARGET's with what a file of requirements pins: $(call venv,NAME,FILE).
+venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip install --quiet --requirement $(2)
+# A module of scripts/ in that environment: $(call python,NAME) MODULE.
+python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
-	models operator-table operators bench bench-survey bench-peers
+	models test-data operator-table lint-scripts operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -20,8 +26,8 @@ demo:
 	@echo; echo "# The same numbers as bfloat16, float8 and int4, which tract itself does not have"
 	@$(ONNX_CAST) run $(WHOLE)/castlike_small_types/model.onnx
 	@echo; echo "# Every model that this project ships, against the reference's outputs"
-	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > target/demo.txt; status=$$?; \
-		tail -n 1 target/demo.txt; exit $$status
+	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > $(TARGET)/demo.txt; status=$$?; \
+		tail -n 1 $(TARGET)/demo.txt; exit $$status
 
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
@@ -46,35 +52,49 @@ doc:
 
 # The kernels, at every level of this CPU, under AddressSanitizer, which the compiler has as an unstable option; a build of
 # its own. Only x86-64 Linux. Leaks are tract's and the test harness's business.
+SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked \
+	--target x86_64-unknown-linux-gnu --target-dir $(TARGET)/sanitize --no-default-features \
+	--config 'profile.dev.package."*".opt-level=1'
 sanitize:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked \
-		--target x86_64-unknown-linux-gnu --target-dir target/sanitize --no-default-features \
-		--config 'profile.dev.package."*".opt-level=1' --lib --test exhaustive --test memory
+	$(SANITIZED) --lib --test plans
+	$(SANITIZED) --test numerics -- exhaustive
 
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
-	INSTA_UPDATE=unseen $(CARGO) test --locked --test golden --test chains
+	INSTA_UPDATE=unseen $(CARGO) test --locked --test models --test numerics -- golden algebra
 
 # Accepts changed snapshots. Read the diff before you commit it.
 snapshots-changed:
-	INSTA_UPDATE=always $(CARGO) test --locked --test golden --test chains
+	INSTA_UPDATE=always $(CARGO) test --locked --test models --test numerics -- golden algebra
 
 # Writes the table of optimised graphs, stock tract's against ours, for this repository's models and those below
 # ONNX_CAST_MODELS, where that is set. Without it, their rows are left out.
 operators:
-	ONNX_CAST_WRITE_OPERATORS=1 $(CARGO) test --locked --test operators
+	ONNX_CAST_WRITE_OPERATORS=1 $(CARGO) test --locked --test models -- operators
 
 # Needs python3. Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.
 models:
-	python3 -m venv target/models-venv
-	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
-	target/models-venv/bin/python scripts/make_models.py
+	$(call venv,models,scripts/requirements.txt)
+	$(call python,models) models.make_models
+
+# Needs python3. Makes the vectors, limits and node tests of tests/data anew; scripts/README.md says what is what. The digests of
+# long inputs take an hour: VECTORS=--keep-sweeps leaves them as they are.
+test-data:
+	$(call venv,models,scripts/requirements.txt)
+	$(call python,models) vectors.make_vectors $(VECTORS)
+	$(call python,models) vectors.make_limits
+	$(call python,models) vectors.make_node_tests
+
+# Needs python3. Checks the scripts and their format; `make check` does not, since it needs cargo and make only.
+lint-scripts:
+	$(call venv,lint,scripts/requirements-lint.txt)
+	$(TARGET)/lint-venv/bin/ruff check scripts
+	$(TARGET)/lint-venv/bin/ruff format --check scripts
 
 # Needs python3. Makes src/onnx/operators/schemas.tsv anew from the onnx package of the version that the scripts pin.
 operator-table:
-	python3 -m venv target/models-venv
-	target/models-venv/bin/pip install --quiet --requirement scripts/requirements.txt
-	target/models-venv/bin/python scripts/operators/make_operator_table.py
+	$(call venv,models,scripts/requirements.txt)
+	$(call python,models) operators.make_operator_table
 
 # Ours through a tract plan, tract's own cast and memcpy, in one run; the table of ratios is at the end.
 bench:
@@ -88,10 +108,10 @@ bench-survey:
 # Needs python3. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
 # they have, of one size.
 bench-peers:
-	python3 -m venv target/bench-venv
-	target/bench-venv/bin/pip install --quiet --requirement scripts/requirements-bench.txt
+	$(call venv,bench,scripts/requirements-bench.txt)
 	$(CARGO) build --locked --release --bench serve
-	target/bench-venv/bin/python scripts/bench_peers.py $$(ls -t target/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(PEERS)
+	$(TARGET)/bench-venv/bin/python scripts/bench/bench_peers.py \
+		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/peers.md $(PEERS)
 
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
@@ -99,9 +119,9 @@ wasm:
 
 # The oldest dependencies that Cargo.toml allows must do; in a folder of its own, so that Cargo.lock stays.
 minimal-versions:
-	rm -rf target/minimal && mkdir -p target/minimal
-	cp -r Cargo.toml README.md src benches examples tests target/minimal
-	cd target/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
+	rm -rf $(TARGET)/minimal && mkdir -p $(TARGET)/minimal
+	cp -r Cargo.toml README.md src benches examples tests $(TARGET)/minimal
+	cd $(TARGET)/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
 		$(CARGO) check --all-targets --target-dir build
 
 # Needs cargo-deny.

@@ -1,7 +1,7 @@
 //! Casts of casts: which conversions keep every value, and which two in a row are one.
 //!
 //! The answers are derived from families and format constants. A test compares them with what all the values of the
-//! types of up to 16 bits really become (`tests/chains.rs`).
+//! types of up to 16 bits really become (`tests/numerics/algebra.rs`).
 
 #![forbid(unsafe_code)]
 

@@ -53,6 +53,18 @@ pub enum Number {
     Integer(i128),
 }
 
+impl From<f64> for Number {
+    fn from(x: f64) -> Number {
+        Number::Real(x)
+    }
+}
+
+impl From<i128> for Number {
+    fn from(x: i128) -> Number {
+        Number::Integer(x)
+    }
+}
+
 impl Number {
     /// The nearest DOUBLE: the value itself, but for integers of more than 53 significant bits.
     pub fn rounded(self) -> f64 {

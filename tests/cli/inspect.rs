@@ -1,0 +1,80 @@
+//! `inspect`.
+
+use serde_json::{Value, json};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use tract_onnx_cast::ElementType;
+
+use crate::common::proto::{Change, graph, graph_attribute, int, model, node, raw, string, value};
+use crate::program::*;
+
+#[test]
+fn inspect_lists_every_cast() {
+    use ElementType::*;
+    let folder = Folder::new();
+    let inner = [
+        cast("c2", "h", "b", Bool),
+        node("CastLike", &["x", "w"], &["l"], vec![]).named("c3").with(int("saturate", 0)),
+    ];
+    let branch = |name: &str, nodes: &[NodeProto], output: &str| {
+        let graph = graph(&[], nodes, &[value(output, Bool, &[])]);
+        graph_attribute(name, GraphProto { name: "branch".into(), ..graph })
+    };
+    let choose = node("If", &["yes"], &["y"], vec![])
+        .named("if")
+        .with(branch("then_branch", &inner, "b"))
+        .with(branch("else_branch", &[cast("c4", "x", "e", Bool)], "e"));
+    let nodes = [
+        cast("c1", "x", "h", Float8E8M0)
+            .with(string("round_mode", "nearest"))
+            .with(int("saturate", 1)),
+        cast("", "x", "same", Float),
+        choose,
+    ];
+    let inputs = [value("x", Float, &[2]), value("yes", Bool, &[])];
+    let outputs = [value("y", Bool, &[2]), value("same", Float, &[2])];
+    let mut graph = graph(&inputs, &nodes, &outputs);
+    graph.initializer = vec![raw("w", Float8E5M2 as i32, &[1], &[0])];
+    let path = folder.message("m.onnx", &model(24, graph));
+    let row = |node: &str, op: &str, to: &str, saturate: Value, round_mode: Value| {
+        json!({"node": node, "op": op, "from": "FLOAT", "to": to, "version": 24,
+               "saturate": saturate, "round_mode": round_mode, "graph": "g"})
+    };
+    let report = json(&done(&["inspect", &path, "--json"]));
+    let casts = report["casts"].as_array().expect("casts");
+    assert_eq!(report.as_object().map(|object| object.len()), Some(1));
+    assert_eq!(casts.len(), 5);
+    let of = |name: &str| casts.iter().find(|cast| cast["node"] == name).expect(name);
+    assert_eq!(*of("c1"), row("c1", "Cast", "FLOAT8E8M0", json!(1), json!("nearest")));
+    assert_eq!(*of("same"), row("same", "Cast", "FLOAT", json!(null), json!(null)));
+    assert_eq!(of("c2")["from"], "FLOAT8E8M0");
+    assert_eq!((&of("c3")["op"], &of("c3")["to"]), (&json!("CastLike"), &json!("FLOAT8E5M2")));
+    assert!(of("c4")["graph"].as_str().is_some_and(|graph| graph != "g"), "{report}");
+
+    let table = done(&["inspect", &path]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 6, "{table}");
+    for (column, cell) in
+        [("from", "FLOAT"), ("to", "FLOAT8E8M0"), ("round_mode", "nearest"), ("fate", "our kernel")]
+    {
+        let place = lines[0].find(&format!(" {column}")).expect("the column") + 1;
+        let line = lines.iter().find(|line| line.starts_with("c1 ")).expect("the row");
+        assert!(line.get(place..).is_some_and(|rest| rest.starts_with(cell)), "{column}: {table}");
+    }
+    assert_eq!(
+        done(&["inspect", &folder.message("m.onnx", &chain_model(3))]),
+        "no Cast and no CastLike\n"
+    );
+}
+
+/// A model without a Cast: so many times Relu.
+fn chain_model(length: usize) -> ModelProto {
+    let relu = |i: usize| {
+        node("Relu", &[&format!("v{i}")], &[&format!("v{}", i + 1)], vec![]).named(&format!("n{i}"))
+    };
+    let nodes: Vec<_> = (0..length).map(relu).collect();
+    let (first, last) = (
+        value("v0", ElementType::Float, &[1]),
+        value(&format!("v{length}"), ElementType::Float, &[1]),
+    );
+    model(13, graph(&[first], &nodes, &[last]))
+}

@@ -1,0 +1,13 @@
+//! The command line, through the real program: what scripts rely on, and what it makes of files that are not sound.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod audit_counts;
+mod inspect;
+mod mutations;
+mod program;
+mod refusals;
+mod reports;
+mod run;
+mod test;

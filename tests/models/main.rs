@@ -1,0 +1,16 @@
+//! What becomes of models: rewritten, loaded, optimised, run, written.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod declutter;
+mod findings;
+mod functions;
+mod golden;
+mod int64;
+mod nnef;
+mod operators;
+mod plug_in;
+mod pulse;
+mod rewrite;
+mod shapes;

@@ -1,0 +1,81 @@
+//! Joining pipelines that have something of their own, or the plug-in already.
+
+use crate::common::cases::root;
+use tract_onnx::prelude::*;
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx_cast::{CastOnnx, OnnxCast, WithOnnxCast, register};
+
+fn path(case: &str) -> std::path::PathBuf {
+    root().join("models").join(case).join("model.onnx")
+}
+
+fn casts(model: &TypedModel) -> usize {
+    model.nodes().iter().filter(|node| node.op_is::<OnnxCast>()).count()
+}
+
+#[test]
+fn registering_twice_is_registering_once() {
+    let mut onnx = tract_onnx::onnx();
+    register(&mut onnx);
+    register(&mut onnx);
+    let once = tract_onnx_cast::onnx().model_for_path(path("whole/if_casts_then")).unwrap();
+    let twice = CastOnnx::from(onnx).model_for_path(path("whole/if_casts_then")).unwrap();
+    let (once, twice) = (once.into_typed().unwrap(), twice.into_typed().unwrap());
+    assert_eq!((once.nodes.len(), casts(&once)), (twice.nodes.len(), casts(&twice)));
+
+    let nnef = tract_nnef::nnef().with_onnx_cast().with_onnx_cast();
+    let model = tract_onnx_cast::onnx().model_for_path(path("node/cast_opset13_FLOAT_to_BFLOAT16"));
+    let model = model.unwrap().into_typed().unwrap().into_decluttered().unwrap();
+    let written = nnef.write_to_tar(&model, vec![]).unwrap();
+    assert_eq!(casts(&nnef.model_for_read(&mut &*written).unwrap()), 1);
+}
+
+/// An operator of somebody else's in the place of one of tract's.
+#[derive(Debug, Clone)]
+struct Doubled;
+
+impl Expansion for Doubled {
+    fn name(&self) -> StaticName {
+        "Doubled".into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        s: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        s.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
+        s.equals(&outputs[0].shape, &inputs[0].shape)
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let add = tract_onnx::tract_hir::ops::math::add();
+        model.wire_node(prefix, add, &[inputs[0], inputs[0]])
+    }
+}
+
+#[test]
+fn operators_of_others_stay_theirs() {
+    let mut onnx = tract_onnx::onnx();
+    onnx.op_register.insert("Softmax", |_, _| Ok((expand(Doubled), vec![])));
+    let model = CastOnnx::from(onnx).model_for_path(path("whole/softmax_in_float")).unwrap();
+    let plan = model.into_optimized().unwrap().into_runnable().unwrap();
+    let filled = |value: f32| Tensor::from_shape(&[1, 16], &[f16::from_f32(value); 16]).unwrap();
+    let output = plan.run(tvec!(filled(1.5).into_tvalue())).unwrap();
+    assert_eq!(*output[0], filled(3.0));
+}
+
+/// A `Cast` of somebody else's is replaced: that is what plugging in means.
+#[test]
+fn a_cast_of_others_gives_way() {
+    let mut onnx = tract_onnx::onnx();
+    onnx.op_register.insert("Cast", |_, _| Ok((expand(Doubled), vec![])));
+    let model = CastOnnx::from(onnx).model_for_path(path("node/cast_opset13_FLOAT_to_BFLOAT16"));
+    assert_eq!(casts(&model.unwrap().into_typed().unwrap()), 1);
+}

@@ -1,0 +1,102 @@
+//! What a model declares of its shapes, and what its data asks for.
+
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, onnx};
+
+use crate::common::proto::{Sketch, int64, set_dim, symbol, value};
+
+use ElementType::{BFloat16, Float, Int64};
+
+#[test]
+fn dimensions_beyond_tract_are_refused() {
+    let sketch = Sketch::new()
+        .initializer(int64("s", &[1 << 40]))
+        .node("ConstantOfShape", &["s"], &["y"], vec![])
+        .output("y", Float, &[1]);
+    assert!(sketch.refusal().contains("a dimension beyond the 32 bits"));
+}
+
+#[test]
+fn intricate_dimensions_are_left_unknown() -> TractResult<()> {
+    let nested = (0..12).fold("N".to_string(), |inner, _| format!("max({inner}+1,M)"));
+    let deep = format!("{}N{}", "(".repeat(1_000_000), ")".repeat(1_000_000));
+    for text in [nested, deep] {
+        let mut sketch = Sketch::new().input("x", Float, &[1]).cast("x", BFloat16, "y").output(
+            "y",
+            BFloat16,
+            &[1],
+        );
+        for value in [&mut sketch.0.input[0], &mut sketch.0.output[0]] {
+            set_dim(value, 0, symbol(&text));
+        }
+        sketch.load()?;
+    }
+    Ok(())
+}
+
+/// A model of `x`, whose batch has no name, to its shape and a cast.
+fn nameless_batch() -> ModelProto {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[-1, 3])
+        .cast("x", BFloat16, "y")
+        .node("Shape", &["y"], &["s"], vec![])
+        .output("y", BFloat16, &[7, 7, 7])
+        .output("s", Int64, &[9]);
+    sketch.0.value_info.push(value("s", Int64, &[4, 4]));
+    sketch.model()
+}
+
+#[test]
+fn a_nameless_dimension_is_a_symbol_until_it_is_given() -> TractResult<()> {
+    let model = onnx().model_for_proto_model(&nameless_batch())?;
+    let run = |model: InferenceModel, batch: usize| -> TractResult<Tensor> {
+        let plan = model.into_optimized()?.into_runnable()?;
+        let outputs = plan.run(tvec!(Tensor::zero::<f32>(&[batch, 3])?.into_tvalue()))?;
+        Ok(outputs[1].clone().into_tensor())
+    };
+    assert_eq!(run(model.clone(), 2)?, tensor1(&[2i64, 3]));
+    assert_eq!(run(model.clone(), 5)?, tensor1(&[5i64, 3]));
+    let given = model.clone().with_input_fact(0, f32::fact([4, 3]).into())?;
+    assert_eq!(run(given, 4)?, tensor1(&[4i64, 3]));
+    // An analysis of its own, before the facts are given, and another one after.
+    let mut analysed = model;
+    analysed.analyse(false)?;
+    assert_eq!(run(analysed, 3)?, tensor1(&[3i64, 3]));
+    Ok(())
+}
+
+/// Two inputs that are added are of one shape, which the output's declaration tells.
+#[test]
+fn declared_shapes_settle_inputs_that_are_open() -> TractResult<()> {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[-1, 3])
+        .cast("x", ElementType::Double, "d")
+        .cast("d", BFloat16, "y")
+        .output("y", BFloat16, &[0, 3])
+        .output("d", ElementType::Double, &[8]);
+    set_dim(&mut sketch.0.output[0], 0, symbol("batch"));
+    let model = sketch.load()?.into_typed()?;
+    assert_eq!(format!("{:?}", model.input_fact(0)?.shape), "batch,3");
+    Ok(())
+}
+
+#[test]
+fn an_expansion_is_what_its_data_asks_for() {
+    let sketch = || {
+        Sketch::new()
+            .input("x", Float, &[1, 3, 1])
+            .input("dims", Int64, &[2])
+            .output("y", Float, &[1, 3, 2])
+            .node("Expand", &["x", "dims"], &["y"], vec![])
+    };
+    let x = Tensor::from_shape(&[1, 3, 1], &[1.0f32, 2.0, 3.0]).expect("a tensor");
+    let outputs = sketch().run(vec![x.clone(), tensor1(&[3i64, 2])]).expect("as declared");
+    assert_eq!(outputs[0].shape(), [1, 3, 2]);
+    let other = sketch().run(vec![x.clone(), tensor1(&[3i64, 4])]).expect_err("not as declared");
+    let message = format!("{other:#}");
+    let expected = "node `Expand_y` (Expand): its data asks for the shape [1, 3, 4], but the model declares [1, 3, 2]";
+    assert!(message.contains(expected), "{message}");
+    let negative = sketch().run(vec![x, tensor1(&[3i64, -2])]).expect_err("no shape");
+    assert!(format!("{negative:#}").contains("node `Expand_y` (Expand)"), "{negative:#}");
+}
