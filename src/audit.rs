@@ -57,6 +57,7 @@ pub use range::Range;
 
 pub use crate::cast::reach::{FloatReach, IntegerReach, Reach, holds_every_value};
 pub use crate::cast::value::Number;
+pub use crate::tensor::numbers::Numbers;
 
 use record::Records;
 

@@ -3,6 +3,7 @@
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `conversion`: casting whole tensors
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
+//! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
 //! - `symbolic`: symbolic dimensions as numbers
@@ -11,6 +12,7 @@ pub(crate) mod carrier;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
 mod memory;
+pub(crate) mod numbers;
 mod output;
 mod parallel;
 pub mod proto;

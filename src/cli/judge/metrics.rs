@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{self, Range};
+use tract_onnx_cast::audit::{self, Range, Reach};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::angle::Angle;
 use super::compared::ComparedTensor;
-use super::exact::{Element, Unit, Values};
+use super::exact::{Element, Values, coarser};
 use super::number::Num;
 use super::range::SourceRange;
-use super::reach::{self, Reach};
+use super::reach;
 use super::tolerance::Tolerance;
 use super::value::{coordinates, shown};
 use crate::cli::tensor::NamedTensor;
@@ -19,9 +19,10 @@ use crate::cli::tensor::NamedTensor;
 /// What has been found about one tensor, over all sets.
 pub(crate) struct Metrics {
     tensor: ComparedTensor,
-    converted: ElementType,
+    /// What the converted side's type can hold; `None` for text.
+    target: Option<Reach>,
     /// The coarser of the two types, whose last place is the unit.
-    unit: Option<Unit>,
+    unit: Option<Reach>,
     ulp_sum: f64,
     ulp_count: u64,
     angle: Angle,
@@ -38,7 +39,6 @@ impl Metrics {
         tolerance: Tolerance,
     ) -> Metrics {
         let renamed = (reference.name != converted.name).then(|| converted.name.clone());
-        let coarser = Unit::coarser(reference.ty, converted.ty);
         let tensor = ComparedTensor {
             name: reference.name.clone(),
             converted_name: renamed,
@@ -64,14 +64,14 @@ impl Metrics {
             tolerance,
             first_mismatch: None,
             source: SourceRange::default(),
-            target: Reach::of(converted.ty),
+            target: reach::Reach::of(converted.ty),
             beyond_target: 0,
             errors_log10: vec![],
         };
         Metrics {
             tensor,
-            converted: converted.ty,
-            unit: coarser,
+            target: Reach::of(converted.ty),
+            unit: coarser(reference.ty, converted.ty),
             ulp_sum: 0.0,
             ulp_count: 0,
             angle: Angle::default(),
@@ -134,18 +134,14 @@ impl Metrics {
         let is_same = x.is(y);
         tensor.differing += u64::from(!is_same);
         self.signs += u64::from(x.has_other_sign(y));
-        let (Some(a), Some(b)) = (x.real(), y.real()) else {
+        let (Some(source), Some(result)) = (x.number(), y.number()) else {
             tensor.mismatches += u64::from(!is_same);
             return is_same;
         };
+        let (a, b) = (source.rounded(), result.rounded());
         tensor.both_nan += u64::from(a.is_nan() && b.is_nan());
-        if let Some(limits) = &tensor.target
-            && a.is_finite()
-            && self.unit.is_some()
-            && reach::beyond(self.converted, limits, a)
-        {
-            tensor.beyond_target += 1;
-        }
+        let is_beyond = self.target.is_some_and(|target| target.is_beyond(source));
+        tensor.beyond_target += u64::from(is_beyond);
         if is_same && !(a.is_finite() && b.is_finite()) {
             return true;
         }
@@ -158,9 +154,12 @@ impl Metrics {
             return false;
         }
         self.angle.add(a, b);
-        let error = x.minus(y).abs();
+        let error = source.distance(result);
         let relative = if error == 0.0 { 0.0 } else { error / a.abs() };
-        let ulp = self.unit.map_or(0.0, |unit| if error == 0.0 { 0.0 } else { error / unit.at(a) });
+        let ulp = match self.unit {
+            Some(unit) if error > 0.0 => error / unit.ulp(source),
+            _ => 0.0,
+        };
         self.ulp_sum += ulp;
         self.ulp_count += 1;
         tensor.max_abs.0 = tensor.max_abs.0.max(error);
@@ -216,4 +215,50 @@ fn smallest_rtol(error: f64, size: f64) -> f64 {
         rtol = rtol.next_down();
     }
     rtol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(
+        (from, x): (ElementType, Tensor),
+        (to, y): (ElementType, Tensor),
+        tolerance: Tolerance,
+    ) -> ComparedTensor {
+        let named = |ty, tensor| NamedTensor { name: "y".into(), ty, tensor };
+        let (reference, converted) = (named(from, x), named(to, y));
+        let mut metrics = Metrics::new(&reference, &converted, tolerance);
+        metrics.add(&reference, &converted).expect("carriers");
+        metrics.finish()
+    }
+
+    #[test]
+    fn beyond_is_what_the_cast_cannot_hold() {
+        use ElementType::*;
+        let two = |power| 2f64.powi(power);
+        let cases: [(ElementType, &[f64], u64); 8] = [
+            (Float8E4M3FN, &[464.0, -464.0, 448.0], 0),
+            (Float8E4M3FN, &[464.000_1, -1e9], 2),
+            (Float8E8M0, &[two(127), 1.0], 0),
+            (Float8E8M0, &[1.1 * two(127), 0.0, -1.0], 3),
+            (Int64, &[two(63), -two(63)], 1),
+            (Uint64, &[two(64), two(63), -0.5], 1),
+            (Int8, &[127.9, -128.9, 128.0], 1),
+            (Uint8, &[-0.5, 255.5, -1.0, 256.0], 2),
+        ];
+        for (to, values, beyond) in cases {
+            let zeros = Tensor::zero_dt(to.datum_type(), &[values.len()]).expect("a tensor");
+            let found = compared((Double, tensor1(values)), (to, zeros), Tolerance::default());
+            assert_eq!(found.beyond_target, beyond, "{values:?} in {to}");
+        }
+    }
+
+    #[test]
+    fn the_last_place_of_a_wide_integer_is_its_own() {
+        let reference = (ElementType::Int64, tensor1(&[(1i64 << 62) - 1]));
+        let converted = (ElementType::Float, tensor1(&[(2f64.powi(62) + 2f64.powi(39)) as f32]));
+        let found = compared(reference, converted, Tolerance::default());
+        assert!(found.max_ulp.0 > 2.0 && found.max_ulp.0 < 2.001, "{:?}", found.max_ulp);
+    }
 }
