@@ -70,6 +70,7 @@ pub struct Audit {
 
 /// One cast, and what it did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct AuditRow {
     /// The node.
     pub cast: CastNode,

@@ -7,6 +7,7 @@ use super::range::Range;
 /// `x` is the source's exact value and `y` the result's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum Outcome {
     /// `y` is the same value: NaN of NaN, an infinity of itself, 0 of −0. What is spelled as STRING is exact, for the
     /// digits read back as the value.
@@ -79,6 +80,7 @@ impl Outcome {
 
 /// The largest errors of a cast, over the elements where source and result are both finite; 0 where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct Errors {
     /// The largest |x − y|.
     pub absolute: f64,

@@ -49,6 +49,7 @@ impl FindingKind {
 
 /// A finding about one cast.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// The cast's place among the model's casts.
     pub place: usize,

@@ -51,6 +51,7 @@ macro_rules! element_types {
         /// discriminant is the `TensorProto.DataType` id.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum ElementType { $($(#[$doc])* $variant = $id),* }
 
         impl ElementType {

@@ -5,6 +5,7 @@
 
 /// How a format uses its codes for values that are not finite numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Specials {
     /// The top exponent holds infinity (mantissa 0) and NaN, as in IEEE 754.
     Ieee,
@@ -20,6 +21,7 @@ pub enum Specials {
 
 /// What becomes of a value beyond the largest finite one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Overflow {
     /// ±infinity, whatever `saturate` says ([SEMANTICS §5.1](crate::semantics)).
     Infinity,
@@ -31,6 +33,7 @@ pub enum Overflow {
 
 /// A binary floating-point format of at most 64 bits: sign, exponent and mantissa from the most significant bit down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FloatFormat {
     /// Width of the exponent field in bits.
     pub exponent_bits: u32,

@@ -57,11 +57,19 @@ impl FromStr for RoundMode {
 /// Each attribute matters only for the targets it is about: `saturate` for the float8 types, `round_mode` for
 /// FLOAT8E8M0 ([SEMANTICS §2](crate::semantics)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Rules {
     /// Out of range becomes the nearest finite value; otherwise infinity or NaN.
     pub saturate: bool,
     /// Rounding towards FLOAT8E8M0.
     pub round_mode: RoundMode,
+}
+
+impl Rules {
+    /// The rules of a node with both attributes.
+    pub const fn new(saturate: bool, round_mode: RoundMode) -> Rules {
+        Rules { saturate, round_mode }
+    }
 }
 
 impl Default for Rules {

@@ -73,7 +73,7 @@ pub fn rules(to: ElementType) -> Vec<Rules> {
         ElementType::Float8E8M0 => vec![RoundMode::Up, RoundMode::Down, RoundMode::Nearest],
         _ => vec![RoundMode::Up],
     };
-    let saturates = |round_mode| [true, false].map(|saturate| Rules { saturate, round_mode });
+    let saturates = |round_mode| [true, false].map(|saturate| Rules::new(saturate, round_mode));
     modes.into_iter().flat_map(saturates).collect()
 }
 

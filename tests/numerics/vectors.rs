@@ -37,10 +37,10 @@ fn element_type(name: &str) -> ElementType {
 
 fn rules(saturate: Option<i64>, round_mode: Option<&str>) -> Rules {
     let default = Rules::default();
-    Rules {
-        saturate: saturate.map_or(default.saturate, |s| s != 0),
-        round_mode: round_mode.map_or(default.round_mode, |m| m.parse().expect("a round_mode")),
-    }
+    Rules::new(
+        saturate.map_or(default.saturate, |s| s != 0),
+        round_mode.map_or(default.round_mode, |m| m.parse().expect("a round_mode")),
+    )
 }
 
 fn codes_of_hex(ty: ElementType, hex: &str) -> Vec<u64> {
