@@ -9,7 +9,7 @@
 //! - `node`: what everybody asks of a node
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
 //! - `declared_types`: types as declared against types as made; `declared_shapes` the same for shapes
-//! - `flow`: what values are made of, to keep INT64 apart from symbolic dimensions
+//! - `symbols`: what INT64 values are needed as, symbolic dimensions or 64-bit numbers
 //! - `limits`: what tract cannot take as it stands
 
 #![forbid(unsafe_code)]
@@ -20,7 +20,6 @@ pub(crate) mod casts;
 pub(crate) mod declared_shapes;
 mod declared_types;
 mod fact;
-mod flow;
 pub(crate) mod functions;
 mod limits;
 pub(crate) mod node;
@@ -31,3 +30,4 @@ pub(crate) mod rewrite;
 mod scope;
 pub(crate) mod spec;
 mod subgraphs;
+mod symbols;

@@ -64,8 +64,6 @@ pub(super) fn same_types(
             *mine = mine.zip(*theirs).map(|(a, b)| Fact {
                 ty: a.ty.filter(|ty| Some(*ty) == b.ty),
                 origin: a.origin.max(b.origin),
-                may_be_symbolic: a.may_be_symbolic && b.may_be_symbolic,
-                may_exceed_32_bits: a.may_exceed_32_bits || b.may_exceed_32_bits,
             });
         }
     }

@@ -4,27 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, NodeProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, TypeProto, ValueInfoProto};
 
-use super::fact::Origin;
-use super::node::{node_name, refusal};
-use super::operators::behaviour::Behaviour;
-use super::scope::Scope;
-use crate::error::Error;
-
-/// Refuses a constant shape that tract would cut down to 32 bits.
-pub(super) fn check_dimensions(node: &NodeProto, scope: &Scope) -> Result<(), Error> {
-    let sizes = Behaviour::of(node).sizes;
-    let is_beyond = |name: &String| {
-        let fact = scope.get(name);
-        fact.is_some_and(|fact| fact.may_exceed_32_bits && fact.origin == Origin::Constants)
-    };
-    let mut inputs = node.input.iter().enumerate();
-    if inputs.any(|(index, name)| sizes.contains(index) && is_beyond(name)) {
-        return Err(refusal(node, "has a dimension beyond the 32 bits that tract has for it"));
-    }
-    Ok(())
-}
+use super::node::node_name;
 
 /// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
 /// into every parenthesis, and its simplifier tries every combination of nested terms.

@@ -43,7 +43,8 @@ pub(super) fn prepare(
         }
         let is_int64 = declared.or(ty) == Some(ElementType::Int64);
         let unused = format!("{DOMAIN}:output{index}:{name}");
-        let extra = if place.is_main && made_here && is_int64 {
+        let is_settled = name.starts_with(DOMAIN);
+        let extra = if place.is_main && made_here && is_int64 && !is_settled {
             // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
             Some(annotation::to_numbers(&name, unused))
         } else if !made_here || (!place.is_main && used.contains(&name)) {

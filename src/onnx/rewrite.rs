@@ -4,7 +4,7 @@
 //! there: every tensor and type of an exotic kind becomes its carrier's, and every `Cast` node learns what its input
 //! really is. For that, element types are followed through the graph and all its subgraphs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -18,15 +18,14 @@ use super::annotation::{self, DOMAIN};
 use super::casts::{self, CastNode};
 use super::declared_types::{agree, declared_type, either_exotic, set_carrier};
 use super::fact::{Fact, Origin};
-use super::flow::{self, Attributes};
 use super::functions::inline::{self, Call, Calls};
-use super::limits::{check_dimensions, forget_intricate_dimensions, name_nodes_apart};
-use super::node::{attribute, node_name, refusal};
-use super::operators::behaviour::{Behaviour, Makes};
+use super::limits::{forget_intricate_dimensions, name_nodes_apart};
+use super::node::{self, attribute, node_name, refusal};
+use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
 use super::scope::{Place, Scope};
 use super::spec::Operator;
-use super::{carriers, declared_shapes, order, outputs, subgraphs};
+use super::{carriers, declared_shapes, order, outputs, subgraphs, symbols};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::tensor::proto;
@@ -69,7 +68,13 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
         proto.graph.take().ok_or_else(|| Error::Model { problem: "holds no graph".into() })?;
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let functions = std::mem::take(&mut proto.functions);
-    let calls = inline::inline(&mut graph, &functions, opset, options.operators)?;
+    refuse_own_domain(&graph)?;
+    let mut calls = inline::inline(&mut graph, &functions, opset, options.operators)?;
+    let read =
+        |tensor: &TensorProto| proto::read_with(tensor, options.folder, options.resolver).ok();
+    let (mut values, mut plan) = symbols::forward::plan(&graph, &read)?;
+    symbols::backward::mark(&mut plan, &mut values);
+    symbols::emit::write(&mut graph, &plan, &mut values, &mut calls)?;
     let mut declared = declared_shapes::declared(&graph);
     declared.iter_mut().for_each(forget_intricate_dimensions);
     let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
@@ -79,6 +84,17 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let Rewriter { casts, .. } = rewriter;
     Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
+}
+
+/// Refuses a file that has nodes of the domain that this crate marks its own by.
+fn refuse_own_domain(graph: &GraphProto) -> Result<(), Error> {
+    for node in &graph.node {
+        if node.domain == DOMAIN {
+            return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")));
+        }
+        node.attribute.iter().flat_map(node::subgraphs).try_for_each(refuse_own_domain)?;
+    }
+    Ok(())
 }
 
 struct GraphTypes {
@@ -120,7 +136,7 @@ impl Rewriter<'_> {
     ) -> TractResult<GraphTypes> {
         let order =
             order::sort(graph, |name| place.outer.is_some_and(|outer| outer.get(name).is_some()))?;
-        let mut scope = Scope { outer: place.outer, facts: HashMap::new(), added: BTreeMap::new() };
+        let mut scope = Scope { outer: place.outer, facts: HashMap::new() };
         let inputs = self.inputs(graph, &place, given, &mut scope)?;
         self.initializers(graph, &mut scope)?;
         let declared = self.declared_types(graph, &place)?;
@@ -133,7 +149,6 @@ impl Rewriter<'_> {
         for value in graph.input.iter_mut().chain(&mut graph.output) {
             forget_intricate_dimensions(value);
         }
-        graph.node.extend(std::mem::take(&mut scope.added).into_values());
         let names: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
         let outputs = scope.facts(&names);
         outputs::prepare(graph, &place, &declared, &scope)?;
@@ -174,7 +189,6 @@ impl Rewriter<'_> {
 
     fn initializers(&mut self, graph: &mut GraphProto, scope: &mut Scope) -> TractResult<()> {
         for tensor in &mut graph.initializer {
-            let may_exceed_32_bits = flow::exceeds_32_bits(tensor);
             let ty = self.tensor(tensor)?;
             // An initializer that is also an input is that input's default.
             if let Some(Fact { ty: Some(declared), .. }) = scope.facts.get(&tensor.name)
@@ -185,7 +199,9 @@ impl Rewriter<'_> {
                     problem: format!("{ty}, but the graph's input of that name is {declared}"),
                 })?;
             }
-            scope.facts.insert(tensor.name.clone(), Fact::constant(ty, may_exceed_32_bits));
+            scope
+                .facts
+                .insert(tensor.name.clone(), Fact { ty: Some(ty), origin: Origin::Constants });
         }
         Ok(())
     }
@@ -228,19 +244,14 @@ impl Rewriter<'_> {
         scope: &mut Scope,
     ) -> TractResult<()> {
         let operator = Operator::of(node);
-        check_dimensions(node, scope)?;
-        self.keep_data_exact(node, place, scope)?;
         let behaviour = Behaviour::of(node);
         let used = order::used_names(node);
         let origins = used.iter().filter_map(|name| scope.get(name)).map(|fact| fact.origin);
-        let origin = match behaviour.is_undetermined {
+        let is_measured = behaviour.elements(node) == Elements::Measured;
+        let origin = match is_measured || behaviour.is_undetermined {
             true => Origin::Data,
             false => origins.max().unwrap_or(Origin::Constants),
         };
-        // The rewrite changes the inputs and attributes.
-        let inputs = scope.facts(&node.input);
-        let attributes = Attributes::of(node);
-        let elements = behaviour.elements(node);
         let (name, op) = (node_name(node), node.op_type.clone());
         let made = match operator {
             Some(_) => Made::Types(vec![self.cast(node, place, origin, scope)?]),
@@ -251,10 +262,6 @@ impl Rewriter<'_> {
             node.output.pop();
         }
         for (index, value) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
-            if scope.added.contains_key(value) {
-                let problem = format!("value `{value}` has a name that this crate gives");
-                return Err(Error::graph(&place.path, problem))?;
-            }
             let (ty, returned) = match &made {
                 Made::Types(types) => (types.get(index).copied().flatten(), None),
                 Made::Facts(facts) => {
@@ -266,39 +273,15 @@ impl Rewriter<'_> {
             let refuse = |problem| Error::node(&name, &op, problem);
             let ty = agree(value, ty, declared, operator.is_some()).map_err(refuse)?;
             let fact = match returned {
-                Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin), ..fact },
+                Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin) },
                 Some(None) => Fact::data(ty),
-                None => {
-                    flow::output(operator, behaviour, elements, attributes, &inputs, origin, ty)
-                }
+                None => Fact { ty, origin },
             };
             scope.facts.insert(value.clone(), fact);
         }
         let opset = self.opset(node);
         if operator.is_none() && opset != place.opset {
             annotation::wrap_at_opset(node, opset);
-        }
-        Ok(())
-    }
-
-    /// Where an operator combines 64-bit numbers with what may be symbolic dimensions, makes numbers of the latter.
-    fn keep_data_exact(
-        &self,
-        node: &mut NodeProto,
-        place: &Place,
-        scope: &mut Scope,
-    ) -> Result<(), Error> {
-        for index in flow::to_be_numbers(node, &scope.facts(&node.input)) {
-            let Some(name) = node.input.get_mut(index) else { continue };
-            let numbers = format!("{DOMAIN}:{name}");
-            if scope.facts.contains_key(&numbers) && !scope.added.contains_key(&numbers) {
-                let problem = format!("value `{numbers}` has a name that this crate gives");
-                return Err(Error::graph(&place.path, problem));
-            }
-            let added = annotation::to_numbers(name, numbers.clone());
-            scope.added.insert(numbers.clone(), added);
-            scope.facts.insert(numbers.clone(), Fact::numbers());
-            *name = numbers;
         }
         Ok(())
     }
@@ -331,7 +314,8 @@ impl Rewriter<'_> {
         scope: &Scope,
     ) -> TractResult<Made> {
         if node.domain == DOMAIN {
-            return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")))?;
+            // What `symbols` has added: numbers of dimensions.
+            return Ok(Made::Types(vec![Some(ElementType::Int64)]));
         }
         if let Some(attribute) = node.attribute.iter().find(|a| !a.ref_attr_name.is_empty()) {
             let name = &attribute.name;
@@ -339,7 +323,7 @@ impl Rewriter<'_> {
             return Err(refusal(node, problem))?;
         }
         let tensor_type = self.attribute_tensors(node)?;
-        let makes_tensor = Behaviour::of(node).makes == Makes::Attributes;
+        let makes_tensor = Behaviour::of(node).makes_attributes;
         if let Some(ty) = tensor_type.filter(|ty| ty.is_exotic() && !makes_tensor) {
             let problem = format!("has a tensor of {ty}, which it cannot compute with");
             return Err(refusal(node, problem))?;

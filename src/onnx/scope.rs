@@ -1,6 +1,6 @@
 //! Which values can be seen from a node, and where its graph stands.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use tract_onnx::pb::NodeProto;
@@ -14,8 +14,6 @@ use crate::cast::element_type::ElementType;
 pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) facts: HashMap<String, Fact>,
-    /// Nodes that the rewrite adds to the graph, by what they make.
-    pub(super) added: BTreeMap<String, NodeProto>,
 }
 
 impl Scope<'_> {

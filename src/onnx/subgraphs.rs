@@ -1,8 +1,7 @@
 //! Nodes with subgraphs: what these are fed, and what the node returns of what they return.
 
-use tract_onnx::pb::{GraphProto, NodeProto};
+use tract_onnx::pb::NodeProto;
 
-use super::annotation::{self, DOMAIN};
 use super::declared_types::same_types;
 use super::fact::Fact;
 use super::node::{node_name, refusal};
@@ -25,26 +24,18 @@ pub(super) fn fed_types(
     }
 }
 
-/// What a node returns whose subgraphs return `returned`, and makes these agree.
+/// What a node returns whose subgraphs return `returned`.
 ///
 /// # Errors
 ///
 /// When the branches do not fit together, or an operator that is none of ONNX's three has exotic inputs.
 pub(super) fn join(
-    node: &mut NodeProto,
+    node: &NodeProto,
     inputs: &[Option<ElementType>],
     returned: &[Vec<Option<Fact>>],
 ) -> Result<Vec<Option<Fact>>, Error> {
     match (node.op_type.as_str(), returned) {
-        ("If", _) => {
-            let outputs = same_types(&node_name(node), &node.op_type, returned)?;
-            // tract wants both branches to return dimensions, or both numbers.
-            let graphs = node.attribute.iter_mut().flat_map(|a| a.g.iter_mut());
-            for (graph, returned) in graphs.zip(returned) {
-                make_numbers(graph, returned, &outputs);
-            }
-            Ok(outputs)
-        }
+        ("If", _) => same_types(&node_name(node), &node.op_type, returned),
         ("Loop" | "Scan", [body, ..]) => {
             let condition = usize::from(node.op_type == "Loop");
             let data = |fact: &Option<Fact>| fact.map(|fact| Fact::data(fact.ty));
@@ -54,18 +45,5 @@ pub(super) fn join(
             Some(ty) => Err(refusal(node, format!("cannot compute with {ty}"))),
             None => Ok(vec![]),
         },
-    }
-}
-
-/// Makes numbers of the dimensions that a branch returns where the `If` does not return dimensions.
-fn make_numbers(branch: &mut GraphProto, returned: &[Option<Fact>], outputs: &[Option<Fact>]) {
-    let is_symbolic =
-        |fact: Option<&Option<Fact>>| fact.is_some_and(|f| f.is_some_and(|f| f.may_be_symbolic));
-    for (index, output) in branch.output.iter_mut().enumerate() {
-        if is_symbolic(returned.get(index)) && !is_symbolic(outputs.get(index)) {
-            let numbers = format!("{DOMAIN}:numbers{index}:{}", output.name);
-            branch.node.push(annotation::to_numbers(&output.name, numbers.clone()));
-            output.name = numbers;
-        }
     }
 }

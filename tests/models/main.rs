@@ -4,6 +4,7 @@
 mod common;
 
 mod declutter;
+mod dimensions;
 mod findings;
 mod functions;
 mod golden;

@@ -18,16 +18,18 @@ pub(crate) struct Behaviour {
     fills: Fills,
     /// The attribute that gives a type to outputs whose type the schema leaves open.
     pub(crate) type_attribute: Option<TypeAttribute>,
-    /// What it makes.
-    pub(crate) makes: Makes,
+    /// Whether its value is a tensor or numbers among its attributes, perhaps repeated.
+    pub(crate) makes_attributes: bool,
     /// Whether its outputs are not determined by its inputs and what its subgraphs use: chance, or a body run many times.
     pub(crate) is_undetermined: bool,
-    /// The inputs that tract brings to one element type.
-    pub(crate) combines: Inputs,
-    /// Whether tract computes with its INT64 inputs as numbers only, never with symbolic dimensions.
-    pub(crate) wants_numbers: bool,
-    /// The inputs that are sizes of its output, of which tract keeps 32 bits.
-    pub(crate) sizes: Inputs,
+    /// What it does with the sizes of tensors.
+    pub(crate) sizes: Sizes,
+    /// The inputs that decide on its output's shape, of which tract makes use as symbols before the model runs.
+    pub(crate) shapes: Inputs,
+    /// Those of them that are dimensions as they stand, of which tract keeps 32 bits.
+    pub(crate) dimensions: Inputs,
+    /// Whether tract brings the inputs that decide on the shape to one type.
+    pub(crate) combines_shapes: bool,
 }
 
 /// Some of an operator's inputs, by place.
@@ -69,17 +71,37 @@ enum Fills {
     Constant,
 }
 
-/// What an operator makes.
+/// What an operator does with sizes of tensors, which tract holds as symbols: what it computes with them symbolically and
+/// exactly. (tract-data's `TDim`: a sum, a product, a quotient without remainder; division rounds towards zero, but what it
+/// makes of a negative dividend depends on how the expression is simplified.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Makes {
-    /// Values that depend on its inputs' elements.
-    Values,
-    /// The tensor among its attributes, or numbers that are attributes; it may be repeated.
-    Attributes,
-    /// Places in a tensor that is in memory, or how many.
-    Places,
-    /// Sizes of a tensor.
-    Sizes,
+pub(crate) enum Sizes {
+    /// It makes some.
+    Measures,
+    /// It moves those of these inputs, and makes no more of them.
+    Keeps(Inputs),
+    /// It moves those of these inputs, of which it may make many.
+    Moves(Inputs),
+    /// The sum of all inputs.
+    Adds,
+    Subtracts,
+    Multiplies,
+    Divides,
+    Remainders,
+    Negates,
+    /// The least of all inputs.
+    Least,
+    /// The greatest of all inputs.
+    Most,
+    Clips,
+    /// It makes a truth of two inputs.
+    Compares,
+    /// It makes a truth of truths.
+    Decides,
+    /// It makes another type of them, unless it casts to INT64.
+    Casts,
+    /// It wants 64-bit numbers.
+    AsNumbers,
 }
 
 /// An attribute that names an element type.
@@ -150,144 +172,151 @@ const COMPUTES: Behaviour = Behaviour {
     only_rearranges: false,
     fills: Fills::Nothing,
     type_attribute: None,
-    makes: Makes::Values,
+    makes_attributes: false,
     is_undetermined: false,
-    combines: NONE,
-    wants_numbers: false,
-    sizes: NONE,
+    sizes: Sizes::AsNumbers,
+    shapes: NONE,
+    dimensions: NONE,
+    combines_shapes: false,
 };
 
-const fn computes(operator: &'static str) -> Behaviour {
-    Behaviour { operator, ..COMPUTES }
+const fn computes(operator: &'static str, sizes: Sizes) -> Behaviour {
+    Behaviour { operator, sizes, ..COMPUTES }
 }
 
-/// An operator that brings all its inputs to one type and computes.
-const fn combines(operator: &'static str) -> Behaviour {
-    Behaviour { combines: Inputs::All, ..computes(operator) }
+/// An operator whose output's shape depends on some inputs.
+const fn shaped_by(operator: &'static str, shapes: Inputs) -> Behaviour {
+    Behaviour { shapes, ..computes(operator, Sizes::AsNumbers) }
 }
 
 /// An operator that moves the elements of its first input.
 const fn moves(operator: &'static str) -> Behaviour {
-    Behaviour { elements: Elements::Moved(FIRST), ..computes(operator) }
+    let elements = Elements::Moved(FIRST);
+    Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST)) }
+}
+
+/// The same, with no more elements in the output than there are places for them in the other inputs.
+const fn keeps(operator: &'static str) -> Behaviour {
+    Behaviour { sizes: Sizes::Keeps(FIRST), ..moves(operator) }
 }
 
 /// An operator that gives the elements of its first input another shape or order.
 const fn rearranges(operator: &'static str) -> Behaviour {
-    Behaviour { only_rearranges: true, ..moves(operator) }
-}
-
-const fn wants_numbers(operator: &'static str) -> Behaviour {
-    Behaviour { wants_numbers: true, ..computes(operator) }
-}
-
-/// An operator that makes places in a tensor.
-const fn locates(operator: &'static str) -> Behaviour {
-    Behaviour { makes: Makes::Places, ..computes(operator) }
+    Behaviour { only_rearranges: true, ..keeps(operator) }
 }
 
 const fn measures(operator: &'static str) -> Behaviour {
-    Behaviour { elements: Elements::Measured, makes: Makes::Sizes, ..computes(operator) }
+    Behaviour { elements: Elements::Measured, ..computes(operator, Sizes::Measures) }
 }
 
 /// An operator that writes elements of its third input into its first, or reduces both by an attribute.
 const fn scatters(operator: &'static str) -> Behaviour {
     let elements = Elements::MovedOrReduced(FIRST_AND_THIRD);
-    Behaviour { elements, combines: FIRST_AND_THIRD, ..computes(operator) }
+    Behaviour { elements, ..computes(operator, Sizes::Moves(FIRST_AND_THIRD)) }
 }
 
 /// An operator of which an attribute gives the output's type.
 const fn typed_by(operator: &'static str, name: &'static str, otherwise: Otherwise) -> Behaviour {
-    Behaviour { type_attribute: Some(TypeAttribute { name, otherwise }), ..computes(operator) }
+    let type_attribute = Some(TypeAttribute { name, otherwise });
+    Behaviour { type_attribute, ..computes(operator, Sizes::AsNumbers) }
 }
 
 const fn undetermined(row: Behaviour) -> Behaviour {
     Behaviour { is_undetermined: true, ..row }
 }
 
+const fn with_shapes(shapes: Inputs, row: Behaviour) -> Behaviour {
+    Behaviour { shapes, ..row }
+}
+
+/// An operator whose second input is its output's dimensions, or what these are multiplied by.
+const fn with_dimensions(dimensions: Inputs, row: Behaviour) -> Behaviour {
+    Behaviour { shapes: dimensions, dimensions, ..row }
+}
+
 /// Sorted by name.
 const BEHAVIOURS: &[Behaviour] = &[
-    combines("Add"),
-    locates("ArgMax"),
-    locates("ArgMin"),
+    computes("Add", Sizes::Adds),
+    computes("And", Sizes::Decides),
     undetermined(typed_by("Bernoulli", "dtype", Otherwise::Input(0))),
-    combines("BitShift"),
-    combines("BitwiseAnd"),
-    combines("BitwiseOr"),
-    combines("BitwiseXor"),
     typed_by("BlackmanWindow", "output_datatype", Otherwise::Unknown),
-    combines("Clip"),
+    computes("Cast", Sizes::Casts),
+    computes("Clip", Sizes::Clips),
     moves("Compress"),
-    Behaviour { elements: Elements::Moved(Inputs::All), ..combines("Concat") },
-    Behaviour { makes: Makes::Attributes, ..computes("Constant") },
-    Behaviour { makes: Makes::Attributes, sizes: FIRST, ..computes("ConstantOfShape") },
+    Behaviour {
+        elements: Elements::Moved(Inputs::All),
+        ..computes("Concat", Sizes::Keeps(Inputs::All))
+    },
+    Behaviour { makes_attributes: true, ..computes("Constant", Sizes::AsNumbers) },
+    with_dimensions(
+        FIRST,
+        Behaviour { makes_attributes: true, ..computes("ConstantOfShape", Sizes::AsNumbers) },
+    ),
     moves("DepthToSpace"),
     typed_by("DequantizeLinear", "output_dtype", Otherwise::Input(1)),
-    combines("Div"),
-    wants_numbers("Einsum"),
-    combines("Equal"),
-    Behaviour { sizes: SECOND, ..moves("Expand") },
+    computes("Div", Sizes::Divides),
+    computes("Equal", Sizes::Compares),
+    with_dimensions(SECOND, moves("Expand")),
     typed_by("EyeLike", "dtype", Otherwise::Input(0)),
     rearranges("Flatten"),
-    moves("Gather"),
+    keeps("Gather"),
     moves("GatherElements"),
     moves("GatherND"),
-    wants_numbers("Gemm"),
-    combines("Greater"),
-    combines("GreaterOrEqual"),
+    computes("Greater", Sizes::Compares),
+    computes("GreaterOrEqual", Sizes::Compares),
     typed_by("HammingWindow", "output_datatype", Otherwise::Unknown),
     typed_by("HannWindow", "output_datatype", Otherwise::Unknown),
     rearranges("Identity"),
+    // Which branch runs decides on the shape.
+    shaped_by("If", FIRST),
     typed_by("LayerNormalization", "stash_type", Otherwise::Unknown),
-    combines("Less"),
-    combines("LessOrEqual"),
-    undetermined(wants_numbers("Loop")),
-    wants_numbers("MatMul"),
-    combines("Max"),
-    combines("Mean"),
+    computes("Less", Sizes::Compares),
+    computes("LessOrEqual", Sizes::Compares),
+    undetermined(computes("Loop", Sizes::AsNumbers)),
+    computes("Max", Sizes::Most),
     typed_by("MelWeightMatrix", "output_datatype", Otherwise::Unknown),
-    combines("Min"),
-    combines("Mod"),
-    combines("Mul"),
+    computes("Min", Sizes::Least),
+    computes("Mod", Sizes::Remainders),
+    computes("Mul", Sizes::Multiplies),
     undetermined(typed_by("Multinomial", "dtype", Otherwise::Unknown)),
-    locates("NonMaxSuppression"),
-    locates("NonZero"),
+    computes("Neg", Sizes::Negates),
+    computes("Not", Sizes::Decides),
+    computes("Or", Sizes::Decides),
     Behaviour {
         elements: Elements::Moved(FIRST_AND_THIRD),
         fills: Fills::Constant,
-        combines: FIRST_AND_THIRD,
-        ..computes("Pad")
+        ..shaped_by("Pad", Inputs::Only(&[1, 3]))
     },
-    combines("Pow"),
     typed_by("QuantizeLinear", "output_dtype", Otherwise::Always(ElementType::Uint8)),
     undetermined(typed_by("RandomNormal", "dtype", Otherwise::Unknown)),
     undetermined(typed_by("RandomNormalLike", "dtype", Otherwise::Input(0))),
     undetermined(typed_by("RandomUniform", "dtype", Otherwise::Unknown)),
     undetermined(typed_by("RandomUniformLike", "dtype", Otherwise::Input(0))),
-    combines("Range"),
-    Behaviour { sizes: SECOND, ..rearranges("Reshape") },
+    Behaviour { combines_shapes: true, ..shaped_by("Range", Inputs::All) },
+    with_dimensions(SECOND, rearranges("Reshape")),
+    shaped_by("Resize", Inputs::Only(&[3])),
     moves("ReverseSequence"),
-    undetermined(wants_numbers("Scan")),
+    undetermined(computes("Scan", Sizes::AsNumbers)),
     scatters("Scatter"),
     scatters("ScatterElements"),
     scatters("ScatterND"),
-    locates("SequenceLength"),
     measures("Shape"),
     measures("Size"),
-    moves("Slice"),
+    with_shapes(Inputs::Only(&[1, 2, 3, 4]), keeps("Slice")),
     moves("SpaceToDepth"),
-    moves("Split"),
+    with_shapes(SECOND, keeps("Split")),
     rearranges("Squeeze"),
-    combines("Sub"),
-    combines("Sum"),
-    Behaviour { sizes: SECOND, ..moves("Tile") },
+    computes("Sub", Sizes::Subtracts),
+    computes("Sum", Sizes::Adds),
+    with_dimensions(SECOND, moves("Tile")),
     rearranges("Transpose"),
-    Behaviour { fills: Fills::Zero, ..moves("Trilu") },
+    Behaviour { fills: Fills::Zero, sizes: Sizes::AsNumbers, ..moves("Trilu") },
     rearranges("Unsqueeze"),
     Behaviour {
         elements: Elements::Moved(SECOND_AND_THIRD),
-        combines: SECOND_AND_THIRD,
-        ..computes("Where")
+        ..computes("Where", Sizes::Moves(SECOND_AND_THIRD))
     },
+    computes("Xor", Sizes::Decides),
 ];
 
 #[cfg(test)]

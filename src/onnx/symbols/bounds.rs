@@ -1,0 +1,199 @@
+//! Between which numbers a value's elements lie.
+
+use tract_onnx::pb::TensorProto;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, NodeProto};
+use tract_onnx::prelude::{DatumType, Tensor};
+
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::rules::Rules;
+use crate::onnx::node::int;
+use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
+use crate::tensor::conversion::Conversion;
+
+/// The most elements of a constant that are looked at.
+const LOOKED_THROUGH: i64 = 1 << 16;
+
+/// A range that holds all elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::onnx) struct Bounds {
+    pub(in crate::onnx) least: i128,
+    pub(in crate::onnx) most: i128,
+    /// Whether there are elements at both ends.
+    pub(in crate::onnx) is_reached: bool,
+}
+
+impl Bounds {
+    /// A dimension of a tensor.
+    pub(in crate::onnx) const DIMENSION: Bounds =
+        Bounds { least: 0, most: i64::MAX as i128, is_reached: false };
+
+    pub(in crate::onnx) fn fits_32_bits(&self) -> bool {
+        self.least >= i128::from(i32::MIN) && self.most <= i128::from(i32::MAX)
+    }
+
+    /// Whether an element is known to be beyond 32 bits.
+    pub(in crate::onnx) fn surely_exceeds_32_bits(&self) -> bool {
+        self.is_reached && !self.fits_32_bits()
+    }
+
+    fn is_one_number(&self) -> bool {
+        self.least == self.most
+    }
+
+    /// The hull; nothing if it does not fit 64 bits, where integers wrap around.
+    fn of(ends: &[i128], is_reached: bool) -> Option<Bounds> {
+        let (least, most) = (*ends.iter().min()?, *ends.iter().max()?);
+        let fits = least >= i128::from(i64::MIN) && most <= i128::from(i64::MAX);
+        fits.then_some(Bounds { least, most, is_reached })
+    }
+
+    fn ends(&self) -> [i128; 2] {
+        [self.least, self.most]
+    }
+
+    /// The hull of both.
+    fn join(self, other: Bounds) -> Bounds {
+        Bounds {
+            least: self.least.min(other.least),
+            most: self.most.max(other.most),
+            is_reached: self.is_reached && other.is_reached,
+        }
+    }
+
+    /// The range of a binary operation that is monotonous in each of its operands.
+    fn combine(self, other: Bounds, f: impl Fn(i128, i128) -> i128) -> Option<Bounds> {
+        let ends: Vec<i128> =
+            self.ends().iter().flat_map(|a| other.ends().map(|b| f(*a, b))).collect();
+        let is_reached =
+            self.is_reached && other.is_reached && (self.is_one_number() || other.is_one_number());
+        Bounds::of(&ends, is_reached)
+    }
+}
+
+/// The bounds of a constant that was read; `None` where there are none: a NaN, a text.
+pub(in crate::onnx) fn of_tensor(ty: ElementType, tensor: &Tensor) -> Option<Bounds> {
+    let view = tensor.try_as_plain_ram().ok()?;
+    if tensor.datum_type() == DatumType::I64 {
+        let numbers = view.as_slice::<i64>().ok()?;
+        let (least, most) = (*numbers.iter().min()?, *numbers.iter().max()?);
+        return Some(Bounds { least: least.into(), most: most.into(), is_reached: true });
+    }
+    if ty.family() == Family::Text {
+        return None;
+    }
+    let numbers = Conversion::new(ty, ElementType::Double, Rules::default()).run(tensor).ok()?;
+    of_floats(numbers.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?)
+}
+
+/// Whether a constant is one whose elements are worth a look.
+pub(in crate::onnx) fn is_looked_through(tensor: &TensorProto) -> bool {
+    let elements = tensor.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(*dim));
+    let is_numeric =
+        ElementType::from_id(tensor.data_type).is_some_and(|ty| ty.family() != Family::Text);
+    is_numeric && elements.is_some_and(|elements| (0..=LOOKED_THROUGH).contains(&elements))
+}
+
+/// The bounds of numbers that stand in an attribute.
+pub(in crate::onnx) fn of_attribute(attribute: &AttributeProto) -> Option<Bounds> {
+    let hull = |numbers: &[i64]| {
+        let ends: Vec<i128> = numbers.iter().map(|i| i128::from(*i)).collect();
+        Bounds::of(&ends, true)
+    };
+    match AttributeType::try_from(attribute.r#type) {
+        Ok(AttributeType::Int) => hull(&[attribute.i]),
+        Ok(AttributeType::Ints) => hull(&attribute.ints),
+        Ok(AttributeType::Float) => of_floats(&[attribute.f.into()]),
+        Ok(AttributeType::Floats) => {
+            of_floats(&attribute.floats.iter().map(|f| f64::from(*f)).collect::<Vec<f64>>())
+        }
+        _ => None,
+    }
+}
+
+fn of_floats(numbers: &[f64]) -> Option<Bounds> {
+    let is_bounded = |x: &f64| x.abs() < 9e18;
+    if !numbers.iter().all(is_bounded) {
+        return None;
+    }
+    let integral = numbers.iter().all(|x| x.fract() == 0.0);
+    let ends: Vec<i128> =
+        numbers.iter().flat_map(|x| [x.floor() as i128, x.ceil() as i128]).collect();
+    Bounds::of(&ends, integral)
+}
+
+/// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None` among them is an input that
+/// is not given or has no bounds.
+pub(in crate::onnx) fn of_output(
+    node: &NodeProto,
+    behaviour: &Behaviour,
+    inputs: &[Option<Bounds>],
+) -> Option<Bounds> {
+    let given = |index: usize| inputs.get(index).copied().flatten();
+    let is_given = |index: usize| node.input.get(index).is_some_and(|name| !name.is_empty());
+    let fold = |f: &dyn Fn(i128, i128) -> i128| {
+        let mut all = (0..node.input.len()).filter(|index| is_given(*index)).map(given);
+        let first = all.next()??;
+        all.try_fold(first, |a, b| a.combine(b?, f))
+    };
+    match behaviour.sizes {
+        Sizes::Keeps(moved) | Sizes::Moves(moved) => {
+            let keeps_all = behaviour.only_rearranges || moved == Inputs::All;
+            let mut hull: Option<Bounds> = None;
+            let places = (0..node.input.len()).filter(|index| moved.contains(*index));
+            for index in places.filter(|index| is_given(*index)) {
+                let bounds = given(index)?;
+                let is_reached = bounds.is_reached && (keeps_all || bounds.is_one_number());
+                let bounds = Bounds { is_reached, ..bounds };
+                hull = Some(hull.map_or(bounds, |hull| hull.join(bounds)));
+            }
+            hull
+        }
+        Sizes::Adds => fold(&|a, b| a.saturating_add(b)),
+        Sizes::Subtracts => fold(&|a, b| a.saturating_sub(b)),
+        Sizes::Multiplies => fold(&|a, b| a.saturating_mul(b)),
+        Sizes::Divides => {
+            let (a, b) = (given(0)?, given(1)?);
+            (b.least >= 1).then(|| a.combine(b, |a, b| a / b.max(1))).flatten()
+        }
+        Sizes::Remainders => {
+            let b = given(1)?;
+            let positive = given(0).is_some_and(|a| a.least >= 0) && b.least >= 1;
+            positive.then_some(Bounds { least: 0, most: b.most - 1, is_reached: false })
+        }
+        Sizes::Negates => {
+            given(0)?.combine(Bounds { least: 0, most: 0, is_reached: true }, |a, _| -a)
+        }
+        Sizes::Least => fold(&i128::min),
+        Sizes::Most => fold(&i128::max),
+        Sizes::Clips => {
+            let mut clipped = given(0)?;
+            if is_given(1) {
+                clipped = clipped.combine(given(1)?, i128::max)?;
+            }
+            if is_given(2) {
+                clipped = clipped.combine(given(2)?, i128::min)?;
+            }
+            Some(clipped)
+        }
+        Sizes::Compares | Sizes::Decides => Some(Bounds { least: 0, most: 1, is_reached: false }),
+        Sizes::Casts => cast(node, given(0)?),
+        Sizes::Measures => Some(Bounds::DIMENSION),
+        Sizes::AsNumbers => None,
+    }
+}
+
+/// The bounds after a cast to a type that holds them.
+fn cast(node: &NodeProto, bounds: Bounds) -> Option<Bounds> {
+    let to = int(node, "to")?;
+    let to = i32::try_from(to).ok().and_then(ElementType::from_id)?;
+    let bits = to.bits();
+    let (least, most) = match to.family() {
+        Family::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        Family::Unsigned => (0, (1i128 << bits) - 1),
+        // All these integers are themselves in the wide formats; others round them.
+        Family::Float(_) if bits >= 32 => (-(1 << 24), 1 << 24),
+        _ => return None,
+    };
+    (bounds.least >= least && bounds.most <= most).then_some(bounds)
+}

@@ -1,0 +1,235 @@
+//! Dimensions are symbols on the way to a shape and 64-bit numbers anywhere else.
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, onnx};
+
+use crate::common::proto::{Sketch, graph_attribute, int, int64, set_dim, symbol, tensor};
+
+use ElementType::{Bool, Float, Float16, Int64};
+
+/// Runs a model with its first input's first dimension as declared and as a symbol, typed, decluttered and optimised; each
+/// gives the same.
+#[track_caller]
+fn gives(sketch: Sketch, inputs: &[Tensor], expected: &[Tensor]) {
+    let mut symbolic = Sketch(sketch.0.clone());
+    set_dim(&mut symbolic.0.input[0], 0, symbol("N"));
+    for (sketch, dims) in [(sketch, "concrete"), (symbolic, "symbolic")] {
+        let model = onnx().model_for_proto_model(&sketch.model()).expect("a model");
+        let typed = model.into_typed().expect(dims);
+        let decluttered = typed.clone().into_decluttered().expect(dims);
+        let optimized = typed.clone().into_optimized().expect(dims);
+        for (form, what) in
+            [(typed, "typed"), (decluttered, "decluttered"), (optimized, "optimized")]
+        {
+            let values = inputs.iter().map(|input| input.clone().into_tvalue()).collect();
+            let plan = form.into_runnable().expect(what);
+            let outputs = plan.run(values).unwrap_or_else(|e| panic!("{dims}, {what}: {e:#}"));
+            let outputs: Vec<Tensor> = outputs.into_iter().map(TValue::into_tensor).collect();
+            assert_eq!(outputs, expected, "{dims}, {what}");
+        }
+    }
+}
+
+/// A model of `x` and its shape `s`.
+fn shape_of(shape: &[i64]) -> Sketch {
+    Sketch::new().input("x", Float, shape).node("Shape", &["x"], &["s"], vec![])
+}
+
+fn zeros(shape: &[usize]) -> Tensor {
+    Tensor::zero::<f32>(shape).expect("a tensor")
+}
+
+#[test]
+fn casts_of_infinities_beside_dimensions_are_exact() {
+    let sketch = Sketch::new()
+        .input("x", Float16, &[4])
+        .node("Shape", &["x"], &["s"], vec![])
+        .cast("x", Int64, "i")
+        .node("Add", &["i", "s"], &["y"], vec![])
+        .node("Less", &["i", "s"], &["z"], vec![])
+        .output("y", Int64, &[4])
+        .output("z", Bool, &[4]);
+    let f16 = half::f16::from_f32;
+    let x = tensor1(&[f16(f32::NAN), f16(f32::INFINITY), f16(-1.0), f16(f32::NEG_INFINITY)]);
+    let y = [i64::MIN + 4, i64::MIN + 4, 3, i64::MIN + 4];
+    gives(sketch, &[x], &[tensor1(&y), tensor1(&[true; 4])]);
+}
+
+#[test]
+fn constants_that_exceed_32_bits_after_arithmetic_are_exact() {
+    let product = shape_of(&[2])
+        .initializer(int64("k", &[60]))
+        .initializer(int64("h", &[24]))
+        .initializer(int64("us", &[1_000_000]))
+        .node("Mul", &["k", "k"], &["a"], vec![])
+        .node("Mul", &["a", "h"], &["d"], vec![])
+        .node("Mul", &["d", "us"], &["w"], vec![])
+        .node("Mul", &["s", "w"], &["y"], vec![])
+        .output("y", Int64, &[1]);
+    gives(product, &[zeros(&[2])], &[tensor1(&[172_800_000_000i64])]);
+    let sum = shape_of(&[2])
+        .initializer(int64("k", &[i64::from(i32::MAX)]))
+        .node("Add", &["k", "k"], &["t"], vec![])
+        .node("Less", &["s", "t"], &["y"], vec![])
+        .output("y", Bool, &[1]);
+    gives(sum, &[zeros(&[2])], &[tensor1(&[true])]);
+}
+
+#[test]
+fn dimensions_that_exceed_32_bits_after_arithmetic_are_exact() {
+    let k = i64::from(i32::MAX);
+    let scaled = shape_of(&[4, 3])
+        .initializer(int64("k", &[k]))
+        .node("Add", &["s", "k"], &["a"], vec![])
+        .node("Mul", &["k", "a"], &["y"], vec![])
+        .output("y", Int64, &[2]);
+    gives(scaled, &[zeros(&[4, 3])], &[tensor1(&[k * (k + 4), k * (k + 3)])]);
+    let reduced = shape_of(&[4])
+        .initializer(int64("k", &[1_000_000_000]))
+        .initializer(int64("zero", &[0]))
+        .node("Mul", &["s", "k"], &["m"], vec![])
+        .node("ReduceMax", &["m", "zero"], &["y"], vec![int("keepdims", 1)])
+        .output("y", Int64, &[1]);
+    gives(reduced, &[zeros(&[4])], &[tensor1(&[4_000_000_000i64])]);
+}
+
+/// Its values are data, whatever says how many of them are wanted.
+#[test]
+fn data_sized_by_dimensions_is_exact() {
+    let sketch = Sketch::new()
+        .input("x", Int64, &[3])
+        .node("Shape", &["x"], &["s"], vec![])
+        .node("TopK", &["x", "s"], &["v", "i"], vec![])
+        .node("Add", &["v", "s"], &["y"], vec![])
+        .output("y", Int64, &[3]);
+    let x = tensor1(&[1_000_000_000_000i64, 5, -7]);
+    gives(sketch, &[x], &[tensor1(&[1_000_000_000_003i64, 8, -4])]);
+}
+
+#[test]
+fn remainders_have_the_sign_of_their_divisor() {
+    let sketch = shape_of(&[4])
+        .initializer(int64("three", &[3]))
+        .initializer(int64("minus_three", &[-3]))
+        .initializer(int64("five", &[5]))
+        .node("Mod", &["s", "minus_three"], &["d"], vec![])
+        .node("Sub", &["s", "five"], &["n"], vec![])
+        .node("Mod", &["n", "three"], &["e"], vec![])
+        .output("d", Int64, &[1])
+        .output("e", Int64, &[1]);
+    gives(sketch, &[zeros(&[4])], &[tensor1(&[-2i64]), tensor1(&[2i64])]);
+}
+
+/// What a shape is made of and data beside it: the nodes between are there twice.
+#[test]
+fn what_is_a_shape_and_data_is_both() -> TractResult<()> {
+    let sketch = shape_of(&[2, 6])
+        .initializer(int64("k", &[1_000_000_000]))
+        .initializer(int64("zero", &[0]))
+        .initializer(int64("minus_one", &[-1]))
+        .node("Gather", &["s", "zero"], &["n"], vec![])
+        .node("Add", &["n", "n"], &["twice"], vec![])
+        .node("Concat", &["twice", "minus_one"], &["shape"], vec![int("axis", 0)])
+        .node("Reshape", &["x", "shape"], &["r"], vec![])
+        .node("Mul", &["twice", "k"], &["y"], vec![])
+        .output("r", Float, &[4, 3])
+        .output("y", Int64, &[1]);
+    let mut symbolic = Sketch(sketch.0.clone());
+    set_dim(&mut symbolic.0.input[0], 0, symbol("N"));
+    symbolic.0.output[0] = proto::unshaped("r", Float);
+    let model = symbolic.load()?.into_optimized()?;
+    assert_eq!(format!("{:?}", model.output_fact(0)?.shape), "2*N,3");
+    gives(sketch, &[zeros(&[2, 6])], &[zeros(&[4, 3]), tensor1(&[4_000_000_000i64])]);
+    Ok(())
+}
+
+/// Pad, bitwise operators, CumSum and ArgMax take numbers only.
+#[test]
+fn operators_of_numbers_take_dimensions() {
+    let sketch = shape_of(&[2, 3])
+        .initializer(int64("one", &[1, 1]))
+        .initializer(int64("first", &[0]))
+        .initializer(int64("none", &[]))
+        .node("Pad", &["s", "one"], &["padded"], vec![])
+        .node("Sign", &["s"], &["sign"], vec![])
+        .node("ArgMax", &["s"], &["argmax"], vec![int("axis", 0)])
+        .node("BitwiseAnd", &["s", "one"], &["bits"], vec![])
+        .node("NonZero", &["s"], &["places"], vec![])
+        .output("padded", Int64, &[4])
+        .output("sign", Int64, &[2])
+        .output("argmax", Int64, &[1])
+        .output("bits", Int64, &[2])
+        .output("places", Int64, &[1, 2]);
+    gives(
+        sketch,
+        &[zeros(&[2, 3])],
+        &[
+            tensor1(&[0i64, 2, 3, 0]),
+            tensor1(&[1i64, 1]),
+            tensor1(&[1i64]),
+            tensor1(&[0i64, 1]),
+            tensor2(&[[0i64, 1]]),
+        ],
+    );
+}
+
+/// A division is symbolic only where its dividend cannot be negative.
+#[test]
+fn division_rounds_towards_zero() {
+    let sketch = shape_of(&[4])
+        .initializer(int64("three", &[3]))
+        .initializer(int64("five", &[5]))
+        .node("Sub", &["s", "five"], &["n"], vec![])
+        .node("Div", &["n", "three"], &["d"], vec![])
+        .node("Add", &["d", "three"], &["t"], vec![])
+        .node("Expand", &["one", "t"], &["y"], vec![])
+        .initializer(tensor("one", Float, &[1.0]))
+        .output("y", Float, &[3]);
+    gives(sketch, &[zeros(&[4])], &[tensor1(&[1f32, 1.0, 1.0])]);
+}
+
+/// Dimensions that a subgraph uses as numbers, and those that it returns.
+#[test]
+fn dimensions_cross_the_borders_of_subgraphs() {
+    let then = Sketch::new()
+        .node("Mul", &["twice", "k"], &["a"], vec![])
+        .node("Identity", &["s"], &["b"], vec![])
+        .output("a", Int64, &[1])
+        .output("b", Int64, &[1]);
+    let other = Sketch::new()
+        .node("Identity", &["twice"], &["a"], vec![])
+        .node("Add", &["s", "s"], &["b"], vec![])
+        .output("a", Int64, &[1])
+        .output("b", Int64, &[1]);
+    let branches =
+        vec![graph_attribute("then_branch", then.0), graph_attribute("else_branch", other.0)];
+    for (condition, a, b) in [(true, 4_000_000_000i64, 2usize), (false, 4, 4)] {
+        let sketch = shape_of(&[2])
+            .input("c", Bool, &[])
+            .initializer(int64("k", &[1_000_000_000]))
+            .initializer(tensor("one", Float, &[1.0]))
+            .node("Add", &["s", "s"], &["twice"], vec![])
+            .node("If", &["c"], &["a", "b"], branches.clone())
+            .node("Expand", &["one", "b"], &["y"], vec![])
+            .output("a", Int64, &[1]);
+        let mut sketch = sketch;
+        sketch.0.output.push(proto::shaped("y", Float, vec![symbol("M")]));
+        let inputs = [zeros(&[2]), tensor0(condition)];
+        gives(sketch, &inputs, &[tensor1(&[a]), tensor1(&vec![1f32; b])]);
+    }
+}
+
+/// A name that this crate gives is refused where it is needed.
+#[test]
+fn names_of_this_crate_are_refused() {
+    let sketch = shape_of(&[2])
+        .node("Identity", &["s"], &["tract-onnx-cast:s"], vec![])
+        .node("Sign", &["s"], &["y"], vec![])
+        .node("Sign", &["tract-onnx-cast:s"], &["z"], vec![])
+        .output("y", Int64, &[1])
+        .output("z", Int64, &[1]);
+    assert_eq!(
+        sketch.refusal(),
+        "graph `g`: value `tract-onnx-cast:s` has a name that this crate gives"
+    );
+}
