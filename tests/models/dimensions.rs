@@ -3,7 +3,9 @@
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx};
 
-use crate::common::proto::{Sketch, graph_attribute, int, int64, set_dim, symbol, tensor};
+use crate::common::proto::{
+    Sketch, graph_attribute, int, int64, set_dim, shaped, symbol, tensor, unshaped,
+};
 
 use ElementType::{Bool, Float, Float16, Int64};
 
@@ -136,7 +138,7 @@ fn what_is_a_shape_and_data_is_both() -> TractResult<()> {
         .output("y", Int64, &[1]);
     let mut symbolic = Sketch(sketch.0.clone());
     set_dim(&mut symbolic.0.input[0], 0, symbol("N"));
-    symbolic.0.output[0] = proto::unshaped("r", Float);
+    symbolic.0.output[0] = unshaped("r", Float);
     let model = symbolic.load()?.into_optimized()?;
     assert_eq!(format!("{:?}", model.output_fact(0)?.shape), "2*N,3");
     gives(sketch, &[zeros(&[2, 6])], &[zeros(&[4, 3]), tensor1(&[4_000_000_000i64])]);
@@ -213,7 +215,7 @@ fn dimensions_cross_the_borders_of_subgraphs() {
             .node("Expand", &["one", "b"], &["y"], vec![])
             .output("a", Int64, &[1]);
         let mut sketch = sketch;
-        sketch.0.output.push(proto::shaped("y", Float, vec![symbol("M")]));
+        sketch.0.output.push(shaped("y", Float, vec![symbol("M")]));
         let inputs = [zeros(&[2]), tensor0(condition)];
         gives(sketch, &inputs, &[tensor1(&[a]), tensor1(&vec![1f32; b])]);
     }
