@@ -11,7 +11,7 @@ venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip instal
 python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
-.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
+.PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
 	models test-data operator-table lint-scripts operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
@@ -32,6 +32,10 @@ demo:
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
 
+# The conversions alone, without tract: compiled in seconds, for working on them.
+test-cast:
+	$(CARGO) test --locked -p cast-alone
+
 check: fmt clippy test examples doc
 
 build:
@@ -42,10 +46,10 @@ examples:
 	for example in $(EXAMPLES); do $(CARGO) run --quiet --locked --example $$example || exit 1; done
 
 fmt:
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 
 clippy:
-	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
@@ -56,6 +60,7 @@ SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_
 	--target x86_64-unknown-linux-gnu --target-dir $(TARGET)/sanitize --no-default-features \
 	--config 'profile.dev.package."*".opt-level=1'
 sanitize:
+	$(SANITIZED) -p cast-alone
 	$(SANITIZED) --lib --test plans
 	$(SANITIZED) --test numerics -- exhaustive
 
