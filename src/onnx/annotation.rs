@@ -16,6 +16,9 @@ pub(crate) const DOMAIN: &str = "tract-onnx-cast";
 /// operators cannot have.
 pub(crate) const AT_OPSET: &str = "tract-onnx-cast:AtOpset";
 
+/// The operator of a `Shape` or `Size` that is measured when the model runs.
+pub(crate) const MEASURED: &str = "tract-onnx-cast:Measured";
+
 const PROBE: &str = "probe";
 
 /// What a rewritten node says.
@@ -92,6 +95,31 @@ pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
     let is_ours = node.domain == DOMAIN;
     let probe = attribute(node, PROBE).filter(|_| is_ours)?;
     usize::try_from(probe.i).ok()
+}
+
+/// Has a `Shape` or `Size` be measured when the model runs.
+pub(super) fn measure_at_run(node: &mut NodeProto) {
+    node.attribute.push(int("counts", i64::from(node.op_type == "Size")));
+    node.op_type = MEASURED.into();
+    node.domain = DOMAIN.into();
+}
+
+/// The type that a node of this crate makes: a cast's target, and INT64 where sizes are measured.
+pub(super) fn private_type(node: &NodeProto) -> Result<Option<ElementType>, Error> {
+    match node.op_type == MEASURED {
+        true => Ok(Some(ElementType::Int64)),
+        false => Ok(PrivateCast::read(node)?.to),
+    }
+}
+
+/// A node that casts a value of a native type to another.
+pub(super) fn private_cast(value: &str, to: ElementType, output: String) -> NodeProto {
+    let mut node = identity(value, output);
+    let rules = Rules::default();
+    let to = Some(to);
+    PrivateCast { from: None, to, rules, opset: i64::MAX, resolves_symbols: false }
+        .write(&mut node);
+    node
 }
 
 /// A node that makes an INT64 value of numbers from one that may be symbolic.

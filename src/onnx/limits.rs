@@ -4,9 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto};
 
-use super::node::node_name;
+use super::annotation::{DOMAIN, private_cast};
+use super::node::{is_default_domain, node_name};
+use super::operators::schema::schema;
+use super::order;
+use crate::cast::element_type::ElementType;
 
 /// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
 /// into every parenthesis, and its simplifier tries every combination of nested terms.
@@ -27,18 +31,76 @@ pub(super) fn forget_intricate_dimensions(value: &mut ValueInfoProto) {
     }
 }
 
+/// Makes readable the empty tensors of UINT32 and UINT64, which tract takes for signed ones: they are cast from INT64.
+pub(super) fn cast_empty_unsigned(graph: &mut GraphProto) {
+    let mut casts = vec![];
+    for tensor in &mut graph.initializer {
+        if let Some(ty) = empty_unsigned(tensor) {
+            let name = std::mem::take(&mut tensor.name);
+            tensor.name = format!("{DOMAIN}:{name}");
+            tensor.data_type = ElementType::Int64 as i32;
+            graph.input.retain(|input| input.name != name);
+            casts.push(private_cast(&tensor.name, ty, name));
+        }
+    }
+    for node in &mut graph.node {
+        if node.op_type == "Constant"
+            && is_default_domain(&node.domain)
+            && let [attribute] = &mut node.attribute[..]
+            && let Some(tensor) = &mut attribute.t
+            && let Some(ty) = empty_unsigned(tensor)
+            && let [output] = &node.output[..]
+        {
+            let name = format!("{DOMAIN}:{output}");
+            let data_type = ElementType::Int64 as i32;
+            let tensor = TensorProto { name, data_type, ..std::mem::take(tensor) };
+            *node = private_cast(&tensor.name, ty, output.clone());
+            graph.initializer.push(tensor);
+        }
+        let inner = node
+            .attribute
+            .iter_mut()
+            .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
+        inner.for_each(cast_empty_unsigned);
+    }
+    graph.node.extend(casts);
+}
+
+fn empty_unsigned(tensor: &TensorProto) -> Option<ElementType> {
+    let is_sound = tensor.dims.iter().all(|dim| *dim >= 0) && tensor.external_data.is_empty();
+    let is_empty = is_sound && tensor.dims.contains(&0) && tensor.uint64_data.is_empty();
+    let ty = ElementType::from_id(tensor.data_type).filter(|_| is_empty)?;
+    matches!(ty, ElementType::Uint32 | ElementType::Uint64).then_some(ty)
+}
+
+/// Names the outputs that a node does not use but its operator always has: tract would count the others from there.
+pub(super) fn name_unused_outputs(node: &mut NodeProto, opset: i64) {
+    let schema = schema(&node.op_type, opset).filter(|_| is_default_domain(&node.domain));
+    let first = node.output.iter().find(|output| !output.is_empty()).cloned();
+    let (Some(schema), Some(first)) = (schema, first) else { return };
+    for (place, output) in node.output.iter_mut().enumerate() {
+        let is_there = schema.output(place).is_some_and(|output| !output.is_optional());
+        if output.is_empty() && is_there {
+            *output = format!("{DOMAIN}:unused{place}:{first}");
+        }
+    }
+}
+
 /// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
 /// in tract they are not.
 pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
     let inputs = graph.input.iter().map(|input| input.name.clone());
     let initializers = graph.initializer.iter().map(|tensor| tensor.name.clone());
-    let mut taken: HashSet<String> = inputs.chain(initializers).collect();
     let made: HashMap<String, usize> = graph
         .node
         .iter()
         .enumerate()
         .flat_map(|(index, node)| node.output.iter().map(move |output| (output.clone(), index)))
         .collect();
+    // tract gives a body an input for each value that it takes from around it.
+    let used = graph.node.iter().flat_map(order::used_names).map(String::from);
+    let outer = used.filter(|name| !made.contains_key(name));
+    let mut taken: HashSet<String> = inputs.chain(initializers).chain(outer).collect();
     for (index, node) in graph.node.iter_mut().enumerate() {
         let name = node_name(node);
         let is_foreign = |name: &String| made.get(name).is_some_and(|maker| *maker != index);

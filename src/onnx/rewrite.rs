@@ -11,7 +11,9 @@ use std::rc::Rc;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+};
 use tract_onnx::prelude::TractResult;
 
 use super::annotation::{self, DOMAIN};
@@ -19,8 +21,10 @@ use super::casts::{self, CastNode};
 use super::declared_types::{agree, declared_type, either_exotic, set_carrier};
 use super::fact::{Fact, Origin};
 use super::functions::inline::{self, Call, Calls};
-use super::limits::{forget_intricate_dimensions, name_nodes_apart};
-use super::node::{self, attribute, node_name, refusal};
+use super::limits::{
+    cast_empty_unsigned, forget_intricate_dimensions, name_nodes_apart, name_unused_outputs,
+};
+use super::node::{self, attribute, is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
 use super::scope::{Place, Scope};
@@ -72,10 +76,16 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let mut calls = inline::inline(&mut graph, &functions, opset, options.operators)?;
     let read =
         |tensor: &TensorProto| proto::read_with(tensor, options.folder, options.resolver).ok();
+    cast_empty_unsigned(&mut graph);
     let (mut values, mut plan) = symbols::forward::plan(&graph, &read)?;
+    let measured = symbols::measured::measure_expansions(&mut graph, &plan, &values);
+    if !measured.is_empty() {
+        (values, plan) = symbols::forward::plan(&graph, &read)?;
+    }
     symbols::backward::mark(&mut plan, &mut values);
     symbols::emit::write(&mut graph, &plan, &mut values, &mut calls)?;
     let mut declared = declared_shapes::declared(&graph);
+    declared.retain(|value| !measured.contains(&value.name));
     declared.iter_mut().for_each(forget_intricate_dimensions);
     let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
@@ -253,6 +263,8 @@ impl Rewriter<'_> {
             false => origins.max().unwrap_or(Origin::Constants),
         };
         let (name, op) = (node_name(node), node.op_type.clone());
+        let opset = self.opset(node);
+        name_unused_outputs(node, opset);
         let made = match operator {
             Some(_) => Made::Types(vec![self.cast(node, place, origin, scope)?]),
             None => self.ordinary(node, place, scope)?,
@@ -279,9 +291,9 @@ impl Rewriter<'_> {
             };
             scope.facts.insert(value.clone(), fact);
         }
-        let opset = self.opset(node);
-        if operator.is_none() && opset != place.opset {
-            annotation::wrap_at_opset(node, opset);
+        let built_by = if is_squeeze_of_all(node, opset) { SQUEEZE_OF_ALL } else { opset };
+        if operator.is_none() && built_by != place.opset {
+            annotation::wrap_at_opset(node, built_by);
         }
         Ok(())
     }
@@ -314,13 +326,15 @@ impl Rewriter<'_> {
         scope: &Scope,
     ) -> TractResult<Made> {
         if node.domain == DOMAIN {
-            // What `symbols` has added: numbers of dimensions.
-            return Ok(Made::Types(vec![Some(ElementType::Int64)]));
+            return Ok(Made::Types(vec![annotation::private_type(node)?]));
         }
         if let Some(attribute) = node.attribute.iter().find(|a| !a.ref_attr_name.is_empty()) {
             let name = &attribute.name;
             let problem = format!("attribute `{name}` refers to an attribute of a function");
             return Err(refusal(node, problem))?;
+        }
+        if node.op_type == "ConstantOfShape" && is_default_domain(&node.domain) {
+            give_default_value(node);
         }
         let tensor_type = self.attribute_tensors(node)?;
         let makes_tensor = Behaviour::of(node).makes_attributes;
@@ -385,6 +399,25 @@ impl Rewriter<'_> {
             }
         }
         Ok(returned)
+    }
+}
+
+/// The opset by whose rules tract builds a `Squeeze` without axes.
+const SQUEEZE_OF_ALL: i64 = 13;
+
+/// Whether a node is a `Squeeze` without axes that tract would not build by its own opset.
+fn is_squeeze_of_all(node: &NodeProto, opset: i64) -> bool {
+    let is_squeeze = node.op_type == "Squeeze" && is_default_domain(&node.domain);
+    is_squeeze && opset < SQUEEZE_OF_ALL && attribute(node, "axes").is_none()
+}
+
+/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
+fn give_default_value(node: &mut NodeProto) {
+    if attribute(node, "value").is_none() {
+        let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
+        let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
+        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+        node.attribute.push(AttributeProto { name, r#type, t: Some(t), ..Default::default() });
     }
 }
 

@@ -11,6 +11,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
+use crate::error::Error;
+use crate::onnx::node::node_name;
 use crate::ops::stock::replace_stock;
 
 type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
@@ -24,12 +26,39 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let stock = tract_onnx::onnx();
     let build = stock.op_register.0.get("If").context("tract has no If")?;
     let (op, closures) = build(context, node)?;
-    Ok((Box::new(If(op)), closures))
+    Ok((Box::new(If { node: node_name(node), op }), closures))
 }
 
 /// tract's `If`, corrected when it is typed.
 #[derive(Debug, Clone)]
-struct If(Box<dyn InferenceOp>);
+struct If {
+    /// For messages.
+    node: String,
+    op: Box<dyn InferenceOp>,
+}
+
+impl If {
+    /// What is wrong if the branches by themselves return different shapes.
+    fn shapes_of_branches(&self) -> Option<TractError> {
+        let op = self.op.as_op().downcast_ref::<tract_onnx::ops::logic::If>()?;
+        let shapes = |body: &InferenceModel| {
+            let mut body = body.clone();
+            for outlet in body.outputs.clone() {
+                body.set_outlet_fact(outlet, InferenceFact::default()).ok()?;
+            }
+            body.analyse(false).ok()?;
+            let shape = |outlet: &OutletId| Some(body.outlet_fact(*outlet).ok()?.shape.clone());
+            body.outputs.iter().map(shape).collect::<Option<Vec<ShapeFactoid>>>()
+        };
+        let (then, other) = (shapes(&op.then_body)?, shapes(&op.else_body)?);
+        let (place, (then, other)) =
+            then.iter().zip(&other).enumerate().find(|(_, (a, b))| a.unify(b).is_err())?;
+        let problem = format!(
+            "output {place} has the shape [{then:?}] in one branch and [{other:?}] in the other; tract needs one shape"
+        );
+        Some(Error::node(&self.node, "If", problem).into())
+    }
+}
 
 /// As with tract's own, no two are the same: their branches are not compared.
 impl PartialEq for If {
@@ -42,7 +71,7 @@ impl Eq for If {}
 
 impl Op for If {
     fn name(&self) -> StaticName {
-        self.0.name()
+        self.op.name()
     }
 
     not_a_typed_op!();
@@ -50,11 +79,11 @@ impl Op for If {
 
 impl EvalOp for If {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        self.0.eval_out_of_plan(inputs)
+        self.op.eval_out_of_plan(inputs)
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        self.0.eval(context, inputs)
+        self.op.eval(context, inputs)
     }
 }
 
@@ -65,11 +94,17 @@ impl InferenceOp for If {
         outputs: TVec<&InferenceFact>,
         observed: TVec<&InferenceFact>,
     ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
-        self.0.infer_facts(inputs, outputs, observed)
+        let condition = inputs.first().and_then(|condition| condition.value.concretize());
+        let facts = self.op.infer_facts(inputs, outputs, observed);
+        // The branch that does not run is not in the way.
+        facts.map_err(|error| match condition {
+            None => self.shapes_of_branches().unwrap_or(error),
+            Some(_) => error,
+        })
     }
 
     fn nboutputs(&self) -> TractResult<usize> {
-        self.0.nboutputs()
+        self.op.nboutputs()
     }
 
     fn to_typed(
@@ -86,7 +121,7 @@ impl InferenceOp for If {
             let free = target.unique_name(format!("{name}.namesake")).into_owned();
             target.node_mut(namesake).name = free;
         }
-        let outlets = self.0.to_typed(source, node, target, mapping)?;
+        let outlets = self.op.to_typed(source, node, target, mapping)?;
         if let Some(outlet) = outlets.first() {
             target.node_mut(outlet.node).name.clone_from(&node.name);
             separate_branches(target, outlet.node)?;

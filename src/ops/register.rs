@@ -2,7 +2,7 @@
 
 use tract_onnx::Onnx;
 
-use super::{at_opset, cast, expand, if_};
+use super::{at_opset, cast, expand, if_, measured};
 
 /// Makes a tract `Onnx` build `Cast` and `CastLike` nodes with this crate's op, and `If` nodes so that a cast after one
 /// sees the branch that runs.
@@ -16,7 +16,9 @@ pub fn register(onnx: &mut Onnx) {
     expand::register(onnx);
 }
 
-/// Makes an `Onnx` build nodes of other opsets than the model's, which only the rewrite makes.
-pub(crate) fn register_at_opset(onnx: &mut Onnx) {
+/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are
+/// measured when the model runs.
+pub(crate) fn register_private(onnx: &mut Onnx) {
     at_opset::register(onnx);
+    measured::register(onnx);
 }

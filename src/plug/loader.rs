@@ -17,7 +17,7 @@ use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
 use crate::onnx::rewrite::{self, Options, Rewritten};
 use crate::ops::open_shapes;
-use crate::ops::register::{register, register_at_opset};
+use crate::ops::register::{register, register_private};
 use crate::plug::model_types::record_types;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -50,7 +50,7 @@ pub struct CastOnnx {
 impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
-        register_at_opset(&mut onnx);
+        register_private(&mut onnx);
         CastOnnx { onnx, probes: false }
     }
 }

@@ -27,6 +27,8 @@ where
 
 /// The ONNX element types of a model's outputs, in their order; see [`input_element_types`].
 ///
+/// They are remembered by place, so ask before you select as many other outputs.
+///
 /// # Errors
 ///
 /// When an output's tract type is not known yet, or is none of ONNX's.
@@ -41,18 +43,30 @@ where
 const INPUT_TYPES: &str = "onnx_cast.inputs";
 const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 
-/// Keeps the known types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`.
+/// The type of an output that is known no better than tract knows it.
+const UNKNOWN: &str = "?";
+
+/// Keeps the types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`, each of an output in its place.
 pub(super) fn record_types(model: &mut InferenceModel, rewritten: &Rewritten) {
-    let inputs = rewritten.inputs.iter().map(|(name, ty)| (name, Some(*ty)));
-    let outputs = rewritten.output_names.iter().zip(rewritten.outputs.iter().copied());
+    let entry = |name: &String, ty: Option<ElementType>| {
+        format!("{} {name}", ty.map_or(UNKNOWN, ElementType::name))
+    };
+    let inputs = rewritten.inputs.iter().map(|(name, ty)| entry(name, Some(*ty))).collect();
+    let outputs = rewritten.output_names.iter().zip(&rewritten.outputs);
+    let outputs = outputs.map(|(name, ty)| entry(name, *ty)).collect();
     let mut record = |key: &str, entries: Vec<String>| {
         if !entries.is_empty() {
             model.properties.insert(key.into(), tensor1(&entries).into_arc_tensor());
         }
     };
-    let entry = |(name, ty): (&String, Option<ElementType>)| ty.map(|ty| format!("{ty} {name}"));
-    record(INPUT_TYPES, inputs.filter_map(entry).collect());
-    record(OUTPUT_TYPES, outputs.filter_map(entry).collect());
+    record(INPUT_TYPES, inputs);
+    record(OUTPUT_TYPES, outputs);
+}
+
+/// What is recorded of an input or output.
+struct Entry<'a> {
+    ty: Option<ElementType>,
+    name: &'a str,
 }
 
 fn element_types<F, O>(
@@ -64,25 +78,36 @@ where
     F: Fact + Clone + 'static,
     O: Debug + Display + AsRef<dyn Op> + AsMut<dyn Op> + Clone + 'static,
 {
-    let entries: &[String] = match model.properties.get(key) {
+    let texts: &[String] = match model.properties.get(key) {
         Some(entries) => entries.try_as_plain_ram()?.as_slice()?,
         None => &[],
     };
-    let recorded = |name: &str| {
-        let mut entries = entries.iter().filter_map(|entry| entry.split_once(' '));
-        entries.find(|(_, of)| *of == name).and_then(|(ty, _)| ElementType::from_name(ty))
+    let split = |text: &String| {
+        let (ty, name) = text.split_once(' ')?;
+        Some((ElementType::from_name(ty), name.to_owned()))
     };
-    let type_of = |outlet: &OutletId| {
+    let owned: Vec<(Option<ElementType>, String)> = texts.iter().filter_map(split).collect();
+    let entries: Vec<Entry> = owned.iter().map(|(ty, name)| Entry { ty: *ty, name }).collect();
+    let type_of = |(place, outlet): (usize, &OutletId)| {
         let node =
             model.nodes.get(outlet.node).context("the model names a node it does not have")?;
         // An input's label is an output's name where a no-op in between has gone.
         let label = model.outlet_labels.get(outlet).filter(|_| key == OUTPUT_TYPES);
         let name = label.unwrap_or(&node.name);
-        let recorded = recorded(name);
-        let fact = node.outputs.get(outlet.slot).map(|output| output.fact.datum_type());
-        // Of a native type tract has the last word, once it has analysed the model.
-        match (recorded, fact.flatten()) {
-            (Some(ty), _) if ty.is_exotic() => Ok(ty),
+        let is_shared = outlets.iter().filter(|other| *other == outlet).count() > 1;
+        let entry = match key {
+            OUTPUT_TYPES if entries.len() == outlets.len() => {
+                output_entry(&entries, place, label.filter(|_| !is_shared))
+            }
+            _ => entries.iter().find(|entry| entry.name == name),
+        };
+        let fact = node.outputs.get(outlet.slot).and_then(|output| output.fact.datum_type());
+        let recorded = entry.and_then(|entry| entry.ty);
+        match (recorded, fact) {
+            // Of a native type tract has the last word, once it has analysed the model.
+            (Some(ty), Some(datum_type)) if ty.is_exotic() && ty.datum_type() == datum_type => {
+                Ok(ty)
+            }
             (_, Some(datum_type)) => ElementType::native(datum_type).with_context(|| {
                 format!("`{name}`: tract's {datum_type:?} is no ONNX element type")
             }),
@@ -90,5 +115,17 @@ where
             (None, None) => bail!("the type of `{name}` is not known yet"),
         }
     };
-    outlets.iter().map(type_of).collect()
+    outlets.iter().enumerate().map(type_of).collect()
+}
+
+/// What is recorded of one of a model's outputs, of which there are as many as at first. tract may give several one value, or
+/// give one a value that is equal and has another name, so the place tells; but one that alone has the label of an output has
+/// been moved there.
+fn output_entry<'a>(
+    entries: &'a [Entry<'a>],
+    place: usize,
+    own_label: Option<&String>,
+) -> Option<&'a Entry<'a>> {
+    let labelled = own_label.and_then(|label| entries.iter().find(|entry| entry.name == label));
+    labelled.or(entries.get(place))
 }

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod as_specified;
 mod declutter;
 mod dimensions;
 mod findings;

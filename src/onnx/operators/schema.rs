@@ -124,6 +124,11 @@ impl Schema {
 }
 
 impl Parameter {
+    /// Whether a node may do without it.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.occurs == Occurs::AtMostOnce
+    }
+
     /// Whether each of the repeated ones has a type of its own.
     pub(crate) fn has_any_types(&self) -> bool {
         self.occurs == Occurs::RepeatedWithAnyTypes
