@@ -1,4 +1,10 @@
-//! Operators in tract: ours, and tract's own corrected.
+//! Operators in tract: ours, and tract's own corrected (`docs/upstream.md` says of each what is wrong with tract's).
+//!
+//! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
+//! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
+//! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
+//! - `scan`, `if_`, `expand`, `tree_ensemble`: single operators
+//! - `integers`: elements of any integer type; `saved`: an operator's parameters in a file
 
 pub(crate) mod arithmetic;
 pub(crate) mod at_opset;

@@ -335,6 +335,9 @@ fn a_remainder_of_an_operand_that_is_broadcast_is_not_the_other_one() {
     case.fixed("a", tensor0(-7f32)).gives(&[tensor1(&[-1f32, -3., -0.25])]);
     let case = Case::new(&nodes(0), &[("a", i64s(&[1])), ("b", i64s(&[0]))], DatumType::I64);
     case.is_refused("node `the_mod` (Mod): divides an integer by 0");
+    let nodes = [node("Div", &["a", "b"], &["y"], &[])];
+    let case = Case::new(&nodes, &[("a", i64s(&[1, 2])), ("b", i64s(&[1, 0]))], DatumType::I64);
+    case.is_refused("node `the_div` (Div): divides an integer by 0");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Arithmetic of two operands, where tract's is another.
 //!
 //! - `Mul` of an integer by itself: tract's `Square` computes in FLOAT, or has no such type (tract-core, `ops/math/mod.rs`).
+//! - `Div` of an integer by 0, where tract panics.
 //! - `Mod`: tract takes it for commutative, and so for the remainder of the other division where the left operand is the one
 //!   that is broadcast; of dimensions it is the remainder of truncation, and the divisor one of 32 bits.
 //! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
@@ -17,7 +18,7 @@ use tract_onnx::tract_core::ops::logic::{Xor, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
-use super::hook::{Site, Wires};
+use super::hook::{Site, Wires, refused};
 use super::integers::is_integer;
 use super::power::Power;
 use super::remainder::{Remainder, RemainderOfDims};
@@ -101,12 +102,16 @@ pub(crate) fn sub(
     unsimplified(site, model, inputs, Sub, |x| rounds_to(x, 0.))
 }
 
-/// tract multiplies by the divisor's reciprocal, of which the same is true as of a factor.
+/// Of floats, tract multiplies by the divisor's reciprocal, of which the same is true as of a factor.
 pub(crate) fn div(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    if a == b && is_integer(a) {
+        return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
+    }
     let is_misread = |x: f64| {
         x == 0.
             || [x, x.recip()].iter().any(|x| rounds_to(*x, 0.) || rounds_to(*x, 1.))
@@ -209,6 +214,73 @@ impl BinMiniOp for IntegerMul {
 
     fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
         Mul.cost_per_element(ty)
+    }
+}
+
+/// Quotients of integers, with an error for a divisor of 0.
+#[derive(Debug, Clone)]
+pub(crate) struct IntegerDiv {
+    /// For messages; the operator's identity does not depend on it.
+    pub(crate) node: String,
+}
+
+impl PartialEq for IntegerDiv {
+    fn eq(&self, _: &IntegerDiv) -> bool {
+        true
+    }
+}
+
+impl Eq for IntegerDiv {}
+
+impl IntegerDiv {
+    fn check(&self, divisor: &Tensor) -> TractResult<()> {
+        let ty = divisor.datum_type();
+        let zero = Tensor::zero_scalar_dt(ty)?;
+        let zero = zero.as_bytes();
+        if divisor.as_bytes().chunks(ty.size_of()).any(|element| element == zero) {
+            bail!(refused(&self.node, "Div", "divides an integer by 0"));
+        }
+        Ok(())
+    }
+}
+
+impl BinMiniOp for IntegerDiv {
+    fn name(&self) -> &'static str {
+        Div.name()
+    }
+
+    fn is_commutative(&self) -> bool {
+        Div.is_commutative()
+    }
+
+    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+        Div.result_datum_type(a, b)
+    }
+
+    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+        self.check(b)?;
+        Div.eval_in_a(a, b)
+    }
+
+    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+        self.check(b)?;
+        Div.eval_out_of_place(c, a, b)
+    }
+
+    fn neutral_element(&self) -> Option<i64> {
+        Div.neutral_element()
+    }
+
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        Div.declutter(model, node)
+    }
+
+    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
+        Div.cost_per_element(ty)
     }
 }
 

@@ -10,7 +10,7 @@ use tract_nnef::internal::*;
 use tract_nnef::ser::{array, tdims};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 
-use crate::ops::arithmetic::{IntegerMul, Unsimplified};
+use crate::ops::arithmetic::{IntegerDiv, IntegerMul, Unsimplified};
 use crate::ops::extremum::Extremum;
 use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
@@ -27,6 +27,7 @@ use crate::ops::tree_ensemble::TwoClasses;
 pub(super) fn register(registry: &mut Registry) {
     let node = || "of an NNEF file".to_string();
     registry.register_binary("tract_onnx_cast_mul", &IntegerMul);
+    registry.register_binary("tract_onnx_cast_div", &IntegerDiv { node: node() });
     registry.register_binary("tract_onnx_cast_pow", &Power { node: node() });
     registry.register_binary("tract_onnx_cast_mod", &Remainder::<true> { node: node() });
     registry.register_binary("tract_onnx_cast_fmod", &Remainder::<false> { node: node() });
@@ -59,6 +60,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<TwoClasses>()
         || op.downcast_ref::<tract_onnx::tract_core::ops::binary::TypedBinOp>().is_some_and(|op| {
             op.0.is::<IntegerMul>()
+                || op.0.is::<IntegerDiv>()
                 || op.0.is::<Power>()
                 || op.0.is::<Remainder<true>>()
                 || op.0.is::<Remainder<false>>()
