@@ -1,18 +1,36 @@
-//! Operators in tract: ours, and tract's own corrected.
+//! Operators in tract: ours, and tract's own corrected (`docs/upstream.md` says of each what is wrong with tract's).
 //!
 //! - `cast`: what `Cast` and `CastLike` are in tract
-//! - `if_`, `expand`: tract's own, corrected
+//! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
+//! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
+//! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
+//! - `scan`, `if_`, `expand`, `tree_ensemble`: single operators
+//! - `integers`: elements of any integer type; `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
-//! - `register`: which operators an `Onnx` builds by ours; `stock` taking the place of one of tract's
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
 pub(crate) mod cast;
 pub(crate) mod expand;
-mod if_;
-mod measured;
+pub(crate) mod extremum;
+pub(crate) mod hook;
+pub(crate) mod if_;
+pub(crate) mod indices;
+pub(crate) mod integers;
+pub(crate) mod measured;
+pub(crate) mod one_hot;
 pub(crate) mod open_shapes;
+pub(crate) mod power;
+pub(crate) mod product;
+pub(crate) mod range;
+pub(crate) mod reduce;
 pub(crate) mod register;
-mod stock;
+pub(crate) mod remainder;
+pub(crate) mod saved;
+pub(crate) mod scan;
+pub(crate) mod slice;
+pub(crate) mod stock;
+pub(crate) mod tree_ensemble;

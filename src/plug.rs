@@ -5,4 +5,5 @@
 pub(crate) mod loader;
 pub(crate) mod model_types;
 pub(crate) mod nnef;
+mod nnef_operators;
 pub(crate) mod transform;

@@ -12,6 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::onnx::node::node_name;
+use crate::ops::integers::dims;
 use crate::ops::stock::replace_stock;
 
 /// The operator.
@@ -118,10 +119,7 @@ impl EvalOp for ExpandAsDeclared {
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let (input, target) = args_2!(inputs);
-        let dims = target.cast_to::<TDim>()?;
-        let dims: TVec<usize> = dims
-            .try_as_plain_ram()?
-            .as_slice::<TDim>()?
+        let dims: TVec<usize> = dims(&target)?
             .iter()
             .map(|dim| Ok(dim.eval(context.symbols).to_usize()?))
             .collect::<TractResult<_>>()

@@ -1,11 +1,51 @@
 //! Operators of ours in the place of tract's own.
 
+use anyhow::Context;
 use tract_onnx::Onnx;
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::prelude::*;
+use tract_onnx::tract_hir::internal::InferenceOp;
 
-use super::{at_opset, cast, expand, if_, measured};
+use super::hook::{Hook, Site, Wires, build_hooked};
+use super::stock::replace_stock;
+use super::{
+    arithmetic, at_opset, cast, expand, extremum, if_, indices, measured, one_hot, product, range,
+    reduce, scan, slice, tree_ensemble,
+};
 
-/// Makes a tract `Onnx` build `Cast` and `CastLike` nodes with this crate's op, and `If` nodes so that a cast after one
-/// sees the branch that runs.
+/// The operators that tract computes rightly in some models only, and what ours do in the others.
+const HOOKS: &[(&str, Hook)] = &[
+    ("Add", Hook::Instead(arithmetic::add)),
+    ("ArgMax", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ArgMin", Hook::Checked(reduce::check, reduce::reduce)),
+    ("Div", Hook::Instead(arithmetic::div)),
+    ("Einsum", Hook::Instead(product::einsum)),
+    ("Equal", Hook::Instead(arithmetic::equal)),
+    ("GatherND", Hook::Instead(indices::gather_nd)),
+    ("Gemm", Hook::Instead(product::gemm)),
+    ("MatMul", Hook::Instead(product::einsum)),
+    ("Mod", Hook::Instead(arithmetic::modulo)),
+    ("Mul", Hook::Instead(arithmetic::mul)),
+    ("OneHot", Hook::Instead(one_hot::one_hot)),
+    ("Pow", Hook::Instead(arithmetic::pow)),
+    ("ReduceL1", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceL2", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceLogSum", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceLogSumExp", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceMax", Hook::Checked(reduce::check, extreme)),
+    ("ReduceMean", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceMin", Hook::Checked(reduce::check, extreme)),
+    ("ReduceProd", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceSum", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceSumSquare", Hook::Checked(reduce::check, reduce::reduce)),
+    ("Scan", Hook::After(scan::without_constants)),
+    ("ScatterND", Hook::Instead(indices::scatter_nd)),
+    ("Sub", Hook::Instead(arithmetic::sub)),
+];
+
+/// Makes a tract `Onnx` build `Cast` and `CastLike` nodes with this crate's op, and the operators that tract computes wrongly
+/// with corrected ones: `If`, `Expand`, and those of integers in `docs/upstream.md`.
 ///
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
@@ -14,6 +54,29 @@ pub fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("CastLike", cast::inference::build);
     if_::register(onnx);
     expand::register(onnx);
+    range::register(onnx);
+    slice::register(onnx);
+    replace_stock(onnx, "TreeEnsembleClassifier", tree_ensemble::build);
+    for (operator, _) in HOOKS {
+        replace_stock(onnx, operator, build);
+    }
+}
+
+fn build(
+    context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let found = HOOKS.iter().find(|(operator, _)| *operator == node.op_type);
+    let (_, hook) = found.with_context(|| format!("{} is left to tract", node.op_type))?;
+    build_hooked(context, node, node, *hook)
+}
+
+/// `ReduceMax` and `ReduceMin`, of floats or of integers.
+fn extreme(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    match extremum::extremum(site, model, inputs)? {
+        Some(wires) => Ok(Some(wires)),
+        None => reduce::reduce(site, model, inputs),
+    }
 }
 
 /// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are

@@ -28,6 +28,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::expand::ExpandAsDeclared;
+use crate::plug::nnef_operators;
 
 /// The registry's name, and the cast's.
 const NAME: &str = "tract_onnx_cast";
@@ -77,6 +78,7 @@ pub fn onnx_cast_registry() -> Registry {
         &[("output", TypeName::Scalar.tensor())],
         load,
     );
+    nnef_operators::register(&mut registry);
     registry.register_dumper(dump_expand);
     registry.register_primitive(
         EXPAND,
@@ -182,7 +184,9 @@ fn dump_scan(ast: &mut IntoAst, node: &TypedNode, op: &Scan) -> TractResult<Opti
 
 fn has_casts(body: &TypedModel) -> bool {
     body.nodes().iter().any(|node| {
-        node.op_is::<OnnxCast>() || node.op_as::<Scan>().is_some_and(|scan| has_casts(&scan.body))
+        node.op_is::<OnnxCast>()
+            || nnef_operators::is_ours(&*node.op)
+            || node.op_as::<Scan>().is_some_and(|scan| has_casts(&scan.body))
     })
 }
 

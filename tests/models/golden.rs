@@ -100,7 +100,6 @@ fn models_run_decluttered() {
 const NEED_SHAPES: &[(&str, &str)] = &[
     ("whole/declared_one_symbol", "Clashing resolution"),
     ("whole/shape_flatten", "shape input is variable"),
-    ("whole/shape_half_size", "start + len == end"),
 ];
 
 #[test]

@@ -12,6 +12,7 @@ mod golden;
 mod int64;
 mod nnef;
 mod operators;
+mod operators64;
 mod plug_in;
 mod pulse;
 mod rewrite;

@@ -71,8 +71,6 @@ const NOT_IN_NNEF: &[(&str, &str)] = &[
     ("if_casts_then", "IfThenElse: No serializer found"),
     ("if_float8_outer_else", "IfThenElse: No serializer found"),
     ("if_float8_outer_then", "IfThenElse: No serializer found"),
-    ("torch_hour_of_day_dynamo", "Rem: No serializer found"),
-    ("torch_hour_of_day_torchscript", "Rem: No serializer found"),
 ];
 
 #[test]

@@ -89,15 +89,24 @@ fn stock(path: &Path, inputs: &[Typed]) -> TractResult<Run> {
     first.expect("a first try")
 }
 
+/// Why a graph has more nodes.
+const ZERO: &str = "a product by zero, which stock takes for zero, NaN too";
+
 /// The models whose graphs have more nodes than stock's, because stock's compute something else.
 const MORE_NODES: &[(&str, &str)] = &[
     ("models/whole/declared_expansion", "the dimensions to expand to, which stock does not read"),
-    ("models/whole/torch_hour_of_day_dynamo", "Mod of INT64 data, which stock makes dimensions"),
-    (
-        "models/whole/torch_hour_of_day_torchscript",
-        "Mod of INT64 data, which stock makes dimensions",
-    ),
+    ("models/whole/skl_kmeans", ZERO),
+    ("expanded_tests/test_blackmanwindow_expanded", ZERO),
+    ("expanded_tests/test_blackmanwindow_symmetric_expanded", ZERO),
+    ("expanded_tests/test_hammingwindow_expanded", ZERO),
+    ("expanded_tests/test_hammingwindow_symmetric_expanded", ZERO),
+    ("expanded_tests/test_hannwindow_expanded", ZERO),
+    ("expanded_tests/test_hannwindow_symmetric_expanded", ZERO),
 ];
+
+/// What stock makes wrong labels of two classes with, which is one operator here.
+const LABELS: &[&str] =
+    &["Concat", "DirectLookup", "IntoShape", "Reduce<ArgMax(false)>", "Sigmoid", "Slice", "Sub"];
 
 /// `3 OptMatMul, 2 Add`, of what `a` has more than `b`.
 fn more(a: &Operators, b: &Operators) -> String {
@@ -133,7 +142,8 @@ fn row(name: &str, folder: &Path) -> (String, Vec<String>) {
                 let count_of = |name: &str| ours.operators.get(name).copied().unwrap_or_default();
                 let checked = if operator == "MultiBroadcastTo" { "ExpandAsDeclared" } else { "" };
                 let kept = count_of(operator) + count_of(checked);
-                if kept < *count && !casts.contains(&operator.as_str()) {
+                let is_of_labels = count_of("TwoClasses") > 0 && LABELS.contains(&&**operator);
+                if kept < *count && !is_of_labels && !casts.contains(&operator.as_str()) {
                     wrong.push(format!("{name}: {kept} {operator}, stock {count}"));
                 }
             }

@@ -1,0 +1,91 @@
+//! `Scan` that collects a constant.
+//!
+//! tract takes what makes an output out of the body and computes it for all elements at once. A constant it takes for such
+//! too, though it is of one element: the model is refused, or never loaded where there is but one (tract-core,
+//! `ops/scan/decluttered.rs`, `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
+//! `Scan`.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
+use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
+
+use super::hook::{Site, Wires};
+
+/// Takes the outputs that are constants out of the `Scan` that tract has made.
+pub(crate) fn without_constants(
+    site: &Site,
+    model: &mut TypedModel,
+    mut outlets: Wires,
+) -> TractResult<Wires> {
+    let Some(node) = outlets.first().map(|outlet| outlet.node) else { return Ok(outlets) };
+    let facts: Vec<TypedFact> = model.node_input_facts(node)?.into_iter().cloned().collect();
+    let Some(scan) = model.node(node).op_as::<Scan>() else { return Ok(outlets) };
+    // A body that does not simplify has its error when tract simplifies it.
+    let Ok(body) = simplified(scan, &facts) else { return Ok(outlets) };
+    let mut scan = scan.clone();
+    let facts: Vec<&TypedFact> = facts.iter().collect();
+    let Some(count) = iteration_count(&scan.input_mapping, &facts) else { return Ok(outlets) };
+    let mut constants = vec![];
+    for (mapping, output) in scan.output_mapping.iter_mut().zip(&body.outputs) {
+        if let (Some(constant), Some((slot, info))) =
+            (&body.outlet_fact(*output)?.konst, mapping.scan)
+            && constant.shape().get(info.axis) == Some(&1)
+        {
+            mapping.scan = None;
+            constants.push((slot, info.axis, constant.clone()));
+        }
+    }
+    if constants.is_empty() {
+        return Ok(outlets);
+    }
+    // The slots that remain stand together.
+    let gone = |slot: usize| constants.iter().any(|(other, ..)| *other == slot);
+    let place = |slot: usize| (0..slot).filter(|slot| !gone(*slot)).count();
+    for mapping in &mut scan.output_mapping {
+        mapping.scan = mapping.scan.map(|(slot, info)| (place(slot), info));
+        mapping.last_value_slot = mapping.last_value_slot.map(place);
+    }
+    let mut slot = 0;
+    let typed = model.node_mut(node);
+    typed.op = Box::new(scan);
+    typed.outputs.retain(|_| {
+        slot += 1;
+        !gone(slot - 1)
+    });
+    for (slot, outlet) in outlets.iter_mut().enumerate() {
+        *outlet = match constants.iter().find(|(other, ..)| *other == slot) {
+            None => OutletId::new(node, place(slot)),
+            Some((_, axis, constant)) => {
+                let mut shape: TVec<TDim> =
+                    constant.shape().iter().map(|len| len.to_dim()).collect();
+                if let Some(len) = shape.get_mut(*axis) {
+                    *len = count.clone();
+                }
+                let name = site.part(&format!("output-{slot}"));
+                let one = model.add_const(format!("{name}.element"), constant.clone())?;
+                let all = model.wire_node(name, MultiBroadcastTo::new(shape.into()), &[one])?;
+                *all.first().context("an operator of one output")?
+            }
+        };
+    }
+    Ok(outlets)
+}
+
+/// The body as tract will have it when it has put the constants into it that it takes from outside.
+fn simplified(scan: &Scan, facts: &[TypedFact]) -> TractResult<TypedModel> {
+    let mut body = scan.body.clone();
+    let slots = scan.input_mapping.iter().zip(facts).zip(&scan.body.inputs);
+    for ((mapping, fact), input) in slots {
+        if let (InputMapping::Full, Some(constant)) = (mapping, &fact.konst) {
+            let node = body.node_mut(input.node);
+            node.op = Box::new(Const::new(constant.clone())?);
+            let fact = TypedFact::try_from(constant.clone())?;
+            if let Some(output) = node.outputs.first_mut() {
+                output.fact = fact;
+            }
+            body.inputs.retain(|other| other != input);
+        }
+    }
+    body.into_decluttered()
+}
