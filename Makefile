@@ -11,7 +11,7 @@ venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip instal
 python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
-.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
+.PHONY: demo test check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots snapshots-changed \
 	models test-data lint-scripts operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
@@ -58,6 +58,11 @@ SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_
 sanitize:
 	$(SANITIZED) --lib --test plans
 	$(SANITIZED) --test numerics -- exhaustive
+
+# More random graphs than the tests run, and others: GRAPHS=20000 SEED=1. GRAPHS_INTO=FOLDER keeps the smallest models that fail;
+# tests/graphs/main.rs has more variables.
+graphs:
+	GRAPHS=$(or $(GRAPHS),20000) SEED=$(or $(SEED),1000000) $(CARGO) test --locked --test graphs
 
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
