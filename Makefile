@@ -11,8 +11,8 @@ venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip instal
 python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
-.PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize snapshots snapshots-changed \
-	models test-data operator-table lint-scripts operators bench bench-survey bench-peers
+.PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
+	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -63,6 +63,11 @@ sanitize:
 	$(SANITIZED) -p cast-alone
 	$(SANITIZED) --lib --test plans
 	$(SANITIZED) --test numerics -- exhaustive
+
+# More random graphs than the tests run, and others: GRAPHS=20000 SEED=1. GRAPHS_INTO=FOLDER keeps the smallest models that fail;
+# tests/graphs/main.rs has more variables.
+graphs:
+	GRAPHS=$(or $(GRAPHS),20000) SEED=$(or $(SEED),1000000) $(CARGO) test --locked --test graphs
 
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
