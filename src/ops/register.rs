@@ -6,7 +6,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx::tract_hir::internal::InferenceOp;
 
-use super::{at_opset, cast, expand, if_, measured};
+use super::{at_opset, cast, expand, greater, if_, measured};
 
 /// Makes a tract `Onnx` build `Cast` and `CastLike` nodes with this crate's op, and `If` nodes so that a cast after one
 /// sees the branch that runs.
@@ -18,6 +18,7 @@ pub fn register(onnx: &mut Onnx) {
     onnx.op_register.insert("CastLike", cast::build);
     if_::register(onnx);
     expand::register(onnx);
+    greater::register(onnx);
 }
 
 /// What tract has an operator built by.
