@@ -4,7 +4,7 @@
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
-//! - `scan`, `if_`, `expand`, `tree_ensemble`: single operators
+//! - `scan`, `if_`, `expand`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
 //! - `integers`: elements of any integer type; `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
@@ -16,10 +16,12 @@ pub(crate) mod at_opset;
 pub(crate) mod cast;
 pub(crate) mod expand;
 pub(crate) mod extremum;
+pub(crate) mod greater;
 pub(crate) mod hook;
 pub(crate) mod if_;
 pub(crate) mod indices;
 pub(crate) mod integers;
+pub(crate) mod is_nan;
 pub(crate) mod measured;
 pub(crate) mod one_hot;
 pub(crate) mod open_shapes;
@@ -32,5 +34,6 @@ pub(crate) mod remainder;
 pub(crate) mod saved;
 pub(crate) mod scan;
 pub(crate) mod slice;
+pub(crate) mod squeeze;
 pub(crate) mod stock;
 pub(crate) mod tree_ensemble;

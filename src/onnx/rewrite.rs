@@ -78,7 +78,10 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
         |tensor: &TensorProto| proto::read_with(tensor, options.folder, options.resolver).ok();
     cast_empty_unsigned(&mut graph);
     let (mut values, mut plan) = symbols::forward::plan(&graph, &read)?;
-    let measured = symbols::measured::measure_expansions(&mut graph, &plan, &values);
+    if symbols::data_shapes::expand_constants(&mut graph, &plan, &values) {
+        (values, plan) = symbols::forward::plan(&graph, &read)?;
+    }
+    let measured = symbols::data_shapes::measure_unused(&mut graph, &plan, &values);
     if !measured.is_empty() {
         (values, plan) = symbols::forward::plan(&graph, &read)?;
     }

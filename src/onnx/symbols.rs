@@ -7,12 +7,12 @@
 //! numbers where they are needed as such, and nodes that are needed as both are there twice (`emit`).
 //!
 //! - `bounds`: between which numbers a value lies, since constants must fit the 32 bits that tract gives them among symbols
-//! - `measured`: shapes that are known no better than declared
+//! - `data_shapes`: shapes that are only known when the model runs
 //! - `plan`: what is found out about values, nodes and graphs
 
 pub(super) mod backward;
 pub(super) mod bounds;
+pub(super) mod data_shapes;
 pub(super) mod emit;
 pub(super) mod forward;
-pub(super) mod measured;
 pub(super) mod plan;

@@ -10,8 +10,8 @@ use tract_onnx::tract_hir::internal::InferenceOp;
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::replace_stock;
 use super::{
-    arithmetic, at_opset, cast, expand, extremum, if_, indices, measured, one_hot, product, range,
-    reduce, scan, slice, tree_ensemble,
+    arithmetic, at_opset, cast, expand, extremum, greater, if_, indices, is_nan, measured, one_hot,
+    product, range, reduce, scan, slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -24,6 +24,7 @@ const HOOKS: &[(&str, Hook)] = &[
     ("Equal", Hook::Instead(arithmetic::equal)),
     ("GatherND", Hook::Instead(indices::gather_nd)),
     ("Gemm", Hook::Instead(product::gemm)),
+    ("IsNaN", Hook::Instead(is_nan::is_nan)),
     ("MatMul", Hook::Instead(product::einsum)),
     ("Mod", Hook::Instead(arithmetic::modulo)),
     ("Mul", Hook::Instead(arithmetic::mul)),
@@ -41,6 +42,7 @@ const HOOKS: &[(&str, Hook)] = &[
     ("ReduceSumSquare", Hook::Checked(reduce::check, reduce::reduce)),
     ("Scan", Hook::After(scan::without_constants)),
     ("ScatterND", Hook::Instead(indices::scatter_nd)),
+    ("Squeeze", Hook::Instead(squeeze::squeeze)),
     ("Sub", Hook::Instead(arithmetic::sub)),
 ];
 
@@ -60,6 +62,7 @@ pub fn register(onnx: &mut Onnx) {
     for (operator, _) in HOOKS {
         replace_stock(onnx, operator, build);
     }
+    greater::register(onnx);
 }
 
 fn build(

@@ -21,6 +21,7 @@ use crate::ops::reduce::IntegerReduce;
 use crate::ops::remainder::{Remainder, RemainderOfDims};
 use crate::ops::saved::{Save, Saved};
 use crate::ops::slice::SliceByData;
+use crate::ops::squeeze::OtherThanOne;
 use crate::ops::tree_ensemble::TwoClasses;
 
 /// Makes a registry write and read them.
@@ -42,6 +43,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<IntegerRange>(registry);
     register_one::<IntegerReduce>(registry);
     register_one::<OneHot>(registry);
+    register_one::<OtherThanOne>(registry);
     register_one::<RemainderOfDims>(registry);
     register_one::<SliceByData>(registry);
     register_one::<TwoClasses>(registry);
@@ -55,6 +57,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<IntegerRange>()
         || op.is::<IntegerReduce>()
         || op.is::<OneHot>()
+        || op.is::<OtherThanOne>()
         || op.is::<RemainderOfDims>()
         || op.is::<SliceByData>()
         || op.is::<TwoClasses>()

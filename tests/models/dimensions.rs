@@ -1,7 +1,7 @@
 //! Dimensions are symbols on the way to a shape and 64-bit numbers anywhere else.
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, onnx};
+use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
 use crate::common::proto::{
     Sketch, graph_attribute, int, int64, set_dim, shaped, symbol, tensor, unshaped,
@@ -145,6 +145,24 @@ fn what_is_a_shape_and_data_is_both() -> TractResult<()> {
     Ok(())
 }
 
+#[test]
+fn what_tract_computes_exactly_stays_symbolic() -> TractResult<()> {
+    let mut sketch = shape_of(&[2])
+        .initializer(int64("one", &[1]))
+        .initializer(int64("two", &[2]))
+        .initializer(int64("minus_one", &[-1]))
+        .node("Add", &["s", "one"], &["next"], vec![])
+        .node("Div", &["next", "two"], &["half"], vec![])
+        .node("Equal", &["half", "minus_one"], &["open"], vec![])
+        .node("Where", &["open", "one", "half"], &["size"], vec![])
+        .node("ConstantOfShape", &["size"], &["y"], vec![]);
+    set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+    sketch.0.output.push(unshaped("y", Float));
+    let model = sketch.load()?.into_typed()?;
+    assert_eq!(format!("{:?}", model.output_fact(0)?.shape), "(N+1)/2");
+    Ok(())
+}
+
 /// Pad, bitwise operators, CumSum and ArgMax take numbers only.
 #[test]
 fn operators_of_numbers_take_dimensions() {
@@ -218,6 +236,52 @@ fn dimensions_cross_the_borders_of_subgraphs() {
         sketch.0.output.push(shaped("y", Float, vec![symbol("M")]));
         let inputs = [zeros(&[2]), tensor0(condition)];
         gives(sketch, &inputs, &[tensor1(&[a]), tensor1(&vec![1f32; b])]);
+    }
+}
+
+/// tract takes a dimension for greater than what it is only as great as, and for unequal to a number that it may be.
+#[test]
+fn comparisons_of_dimensions_are_decided_when_the_model_runs() {
+    for size in [1usize, 2, 3] {
+        let sketch = shape_of(&[size as i64])
+            .initializer(int64("two", &[2]))
+            .initializer(tensor("one", Float, &[1.0]))
+            .node("Greater", &["s", "two"], &["g"], vec![])
+            .node("Where", &["g", "s", "two"], &["greater"], vec![])
+            .node("Equal", &["s", "two"], &["e"], vec![])
+            .node("Add", &["s", "two"], &["more"], vec![])
+            .node("Where", &["e", "more", "s"], &["equal"], vec![])
+            .node("Expand", &["one", "equal"], &["y"], vec![])
+            .output("greater", Int64, &[1]);
+        let mut sketch = sketch;
+        sketch.0.output.push(shaped("y", Float, vec![symbol("M")]));
+        let equal = if size == 2 { 4 } else { size };
+        let expected = [tensor1(&[size.max(2) as i64]), tensor1(&vec![1f32; equal])];
+        gives(sketch, &[zeros(&[size])], &expected);
+    }
+}
+
+/// Whichever branch runs, as dimensions that only then are known decide.
+#[test]
+fn dimensions_decide_on_branches_when_the_model_runs() {
+    for size in [1usize, 2] {
+        let then = Sketch::new().node("Identity", &["s"], &["a"], vec![]).output("a", Int64, &[1]);
+        let other =
+            Sketch::new().node("Add", &["s", "two"], &["a"], vec![]).output("a", Int64, &[1]);
+        let branches =
+            vec![graph_attribute("then_branch", then.0), graph_attribute("else_branch", other.0)];
+        let mut sketch = shape_of(&[size as i64])
+            .initializer(int64("two", &[2]))
+            .initializer(int64("zero", &[0]))
+            .initializer(tensor_proto::write("unit", Int64, &tensor0(1i64)).expect("a scalar"))
+            .node("Squeeze", &["s", "zero"], &["n"], vec![])
+            .node("Equal", &["n", "unit"], &["c"], vec![])
+            .node("If", &["c"], &["chosen"], branches)
+            .node("ConstantOfShape", &["chosen"], &["y"], vec![])
+            .output("chosen", Int64, &[1]);
+        sketch.0.output.push(shaped("y", Float, vec![symbol("M")]));
+        let chosen = if size == 1 { 1 } else { size + 2 };
+        gives(sketch, &[zeros(&[size])], &[tensor1(&[chosen as i64]), zeros(&[chosen])]);
     }
 }
 

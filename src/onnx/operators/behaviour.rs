@@ -94,7 +94,7 @@ pub(crate) enum Sizes {
     /// The greatest of all inputs.
     Most,
     Clips,
-    /// It makes a truth of two inputs.
+    /// It compares two inputs. (tract takes what it cannot prove equal for unequal, so only what is sure beforehand is exact.)
     Compares,
     /// It makes a truth of truths.
     Decides,

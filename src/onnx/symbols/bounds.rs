@@ -21,12 +21,17 @@ pub(in crate::onnx) struct Bounds {
     pub(in crate::onnx) most: i128,
     /// Whether there are elements at both ends.
     pub(in crate::onnx) is_reached: bool,
+    /// Whether it is made of dimensions, which are so small that nothing wraps around.
+    of_dimensions: bool,
 }
 
 impl Bounds {
     /// A dimension of a tensor.
     pub(in crate::onnx) const DIMENSION: Bounds =
-        Bounds { least: 0, most: i64::MAX as i128, is_reached: false };
+        Bounds { least: 0, most: i64::MAX as i128, is_reached: false, of_dimensions: true };
+
+    /// A truth.
+    const TRUTH: Bounds = Bounds { least: 0, most: 1, is_reached: false, of_dimensions: false };
 
     pub(in crate::onnx) fn fits_32_bits(&self) -> bool {
         self.least >= i128::from(i32::MIN) && self.most <= i128::from(i32::MAX)
@@ -41,11 +46,15 @@ impl Bounds {
         self.least == self.most
     }
 
-    /// The hull; nothing if it does not fit 64 bits, where integers wrap around.
-    fn of(ends: &[i128], is_reached: bool) -> Option<Bounds> {
+    /// Whether no element is in both.
+    pub(in crate::onnx) fn is_apart_from(&self, other: &Bounds) -> bool {
+        self.most < other.least || other.most < self.least
+    }
+
+    /// The hull of some numbers.
+    fn of(ends: &[i128]) -> Option<Bounds> {
         let (least, most) = (*ends.iter().min()?, *ends.iter().max()?);
-        let fits = least >= i128::from(i64::MIN) && most <= i128::from(i64::MAX);
-        fits.then_some(Bounds { least, most, is_reached })
+        Some(Bounds { least, most, is_reached: true, of_dimensions: false })
     }
 
     fn ends(&self) -> [i128; 2] {
@@ -53,21 +62,28 @@ impl Bounds {
     }
 
     /// The hull of both.
-    fn join(self, other: Bounds) -> Bounds {
+    pub(in crate::onnx) fn join(self, other: Bounds) -> Bounds {
         Bounds {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
             is_reached: self.is_reached && other.is_reached,
+            of_dimensions: self.of_dimensions || other.of_dimensions,
         }
     }
 
-    /// The range of a binary operation that is monotonous in each of its operands.
+    /// The range of a binary operation that is monotonous in each of its operands. None of constants that exceed 64 bits,
+    /// where they wrap around.
     fn combine(self, other: Bounds, f: impl Fn(i128, i128) -> i128) -> Option<Bounds> {
         let ends: Vec<i128> =
             self.ends().iter().flat_map(|a| other.ends().map(|b| f(*a, b))).collect();
+        let Bounds { least, most, .. } = Bounds::of(&ends)?;
+        let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let of_dimensions = self.of_dimensions || other.of_dimensions;
+        let fits = of_dimensions || (least >= first && most <= last);
         let is_reached =
             self.is_reached && other.is_reached && (self.is_one_number() || other.is_one_number());
-        Bounds::of(&ends, is_reached)
+        let (least, most) = (least.clamp(first, last), most.clamp(first, last));
+        fits.then_some(Bounds { least, most, is_reached, of_dimensions })
     }
 }
 
@@ -76,8 +92,7 @@ pub(in crate::onnx) fn of_tensor(ty: ElementType, tensor: &Tensor) -> Option<Bou
     let view = tensor.try_as_plain_ram().ok()?;
     if tensor.datum_type() == DatumType::I64 {
         let numbers = view.as_slice::<i64>().ok()?;
-        let (least, most) = (*numbers.iter().min()?, *numbers.iter().max()?);
-        return Some(Bounds { least: least.into(), most: most.into(), is_reached: true });
+        return Bounds::of(&numbers.iter().map(|number| i128::from(*number)).collect::<Vec<_>>());
     }
     if ty.family() == Family::Text {
         return None;
@@ -96,10 +111,8 @@ pub(in crate::onnx) fn is_looked_through(tensor: &TensorProto) -> bool {
 
 /// The bounds of numbers that stand in an attribute.
 pub(in crate::onnx) fn of_attribute(attribute: &AttributeProto) -> Option<Bounds> {
-    let hull = |numbers: &[i64]| {
-        let ends: Vec<i128> = numbers.iter().map(|i| i128::from(*i)).collect();
-        Bounds::of(&ends, true)
-    };
+    let hull =
+        |numbers: &[i64]| Bounds::of(&numbers.iter().map(|i| i128::from(*i)).collect::<Vec<_>>());
     match AttributeType::try_from(attribute.r#type) {
         Ok(AttributeType::Int) => hull(&[attribute.i]),
         Ok(AttributeType::Ints) => hull(&attribute.ints),
@@ -119,7 +132,7 @@ fn of_floats(numbers: &[f64]) -> Option<Bounds> {
     let integral = numbers.iter().all(|x| x.fract() == 0.0);
     let ends: Vec<i128> =
         numbers.iter().flat_map(|x| [x.floor() as i128, x.ceil() as i128]).collect();
-    Bounds::of(&ends, integral)
+    Some(Bounds { is_reached: integral, ..Bounds::of(&ends)? })
 }
 
 /// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None` among them is an input that
@@ -159,10 +172,12 @@ pub(in crate::onnx) fn of_output(
         Sizes::Remainders => {
             let b = given(1)?;
             let positive = given(0).is_some_and(|a| a.least >= 0) && b.least >= 1;
-            positive.then_some(Bounds { least: 0, most: b.most - 1, is_reached: false })
+            let most = b.most - 1;
+            positive.then_some(Bounds { least: 0, most, is_reached: false, ..b })
         }
         Sizes::Negates => {
-            given(0)?.combine(Bounds { least: 0, most: 0, is_reached: true }, |a, _| -a)
+            let bounds = given(0)?;
+            bounds.combine(Bounds::of(&[0])?, |a, _| -a)
         }
         Sizes::Least => fold(&i128::min),
         Sizes::Most => fold(&i128::max),
@@ -176,7 +191,7 @@ pub(in crate::onnx) fn of_output(
             }
             Some(clipped)
         }
-        Sizes::Compares | Sizes::Decides => Some(Bounds { least: 0, most: 1, is_reached: false }),
+        Sizes::Compares | Sizes::Decides => Some(Bounds::TRUTH),
         Sizes::Casts => cast(node, given(0)?),
         Sizes::Measures => Some(Bounds::DIMENSION),
         Sizes::AsNumbers => None,

@@ -111,17 +111,28 @@ impl Reader<'_> {
                 .flatten()
                 .all(|id| self.value(Some(*id)).is_some_and(|v| v.is_constant));
         let bounds = self.bounds(node, behaviour, &inputs);
-        let kind = self.kind(node, behaviour, &inputs);
+        let kind = match self.kind(node, behaviour, &inputs) {
+            // Where a subgraph only moves dimensions from around it, it cannot resolve them.
+            Kind::Dimensions if names.outer.is_some() && behaviour.sizes != Sizes::Measures => {
+                Kind::Expression
+            }
+            kind => kind,
+        };
+        let symbol_bounds = self.symbol_bounds(behaviour, &inputs).or(bounds);
         let mut outputs = vec![];
         for (place, name) in node.output.iter().enumerate() {
             if name.is_empty() {
                 outputs.push(None);
                 continue;
             }
-            let kind = if inner.is_empty() { kind } else { self.joined_kind(node, &inner, place) };
+            let kind = if inner.is_empty() {
+                kind
+            } else {
+                self.joined_kind(node, &inputs, &inner, place)
+            };
             outputs.push(Some(self.values.len()));
             let value = Value::of_kind(name, kind);
-            self.values.push(Value { is_constant, bounds, ..value });
+            self.values.push(Value { is_constant, bounds, symbol_bounds, ..value });
         }
         Ok(NodePlan {
             index,
@@ -170,6 +181,35 @@ impl Reader<'_> {
         let inputs: Vec<Option<Bounds>> =
             inputs.iter().map(|id| self.value(*id).and_then(|value| value.bounds)).collect();
         bounds::of_output(node, behaviour, &inputs)
+    }
+
+    /// Where those elements lie that a node moves and that are symbols.
+    fn symbol_bounds(&self, behaviour: &Behaviour, inputs: &[Option<ValueId>]) -> Option<Bounds> {
+        let moved = match behaviour.sizes {
+            Sizes::Keeps(moved) | Sizes::Moves(moved) => moved,
+            Sizes::Casts => Inputs::Only(&[0]),
+            _ => return None,
+        };
+        let values = inputs.iter().enumerate().filter(|(place, _)| moved.contains(*place));
+        let symbols = values.filter_map(|(_, id)| self.value(*id)).filter(|v| v.is_symbolic());
+        let mut hull: Option<Bounds> = None;
+        for value in symbols {
+            let bounds = value.symbol_bounds?;
+            hull = Some(hull.map_or(bounds, |hull| hull.join(bounds)));
+        }
+        hull
+    }
+
+    /// Whether each symbol of either input of a node is surely greater, or surely less, than what it is compared with.
+    fn are_apart(&self, inputs: &[Option<ValueId>]) -> bool {
+        let [Some(a), Some(b)] = [0, 1].map(|place| self.value(inputs.get(place).copied()?)) else {
+            return false;
+        };
+        let is_apart = |a: &Value, b: &Value| {
+            let bounds = a.symbol_bounds.zip(b.bounds);
+            !a.is_symbolic() || bounds.is_some_and(|(a, b)| a.is_apart_from(&b))
+        };
+        is_apart(a, b) && is_apart(b, a)
     }
 
     /// What tract can hold a node's outputs as.
@@ -232,6 +272,7 @@ impl Reader<'_> {
             }
             Sizes::Compares => {
                 meet(Inputs::All);
+                is_exact &= self.are_apart(inputs);
                 let is_condition = is_exact && kind != Kind::Numbers;
                 return if is_condition { Kind::Condition } else { Kind::Numbers };
             }
@@ -258,13 +299,23 @@ impl Reader<'_> {
         }
     }
 
-    /// What tract can hold an output of an `If` as: symbols where both branches return some.
-    fn joined_kind(&self, node: &NodeProto, branches: &[GraphPlan], place: usize) -> Kind {
+    /// What tract can hold an output of an `If` as: symbols where both branches return some, and tract may know before the model
+    /// runs which of them it will be.
+    fn joined_kind(
+        &self,
+        node: &NodeProto,
+        inputs: &[Option<ValueId>],
+        branches: &[GraphPlan],
+        place: usize,
+    ) -> Kind {
+        let condition = self.value(inputs.first().copied().flatten());
+        let is_decided =
+            condition.is_some_and(|value| value.is_constant || value.kind == Kind::Condition);
         let is_symbolic = |branch: &GraphPlan| {
             let id = branch.outputs.get(place).copied().flatten();
             self.value(id).is_some_and(Value::is_symbolic)
         };
-        match node.op_type == "If" && branches.iter().all(is_symbolic) {
+        match node.op_type == "If" && is_decided && branches.iter().all(is_symbolic) {
             true => Kind::Expression,
             false => Kind::Numbers,
         }

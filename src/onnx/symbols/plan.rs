@@ -38,6 +38,8 @@ pub(in crate::onnx) struct Value {
     pub(in crate::onnx) is_constant: bool,
     /// Where its elements lie, if that is known.
     pub(in crate::onnx) bounds: Option<Bounds>,
+    /// Where those of them lie that are symbols.
+    pub(in crate::onnx) symbol_bounds: Option<Bounds>,
     /// Whether something needs it as symbols.
     pub(in crate::onnx) as_symbols: bool,
     /// Whether something needs it as numbers.
@@ -53,6 +55,7 @@ impl Value {
             kind,
             is_constant: false,
             bounds: None,
+            symbol_bounds: None,
             as_symbols: false,
             as_numbers: false,
             numbers: None,

@@ -75,10 +75,14 @@ fn limited(step: i64) -> isize {
 
 /// The first place of a slice and the one after its last, in the order of the axis.
 pub(super) fn range(dim: i128, start: i128, end: i128, step: i64) -> (i128, i128) {
-    let (least, most) = if step > 0 { (0, dim) } else { (-1, dim - 1) };
-    let place =
-        |bound: i128| (if bound < 0 { bound + dim } else { bound }).clamp(least, most.max(least));
-    let (start, end) = (place(start), place(end));
+    let place = |bound: i128, least: i128, most: i128| {
+        (if bound < 0 { bound + dim } else { bound }).clamp(least, most.max(least))
+    };
+    // Backwards, a start before the axis is its first place (ONNX, Slice-13: `starts` is clamped to [0, dims-1]).
+    let (start, end) = match step > 0 {
+        true => (place(start, 0, dim), place(end, 0, dim)),
+        false => (place(start, 0.min(dim - 1), dim - 1), place(end, -1, dim - 1)),
+    };
     let (low, high) = if step > 0 { (start, end) } else { (end + 1, start + 1) };
     (low, high.max(low))
 }

@@ -1,0 +1,126 @@
+//! Shapes that are data: what tract does not do, or not as the data asks for.
+
+use std::collections::HashSet;
+
+use tract_onnx::pb::{GraphProto, NodeProto, TensorProto};
+
+use super::plan::{GraphPlan, NodePlan, Value, ValueId};
+use crate::cast::element_type::ElementType;
+use crate::onnx::annotation::{self, DOMAIN};
+use crate::onnx::node::{attribute, is_default_domain};
+use crate::onnx::operators::behaviour::Sizes;
+
+/// Makes an `Expand` of each `ConstantOfShape` whose shape is data: tract has none, but our `Expand` takes such shapes. Tells
+/// whether there was one.
+pub(in crate::onnx) fn expand_constants(
+    graph: &mut GraphProto,
+    plan: &GraphPlan,
+    values: &[Value],
+) -> bool {
+    let mut is_changed = false;
+    for node_plan in &plan.nodes {
+        let Some(node) = graph.node.get_mut(node_plan.index) else { continue };
+        if node.op_type == "ConstantOfShape"
+            && is_default_domain(&node.domain)
+            && is_data(node_plan, 0, values)
+            && let ([shape], [output]) = (&node.input[..], &node.output[..])
+            && let Some(value) = constant(node)
+        {
+            let name = format!("{DOMAIN}:value:{output}");
+            let input = vec![name.clone(), shape.clone()];
+            graph.initializer.push(TensorProto { name, ..value });
+            *node = NodeProto {
+                op_type: "Expand".into(),
+                input,
+                attribute: vec![],
+                ..std::mem::take(node)
+            };
+            is_changed = true;
+        }
+        let inner = node
+            .attribute
+            .iter_mut()
+            .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
+        for (graph, plan) in inner.zip(&node_plan.subgraphs) {
+            is_changed |= expand_constants(graph, plan, values);
+        }
+    }
+    is_changed
+}
+
+/// The element that a `ConstantOfShape` repeats, as a scalar.
+fn constant(node: &NodeProto) -> Option<TensorProto> {
+    let zero = || TensorProto {
+        data_type: ElementType::Float as i32,
+        raw_data: vec![0; 4],
+        ..TensorProto::default()
+    };
+    let value = match attribute(node, "value") {
+        Some(attribute) => attribute.t.clone()?,
+        None => zero(),
+    };
+    let is_single = value.dims.iter().all(|dim| *dim == 1);
+    is_single.then_some(TensorProto { dims: vec![], ..value })
+}
+
+/// Measures, when the model runs, the shape of an `Expand` to dimensions that are data where nothing else of it is used: tract would
+/// take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong. The values
+/// whose declared shapes nothing is to be concluded from are returned.
+pub(in crate::onnx) fn measure_unused(
+    graph: &mut GraphProto,
+    plan: &GraphPlan,
+    values: &[Value],
+) -> HashSet<String> {
+    let used = used_values(plan);
+    let is_used = |node: &NodePlan| node.outputs.iter().flatten().any(|id| used.contains(id));
+    let mut unused: HashSet<ValueId> = HashSet::new();
+    let mut names = HashSet::new();
+    for node_plan in &plan.nodes {
+        let Some(node) = graph.node.get_mut(node_plan.index) else { continue };
+        let follows = node_plan.inputs.iter().flatten().any(|id| unused.contains(id));
+        if is_used(node_plan) {
+            if follows && node_plan.behaviour.sizes == Sizes::Measures {
+                annotation::measure_at_run(node);
+            }
+        } else if follows || (node.op_type == "Expand" && is_data(node_plan, 1, values)) {
+            unused.extend(node_plan.outputs.iter().flatten());
+            names.extend(node.output.iter().cloned());
+        }
+        let inner = node
+            .attribute
+            .iter_mut()
+            .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
+        for (graph, plan) in inner.zip(&node_plan.subgraphs) {
+            names.extend(measure_unused(graph, plan, values));
+        }
+    }
+    names
+}
+
+/// Whether the input of a node at a place is data, so that it is known only when the model runs.
+fn is_data(node: &NodePlan, place: usize, values: &[Value]) -> bool {
+    let value = node.inputs.get(place).copied().flatten().and_then(|id| values.get(id));
+    value.is_some_and(|value| !value.is_constant && !value.is_symbolic())
+}
+
+/// The values of a graph whose elements are used on the way to its outputs.
+fn used_values(plan: &GraphPlan) -> HashSet<ValueId> {
+    let mut used: HashSet<ValueId> = plan.outputs.iter().flatten().copied().collect();
+    for node in plan.nodes.iter().rev() {
+        let is_used = node.outputs.iter().flatten().any(|id| used.contains(id));
+        if is_used && node.behaviour.sizes != Sizes::Measures {
+            used.extend(node.inputs.iter().flatten());
+        }
+        node.subgraphs.iter().for_each(|plan| use_all(plan, &mut used));
+    }
+    used
+}
+
+/// Whatever a subgraph takes from around it.
+fn use_all(plan: &GraphPlan, used: &mut HashSet<ValueId>) {
+    used.extend(plan.outputs.iter().flatten());
+    for node in &plan.nodes {
+        used.extend(node.inputs.iter().flatten());
+        node.subgraphs.iter().for_each(|plan| use_all(plan, used));
+    }
+}
