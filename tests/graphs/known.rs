@@ -1,10 +1,10 @@
 //! What is known to be wrong, so that the rest shows. An entry goes when what it names is right: it excuses smallest graphs of
 //! its kind and nothing else, and the report says how often each did.
 
-use tract_onnx_cast::{ElementType, Family};
+use tract_onnx_cast::ElementType;
 
 use crate::form::Form;
-use crate::graph::{Attribute, Graph, Node};
+use crate::graph::{Graph, Node};
 
 /// A graph that is as small as it gets, and what is wrong with its output.
 pub struct Failure<'a> {
@@ -20,25 +20,7 @@ pub struct Known {
 }
 
 /// Faults of tract's own operators that have nothing to do with casts, INT64 or shapes.
-const STOCK: [Known; 9] = [
-    Known {
-        name: "stock: Mod of a scalar",
-        reason: "tract computes x mod c where c mod x is asked for and c is broadcast",
-        excuses: |f| f.ends_in(&["Mod"]) && f.broadcasts_left(),
-    },
-    Known {
-        name: "stock: square of integers",
-        reason: "tract squares integers of at most 32 bits by way of FLOAT",
-        excuses: |f| {
-            let squares = f.ends_in(&["Mul"]) && f.is_square() || f.ends_in(&["ReduceSumSquare"]);
-            squares && f.is_of(is_narrow_int)
-        },
-    },
-    Known {
-        name: "stock: ReduceMax of infinities",
-        reason: "tract starts from the largest finite number",
-        excuses: |f| f.ends_in(&["ReduceMax", "ReduceMin"]) && f.is_of(is_float) && f.says("inf"),
-    },
+const STOCK: [Known; 6] = [
     Known {
         name: "stock: product with zero",
         reason: "tract takes x * 0 for 0, whatever x is",
@@ -71,65 +53,6 @@ const STOCK: [Known; 9] = [
     },
 ];
 
-/// What this crate is to put right.
-const OURS: [Known; 10] = [
-    Known {
-        name: "ConstantOfShape without value",
-        reason: "is FLOAT, and made DOUBLE",
-        excuses: |f| f.says("is DOUBLE, not FLOAT") && f.has("ConstantOfShape"),
-    },
-    Known {
-        name: "empty unsigned initializer",
-        reason: "an empty UINT32 or UINT64 initializer becomes INT32 or INT64",
-        excuses: |f| f.says("is INT64, not UINT64") || f.says("is INT32, not UINT32"),
-    },
-    Known {
-        name: "types by label",
-        reason: "an output's type is looked for by its name or label, which nodes that are merged or fall away have lost",
-        excuses: |f| f.problem_is_type(),
-    },
-    Known {
-        name: "sums of INT64 in 32 bits",
-        reason: "tract's reductions add integers up in 32 bits",
-        excuses: |f| {
-            let ends = ["ReduceSum", "ReduceMean", "ReduceL1", "ReduceSumSquare"];
-            let is_wide =
-                |ty| matches!(ty, ElementType::Int64 | ElementType::Uint32 | ElementType::Uint64);
-            f.ends_in(&ends) && f.is_of(is_wide)
-        },
-    },
-    Known {
-        name: "OneHot of far indices",
-        reason: "tract cuts the indices to 32 bits",
-        excuses: |f| f.ends_in(&["OneHot"]),
-    },
-    Known {
-        name: "Slice of far places",
-        reason: "tract cuts starts, ends and steps to 32 bits",
-        excuses: |f| f.slices_far(),
-    },
-    Known {
-        name: "Expand against a stale declaration",
-        reason: "the Expand that checks what is declared falls away where nothing needs its elements",
-        excuses: |f| f.has("Expand") && f.says("has the shape"),
-    },
-    Known {
-        name: "Squeeze without axes",
-        reason: "of a symbolic size that is one when the model runs, or of none",
-        excuses: |f| f.has("Squeeze") && f.says("has the shape"),
-    },
-    Known {
-        name: "Slice backwards to a place that is data",
-        reason: "tract does not leave the place itself out",
-        excuses: |f| f.ends_in(&["Slice"]) && f.slices_to_data(),
-    },
-    Known {
-        name: "sizes that meet large numbers",
-        reason: "INT64 that comes from a shape is held as tract's dimensions, which computes in 32 bits here and there",
-        excuses: |f| f.has("Shape") || f.has("Size"),
-    },
-];
-
 /// Whether tract would not come to an end. Its Scan goes round in circles over a single element or constants, where what it collects
 /// is constant, and where a Transpose stands between two Scans that it moves operators out of and into. Such models are not run
 /// at all.
@@ -158,7 +81,7 @@ pub fn is_endless(graph: &Graph, form: &Form) -> bool {
 }
 
 pub fn all() -> impl Iterator<Item = &'static Known> {
-    STOCK.iter().chain(&OURS)
+    STOCK.iter()
 }
 
 pub fn known(failure: &Failure) -> Option<&'static Known> {
@@ -167,10 +90,6 @@ pub fn known(failure: &Failure) -> Option<&'static Known> {
 
 fn is_float(ty: ElementType) -> bool {
     matches!(ty, ElementType::Float | ElementType::Double)
-}
-
-fn is_narrow_int(ty: ElementType) -> bool {
-    matches!(ty.family(), Family::Signed | Family::Unsigned) && ty.bits() <= 32
 }
 
 impl Failure<'_> {
@@ -200,54 +119,9 @@ impl Failure<'_> {
         first.is_some_and(|id| fits(self.graph.values[id].ty()))
     }
 
-    /// Whether both sides are the same, under whatever name.
-    fn is_square(&self) -> bool {
-        let Some([Some(left), Some(right)]) = self.last().map(|node| &node.inputs[..]) else {
-            return false;
-        };
-        let codes = |id: usize| self.graph.values[id].worlds.each_ref().map(|val| &val.codes);
-        codes(*left) == codes(*right)
-    }
-
     /// Whether the last node's output has no elements in some world.
     fn is_empty(&self) -> bool {
         let output = self.last().map(|node| &self.graph.values[node.outputs[0]]);
         output.is_some_and(|value| value.worlds.iter().any(|val| val.codes.is_empty()))
-    }
-
-    fn broadcasts_left(&self) -> bool {
-        let Some([Some(left), Some(right)]) = self.last().map(|node| &node.inputs[..]) else {
-            return false;
-        };
-        let values = &self.graph.values;
-        (0..2).any(|world| {
-            values[*left].worlds[world].codes.len() < values[*right].worlds[world].codes.len()
-        })
-    }
-
-    /// Whether the last node's start or end is none of the model's constants.
-    fn slices_to_data(&self) -> bool {
-        let is_data =
-            |id: &usize| self.graph.values[*id].leaf.as_ref().is_none_or(|leaf| !leaf.is_constant);
-        self.last().is_some_and(|node| node.inputs[1..].iter().flatten().any(is_data))
-    }
-
-    fn slices_far(&self) -> bool {
-        let is_far = |id: &usize| {
-            let far = |int: &i64| *int >= i64::from(i32::MAX) || *int < i64::from(i32::MIN);
-            self.graph.values[*id]
-                .worlds
-                .iter()
-                .any(|val| val.i64s().is_some_and(|ints| ints.iter().any(far)))
-        };
-        let slices = |node: &Node| {
-            let inner = node.attributes.iter().filter_map(|(_, attribute)| match attribute {
-                Attribute::Graph(body) => Some(&body.nodes),
-                _ => None,
-            });
-            let own = inner.flatten().chain([node]).filter(|node| node.op == "Slice");
-            own.flat_map(|node| node.inputs[1..].iter().copied().flatten()).any(|id| is_far(&id))
-        };
-        self.graph.nodes.iter().any(slices)
     }
 }
