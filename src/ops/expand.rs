@@ -12,8 +12,8 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::onnx::node::node_name;
-use crate::ops::integers::dims;
 use crate::ops::stock::replace_stock;
+use crate::tensor::symbolic::numbers;
 
 /// The operator.
 pub(crate) const EXPAND: &str = "Expand";
@@ -125,10 +125,15 @@ impl EvalOp for ExpandAsDeclared {
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let (input, target) = args_2!(inputs);
-        let dims: TVec<usize> = dims(&target)?
-            .iter()
-            .map(|dim| Ok(dim.eval(context.symbols).to_usize()?))
-            .collect::<TractResult<_>>()
+        let target = numbers(&target, context.symbols)?;
+        let target = target.cast_to::<i64>()?;
+        let dims = target.try_as_plain_ram()?.as_slice::<i64>()?.iter().map(|dim| {
+            let is_size = (0..=i64::from(i32::MAX)).contains(dim);
+            ensure!(is_size, "{dim} is no dimension of 32 bits, which tract has for it");
+            Ok(*dim as usize)
+        });
+        let dims = dims
+            .collect::<TractResult<TVec<usize>>>()
             .with_context(|| format!("node `{}` (Expand)", self.node))?;
         let asked = multi_broadcast(&[&dims[..], input.shape()])
             .with_context(|| format!("node `{}` (Expand)", self.node))?;

@@ -124,6 +124,23 @@ fn the_shape_of_an_expansion_is_what_its_data_asks_for() -> TractResult<()> {
 }
 
 #[test]
+fn an_expansion_beyond_32_bits_is_refused() {
+    let mut sketch = Sketch::new().input("x", Float, &[2]).input("s", Int64, &[2]).node(
+        "Expand",
+        &["x", "s"],
+        &["y"],
+        vec![],
+    );
+    sketch.0.output.push(unshaped("y", Float));
+    let inputs = vec![tensor1(&[1f32, 2.0]), tensor1(&[(1i64 << 32) + 2, 2])];
+    let message = format!("{:#}", sketch.run(inputs).expect_err("too much"));
+    assert!(
+        message.contains("node `Expand_y` (Expand): 4294967298 is no dimension of 32 bits"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_constant_of_shape_is_float_by_default() -> TractResult<()> {
     let sketch = Sketch::new()
         .input("x", Float, &[2])
