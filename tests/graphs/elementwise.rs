@@ -58,7 +58,8 @@ fn unary(op: &str, attributes: Attributes, x: &Val) -> Option<Val> {
         "Round" if x.is_float() => floats(f64::round_ties_even, f32::round_ties_even),
         "Sqrt" if x.is_float() => floats(f64::sqrt, f32::sqrt),
         "Reciprocal" if x.is_float() => floats(|x| 1.0 / x, |x| 1.0 / x),
-        "Relu" if x.is_float() && !x.has_nan() => {
+        // Which zero comes of -0 is open.
+        "Relu" if x.is_float() && !x.has_nan() && !has_negative_zero(x) => {
             floats(|x| if x > 0.0 { x } else { 0.0 }, |x| if x > 0.0 { x } else { 0.0 })
         }
         "IsNaN" if x.is_float() => bools(x.floats().iter().map(|x| x.is_nan()).collect()),
@@ -68,6 +69,10 @@ fn unary(op: &str, attributes: Attributes, x: &Val) -> Option<Val> {
         "Trilu" => return trilu(attributes, x, 0),
         _ => return None,
     })
+}
+
+fn has_negative_zero(x: &Val) -> bool {
+    x.floats().iter().any(|x| *x == 0.0 && x.is_sign_negative())
 }
 
 /// The upper or the lower triangle, the rest zero.

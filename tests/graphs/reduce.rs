@@ -98,10 +98,11 @@ fn int_value(op: &str, group: &Val) -> Option<u64> {
         }),
         "Max" => *ints.iter().max()?,
         "Min" => *ints.iter().min()?,
-        // ONNX does not say how a mean of integers is rounded.
+        // ONNX does not say how a mean of integers is rounded, nor how wide its sum is.
         "Mean" => {
             let (sum, count) = (ints.iter().sum::<i128>(), ints.len() as i128);
-            (count > 0 && sum % count == 0 && i64::try_from(sum).is_ok()).then(|| sum / count)?
+            let is_held = Val::of_ints(group.ty, vec![], [sum]).ints() == [sum];
+            (count > 0 && sum % count == 0 && is_held).then(|| sum / count)?
         }
         _ => return None,
     };
