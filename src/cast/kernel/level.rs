@@ -1,6 +1,7 @@
 //! How far this CPU goes. A [`Level`] above the baseline can only be had by detection, so that holding one proves that
 //! its instructions exist.
 
+use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 /// A set of CPU instructions that the kernels are compiled for.
@@ -87,6 +88,34 @@ impl Level {
             Instructions::Avx512 => unsafe { avx512::run(work) },
         }
     }
+
+    /// As [`Level::run`], of a loop: what it reads and writes are arguments, by which the compiler knows that they do not
+    /// overlap.
+    #[cfg_attr(
+        target_arch = "x86_64",
+        expect(
+            unsafe_code,
+            reason = "calling a function compiled for instructions that detection has found"
+        )
+    )]
+    #[inline(always)]
+    pub(super) fn run_loop<B>(
+        self,
+        body: &B,
+        src: &[u8],
+        dst: &mut [MaybeUninit<u8>],
+        run: impl Fn(&B, &[u8], &mut [MaybeUninit<u8>]),
+    ) {
+        match self.0 {
+            Instructions::Baseline => run(body, src, dst),
+            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::run_loop(body, src, dst, run) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::run_loop(body, src, dst, run) },
+        }
+    }
 }
 
 /// From one list of features, their detection and a shim that compiles what they run with them.
@@ -94,6 +123,8 @@ impl Level {
 macro_rules! level {
     ($name:ident: $($feature:tt)*) => {
         mod $name {
+            use std::mem::MaybeUninit;
+
                         pub(super) fn is_detected() -> bool {
                 true $(&& is_x86_feature_detected!($feature))*
             }
@@ -101,6 +132,16 @@ macro_rules! level {
             $(#[target_feature(enable = $feature)])*
             pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
                 work()
+            }
+
+            $(#[target_feature(enable = $feature)])*
+            pub(super) fn run_loop<B>(
+                body: &B,
+                src: &[u8],
+                dst: &mut [MaybeUninit<u8>],
+                run: impl Fn(&B, &[u8], &mut [MaybeUninit<u8>]),
+            ) {
+                run(body, src, dst)
             }
         }
     };

@@ -48,9 +48,12 @@ unsafe impl<B: Body + Send + Sync> Kernel for B {
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         // So few bytes do not repay waking the wide registers.
         let level = if dst.len() <= ONE_VECTOR { Level::BASELINE } else { level };
-        level.run(
+        level.run_loop(
+            self,
+            src,
+            dst,
             #[inline(always)]
-            || Body::run(self, src, dst),
+            |body, src, dst| Body::run(body, src, dst),
         );
     }
 }
