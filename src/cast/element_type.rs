@@ -147,12 +147,7 @@ element_types! {
 }
 
 impl ElementType {
-    /// The type with this ONNX name, in any ASCII case.
-    ///
-    /// ```
-    /// use tract_onnx_cast::ElementType;
-    /// assert_eq!(ElementType::from_name("bfloat16"), Some(ElementType::BFloat16));
-    /// ```
+    /// The type with this ONNX name, in any ASCII case: `bfloat16` is BFLOAT16.
     pub fn from_name(name: &str) -> Option<ElementType> {
         Self::ALL.iter().copied().find(|t| t.name().eq_ignore_ascii_case(name))
     }
