@@ -119,6 +119,8 @@ def long_texts(target: str) -> list[str]:
     texts += ["1e-400", "-1e-400", "3.4028235677973366e38", "0.1000000000000000055511151231257827"]
     texts += ["5.0000000000000000000001", "1e-7", "2.98023223876953125e-8", "-0.0", "1" + "0" * 30]
     texts += ["170141183460469231731687303715884105728", "1.00000000000000000001"]
+    # All the white space that a cast trims.
+    texts += ["\v1", "\f2\v", " \t\r\n3 "]
     return [*texts, "18446744073709551615"]
 
 
@@ -209,7 +211,7 @@ def differences(target: str, x: Number, y: Number) -> tuple[Fraction, Fraction, 
 
 def source_range(values: Sequence[Number], is_text: bool) -> dict[str, Any]:
     numbers = [x for x in values if x.kind == "finite"]
-    # The logarithm of a text is that of the DOUBLE next to it.
+    # The logarithm of a text is that of the nearest finite DOUBLE that is not zero.
     sizes = [clamped(x.magnitude) if is_text else x.magnitude for x in numbers]
     logs = Counter(exact.floor_log2(size) for size in sizes if size)
     return {
@@ -223,7 +225,6 @@ def source_range(values: Sequence[Number], is_text: bool) -> dict[str, Any]:
 
 
 def clamped(magnitude: Fraction) -> Fraction:
-    """The DOUBLE next to it that is neither infinite nor, unless it is zero itself, zero."""
     return max(Fraction(rounded(magnitude)), exact.power_of_two(-1074)) if magnitude else magnitude
 
 

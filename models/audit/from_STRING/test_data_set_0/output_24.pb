@@ -1,1 +1,1 @@
-*Bto_FLOAT4E2M1J€¢Dwvuz÷wˆww÷€€wr
+-Bto_FLOAT4E2M1J€¢Dwvuz÷wˆww÷€€w"T
