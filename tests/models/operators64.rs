@@ -517,13 +517,13 @@ fn indices_count_from_either_end_and_are_checked() {
     }
 }
 
-/// What a slice of six elements takes, by Python's rules.
+/// What a slice of six elements takes, by the text of Slice-13: a start before the axis is, backwards, its first place.
 fn taken(start: i64, end: i64, step: i64) -> Vec<f32> {
     let place = |bound: i64| if bound < 0 { i128::from(bound) + 6 } else { i128::from(bound) };
     let (mut place, end) = if step > 0 {
         (place(start).clamp(0, 6), place(end).clamp(0, 6))
     } else {
-        (place(start).clamp(-1, 5), place(end).clamp(-1, 5))
+        (place(start).clamp(0, 5), place(end).clamp(-1, 5))
     };
     let mut taken = vec![];
     while if step > 0 { place < end } else { place > end } {
