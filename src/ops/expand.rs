@@ -50,6 +50,8 @@ impl Expansion for Expand {
         inputs: &'p [TensorProxy],
         outputs: &'p [TensorProxy],
     ) -> InferenceResult {
+        check_input_arity(inputs, 2)?;
+        check_output_arity(outputs, 1)?;
         solver.given_2(&inputs[0].rank, &inputs[1].shape[0], move |solver, rank, length| {
             match length.to_i64() {
                 Ok(length) => solver.equals(&outputs[0].rank, rank.max(length)),

@@ -291,3 +291,16 @@ fn a_squeeze_without_axes_takes_all_of_size_one() -> TractResult<()> {
     assert_eq!(plan.output_fact(0)?.shape.as_concrete(), Some(&[2, 1][..]));
     Ok(())
 }
+
+#[test]
+fn an_expand_without_a_shape_is_refused() {
+    for inputs in [&["x"][..], &[]] {
+        let sketch = Sketch::new()
+            .input("x", Float, &[2])
+            .node("Expand", inputs, &["y"], vec![])
+            .output("y", Float, &[2]);
+        let typed = sketch.load().and_then(|model| model.into_typed());
+        let message = format!("{:#}", typed.expect_err("an input is missing"));
+        assert!(message.contains("Expand") && message.contains("Rules expect 2"), "{message}");
+    }
+}
