@@ -33,7 +33,8 @@
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, and
 //!   tract's own operators corrected.
 //! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
-//!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is.
+//!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is,
+//!   and operators on half precision compute in FLOAT.
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
 //!   where their outputs live, and `TensorProto`, read and written.
 //! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
@@ -69,6 +70,8 @@ pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
 pub use onnx::casts::{CastNode, Fate};
 pub use onnx::spec::{CastSpec, Operator};
+pub use onnx::tolerance::{Problem, Survey};
+pub use onnx::widen::{HalfArithmetic, WidenedNode};
 pub use ops::cast::op::OnnxCast;
 pub use ops::register::register;
 pub use plug::loader::{CastOnnx, onnx};

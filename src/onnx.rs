@@ -9,6 +9,8 @@
 //! - `node`: what everybody asks of a node
 //! - `order`: do the names in a graph fit together, and in which order are its nodes walked
 //! - `declared_types`: types as declared against types as made; `declared_shapes` the same for shapes
+//! - `widen`: operators on half precision, which compute in FLOAT
+//! - `tolerance`: what is done with what is wrong with a model
 //! - `symbols`: what INT64 values are needed as, symbolic dimensions or 64-bit numbers
 //! - `limits`: what tract cannot take as it stands
 
@@ -31,3 +33,5 @@ mod scope;
 pub(crate) mod spec;
 mod subgraphs;
 mod symbols;
+pub(crate) mod tolerance;
+pub(crate) mod widen;

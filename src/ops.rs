@@ -4,7 +4,7 @@
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
-//! - `scan`, `if_`, `expand`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
+//! - `scan`, `if_`, `expand`, `celu`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
 //! - `integers`: elements of any integer type; `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
@@ -14,6 +14,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
 pub(crate) mod cast;
+pub(crate) mod celu;
 pub(crate) mod expand;
 pub(crate) mod extremum;
 pub(crate) mod greater;

@@ -3,6 +3,7 @@
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `conversion`: casting whole tensors
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
+//! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
@@ -16,4 +17,5 @@ pub(crate) mod numbers;
 mod output;
 mod parallel;
 pub mod proto;
+pub(crate) mod rounding;
 pub(crate) mod symbolic;

@@ -122,6 +122,25 @@ pub(super) fn private_cast(value: &str, to: ElementType, output: String) -> Node
     node
 }
 
+/// A node that casts a value between half precision and FLOAT, for an operator that computes in FLOAT.
+pub(super) fn widening_cast(
+    value: &str,
+    from: ElementType,
+    to: ElementType,
+    output: String,
+) -> NodeProto {
+    let mut node = identity(value, output);
+    PrivateCast {
+        from: Some(from).filter(|ty| ty.is_exotic()),
+        to: Some(to),
+        rules: Rules::default(),
+        opset: i64::MAX,
+        resolves_symbols: false,
+    }
+    .write(&mut node);
+    node
+}
+
 /// A node that makes an INT64 value of numbers from one that may be symbolic.
 pub(super) fn to_numbers(value: &str, output: String) -> NodeProto {
     let mut node = identity(value, output);

@@ -5,7 +5,7 @@ use std::fmt;
 use tract_onnx::pb::NodeProto;
 
 use super::annotation::PrivateCast;
-use super::node::node_name;
+use super::node::{int, node_name};
 use super::spec::{self, CastSpec, Operator};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
@@ -53,6 +53,8 @@ pub enum Fate {
     Folded,
     /// One of this crate's kernels runs it.
     Kernel,
+    /// The node is wrong, so the model is not run.
+    Refused,
 }
 
 impl fmt::Display for Fate {
@@ -61,6 +63,7 @@ impl fmt::Display for Fate {
             Fate::NoOp => "no-op",
             Fate::Folded => "folded",
             Fate::Kernel => "our kernel",
+            Fate::Refused => "refused",
         })
     }
 }
@@ -69,6 +72,35 @@ impl CastNode {
     /// The rules for the conversion, absent attributes at their defaults.
     pub fn rules(&self) -> Rules {
         spec::rules(self.saturate, self.round_mode)
+    }
+
+    /// What can be told of a node that is wrong.
+    pub(super) fn unsound(
+        node: &NodeProto,
+        operator: Operator,
+        opset: i64,
+        graph: String,
+        inputs: &[Option<ElementType>],
+    ) -> CastNode {
+        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
+        let to = int(node, "to").and_then(|id| i32::try_from(id).ok());
+        CastNode {
+            node: node_name(node),
+            operator,
+            input: value(&node.input),
+            output: value(&node.output),
+            from: inputs.first().copied().flatten(),
+            to: match operator {
+                Operator::Cast => to.and_then(ElementType::from_id),
+                Operator::CastLike => inputs.get(1).copied().flatten(),
+            },
+            version: operator.version(opset).unwrap_or(1),
+            saturate: int(node, "saturate"),
+            round_mode: None,
+            graph,
+            is_constant: false,
+            fate: Fate::Refused,
+        }
     }
 }
 

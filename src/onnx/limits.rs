@@ -2,14 +2,18 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
+};
 
-use super::annotation::{DOMAIN, private_cast};
-use super::node::{is_default_domain, node_name};
+use super::annotation::{DOMAIN, identity, private_cast};
+use super::node::{attribute, is_default_domain, node_name};
 use super::operators::schema::schema;
 use super::order;
+use super::scope::Scope;
 use crate::cast::element_type::ElementType;
 
 /// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
@@ -111,5 +115,63 @@ pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
         if unique != name {
             node.name = unique;
         }
+    }
+}
+
+/// The opset by whose rules tract builds a `Squeeze` without axes.
+pub(super) const SQUEEZE_OF_ALL: i64 = 13;
+
+/// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides. `ty` is
+/// the type that the node computes in.
+pub(super) fn give_mask_of_numbers(
+    node: &mut NodeProto,
+    inputs: &[Option<ElementType>],
+    ty: ElementType,
+    scope: &mut Scope,
+) {
+    const MASK: usize = 3;
+    let is_attention = node.op_type == "Attention" && is_default_domain(&node.domain);
+    if !is_attention || inputs.get(MASK).copied().flatten() != Some(ElementType::Bool) {
+        return;
+    }
+    let Some(mask) = node.input.get_mut(MASK) else { return };
+    let name = |part: &str| format!("{DOMAIN}:{part}:{mask}");
+    let constant = |part: &str, value: f32| NodeProto {
+        op_type: "Constant".into(),
+        attribute: vec![AttributeProto {
+            name: "value_float".into(),
+            r#type: AttributeType::Float as i32,
+            f: value,
+            ..AttributeProto::default()
+        }],
+        ..identity("", name(part))
+    };
+    let constants = [constant("seen", 0.0), constant("hidden", f32::NEG_INFINITY)];
+    let [seen, hidden] = constants.map(|node| NodeProto { input: vec![], ..node });
+    let numbers = NodeProto {
+        op_type: "Where".into(),
+        input: vec![mask.clone(), name("seen"), name("hidden")],
+        ..identity("", name("floats"))
+    };
+    let typed = private_cast(&name("floats"), ty, name("numbers"));
+    *mask = name("numbers");
+    if scope.made_masks.insert(mask.clone()) {
+        scope.added.extend([seen, hidden, numbers, typed]);
+    }
+}
+
+/// Whether a node is a `Squeeze` without axes that tract would not build by its own opset.
+pub(super) fn is_squeeze_of_all(node: &NodeProto, opset: i64) -> bool {
+    let is_squeeze = node.op_type == "Squeeze" && is_default_domain(&node.domain);
+    is_squeeze && opset < SQUEEZE_OF_ALL && attribute(node, "axes").is_none()
+}
+
+/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
+pub(super) fn give_default_value(node: &mut NodeProto) {
+    if attribute(node, "value").is_none() {
+        let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
+        let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
+        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+        node.attribute.push(AttributeProto { name, r#type, t: Some(t), ..Default::default() });
     }
 }

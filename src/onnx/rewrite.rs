@@ -10,25 +10,25 @@ use std::rc::Rc;
 
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::OnnxOpRegister;
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
-};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
 use super::annotation::{self, DOMAIN};
-use super::casts::{self, CastNode};
+use super::casts::{self, CastNode, Fate};
 use super::declared_types::{agree, declared_type, either_exotic, set_carrier};
 use super::fact::{Fact, Origin};
 use super::functions::inline::{self, Call, Calls};
 use super::limits::{
-    cast_empty_unsigned, forget_intricate_dimensions, name_nodes_apart, name_unused_outputs,
+    SQUEEZE_OF_ALL, cast_empty_unsigned, forget_intricate_dimensions, give_default_value,
+    give_mask_of_numbers, is_squeeze_of_all, name_nodes_apart, name_unused_outputs,
 };
-use super::node::{self, attribute, is_default_domain, node_name, refusal};
+use super::node::{self, is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements};
-use super::operators::types::output_types;
+use super::operators::types::{constant_type, output_types};
 use super::scope::{Place, Scope};
 use super::spec::Operator;
+use super::tolerance::{Survey, Tolerance};
+use super::widen::{self, Widened, WidenedNode, Widening};
 use super::{carriers, declared_shapes, order, outputs, subgraphs, symbols};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
@@ -46,6 +46,8 @@ pub(crate) struct Options<'a> {
     pub(crate) ignore_value_info: bool,
     /// Whether a declared type of an output that contradicts the graph is overlooked.
     pub(crate) ignore_output_types: bool,
+    /// What computes in FLOAT instead of half precision.
+    pub(crate) widening: Widening,
     /// Whether each cast is to be followed by a probe.
     pub(crate) probes: bool,
 }
@@ -54,6 +56,7 @@ pub(crate) struct Options<'a> {
 pub(crate) struct Rewritten {
     pub(crate) proto: ModelProto,
     pub(crate) casts: Vec<CastNode>,
+    pub(crate) widened: Vec<WidenedNode>,
     /// The graph's outputs under their own names, in order.
     pub(crate) output_names: Vec<String>,
     /// Element types by name of input.
@@ -64,12 +67,34 @@ pub(crate) struct Rewritten {
     pub(crate) declared: Vec<ValueInfoProto>,
 }
 
+/// The casts of a model that need not be sound, as far as they can be made out, and what is wrong with it.
+pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Survey> {
+    let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
+    let mut graph = take_graph(&mut proto)?;
+    let whole = graph.clone();
+    let mut tolerance = Tolerance::All(vec![]);
+    let inlined = inline::inline(&mut graph, &proto.functions, opset, options.operators);
+    let calls = tolerance.take(inlined.map_err(Into::into), false)?.unwrap_or_else(|| {
+        graph = whole;
+        Calls::default()
+    });
+    let mut rewriter =
+        Rewriter { opset, calls, options, casts: vec![], widened: vec![], tolerance };
+    let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
+    rewriter.graph(&mut graph, place, &[])?;
+    let Rewriter { casts, widened, tolerance, .. } = rewriter;
+    Ok(Survey { casts, widened, problems: tolerance.into_problems() })
+}
+
+fn take_graph(proto: &mut ModelProto) -> Result<GraphProto, Error> {
+    proto.graph.take().ok_or_else(|| Error::Model { problem: "holds no graph".into() })
+}
+
 /// Rewrites a model.
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
     // Files older than IR version 3 import none.
     let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
-    let mut graph =
-        proto.graph.take().ok_or_else(|| Error::Model { problem: "holds no graph".into() })?;
+    let mut graph = take_graph(&mut proto)?;
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let functions = std::mem::take(&mut proto.functions);
     refuse_own_domain(&graph)?;
@@ -90,13 +115,15 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let mut declared = declared_shapes::declared(&graph);
     declared.retain(|value| !measured.contains(&value.name));
     declared.iter_mut().for_each(forget_intricate_dimensions);
-    let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
+    let tolerance = Tolerance::None;
+    let mut rewriter =
+        Rewriter { opset, calls, options, casts: vec![], widened: vec![], tolerance };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
-    let Rewriter { casts, .. } = rewriter;
-    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
+    let Rewriter { casts, widened, .. } = rewriter;
+    Ok(Rewritten { proto, casts, widened, output_names, inputs: types.inputs, outputs, declared })
 }
 
 /// Refuses a file that has nodes of the domain that this crate marks its own by.
@@ -128,6 +155,8 @@ struct Rewriter<'a> {
     calls: Calls,
     options: &'a Options<'a>,
     casts: Vec<CastNode>,
+    widened: Vec<WidenedNode>,
+    tolerance: Tolerance,
 }
 
 impl Rewriter<'_> {
@@ -148,25 +177,58 @@ impl Rewriter<'_> {
         given: &[Option<ElementType>],
     ) -> TractResult<GraphTypes> {
         let order =
-            order::sort(graph, |name| place.outer.is_some_and(|outer| outer.get(name).is_some()))?;
-        let mut scope = Scope { outer: place.outer, facts: HashMap::new() };
-        let inputs = self.inputs(graph, &place, given, &mut scope)?;
+            order::sort(graph, |name| place.outer.is_some_and(|outer| outer.get(name).is_some()));
+        let order = self.tolerance.take(order.map_err(Into::into), false)?;
+        let order = order.unwrap_or_else(|| (0..graph.node.len()).collect());
+        let mut scope = Scope::within(place.outer);
+        let inputs = self.inputs(graph, &place, given, &mut scope);
+        let inputs = self.tolerance.take(inputs, false)?.unwrap_or_default();
         self.initializers(graph, &mut scope)?;
-        let declared = self.declared_types(graph, &place)?;
+        let declared = self.declared_types(graph, &place);
+        let declared = self.tolerance.take(declared, false)?.unwrap_or_default();
         for index in order {
             if let Some(node) = graph.node.get_mut(index) {
-                self.node(node, &place, &declared, &mut scope)?;
+                let listed = self.casts.len();
+                let walked = self.node(node, &place, &declared, &mut scope);
+                let is_cast = Operator::of(node).is_some();
+                if self.tolerance.take(walked, is_cast)?.is_none() {
+                    self.give_up(node, &place, &declared, &mut scope, listed);
+                }
             }
         }
+        graph.node.append(&mut scope.added);
         graph.value_info.clear();
         for value in graph.input.iter_mut().chain(&mut graph.output) {
             forget_intricate_dimensions(value);
         }
         let names: Vec<String> = graph.output.iter().map(|output| output.name.clone()).collect();
         let outputs = scope.facts(&names);
-        outputs::prepare(graph, &place, &declared, &scope)?;
+        let prepared = outputs::prepare(graph, &place, &declared, &scope);
+        self.tolerance.take(prepared.map_err(Into::into), false)?;
         name_nodes_apart(graph);
         Ok(GraphTypes { inputs, outputs })
+    }
+
+    /// Goes on after a node that is wrong: its outputs are what is declared, and a cast is listed as far as it can be read.
+    fn give_up(
+        &mut self,
+        node: &NodeProto,
+        place: &Place,
+        declared: &HashMap<String, ElementType>,
+        scope: &mut Scope,
+        listed: usize,
+    ) {
+        if let Some(operator) = Operator::of(node) {
+            let graph = place.of_node(node, self.call(node)).0;
+            let types = scope.types(&node.input);
+            let unsound = || CastNode::unsound(node, operator, self.opset(node), graph, &types);
+            let cast = self.casts.get(listed).cloned().unwrap_or_else(unsound);
+            self.casts.truncate(listed);
+            self.casts.push(CastNode { fate: Fate::Refused, ..cast });
+        }
+        for value in node.output.iter().filter(|name| !name.is_empty()) {
+            scope.facts.insert(value.clone(), Fact::data(declared.get(value).copied()));
+        }
     }
 
     fn inputs(
@@ -202,15 +264,19 @@ impl Rewriter<'_> {
 
     fn initializers(&mut self, graph: &mut GraphProto, scope: &mut Scope) -> TractResult<()> {
         for tensor in &mut graph.initializer {
-            let ty = self.tensor(tensor)?;
+            let read = self.tensor(tensor);
+            let Some(ty) = self.tolerance.take(read, false)? else {
+                let ty = ElementType::from_id(tensor.data_type);
+                scope.facts.insert(tensor.name.clone(), Fact::data(ty));
+                continue;
+            };
             // An initializer that is also an input is that input's default.
             if let Some(Fact { ty: Some(declared), .. }) = scope.facts.get(&tensor.name)
                 && *declared != ty
             {
-                return Err(Error::Tensor {
-                    tensor: tensor.name.clone(),
-                    problem: format!("{ty}, but the graph's input of that name is {declared}"),
-                })?;
+                let problem = format!("{ty}, but the graph's input of that name is {declared}");
+                let error = Error::Tensor { tensor: tensor.name.clone(), problem };
+                self.tolerance.take(Err::<(), _>(error.into()), false)?;
             }
             scope
                 .facts
@@ -268,15 +334,16 @@ impl Rewriter<'_> {
         let (name, op) = (node_name(node), node.op_type.clone());
         let opset = self.opset(node);
         name_unused_outputs(node, opset);
+        let values = node.output.clone();
         let made = match operator {
             Some(_) => Made::Types(vec![self.cast(node, place, origin, scope)?]),
-            None => self.ordinary(node, place, scope)?,
+            None => self.ordinary(node, place, declared, scope)?,
         };
         // tract counts a node's outputs, unused ones at the end included.
         while operator.is_none() && node.output.last().is_some_and(String::is_empty) {
             node.output.pop();
         }
-        for (index, value) in node.output.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+        for (index, value) in values.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let (ty, returned) = match &made {
                 Made::Types(types) => (types.get(index).copied().flatten(), None),
                 Made::Facts(facts) => {
@@ -326,7 +393,8 @@ impl Rewriter<'_> {
         &mut self,
         node: &mut NodeProto,
         place: &Place,
-        scope: &Scope,
+        declared: &HashMap<String, ElementType>,
+        scope: &mut Scope,
     ) -> TractResult<Made> {
         if node.domain == DOMAIN {
             return Ok(Made::Types(vec![annotation::private_type(node)?]));
@@ -354,6 +422,16 @@ impl Rewriter<'_> {
             return Ok(Made::Types(vec![tensor_type.or_else(|| constant_type(node))]));
         }
         let opset = self.opset(node);
+        let name = node_name(node);
+        let widened = widen::widen(node, opset, &inputs, &self.options.widening, declared, scope)?;
+        let is_widened = widened.as_ref().is_some_and(|widened| widened.computes.is_some());
+        let data_type = inputs.first().copied().flatten().filter(|_| !is_widened);
+        give_mask_of_numbers(node, &inputs, data_type.unwrap_or(ElementType::Float), scope);
+        if let Some(Widened { outputs, computes }) = widened {
+            let operator = node.op_type.clone();
+            self.widened.extend(computes.map(|ty| WidenedNode { node: name, operator, ty }));
+            return Ok(Made::Types(outputs));
+        }
         if let Some(outputs) = carriers::move_through(node, opset, &inputs)? {
             return Ok(Made::Types(outputs));
         }
@@ -402,39 +480,5 @@ impl Rewriter<'_> {
             }
         }
         Ok(returned)
-    }
-}
-
-/// The opset by whose rules tract builds a `Squeeze` without axes.
-const SQUEEZE_OF_ALL: i64 = 13;
-
-/// Whether a node is a `Squeeze` without axes that tract would not build by its own opset.
-fn is_squeeze_of_all(node: &NodeProto, opset: i64) -> bool {
-    let is_squeeze = node.op_type == "Squeeze" && is_default_domain(&node.domain);
-    is_squeeze && opset < SQUEEZE_OF_ALL && attribute(node, "axes").is_none()
-}
-
-/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
-fn give_default_value(node: &mut NodeProto) {
-    if attribute(node, "value").is_none() {
-        let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
-        let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
-        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
-        node.attribute.push(AttributeProto { name, r#type, t: Some(t), ..Default::default() });
-    }
-}
-
-/// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
-fn constant_type(node: &NodeProto) -> Option<ElementType> {
-    let has = |name: &str| {
-        attribute(node, name)
-            .is_some_and(|attribute| attribute.r#type != AttributeType::Undefined as i32)
-    };
-    match node.op_type.as_str() {
-        "ConstantOfShape" => Some(ElementType::Float),
-        _ if has("value_float") || has("value_floats") => Some(ElementType::Float),
-        _ if has("value_int") || has("value_ints") => Some(ElementType::Int64),
-        _ if has("value_string") || has("value_strings") => Some(ElementType::String),
-        _ => None,
     }
 }

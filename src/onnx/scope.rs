@@ -1,10 +1,11 @@
 //! Which values can be seen from a node, and where its graph stands.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use tract_onnx::pb::NodeProto;
 
+use super::annotation::{DOMAIN, widening_cast};
 use super::fact::Fact;
 use super::functions::inline::Call;
 use super::node::node_name;
@@ -14,9 +15,34 @@ use crate::cast::element_type::ElementType;
 pub(super) struct Scope<'a> {
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) facts: HashMap<String, Fact>,
+    /// What values of half precision are called that are held as FLOAT in this graph.
+    pub(super) wide: HashMap<String, String>,
+    /// The values of half precision that have been computed in FLOAT in this graph.
+    pub(super) computed_wide: HashSet<String>,
+    /// The masks of numbers that have been made of masks of truths in this graph.
+    pub(super) made_masks: HashSet<String>,
+    /// Nodes to be added to this graph.
+    pub(super) added: Vec<NodeProto>,
 }
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub(super) fn within(outer: Option<&'a Scope<'a>>) -> Scope<'a> {
+        let (facts, wide) = (HashMap::new(), HashMap::new());
+        let (computed_wide, made_masks) = (HashSet::new(), HashSet::new());
+        Scope { outer, facts, wide, computed_wide, made_masks, added: vec![] }
+    }
+
+    /// A value of half precision as FLOAT.
+    pub(super) fn wide(&mut self, value: &str, ty: ElementType) -> String {
+        if let Some(wide) = self.wide.get(value) {
+            return wide.clone();
+        }
+        let wide = format!("{DOMAIN}:wide:{value}");
+        self.added.push(widening_cast(value, ty, ElementType::Float, wide.clone()));
+        self.wide.insert(value.into(), wide.clone());
+        wide
+    }
+
     /// What is known of a value of this graph or one around it.
     pub(super) fn get(&self, name: &str) -> Option<Fact> {
         let own = self.facts.get(name).copied();

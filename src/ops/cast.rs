@@ -3,10 +3,12 @@
 //! - `inference`: nodes as the loader builds them
 //! - `op`: what the op is and computes; `typed` what tract asks of it
 //! - `simplify`: what declutter does: no-ops, constants, casts of casts, less to cast
+//! - `round`: to half precision and back in one pass
 //! - `fuse`: casts that a matrix product takes into its store
 
 mod fuse;
 pub(crate) mod inference;
 pub(crate) mod op;
+mod round;
 mod simplify;
 mod typed;

@@ -10,8 +10,8 @@ use tract_onnx::tract_hir::internal::InferenceOp;
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::replace_stock;
 use super::{
-    arithmetic, at_opset, cast, expand, extremum, greater, if_, indices, is_nan, measured, one_hot,
-    product, range, reduce, scan, slice, squeeze, tree_ensemble,
+    arithmetic, at_opset, cast, celu, expand, extremum, greater, if_, indices, is_nan, measured,
+    one_hot, product, range, reduce, scan, slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -19,6 +19,7 @@ const HOOKS: &[(&str, Hook)] = &[
     ("Add", Hook::Instead(arithmetic::add)),
     ("ArgMax", Hook::Checked(reduce::check, reduce::reduce)),
     ("ArgMin", Hook::Checked(reduce::check, reduce::reduce)),
+    ("Celu", Hook::Instead(celu::celu)),
     ("Div", Hook::Instead(arithmetic::div)),
     ("Einsum", Hook::Instead(product::einsum)),
     ("Equal", Hook::Instead(arithmetic::equal)),

@@ -16,6 +16,8 @@ use crate::error::Error;
 use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
 use crate::onnx::rewrite::{self, Options, Rewritten};
+use crate::onnx::tolerance::{Problem, Survey};
+use crate::onnx::widen::{HalfArithmetic, Widening};
 use crate::ops::open_shapes;
 use crate::ops::register::{register, register_private};
 use crate::plug::model_types::record_types;
@@ -43,6 +45,7 @@ pub fn onnx() -> CastOnnx {
 #[derive(Clone)]
 pub struct CastOnnx {
     onnx: Onnx,
+    widening: Widening,
     probes: bool,
 }
 
@@ -51,7 +54,7 @@ impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         register_private(&mut onnx);
-        CastOnnx { onnx, probes: false }
+        CastOnnx { onnx, widening: Widening::default(), probes: false }
     }
 }
 
@@ -73,16 +76,31 @@ impl CastOnnx {
         CastOnnx { onnx: self.onnx.with_ignore_value_info(ignore), ..self }
     }
 
+    /// How operators compute on FLOAT16: by default in FLOAT, each result rounded to FLOAT16, where tract would have to
+    /// emulate FLOAT16 on this CPU ([SEMANTICS §13](crate::semantics)). On BFLOAT16 they always compute in FLOAT.
+    pub fn with_half_arithmetic(self, arithmetic: HalfArithmetic) -> CastOnnx {
+        let widening = Widening { float16: arithmetic, ..self.widening };
+        CastOnnx { widening, ..self }
+    }
+
+    /// Whether an operator that computes in FLOAT in the place of half precision takes the results of others before they are
+    /// rounded, as ONNX Runtime does in FLOAT16. By default each result is rounded, so that what overflows in half precision
+    /// does so here.
+    pub fn with_excess_precision(self, excess: bool) -> CastOnnx {
+        let widening = Widening { excess_precision: excess, ..self.widening };
+        CastOnnx { widening, ..self }
+    }
+
     /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The
     /// model's results are the same.
     pub fn with_probes(self, probes: bool) -> CastOnnx {
-        let mut onnx = self.onnx;
+        let mut onnx = self.onnx.clone();
         if probes {
             probe::register(&mut onnx)
         } else {
             register(&mut onnx)
         }
-        CastOnnx { onnx, probes }
+        CastOnnx { onnx, probes, ..self }
     }
 
     /// As [`Framework::model_for_proto_model`], of a model whose external data is in `folder`.
@@ -109,16 +127,40 @@ impl CastOnnx {
         Ok(self.rewrite(proto.clone(), folder)?.casts)
     }
 
+    /// As [`CastOnnx::casts`], of a model that need not be sound: its casts as far as they can be made out, and what is wrong
+    /// with it.
+    ///
+    /// # Errors
+    ///
+    /// When the model holds no graph.
+    pub fn survey(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Survey> {
+        let error = match self.rewrite(proto.clone(), folder) {
+            Ok(Rewritten { casts, widened, .. }) => {
+                return Ok(Survey { casts, widened, problems: vec![] });
+            }
+            Err(error) => error,
+        };
+        let mut survey = rewrite::survey(proto.clone(), &self.options(folder))?;
+        if survey.problems.is_empty() {
+            survey.problems.push(Problem { error, is_of_cast: false });
+        }
+        Ok(survey)
+    }
+
     fn rewrite(&self, proto: ModelProto, folder: Option<&Path>) -> TractResult<Rewritten> {
-        let options = Options {
+        rewrite::rewrite(proto, &self.options(folder))
+    }
+
+    fn options<'a>(&'a self, folder: Option<&'a Path>) -> Options<'a> {
+        Options {
             folder,
             resolver: self.onnx.provider.as_ref(),
             operators: &self.onnx.op_register,
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,
+            widening: self.widening,
             probes: self.probes,
-        };
-        rewrite::rewrite(proto, &options)
+        }
     }
 
     fn load(

@@ -9,6 +9,7 @@ mod dimensions;
 mod findings;
 mod functions;
 mod golden;
+mod half;
 mod int64;
 mod nnef;
 mod operators;

@@ -40,17 +40,17 @@ fn exotic_types_are_known_at_both_ends() -> TractResult<()> {
 
 #[test]
 fn operators_that_compute_refuse_exotic_types_by_name() {
-    let add = Sketch::new().input("x", BFloat16, &[2]).node("Add", &["x", "x"], &["y"], vec![]);
+    let add = Sketch::new().input("x", Int4, &[2]).node("Add", &["x", "x"], &["y"], vec![]);
     assert_eq!(
-        add.output("y", BFloat16, &[2]).refusal(),
-        "node `Add_y` (Add): cannot compute with BFLOAT16: Cast it to a wider type first"
+        add.output("y", Int4, &[2]).refusal(),
+        "node `Add_y` (Add): cannot compute with INT4: Cast it to a wider type first"
     );
     let by_attribute = Sketch::new()
-        .node("RandomNormal", &[], &["y"], vec![int("dtype", 16), ints("shape", &[2])])
-        .output("y", BFloat16, &[2]);
+        .node("RandomNormal", &[], &["y"], vec![int("dtype", 17), ints("shape", &[2])])
+        .output("y", Float8E4M3FN, &[2]);
     assert_eq!(
         by_attribute.refusal(),
-        "node `RandomNormal_y` (RandomNormal): cannot compute a result of BFLOAT16"
+        "node `RandomNormal_y` (RandomNormal): cannot compute a result of FLOAT8E4M3FN"
     );
     let declared = Sketch::new()
         .input("x", Float, &[2])

@@ -10,6 +10,7 @@
 //! - `round_to_odd`: 64-bit words on their way to small floats
 //! - `lookup`: tables for sources of at most 8 bits
 //! - `compose`: two kernels in a row
+//! - `rounding`: to half precision and back
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet
 //! - `stream`: outputs too large for the caches
 //! - `x86`: what AVX2 and AVX-512 add to these, under the same names
@@ -23,6 +24,7 @@ pub(crate) mod places;
 mod read;
 pub(crate) mod round;
 mod round_to_odd;
+pub(crate) mod rounding;
 pub(crate) mod select;
 pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]

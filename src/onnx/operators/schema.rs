@@ -68,9 +68,24 @@ pub(crate) fn versions(operator: &str) -> &'static [Schema] {
 }
 
 impl Schema {
+    /// The input at a place; `None` where the operator has none there.
+    pub(crate) fn input(&self, index: usize) -> Option<Parameter> {
+        at(&self.inputs, index)
+    }
+
+    /// The attributes whose number is an element type.
+    pub(crate) fn names_of_types(&self) -> Vec<&'static str> {
+        self.type_attributes.iter().map(|(name, _)| *name).collect()
+    }
+
     /// The output at a place; `None` where the operator has none there.
     pub(crate) fn output(&self, index: usize) -> Option<Parameter> {
         at(&self.outputs, index)
+    }
+
+    /// The variables that stand for types.
+    pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
+        self.variables.iter().map(|(name, _)| *name)
     }
 
     /// Whether a parameter of this type takes elements of `ty`.

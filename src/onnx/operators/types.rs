@@ -1,11 +1,12 @@
 //! The types of a node's outputs, from its operator's schema.
 
 use tract_onnx::pb::NodeProto;
+use tract_onnx::pb::attribute_proto::AttributeType;
 
 use super::behaviour::{Behaviour, Otherwise};
 use super::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::{int, is_default_domain};
+use crate::onnx::node::{attribute, int, is_default_domain};
 
 /// The types of the outputs of a node at an opset, from those of its inputs; `None` where only tract's analysis, a tensor
 /// or a subgraph can tell, and for all outputs of an operator that ONNX does not have.
@@ -45,6 +46,21 @@ fn output_type(
         Otherwise::Input(source) => inputs.get(source).copied().flatten(),
         Otherwise::Always(ty) => Some(ty),
     })
+}
+
+/// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
+pub(crate) fn constant_type(node: &NodeProto) -> Option<ElementType> {
+    let has = |name: &str| {
+        attribute(node, name)
+            .is_some_and(|attribute| attribute.r#type != AttributeType::Undefined as i32)
+    };
+    match node.op_type.as_str() {
+        "ConstantOfShape" => Some(ElementType::Float),
+        _ if has("value_float") || has("value_floats") => Some(ElementType::Float),
+        _ if has("value_int") || has("value_ints") => Some(ElementType::Int64),
+        _ if has("value_string") || has("value_strings") => Some(ElementType::String),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,19 @@ use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 
 use super::op::OnnxCast;
+use super::round;
 
 type Patch = TractResult<Option<TypedModelPatch>>;
 
 /// The fusion that applies to the node of a cast.
 pub(super) fn fuse(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
+    if let Some(patch) = round::join(op, model, node)? {
+        return Ok(Some(patch));
+    }
+    // A product stores half precision more slowly than FLOAT.
+    if round::is_only_rounding(op, model, node) {
+        return Ok(None);
+    }
     let Some(before) = model.linear_prec(node.id)? else { return Ok(None) };
     // As tract does, look past one change of axes.
     let axes = before.op_is::<AxisOp>() || before.op_is::<IntoShape>();

@@ -1,0 +1,60 @@
+//! Operators beyond ONNX's that tract builds by their names, whatever their domain: the types of their outputs, as ONNX
+//! Runtime's `docs/ContribOperators.md` has them.
+
+use tract_onnx::pb::NodeProto;
+
+use crate::cast::element_type::ElementType;
+
+/// The type of an output.
+#[derive(Debug, Clone, Copy)]
+enum Output {
+    /// That of the first input.
+    Same,
+    Float,
+}
+
+use Output::{Float, Same};
+
+/// Sorted by name.
+const CONTRIB: &[(&str, &[Output])] = &[
+    ("BiasGelu", &[Same]),
+    ("FastGelu", &[Same]),
+    ("GroupQueryAttention", &[Same, Same, Same]),
+    ("MatMulNBits", &[Same]),
+    ("MultiHeadAttention", &[Same, Same, Same]),
+    ("QuickGelu", &[Same]),
+    ("RotaryEmbedding", &[Same]),
+    ("SimplifiedLayerNormalization", &[Same, Float]),
+    ("SkipLayerNormalization", &[Same, Float, Float, Same]),
+    ("SkipSimplifiedLayerNormalization", &[Same, Float, Float, Same]),
+];
+
+fn outputs(node: &NodeProto) -> Option<&'static [Output]> {
+    let found = CONTRIB.binary_search_by(|(name, _)| (*name).cmp(&node.op_type)).ok()?;
+    CONTRIB.get(found).map(|(_, outputs)| *outputs)
+}
+
+/// Whether the types of a node's outputs are known.
+pub(crate) fn is_known(node: &NodeProto) -> bool {
+    outputs(node).is_some()
+}
+
+/// The types of a node's outputs, given those of its inputs; `None` where they are not known.
+pub(crate) fn output_types(
+    node: &NodeProto,
+    inputs: &[Option<ElementType>],
+) -> Vec<Option<ElementType>> {
+    let ty = |place: usize| match outputs(node)?.get(place)? {
+        Same => inputs.first().copied().flatten(),
+        Float => Some(ElementType::Float),
+    };
+    (0..node.output.len()).map(ty).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn rows_are_sorted() {
+        assert!(super::CONTRIB.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}
