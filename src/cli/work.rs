@@ -6,6 +6,8 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod inspect;
 pub(crate) mod model;
+pub(crate) mod notes;
+pub(crate) mod plan;
 pub(crate) mod probed;
 pub(crate) mod record;
 pub(crate) mod request;

@@ -66,6 +66,57 @@ fn inspect_lists_every_cast() {
     );
 }
 
+/// A model that cannot be run has casts all the same.
+#[test]
+fn inspect_lists_the_casts_of_models_that_cannot_be_run() {
+    use ElementType::*;
+    let folder = Folder::new();
+    let (x, y) = (value("x", Float8E5M2, &[2]), value("y", Int32, &[2]));
+    let inspect = |nodes: &[NodeProto]| {
+        let model = model(23, graph(std::slice::from_ref(&x), nodes, std::slice::from_ref(&y)));
+        let path = folder.message("m.onnx", &model);
+        let output = onnx_cast(["inspect", &path, "--json"]);
+        let casts = json(&stdout(&output))["casts"].clone();
+        (output.status.code(), casts, stderr(&output))
+    };
+    // Nothing computes with float8, and nobody makes `z`.
+    let sum = node("Add", &["x", "x"], &["s"], vec![]).named("sum");
+    let (status, casts, notes) = inspect(&[
+        sum,
+        cast("c1", "s", "h", Float16),
+        cast("c2", "x", "f", Float),
+        node("Frob", &["f", "z"], &["g"], vec![]).named("frob"),
+        cast("c3", "g", "y", Int32),
+    ]);
+    let row = |node: &str, from: Value, to: &str| {
+        json!({"node": node, "op": "Cast", "from": from, "to": to, "version": 23,
+               "saturate": null, "round_mode": null, "graph": "g"})
+    };
+    assert_eq!(status, Some(0), "{notes}");
+    assert_eq!(
+        casts,
+        json!([
+            row("c1", json!(null), "FLOAT16"),
+            row("c2", json!("FLOAT8E5M2"), "FLOAT"),
+            row("c3", json!(null), "INT32"),
+        ])
+    );
+    for words in [["`sum`", "FLOAT8E5M2"], ["`frob`", "`z`"]] {
+        let is_told =
+            |line: &str| line.starts_with("note: ") && words.iter().all(|w| line.contains(w));
+        assert!(notes.lines().any(is_told), "{notes}");
+    }
+    // A cast that is wrong is told as an error, beside the others.
+    let wrong = cast("c1", "x", "h", Float).with(int("frob", 1));
+    let (status, casts, error) = inspect(&[wrong, cast("c2", "h", "y", Int32)]);
+    assert_eq!(status, Some(2));
+    assert!(error.starts_with("error: ") && error.contains("`frob`"), "{error}");
+    assert_eq!(
+        casts,
+        json!([row("c1", json!("FLOAT8E5M2"), "FLOAT"), row("c2", json!(null), "INT32")])
+    );
+}
+
 /// A model without a Cast: so many times Relu.
 fn chain_model(length: usize) -> ModelProto {
     let relu = |i: usize| {

@@ -7,8 +7,8 @@ use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::progress::progress_bar;
-use crate::cli::report::terminal::Output;
-use crate::cli::work::record::{Change, RecordRequest, RecordedSet};
+use crate::cli::report::terminal::{Output, print_note};
+use crate::cli::work::record::{Change, RecordRequest, Recorded, RecordedSet};
 
 /// Adds recordings.
 ///
@@ -39,7 +39,10 @@ pub(super) fn write_recordings(
     let bar = progress_bar(1);
     let outcome = Supervisor::new(max_memory).ask(request);
     bar.finish_and_clear();
-    let sets = outcome?.about(&request.model)?;
+    let Recorded { sets, notes } = outcome?.about(&request.model)?;
+    for note in notes {
+        print_note(&format!("{}: {note}", request.model.display()));
+    }
     output.line(&sets.iter().map(line).collect::<Vec<_>>().join("\n"))?;
     Ok(Status::Passed)
 }

@@ -8,13 +8,15 @@ use crate::cli::message::single_line;
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::json::JsonValue;
 use crate::cli::report::table::table;
-use crate::cli::report::terminal::Output;
-use crate::cli::work::run::{RunOutput, RunRequest};
+use crate::cli::report::terminal::{Output, print_note};
+use crate::cli::work::run::{RunAnswer, RunOutput, RunRequest};
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     outputs: Vec<Shown<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -37,9 +39,16 @@ pub(crate) fn run(
 ) -> anyhow::Result<Status> {
     let RunArgs { model, input, output: folder, json } = args;
     let request = RunRequest { model, input, folder };
-    let outputs = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
+    let answer = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
+    let RunAnswer { outputs, note } = answer;
+    if let Some(note) = &note {
+        print_note(&format!("{}: {note}", request.model.display()));
+    }
     output.line(&match json {
-        true => serde_json::to_string(&Report { outputs: outputs.iter().map(shown).collect() })?,
+        true => {
+            let outputs = outputs.iter().map(shown).collect();
+            serde_json::to_string(&Report { outputs, note })?
+        }
         false => table(&outputs.iter().map(row).collect::<Vec<_>>()),
     })?;
     Ok(Status::Passed)

@@ -10,7 +10,7 @@ use crate::cli::message::single_line;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::progress::progress_bar;
-use crate::cli::report::terminal::{BAD, GOOD, Output};
+use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::work::check::{CheckRequest, Checked};
 
 /// What `--json` prints.
@@ -26,6 +26,8 @@ struct Line {
     path: String,
     passed: bool,
     reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
 }
 
 /// Runs the cases.
@@ -46,15 +48,17 @@ pub(crate) fn test(
     let mut unusable = vec![];
     for case in cases {
         let path = case.path.display().to_string();
-        let reason = match supervisor.ask(&CheckRequest { case, tolerance })? {
-            Outcome::Done(Checked::Passed) => None,
-            Outcome::Done(Checked::Failed(reason)) => Some(reason),
+        let (reason, note) = match supervisor.ask(&CheckRequest { case, tolerance })? {
+            Outcome::Done(Checked { failure, note }) => (failure, note),
             Outcome::Unusable(reason) => {
                 unusable.push(format!("{path}: {reason}"));
-                Some(reason)
+                (Some(reason), None)
             }
         };
-        let line = Line { path, passed: reason.is_none(), reason };
+        if let Some(note) = &note {
+            bar.suspend(|| print_note(&format!("{path}: {note}")));
+        }
+        let line = Line { path, passed: reason.is_none(), reason, note };
         if !args.json {
             let text = human(&line, output);
             bar.suspend(|| output.line(&text))?;

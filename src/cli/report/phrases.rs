@@ -1,5 +1,7 @@
 //! Sentences and parts of them that the reports have in common, whatever they are written in.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::judge::audited::AuditedCast;
@@ -9,12 +11,33 @@ use crate::cli::judge::range::SourceRange;
 use crate::cli::judge::status::Status;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::message::single_line;
+use crate::cli::work::inspect::InspectedWidening;
 
 /// Introduces the cast that may have caused a difference which shows only further on in the graph.
 pub(crate) const CULPRIT: &str = "the worst cast before it that the reference does not have";
 
 /// What there is to say of a model without casts.
 pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
+
+/// How many operators compute in FLOAT instead of half precision, which, and why: a line for each type.
+pub(crate) fn computed_in_float(widened: &[InspectedWidening]) -> Vec<String> {
+    let types: BTreeSet<&str> = widened.iter().map(|node| node.r#type.as_str()).collect();
+    let line = |ty: &str| {
+        let mut operators = BTreeMap::<&str, usize>::new();
+        for node in widened.iter().filter(|node| node.r#type == ty) {
+            *operators.entry(node.op.as_str()).or_default() += 1;
+        }
+        let count: usize = operators.values().sum();
+        let each = operators.iter().map(|(op, count)| format!("{count} {}", single_line(op)));
+        let why = match ty {
+            "BFLOAT16" => "tract does not have that type",
+            _ => "tract lacks the operator or has no instructions of this CPU for it",
+        };
+        let each = each.collect::<Vec<_>>().join(", ");
+        format!("{count} operator(s) on {ty} compute in FLOAT ({why}): {each}")
+    };
+    types.into_iter().map(line).collect()
+}
 
 /// An element type that the model may not tell.
 pub(crate) fn type_name(ty: &Option<String>) -> &str {

@@ -6,6 +6,8 @@ use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use clap::builder::styling::{AnsiColor, Style};
 
+use crate::cli::message::single_line;
+
 /// For what passed.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// For what failed.
@@ -60,6 +62,11 @@ pub(crate) fn print_error(message: &str) {
     let mut stderr = io::stderr();
     let label = paint(is_coloured(&stderr), BAD, "error:");
     let _ = writeln!(stderr, "{label} {message}");
+}
+
+/// Writes a line about how something was done, where standard output is for what came of it.
+pub(crate) fn print_note(note: &str) {
+    let _ = writeln!(io::stderr(), "note: {}", single_line(note));
 }
 
 fn paint(is_coloured: bool, style: Style, text: &str) -> String {

@@ -38,7 +38,7 @@ impl Request for AuditRequest {
             [] => sets::gather(&model.takes, &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases)?,
         };
-        let rows = probed.rows(model, &sets)?;
+        let (rows, run_notes) = probed.rows(model, &sets)?;
         let findings = probed.findings(&rows);
         let casts = worst_first(&rows);
         let names: Vec<&str> = casts.iter().map(|cast| cast.node.as_str()).collect();
@@ -62,7 +62,7 @@ impl Request for AuditRequest {
             problem: None,
             sets: sets.len(),
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
-            notes: notes.chain(received).collect(),
+            notes: notes.chain(run_notes).chain(received).collect(),
             casts,
             findings,
             exceeded,

@@ -6,7 +6,7 @@ use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use super::model::Model;
+use super::model::{Model, Ran};
 use super::request::{Kind, Request};
 use crate::cli::input::array::Array;
 use crate::cli::input::cases::Case;
@@ -27,10 +27,10 @@ pub(crate) struct CheckRequest {
 
 /// Whether the outputs are the expected ones.
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Checked {
-    Passed,
-    /// They are not, for this reason.
-    Failed(String),
+pub(crate) struct Checked {
+    /// Why they are not.
+    pub(crate) failure: Option<String>,
+    pub(crate) note: Option<String>,
 }
 
 impl Request for CheckRequest {
@@ -45,21 +45,8 @@ impl Request for CheckRequest {
 
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
-        let outputs = model.run(tensors)?;
-        let (made, wanted) = (outputs.len(), expected.len());
-        if made != wanted {
-            return Ok(Checked::Failed(format!(
-                "the model has {made} output(s), expected {wanted}"
-            )));
-        }
-        for (output, file) in outputs.iter().zip(&expected) {
-            let want = files::read_tensor_proto(file)?;
-            if let Some(difference) = differs(output, want, *tolerance)? {
-                let name = single_line(&output.name);
-                return Ok(Checked::Failed(format!("output `{name}`: {difference}")));
-            }
-        }
-        Ok(Checked::Passed)
+        let Ran { outputs, note } = model.run(tensors)?;
+        Ok(Checked { failure: failure(&outputs, &expected, *tolerance)?, note })
     }
 
     fn model(&self) -> &Path {
@@ -85,6 +72,25 @@ fn inputs_of(case: &Case, model: &Declared) -> TractResult<Vec<Tensor>> {
         at(format!("input `{}`", input.name), tensor)
     };
     given.iter().zip(&model.inputs).map(load).collect()
+}
+
+/// What distinguishes the outputs from those in the files.
+fn failure(
+    outputs: &[NamedTensor],
+    expected: &[PathBuf],
+    tolerance: Option<Tolerance>,
+) -> TractResult<Option<String>> {
+    let (made, wanted) = (outputs.len(), expected.len());
+    if made != wanted {
+        return Ok(Some(format!("the model has {made} output(s), expected {wanted}")));
+    }
+    for (output, file) in outputs.iter().zip(expected) {
+        let want = files::read_tensor_proto(file)?;
+        if let Some(difference) = differs(output, want, tolerance)? {
+            return Ok(Some(format!("output `{}`: {difference}", single_line(&output.name))));
+        }
+    }
+    Ok(None)
 }
 
 /// What distinguishes an output from the expected one; another type does too.

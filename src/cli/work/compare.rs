@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
+use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
@@ -125,9 +126,7 @@ fn compared(
     let mut all: Vec<Metrics> = vec![];
     for (reference, converted) in reference.iter().zip(converted) {
         let Pairs { places, note } = pair(reference, converted)?;
-        let is_new = |note: &String| !notes.contains(note);
-        let note = note.filter(is_new);
-        notes.extend(note);
+        add_once(notes, note);
         for (index, (a, b)) in places.into_iter().enumerate() {
             let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
             if all.len() <= index {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastNode, ElementType, RoundMode};
+use tract_onnx_cast::{CastNode, ElementType, RoundMode, Survey};
 
 use super::model::check_file;
+use super::notes::add_once;
 use super::request::{Kind, Request};
+use crate::cli::message::one_line;
 
 /// A model to look at.
 #[derive(Serialize, Deserialize)]
@@ -35,17 +37,48 @@ pub(crate) struct InspectedCast {
     pub(crate) fate: String,
 }
 
+/// An operator that computes in FLOAT.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct InspectedWidening {
+    pub(crate) node: String,
+    pub(crate) op: String,
+    pub(crate) r#type: String,
+}
+
+/// What was found.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Inspected {
+    pub(crate) casts: Vec<InspectedCast>,
+    /// The operators that compute in FLOAT instead of half precision.
+    pub(crate) widened: Vec<InspectedWidening>,
+    /// What is wrong with the casts.
+    pub(crate) wrong_casts: Vec<String>,
+    /// Why else the model cannot be run.
+    pub(crate) others: Vec<String>,
+}
+
 impl Request for InspectRequest {
     const KIND: Kind = Kind::Inspect;
 
-    type Answer = Vec<InspectedCast>;
+    type Answer = Inspected;
 
-    fn answer(&self) -> TractResult<Vec<InspectedCast>> {
+    fn answer(&self) -> TractResult<Inspected> {
         check_file(&self.model)?;
         let onnx = tract_onnx_cast::onnx();
         let proto = onnx.proto_model_for_path(&self.model)?;
-        let casts = onnx.casts(&proto, self.model.parent())?;
-        Ok(casts.into_iter().map(inspected).collect())
+        let Survey { casts, widened, problems, .. } = onnx.survey(&proto, self.model.parent())?;
+        let (mut of_casts, mut others) = (vec![], vec![]);
+        for problem in problems {
+            let list = if problem.is_of_cast { &mut of_casts } else { &mut others };
+            add_once(list, Some(one_line(&problem.error)));
+        }
+        let casts = casts.into_iter().map(inspected).collect();
+        let widened = widened.into_iter().map(|widened| InspectedWidening {
+            node: widened.node,
+            op: widened.operator,
+            r#type: widened.ty.name().into(),
+        });
+        Ok(Inspected { casts, widened: widened.collect(), wrong_casts: of_casts, others })
     }
 
     fn model(&self) -> &Path {

@@ -7,6 +7,7 @@ use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, input_element_types, output_element_types};
 
+use super::plan::{Plan, plan};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::tensor::NamedTensor;
 
@@ -15,6 +16,13 @@ use crate::cli::tensor::NamedTensor;
 pub(crate) struct Model {
     model: InferenceModel,
     pub(crate) takes: Declared,
+}
+
+/// What came of running a model.
+pub(crate) struct Ran {
+    pub(crate) outputs: Vec<NamedTensor>,
+    /// What the user should know about how it was run.
+    pub(crate) note: Option<String>,
 }
 
 impl Model {
@@ -38,7 +46,7 @@ impl Model {
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
     /// tract would insist on.
-    pub(crate) fn run(self, tensors: Vec<Tensor>) -> TractResult<Vec<NamedTensor>> {
+    pub(crate) fn run(self, tensors: Vec<Tensor>) -> TractResult<Ran> {
         self.run_after(tensors, |_| Ok(()))
     }
 
@@ -47,7 +55,7 @@ impl Model {
         mut self,
         tensors: Vec<Tensor>,
         prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
-    ) -> TractResult<Vec<NamedTensor>> {
+    ) -> TractResult<Ran> {
         let declared = self.model.inputs.clone();
         for (outlet, tensor) in declared.into_iter().zip(&tensors) {
             let fact = InferenceFact::dt_shape(tensor.datum_type(), tensor.shape());
@@ -56,16 +64,16 @@ impl Model {
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
         let mut model = self.model.into_typed()?;
         prepare(&mut model)?;
-        let model = model.into_optimized()?;
-        let types = output_element_types(&model)?;
-        let values =
-            model.into_runnable()?.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;
+        let Plan { plan, note } = plan(model)?;
+        let types = output_element_types(plan.model())?;
+        let values = plan.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;
         let output = |((value, ty), name): ((TValue, ElementType), String)| {
             let tensor = with_type(value.into_tensor(), ty)
                 .with_context(|| format!("output `{name}` ({ty})"))?;
             Ok(NamedTensor { name, ty, tensor })
         };
-        values.into_iter().zip(types).zip(names).map(output).collect()
+        let outputs = values.into_iter().zip(types).zip(names).map(output);
+        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note })
     }
 
     fn name(&self, outlet: OutletId) -> String {

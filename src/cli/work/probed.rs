@@ -8,6 +8,7 @@ use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, fin
 use tract_onnx_cast::{CastNode, CastOnnx};
 
 use super::model::{Model, check_file};
+use super::notes::add_once;
 use crate::cli::input::sets::Set;
 use crate::cli::judge::audited::{AuditFinding, AuditedCast};
 use crate::cli::message;
@@ -54,15 +55,21 @@ impl Probed {
         self.explained(model.and_then(Model::of))
     }
 
-    /// What the casts do, over all sets.
-    pub(crate) fn rows(&self, model: Model, sets: &[Set]) -> TractResult<Vec<AuditRow>> {
+    /// What the casts do, over all sets, and notes on how the model was run.
+    pub(crate) fn rows(
+        &self,
+        model: Model,
+        sets: &[Set],
+    ) -> TractResult<(Vec<AuditRow>, Vec<String>)> {
+        let mut notes = vec![];
         let audit = Audit::new(self.casts.clone());
         for set in sets {
             let run = model.clone().run_after(set.tensors.clone(), |typed| audit.watch(typed));
-            self.explained(message::at_if(sets.len() > 1, &set.name, run))?;
+            let ran = self.explained(message::at_if(sets.len() > 1, &set.name, run))?;
+            add_once(&mut notes, ran.note);
             audit.end_set();
         }
-        Ok(audit.rows())
+        Ok((audit.rows(), notes))
     }
 
     /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.

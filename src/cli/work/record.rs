@@ -11,7 +11,8 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
-use super::model::Model;
+use super::model::{Model, Ran};
+use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::{self, Case};
@@ -30,6 +31,13 @@ pub(crate) struct RecordRequest {
     pub(crate) sets: u64,
     /// Whether the outputs of sets that are there are computed anew and changed; else new sets are added.
     pub(crate) is_anew: bool,
+}
+
+/// What was recorded.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) sets: Vec<RecordedSet>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A set of inputs and outputs.
@@ -56,9 +64,9 @@ impl RecordedSet {
 impl Request for RecordRequest {
     const KIND: Kind = Kind::Record;
 
-    type Answer = Vec<RecordedSet>;
+    type Answer = Recorded;
 
-    fn answer(&self) -> TractResult<Vec<RecordedSet>> {
+    fn answer(&self) -> TractResult<Recorded> {
         if self.is_anew { change(self) } else { add(self) }
     }
 
@@ -71,7 +79,7 @@ impl Request for RecordRequest {
     }
 }
 
-fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
+fn add(request: &RecordRequest) -> TractResult<Recorded> {
     let model = Model::open(&request.model)?;
     let mut new = vec![];
     for offset in 0..request.sets {
@@ -80,9 +88,12 @@ fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
         new.extend(sets::gather(&model.takes, &request.model, &input)?);
     }
     // Everything is run before anything is written: an error leaves the folder as it was.
+    let mut notes = vec![];
     let runs = new.iter().map(|set| {
         let inputs = inputs(&model.takes, set)?;
-        Ok((inputs, files(&model.clone().run(set.tensors.clone())?)?))
+        let Ran { outputs, note } = model.clone().run(set.tensors.clone())?;
+        add_once(&mut notes, note);
+        Ok((inputs, files(&outputs)?))
     });
     let runs = runs.collect::<TractResult<Vec<_>>>()?;
     let target = request.folder.join("model.onnx");
@@ -91,7 +102,7 @@ fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
         true => sets_there(&request.folder, &target)?,
         false => vec![],
     };
-    let mut recorded = vec![];
+    let mut sets = vec![];
     for (inputs, outputs) in runs {
         let same = there.iter().find(|set| holds(set, "input_", &inputs));
         if let Some(set) = same {
@@ -100,33 +111,35 @@ fn add(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
                 holds(set, "output_", &outputs),
                 "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
             );
-            recorded.push(RecordedSet::new(Change::Kept, set));
+            sets.push(RecordedSet::new(Change::Kept, set));
             continue;
         }
         let number = (0..).find(|number| !set_path(&request.folder, *number).exists()).unwrap_or(0);
         let set = set_path(&request.folder, number);
         write(&set, "input_", &inputs)?;
         write(&set, "output_", &outputs)?;
-        recorded.push(RecordedSet::new(Change::Added, &set));
+        sets.push(RecordedSet::new(Change::Added, &set));
         there.push(set);
     }
-    Ok(recorded)
+    Ok(Recorded { sets, notes })
 }
 
 /// Runs the recorded inputs through the model again, and writes the outputs that have changed.
-fn change(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
+fn change(request: &RecordRequest) -> TractResult<Recorded> {
     let target = request.folder.join("model.onnx");
     let model = Model::open(&request.model)?;
     let there = sets_there(&request.folder, &target)?;
     ensure!(!there.is_empty(), "{}: holds no test_data_set_*", request.folder.display());
-    let mut outputs = vec![];
+    let (mut outputs, mut notes) = (vec![], vec![]);
     for set in &there {
         let case = Case { path: set.clone(), model: target.clone(), set: set.clone() };
         let run = sets::of_case(&model.takes, &case)?;
-        outputs.push(files(&at(set.display(), model.clone().run(run.tensors))?)?);
+        let ran = at(set.display(), model.clone().run(run.tensors))?;
+        add_once(&mut notes, ran.note);
+        outputs.push(files(&ran.outputs)?);
     }
     copy_model(&request.model, &target, true)?;
-    let mut recorded = vec![];
+    let mut sets = vec![];
     for (set, outputs) in there.iter().zip(outputs) {
         let is_same = holds(set, "output_", &outputs);
         if !is_same {
@@ -136,9 +149,9 @@ fn change(request: &RecordRequest) -> TractResult<Vec<RecordedSet>> {
             write(set, "output_", &outputs)?;
         }
         let change = if is_same { Change::Kept } else { Change::Changed };
-        recorded.push(RecordedSet::new(change, set));
+        sets.push(RecordedSet::new(change, set));
     }
-    Ok(recorded)
+    Ok(Recorded { sets, notes })
 }
 
 fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
-use super::model::Model;
+use super::model::{Model, Ran};
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::given;
@@ -28,6 +28,13 @@ pub(crate) struct RunRequest {
     pub(crate) folder: Option<PathBuf>,
 }
 
+/// What came of it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunAnswer {
+    pub(crate) outputs: Vec<RunOutput>,
+    pub(crate) note: Option<String>,
+}
+
 /// An output of the model.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunOutput {
@@ -41,22 +48,22 @@ pub(crate) struct RunOutput {
 impl Request for RunRequest {
     const KIND: Kind = Kind::Run;
 
-    type Answer = Vec<RunOutput>;
+    type Answer = RunAnswer;
 
-    fn answer(&self) -> TractResult<Vec<RunOutput>> {
+    fn answer(&self) -> TractResult<RunAnswer> {
         if let Some(folder) = &self.folder {
             // Before the work, which may take long.
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let model = Model::open(&self.model)?;
         let tensors = given::gather(&model.takes, &self.input)?;
-        let outputs = model.run(tensors)?;
+        let Ran { outputs, note } = model.run(tensors)?;
         if let Some(folder) = &self.folder {
             for (position, output) in outputs.iter().enumerate() {
                 write(output, &folder.join(format!("output_{position}.pb")))?;
             }
         }
-        outputs.into_iter().map(told).collect()
+        Ok(RunAnswer { outputs: outputs.into_iter().map(told).collect::<TractResult<_>>()?, note })
     }
 
     fn model(&self) -> &Path {

@@ -29,8 +29,8 @@ pub(super) fn inner_tensors(
     let shared: Vec<String> = made_a.into_iter().filter(|name| known.contains(name)).collect();
     let mut all: Vec<Option<Metrics>> = shared.iter().map(|_| None).collect();
     for (set_a, set_b) in sides.reference_sets.iter().zip(&sides.converted_sets) {
-        let reference = exposing(&a.probed, &shared)?.run(set_a.tensors.clone())?;
-        let converted = exposing(&b.probed, &shared)?.run(set_b.tensors.clone())?;
+        let reference = exposing(&a.probed, &shared)?.run(set_a.tensors.clone())?.outputs;
+        let converted = exposing(&b.probed, &shared)?.run(set_b.tensors.clone())?.outputs;
         let by_name = |outputs: Vec<NamedTensor>| -> HashMap<String, NamedTensor> {
             outputs.into_iter().map(|output| (output.name.clone(), output)).collect()
         };

@@ -17,6 +17,7 @@ use crate::cli::judge::audited::AuditedCast;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Model;
+use crate::cli::work::notes::add_once;
 use crate::cli::work::probed::{Probed, worst_first};
 
 /// Outputs, a list for each set.
@@ -54,12 +55,15 @@ impl Side {
     }
 
     /// The outputs of every set.
-    fn outputs(&mut self, sets: &[Set]) -> TractResult<BySet> {
+    fn outputs(&mut self, sets: &[Set], notes: &mut Vec<String>) -> TractResult<BySet> {
         let Some(loaded) = &self.model else {
             return Ok(self.saved.drain(..).map(|saved| saved.outputs).collect());
         };
-        let run =
-            |set: &Set| at(self.path.display(), loaded.model.clone().run(set.tensors.clone()));
+        let run = |set: &Set| {
+            let ran = at(self.path.display(), loaded.model.clone().run(set.tensors.clone()))?;
+            add_once(notes, ran.note.map(|note| format!("{}: {note}", self.path.display())));
+            Ok(ran.outputs)
+        };
         sets.iter().map(run).collect()
     }
 }
@@ -72,7 +76,8 @@ impl Loaded {
         }
         let rows = self.probed.model().and_then(|model| self.probed.rows(model, sets));
         match rows {
-            Ok(rows) => worst_first(&rows),
+            // A note on how the model was run is there from its outputs.
+            Ok((rows, _)) => worst_first(&rows),
             Err(error) => {
                 notes.push(format!("the casts could not be audited: {}", one_line(&error)));
                 vec![]
@@ -162,8 +167,8 @@ impl Sides {
 
     /// The outputs of both sides, of as many sets.
     pub(super) fn outputs(&mut self) -> TractResult<(BySet, BySet)> {
-        let reference = self.reference.outputs(&self.reference_sets)?;
-        let converted = self.converted.outputs(&self.converted_sets)?;
+        let reference = self.reference.outputs(&self.reference_sets, &mut self.notes)?;
+        let converted = self.converted.outputs(&self.converted_sets, &mut self.notes)?;
         let (a, b) = (reference.len(), converted.len());
         ensure!(a == b, "the reference has {a} set(s) of outputs, the converted side {b}");
         Ok((reference, converted))

@@ -1,0 +1,146 @@
+//! How a typed model is run: optimised if tract can do that, as it stands otherwise.
+
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+
+use crate::cli::message::{one_line, shortened_line};
+
+/// A model that can be run.
+pub(crate) struct Plan {
+    pub(crate) plan: Arc<TypedRunnableModel>,
+    /// Why it is not the optimised one that is run.
+    pub(crate) note: Option<String>,
+}
+
+type Form = (&'static str, fn(TypedModel) -> TractResult<TypedModel>);
+
+/// What tract can make of a typed model, the fastest first. All of them give the same results.
+const FORMS: [Form; 3] = [
+    ("optimised", TypedModel::into_optimized),
+    ("decluttered", TypedModel::into_decluttered),
+    ("typed", Ok),
+];
+
+/// Makes the first plan that tract does not fail at.
+///
+/// # Errors
+///
+/// As for the optimised model, when there is none.
+///
+/// # Panics
+///
+/// Likewise.
+pub(crate) fn plan(model: TypedModel) -> TractResult<Plan> {
+    let mut first: Option<Failure> = None;
+    for (form, make) in FORMS {
+        let attempt = || make(model.clone())?.into_runnable();
+        let failure = match panic::catch_unwind(AssertUnwindSafe(attempt)) {
+            Ok(Ok(plan)) => return Ok(Plan { plan, note: first.map(|first| first.note(form)) }),
+            Ok(Err(error)) => Failure::Error(error),
+            Err(panic) => Failure::Panic(panic),
+        };
+        first = first.or(Some(failure));
+    }
+    match first {
+        Some(Failure::Panic(panic)) => panic::resume_unwind(panic),
+        Some(Failure::Error(error)) => Err(error),
+        None => anyhow::bail!("there is no form to run"),
+    }
+}
+
+/// How tract failed.
+enum Failure {
+    Error(anyhow::Error),
+    Panic(Box<dyn Any + Send>),
+}
+
+impl Failure {
+    fn note(self, form: &str) -> String {
+        let reason = match &self {
+            Failure::Error(error) => shortened_line(&one_line(error)),
+            Failure::Panic(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or(panic.downcast_ref::<&str>().copied());
+                shortened_line(text.unwrap_or("a panic"))
+            }
+        };
+        format!("tract cannot optimise this model, it was run {form}: {reason}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::tract_core::internal::*;
+
+    use super::plan;
+
+    /// An identity that tract cannot take through a stage of its optimiser.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    struct Stubborn {
+        fails_at: &'static str,
+    }
+
+    impl Op for Stubborn {
+        fn name(&self) -> StaticName {
+            "Stubborn".into()
+        }
+
+        op_as_typed_op!();
+    }
+
+    impl EvalOp for Stubborn {
+        op_out_of_plan!();
+
+        fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+            Ok(inputs)
+        }
+    }
+
+    impl TypedOp for Stubborn {
+        fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+            Ok(inputs.iter().map(|fact| fact.without_value()).collect())
+        }
+
+        fn declutter(&self, _: &TypedModel, _: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+            assert!(self.fails_at != "panic", "declutter gave up");
+            ensure!(self.fails_at != "declutter", "declutter gave up");
+            Ok(None)
+        }
+
+        fn codegen(&self, _: &TypedModel, _: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+            ensure!(self.fails_at != "codegen", "codegen gave up");
+            Ok(None)
+        }
+
+        as_op!();
+    }
+
+    #[test]
+    fn a_model_is_run_in_the_first_form_that_tract_manages() -> TractResult<()> {
+        for (fails_at, form) in [
+            ("nowhere", None),
+            ("codegen", Some("run decluttered")),
+            ("declutter", Some("run typed")),
+            ("panic", Some("run typed")),
+        ] {
+            let mut model = TypedModel::default();
+            let source = model.add_source("x", f32::fact([2]))?;
+            let wire = model.wire_node("y", Stubborn { fails_at }, &[source])?;
+            model.select_output_outlets(&wire)?;
+            let made = plan(model)?;
+            let outputs = made.plan.run(tvec!(tensor1(&[1f32, 2.0]).into_tvalue()))?;
+            assert_eq!(outputs[0].as_bytes(), tensor1(&[1f32, 2.0]).as_bytes());
+            match (form, &made.note) {
+                (None, None) => {}
+                (Some(form), Some(note)) => {
+                    assert!(note.contains(form) && note.contains("gave up"), "{note}");
+                }
+                (_, note) => panic!("{fails_at}: {note:?}"),
+            }
+        }
+        Ok(())
+    }
+}
