@@ -24,6 +24,14 @@ pub(crate) fn shape(value: &ValueInfoProto) -> Option<&TensorShapeProto> {
     }
 }
 
+/// Whether a size of a graph's inputs is not a number.
+pub(crate) fn leave_open(inputs: &[ValueInfoProto]) -> bool {
+    let is_number = |value: &Option<DimValue>| matches!(value, Some(DimValue::DimValue(0..)));
+    let is_open =
+        |input| shape(input).is_none_or(|shape| shape.dim.iter().any(|dim| !is_number(&dim.value)));
+    inputs.iter().any(is_open)
+}
+
 fn has_open_dimension(shape: &TensorShapeProto) -> bool {
     shape.dim.iter().any(|dim| match &dim.value {
         Some(DimValue::DimValue(size)) => *size < 0,

@@ -106,7 +106,8 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     if symbols::data_shapes::expand_constants(&mut graph, &plan, &values) {
         (values, plan) = symbols::forward::plan(&graph, &read)?;
     }
-    let measured = symbols::data_shapes::measure_unused(&mut graph, &plan, &values);
+    let leaves_open = declared_shapes::leave_open(&graph.input);
+    let measured = symbols::data_shapes::measure_unused(&mut graph, &plan, &values, leaves_open);
     if !measured.is_empty() {
         (values, plan) = symbols::forward::plan(&graph, &read)?;
     }

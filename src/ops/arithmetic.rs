@@ -193,23 +193,35 @@ impl BinMiniOp for IntegerMul {
         Mul.eval_out_of_place(c, a, b)
     }
 
-    fn neutral_element(&self) -> Option<i64> {
-        Mul.neutral_element()
-    }
-
     fn absorbing_element(&self) -> Option<i64> {
         Mul.absorbing_element()
     }
 
+    /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be 1 throughout
+    /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape.
     fn declutter(
         &self,
         model: &TypedModel,
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
-        match &*node.inputs {
-            [a, b] if a != b => Mul.declutter(model, node),
-            _ => Ok(None),
+        let [a, b] = &*node.inputs else { return Ok(None) };
+        if a == b {
+            return Ok(None);
         }
+        let output = model.outlet_fact(node.id.into())?;
+        let ty = output.datum_type;
+        for (factor, other) in [(a, b), (b, a)] {
+            let is_one = match &model.outlet_fact(*factor)?.uniform {
+                Some(value) => *value.as_bytes() == *tensor0(1i64).cast_to_dt(ty)?.as_bytes(),
+                None => false,
+            };
+            if is_one && model.outlet_fact(*other)?.shape == output.shape {
+                let keep = |_: &mut TypedModelPatch, taps: &[OutletId]| Ok(taps.into());
+                return TypedModelPatch::rewire(model, &[*other], &[node.id.into()], &keep)
+                    .map(Some);
+            }
+        }
+        Mul.declutter(model, node)
     }
 
     fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {

@@ -91,9 +91,16 @@ impl Expansion for Expand {
         };
         let rank = model.outlet_fact(*input)?.rank().max(length.to_usize()?);
         let declared = &source.outlet_fact(node.id.into())?.shape;
+        let declared = |axis: usize| declared.dims().nth(axis).and_then(|dim| dim.concretize());
+        // Nothing is run on what has no elements, so nothing would find out that a declaration is wrong.
+        let is_empty = (0..rank).any(|axis| declared(axis).is_some_and(|dim| dim == 0.to_dim()));
+        let of_input = model.outlet_fact(*input)?.shape.to_tvec();
+        let first = rank - of_input.len();
+        let given = |axis: usize| axis.checked_sub(first).and_then(|axis| of_input.get(axis));
         let dims: TVec<TDim> = (0..rank)
             .map(|axis| {
-                let declared = declared.dims().nth(axis).and_then(|dim| dim.concretize());
+                let is_given = given(axis).is_some_and(|dim| declared(axis).as_ref() == Some(dim));
+                let declared = declared(axis).filter(|_| !is_empty || is_given);
                 declared.unwrap_or_else(|| model.symbols.new_with_prefix("expand").to_dim())
             })
             .collect();

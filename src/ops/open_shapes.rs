@@ -179,8 +179,13 @@ impl OpenShapes {
             return;
         }
         for (fact, offer) in watched.iter_mut().zip(&self.offers) {
+            // Nothing is run on what has no elements, so nothing would find out that a declaration is wrong.
+            let is_empty = |shape: &ShapeFactoid| {
+                shape.dims().any(|dim| dim.concretize() == Some(TDim::Val(0)))
+            };
             if let Ok(shape) = fact.shape.unify(offer)
                 && shape != fact.shape
+                && !is_empty(&shape)
             {
                 fact.shape = shape;
                 return;

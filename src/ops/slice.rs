@@ -168,10 +168,12 @@ impl Slice {
         if steps.contains(&0) {
             bail!(self.error("has a step of 0"));
         }
+        // Of what has no elements, only the shape is ever seen.
+        let is_empty = shape.iter().any(|dim| *dim == 0.to_dim());
         let parts = axes.iter().zip(&starts).zip(&ends).zip(&steps);
         let parts = parts.map(|(((axis, start), end), step)| {
             let dim = shape.get(*axis).context("an axis of the shape")?;
-            Ok(bounds(dim, start, end, *step))
+            Ok(bounds(dim, start, end, *step, is_empty))
         });
         Ok(Some(Slices { parts: Some(parts.collect::<TractResult<_>>()?), axes }))
     }

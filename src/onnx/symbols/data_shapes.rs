@@ -64,12 +64,14 @@ fn constant(node: &NodeProto) -> Option<TensorProto> {
 }
 
 /// Measures, when the model runs, the shape of an `Expand` to dimensions that are data where nothing else of it is used: tract would
-/// take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong. The values
-/// whose declared shapes nothing is to be concluded from are returned.
+/// take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong. Likewise of a
+/// `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis. The values whose declared
+/// shapes nothing is to be concluded from are returned.
 pub(in crate::onnx) fn measure_unused(
     graph: &mut GraphProto,
     plan: &GraphPlan,
     values: &[Value],
+    leaves_open: bool,
 ) -> HashSet<String> {
     let used = used_values(plan);
     let is_used = |node: &NodePlan| node.outputs.iter().flatten().any(|id| used.contains(id));
@@ -82,7 +84,10 @@ pub(in crate::onnx) fn measure_unused(
             if follows && node_plan.behaviour.sizes == Sizes::Measures {
                 annotation::measure_at_run(node);
             }
-        } else if follows || (node.op_type == "Expand" && is_data(node_plan, 1, values)) {
+        } else if follows
+            || (node.op_type == "Expand" && is_data(node_plan, 1, values))
+            || (node.op_type == "Slice" && leaves_open)
+        {
             unused.extend(node_plan.outputs.iter().flatten());
             names.extend(node.output.iter().cloned());
         }
@@ -91,7 +96,7 @@ pub(in crate::onnx) fn measure_unused(
             .iter_mut()
             .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
         for (graph, plan) in inner.zip(&node_plan.subgraphs) {
-            names.extend(measure_unused(graph, plan, values));
+            names.extend(measure_unused(graph, plan, values, leaves_open));
         }
     }
     names
@@ -116,11 +121,13 @@ fn used_values(plan: &GraphPlan) -> HashSet<ValueId> {
     used
 }
 
-/// Whatever a subgraph takes from around it.
+/// Whatever a subgraph takes from around it on the way to its outputs.
 fn use_all(plan: &GraphPlan, used: &mut HashSet<ValueId>) {
     used.extend(plan.outputs.iter().flatten());
-    for node in &plan.nodes {
-        used.extend(node.inputs.iter().flatten());
-        node.subgraphs.iter().for_each(|plan| use_all(plan, used));
+    for node in plan.nodes.iter().rev() {
+        if node.outputs.iter().flatten().any(|id| used.contains(id)) {
+            used.extend(node.inputs.iter().flatten());
+            node.subgraphs.iter().for_each(|plan| use_all(plan, used));
+        }
     }
 }

@@ -7,6 +7,9 @@ const LARGE: i64 = i32::MAX as i64;
 
 const LEAST: i64 = -LARGE;
 
+/// A place from here on may well be beyond an axis whose size is a symbol; a smaller one is taken to be in it.
+const FAR: i64 = 1 << 24;
+
 /// The elements from `low` to before `high`, every `step`th; the last one first where the step is negative.
 #[derive(Debug, Clone)]
 pub(super) struct Bounds {
@@ -25,28 +28,86 @@ impl Bounds {
 
 /// The bounds of a slice of an axis of `dim` elements.
 ///
-/// Of an axis whose size is a symbol, a start and an end within 32 bits are taken for places in it.
-pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64) -> Bounds {
+/// Of an axis whose size is a symbol, a start and an end that are not far from one of its ends are taken for places in it: a shape
+/// that is a minimum of a symbol and a small number would be of no use to what follows. If the axis turns out to be shorter,
+/// the slice fails when it runs. `is_exact` is for what never runs.
+pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: bool) -> Bounds {
     if let (Some(dim), Some(start), Some(end)) = (dim.as_i64(), start.as_i64(), end.as_i64()) {
         let (low, high) = range(dim.into(), start.into(), end.into(), step);
         let place = |place: i128| TDim::Val(i64::try_from(place).unwrap_or(dim));
         return Bounds { low: place(low), high: place(high), step: limited(step) };
     }
-    let before = if step > 0 { TDim::Val(0) } else { TDim::Val(-1) };
-    let after = if step > 0 { dim.clone() } else { dim.clone() - 1 };
-    let place = |bound: &TDim| match bound.as_i64() {
-        Some(LARGE..) => after.clone(),
-        Some(..=LEAST) => before.clone(),
-        Some(..0) => bound.clone() + dim,
-        Some(_) => bound.clone(),
-        None if is_from_end(bound) => bound.clone() + dim,
-        None => bound.clone(),
+    let (low, high) = match step > 0 {
+        true => (Place::of(start, dim, 0), Place::of(end, dim, 0)),
+        // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
+        false => (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim)),
     };
-    let (start, end) = (place(start), place(end));
-    let (low, high) = if step > 0 { (start, end) } else { (end + 1, start + 1) };
-    let is_empty = (high.clone() - &low).as_i64().is_some_and(|len| len <= 0);
-    let high = if is_empty { low.clone() } else { high };
-    Bounds { low, high, step: limited(step) }
+    let far = if is_exact { 1 } else { FAR };
+    let low_dim = low.within(dim, far);
+    let high_dim = if low.is_behind(&high) { low_dim.clone() } else { high.within(dim, far) };
+    Bounds { low: low_dim, high: high_dim, step: limited(step) }
+}
+
+/// A place between the elements of an axis whose size is a symbol.
+enum Place {
+    /// So many elements from the beginning.
+    FromBegin(i64),
+    /// So many elements from the end.
+    FromEnd(i64),
+    Other(TDim),
+}
+
+impl Place {
+    /// The place of a bound on an axis of `dim` elements, or the one `after` elements further on.
+    fn of(bound: &TDim, dim: &TDim, after: i64) -> Place {
+        match bound.as_i64() {
+            Some(LARGE..) => Place::FromEnd(0),
+            Some(..=LEAST) => Place::FromBegin(0),
+            Some(bound @ ..0) => Place::FromEnd(-bound - after),
+            Some(bound) => Place::FromBegin(bound + after),
+            None if is_from_end(bound) => Place::Other(bound.clone() + dim + after),
+            None => Place::Other(bound.clone() + after),
+        }
+    }
+
+    /// One element on at least, of an axis that has some.
+    fn at_least_one(self, dim: &TDim) -> Place {
+        match self {
+            Place::FromBegin(0) => Place::FromBegin(1),
+            Place::FromEnd(place @ 1..) => {
+                Place::Other(TDim::Max(vec![dim.clone() - place, TDim::Val(1)]))
+            }
+            place => place,
+        }
+    }
+
+    /// Whether there is nothing from this place on to before another.
+    fn is_behind(&self, end: &Place) -> bool {
+        match (self, end) {
+            (Place::FromEnd(0), _) | (_, Place::FromBegin(0)) => true,
+            (Place::FromBegin(begin), Place::FromBegin(end)) => begin >= end,
+            (Place::FromEnd(begin), Place::FromEnd(end)) => begin <= end,
+            (Place::Other(begin), Place::Other(end)) => {
+                (end.clone() - begin).as_i64().is_some_and(|len| len <= 0)
+            }
+            _ => false,
+        }
+    }
+
+    /// As a dimension, which the axis does not bound where the place is nearer than `far`.
+    fn within(&self, dim: &TDim, far: i64) -> TDim {
+        match self {
+            Place::FromBegin(place) if *place >= far => {
+                TDim::Min(vec![dim.clone(), place.to_dim()])
+            }
+            Place::FromBegin(place) => place.to_dim(),
+            Place::FromEnd(place) if *place >= far => {
+                TDim::Max(vec![dim.clone() - *place, TDim::Val(0)])
+            }
+            Place::FromEnd(place) => dim.clone() - *place,
+            Place::Other(place) => place.clone(),
+        }
+    }
 }
 
 /// Whether a bound that is a symbol counts from the end of its axis: if it is negative, or is where the symbols are large.
