@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::level::Level;
 use super::loops::Kernel;
+use super::round::upper_half;
 use super::select::select;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
@@ -13,33 +14,51 @@ use crate::cast::rules::Rules;
 /// FLOATs that are rounded at a time: they and what they are cast to stay in the first-level cache.
 const TILE: usize = 1024;
 
-/// The two casts.
+/// Rounding to one type.
 #[derive(Clone)]
-pub(crate) struct Rounding {
-    narrow: Arc<dyn Kernel>,
-    widen: Arc<dyn Kernel>,
+pub(crate) struct Rounding(Method);
+
+#[derive(Clone)]
+enum Method {
+    /// To the upper half of a FLOAT.
+    UpperHalf,
+    /// By the two casts.
+    Casts { narrow: Arc<dyn Kernel>, widen: Arc<dyn Kernel> },
 }
 
 impl Rounding {
     /// Rounding to FLOAT16 or BFLOAT16; `None` for another type.
     pub(crate) fn to(ty: ElementType) -> Option<Rounding> {
         match ty {
-            ElementType::Float16 | ElementType::BFloat16 => Some(Rounding {
+            ElementType::BFloat16 => Some(Rounding(Method::UpperHalf)),
+            ElementType::Float16 => Some(Rounding(Method::Casts {
                 narrow: select(ElementType::Float, ty, Rules::default()),
                 widen: select(ty, ElementType::Float, Rules::default()),
-            }),
+            })),
             _ => None,
         }
     }
 
     /// Rounds FLOATs in place.
     pub(crate) fn run(&self, level: Level, floats: &mut [f32]) {
-        let mut halves = [0u16; TILE];
-        for tile in floats.chunks_mut(TILE) {
-            let halves = &mut halves[..tile.len()];
-            let tile = bytemuck::cast_slice_mut(tile);
-            self.narrow.overwrite(level, tile, bytemuck::cast_slice_mut(halves));
-            self.widen.overwrite(level, bytemuck::cast_slice(halves), tile);
+        match &self.0 {
+            Method::UpperHalf => level.run(
+                #[inline(always)]
+                || {
+                    for x in floats {
+                        *x = f32::from_bits(u32::from(upper_half(*x)) << 16);
+                    }
+                },
+            ),
+            Method::Casts { narrow, widen } => {
+                let mut halves = [0u16; TILE];
+                for tile in floats.chunks_mut(TILE) {
+                    let halves = &mut halves[..tile.len()];
+                    let tile = bytemuck::cast_slice_mut(tile);
+                    narrow.overwrite(level, tile, bytemuck::cast_slice_mut(halves));
+                    widen.overwrite(level, bytemuck::cast_slice(halves), tile);
+                }
+            }
         }
     }
 }

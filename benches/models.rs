@@ -1,0 +1,134 @@
+//! Whole models, in turns: what half precision costs against FLOAT.
+//!
+//! - `models FOLDER...`: each folder's model with its first set of inputs (`test_data_set_0`): the time to load, the shortest run, and
+//!   both as multiples of the first folder's. `stock` before a folder loads it by tract alone.
+//! - `models rounding [ELEMENTS]`: a cast to half precision and back, which is one op that rounds in place, as a share of a memcpy's
+//!   bandwidth.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use prost::Message;
+use tract_onnx::pb::TensorProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, OnnxCast, Rules, tensor_proto};
+
+/// Rounds of which the shortest run counts.
+const ROUNDS: usize = 20;
+
+fn main() -> TractResult<()> {
+    // `cargo bench` adds an argument of its own.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    match &words[..] {
+        [] => Ok(()),
+        [mode, size @ ..] if mode == "rounding" => {
+            rounding(size.first().map_or(Ok(1 << 20), |size| size.parse())?)
+        }
+        _ => models(&words),
+    }
+}
+
+struct Loaded {
+    name: String,
+    seconds: f64,
+    plan: Arc<TypedRunnableModel>,
+    inputs: TVec<TValue>,
+    shortest: f64,
+}
+
+fn models(words: &[String]) -> TractResult<()> {
+    let mut loaded = vec![];
+    let mut by_stock = false;
+    for word in words {
+        if word == "stock" {
+            by_stock = true;
+            continue;
+        }
+        loaded.push(load(Path::new(word), by_stock)?);
+        by_stock = false;
+    }
+    for _ in 0..ROUNDS {
+        for model in &mut loaded {
+            let start = Instant::now();
+            black_box(model.plan.run(model.inputs.clone())?);
+            model.shortest = model.shortest.min(start.elapsed().as_secs_f64());
+        }
+    }
+    let Some((seconds, shortest)) = loaded.first().map(|first| (first.seconds, first.shortest))
+    else {
+        return Ok(());
+    };
+    for model in &loaded {
+        println!(
+            "{}: loads in {:.0} ms ({:.2}), runs in {:.3} ms ({:.2})",
+            model.name,
+            model.seconds * 1e3,
+            model.seconds / seconds,
+            model.shortest * 1e3,
+            model.shortest / shortest
+        );
+    }
+    Ok(())
+}
+
+fn load(folder: &Path, by_stock: bool) -> TractResult<Loaded> {
+    let path = folder.join("model.onnx");
+    let start = Instant::now();
+    let mut model = if by_stock {
+        tract_onnx::onnx().model_for_path(&path)?
+    } else {
+        tract_onnx_cast::onnx().model_for_path(&path)?
+    };
+    let files = (0..).map(|index| folder.join(format!("test_data_set_0/input_{index}.pb")));
+    let files: Vec<PathBuf> = files.take_while(|path| path.exists()).collect();
+    let mut inputs = tvec!();
+    for (index, file) in files.iter().enumerate() {
+        let (_, tensor) = tensor_proto::read(&TensorProto::decode(&*fs::read(file)?)?, None)?;
+        let fact = InferenceFact::dt_shape(tensor.datum_type(), tensor.shape());
+        model.set_input_fact(index, fact)?;
+        inputs.push(tensor.into_tvalue());
+    }
+    let plan = model.into_optimized()?.into_runnable()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let stock = if by_stock { " (stock)" } else { "" };
+    let name = format!("{}{stock}", folder.display());
+    Ok(Loaded { name, seconds, plan, inputs, shortest: f64::INFINITY })
+}
+
+fn rounding(elements: usize) -> TractResult<()> {
+    for half in [ElementType::Float16, ElementType::BFloat16] {
+        let mut model = TypedModel::default();
+        let x = model.add_source("x", f32::fact([elements]))?;
+        let casts = [(ElementType::Float, half), (half, ElementType::Float)];
+        let mut wires = tvec!(x);
+        for (from, to) in casts {
+            let cast = OnnxCast::new("cast", from, to, Rules::default());
+            wires = model.wire_node(format!("to-{to}"), cast, &wires)?;
+        }
+        model.select_output_outlets(&wires)?;
+        let plan = model.into_optimized()?.into_runnable()?;
+        let floats: Vec<f32> = (0..elements).map(|i| i as f32 / 7.0).collect();
+        let source = vec![1u8; 4 * elements];
+        let mut target = vec![2u8; 4 * elements];
+        let (mut ours, mut memcpy) = (f64::INFINITY, f64::INFINITY);
+        // The tensor comes back and is rounded again, so that its buffer is nobody else's.
+        let mut tensor = tensor1(&floats).into_tvalue();
+        for _ in 0..40 * ROUNDS {
+            let start = Instant::now();
+            tensor = plan.run(tvec!(tensor))?.swap_remove(0);
+            ours = ours.min(start.elapsed().as_secs_f64());
+            let start = Instant::now();
+            black_box(&mut target).copy_from_slice(black_box(&source));
+            memcpy = memcpy.min(start.elapsed().as_secs_f64());
+        }
+        println!(
+            "{half}: {:.4} ns an element, {:.2} of a memcpy's bandwidth",
+            ours * 1e9 / elements as f64,
+            memcpy / ours
+        );
+    }
+    Ok(())
+}
