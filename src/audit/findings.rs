@@ -72,7 +72,8 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
         graphs.look_at(graph, graph.name.clone());
     }
     let mut found = vec![];
-    for (place, cast) in casts.iter().enumerate() {
+    let of_the_model = casts.iter().enumerate().filter(|(_, cast)| cast.rounds.is_none());
+    for (place, cast) in of_the_model {
         let mut add = |kind, text| found.push(Finding { place, kind, text });
         let (from, to) = (cast.from, cast.to);
         if let Some(to) = to

@@ -40,6 +40,9 @@ pub struct CastNode {
     pub is_constant: bool,
     /// What becomes of the node.
     pub fate: Fate,
+    /// The operator whose FLOAT result is rounded to half precision here, where the model has no cast
+    /// ([`Survey::widened`](crate::Survey)): `node` is that operator's. Only an audit sees these.
+    pub rounds: Option<String>,
 }
 
 /// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
@@ -74,6 +77,32 @@ impl CastNode {
         spec::rules(self.saturate, self.round_mode)
     }
 
+    /// The rounding of a result `value` of a node that computes in FLOAT.
+    pub(super) fn rounding(
+        node: &NodeProto,
+        value: &str,
+        to: ElementType,
+        opset: i64,
+        graph: String,
+        is_constant: bool,
+    ) -> CastNode {
+        CastNode {
+            node: node_name(node),
+            operator: Operator::Cast,
+            input: value.into(),
+            output: value.into(),
+            from: Some(ElementType::Float),
+            to: Some(to),
+            version: Operator::Cast.version(opset).unwrap_or(1),
+            saturate: None,
+            round_mode: None,
+            graph,
+            is_constant,
+            fate: Fate::Kernel,
+            rounds: Some(node.op_type.clone()),
+        }
+    }
+
     /// What can be told of a node that is wrong.
     pub(super) fn unsound(
         node: &NodeProto,
@@ -100,6 +129,7 @@ impl CastNode {
             graph,
             is_constant: false,
             fate: Fate::Refused,
+            rounds: None,
         }
     }
 }
@@ -148,6 +178,7 @@ pub(super) fn make_private(
             (_, true) => Fate::Folded,
             _ => Fate::Kernel,
         },
+        rounds: None,
     };
     PrivateCast {
         from: from.filter(|ty| ty.is_exotic()),

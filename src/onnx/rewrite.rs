@@ -338,7 +338,7 @@ impl Rewriter<'_> {
         let values = node.output.clone();
         let made = match operator {
             Some(_) => Made::Types(vec![self.cast(node, place, origin, scope)?]),
-            None => self.ordinary(node, place, declared, scope)?,
+            None => self.ordinary(node, place, declared, origin, scope)?,
         };
         // tract counts a node's outputs, unused ones at the end included.
         while operator.is_none() && node.output.last().is_some_and(String::is_empty) {
@@ -395,6 +395,7 @@ impl Rewriter<'_> {
         node: &mut NodeProto,
         place: &Place,
         declared: &HashMap<String, ElementType>,
+        origin: Origin,
         scope: &mut Scope,
     ) -> TractResult<Made> {
         if node.domain == DOMAIN {
@@ -428,8 +429,14 @@ impl Rewriter<'_> {
         let is_widened = widened.as_ref().is_some_and(|widened| widened.computes.is_some());
         let data_type = inputs.first().copied().flatten().filter(|_| !is_widened);
         give_mask_of_numbers(node, &inputs, data_type.unwrap_or(ElementType::Float), scope);
-        if let Some(Widened { outputs, computes }) = widened {
+        if let Some(Widened { outputs, computes, rounded }) = widened {
             let operator = node.op_type.clone();
+            for (value, ty) in rounded.iter().filter(|_| self.options.probes) {
+                let graph = place.of_node(node, self.call(node)).0;
+                let is_constant = origin == Origin::Constants;
+                scope.mark_probe(value, self.casts.len());
+                self.casts.push(CastNode::rounding(node, value, *ty, opset, graph, is_constant));
+            }
             self.widened.extend(computes.map(|ty| WidenedNode { node: name, operator, ty }));
             return Ok(Made::Types(outputs));
         }

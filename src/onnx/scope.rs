@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use tract_onnx::pb::NodeProto;
 
-use super::annotation::{DOMAIN, widening_cast};
+use super::annotation::{DOMAIN, mark_probe, widening_cast};
 use super::fact::Fact;
 use super::functions::inline::Call;
 use super::node::node_name;
@@ -30,6 +30,14 @@ impl<'a> Scope<'a> {
         let (facts, wide) = (HashMap::new(), HashMap::new());
         let (computed_wide, made_masks) = (HashSet::new(), HashSet::new());
         Scope { outer, facts, wide, computed_wide, made_masks, added: vec![] }
+    }
+
+    /// Has the added node that makes a value be followed by a probe, given its place among the casts.
+    pub(super) fn mark_probe(&mut self, value: &str, place: usize) {
+        let makes = |node: &&mut NodeProto| node.output.first().is_some_and(|name| name == value);
+        if let Some(node) = self.added.iter_mut().find(makes) {
+            mark_probe(node, place);
+        }
     }
 
     /// A value of half precision as FLOAT.

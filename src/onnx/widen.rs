@@ -58,6 +58,8 @@ pub(super) struct Widened {
     pub(super) outputs: Vec<Option<ElementType>>,
     /// What it computes on, if it does not only move it.
     pub(super) computes: Option<ElementType>,
+    /// The results that are rounded, and to what.
+    pub(super) rounded: Vec<(String, ElementType)>,
 }
 
 /// The operators that tract does not have in FLOAT16 on any CPU.
@@ -115,8 +117,8 @@ pub(super) fn widen(
             };
             halves.check(node)?;
             halves.settle_mixed(node, declared, scope)?;
-            compute_wide(node, &halves, scope);
-            Ok(Some(Widened { outputs: halves.outputs, computes: Some(halves.half) }))
+            let rounded = compute_wide(node, &halves, scope);
+            Ok(Some(Widened { outputs: halves.outputs, computes: Some(halves.half), rounded }))
         }
     }
 }
@@ -135,7 +137,9 @@ impl Halves<'_> {
         if let Some(schema) = schema {
             // What is not known yet has the type of what it must agree with.
             for place in 0..inputs.len() {
+                let is_given = node.input.get(place).is_some_and(|name| !name.is_empty());
                 if inputs[place].is_none()
+                    && is_given
                     && let Some(ParameterType::Variable(variable)) =
                         schema.input(place).map(|input| input.ty)
                     && schema.binds(place, variable)
@@ -234,7 +238,13 @@ impl Halves<'_> {
     }
 }
 
-fn compute_wide(node: &mut NodeProto, halves: &Halves, scope: &mut Scope) {
+/// Rewrites a node, and returns the results that are rounded.
+fn compute_wide(
+    node: &mut NodeProto,
+    halves: &Halves,
+    scope: &mut Scope,
+) -> Vec<(String, ElementType)> {
+    let mut rounded = vec![];
     let is_half = |ty: &Option<ElementType>, node: &NodeProto| {
         ty.filter(|ty| halves.widening.applies(node, *ty))
     };
@@ -261,12 +271,14 @@ fn compute_wide(node: &mut NodeProto, halves: &Halves, scope: &mut Scope) {
             let exact = format!("{DOMAIN}:exact:{output}");
             scope.added.push(widening_cast(&exact, ElementType::Float, ty, output.clone()));
             scope.computed_wide.insert(output.clone());
+            rounded.push((output.clone(), ty));
             if halves.widening.excess_precision {
                 scope.wide.insert(output.clone(), exact.clone());
             }
             *output = exact;
         }
     }
+    rounded
 }
 
 /// Moves FLOATs where half precision has been computed as such, so that they need not be narrowed to be moved.
@@ -305,5 +317,9 @@ fn move_wide(
         scope.wide.insert(output.clone(), wide.clone());
         *output = wide;
     }
-    Ok(Some(Widened { outputs: vec![Some(half); node.output.len()], computes: None }))
+    Ok(Some(Widened {
+        outputs: vec![Some(half); node.output.len()],
+        computes: None,
+        rounded: vec![],
+    }))
 }

@@ -4,6 +4,7 @@
 mod common;
 
 mod audit_counts;
+mod half;
 mod inspect;
 mod mutations;
 mod program;

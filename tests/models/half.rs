@@ -284,6 +284,20 @@ fn a_recurrent_network_and_a_normalization_run_in_half_precision() {
 }
 
 #[test]
+fn inputs_may_be_left_out() {
+    for ty in HALVES {
+        let model = Sketch::new()
+            .input("x", ty, &[3])
+            .initializer(TensorProto { dims: vec![], ..tensor("most", ty, &[1.0]) })
+            .node("Clip", &["x", "", "most"], &["y"], vec![])
+            .output("y", ty, &[3])
+            .model();
+        let x = halves(ty, &[-2.0, 0.5, 3.0]);
+        assert_eq!(run(&widened(), &model, ty, vec![x]), [-2.0, 0.5, 1.0]);
+    }
+}
+
+#[test]
 fn padding_and_words_among_attributes_do_not_confuse() {
     let model = Sketch::new()
         .input("x", BFloat16, &[2])

@@ -38,7 +38,7 @@ pub(crate) fn audit(
     };
     let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));
     report.write(&args.to, models.iter().map(problem), output)?;
-    if models.iter().all(|model| model.casts.is_empty()) {
+    if models.iter().all(|model| model.casts.is_empty() && model.rounded == 0) {
         let names: Vec<&str> = models.iter().map(|model| model.model.as_str()).collect();
         bail!("{}: {}, so there is nothing to audit", names.join(", "), phrases::NO_CASTS);
     }

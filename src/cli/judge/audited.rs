@@ -27,6 +27,10 @@ pub(crate) struct Audited {
     pub(crate) notes: Vec<String>,
     /// Worst first.
     pub(crate) casts: Vec<AuditedCast>,
+    /// How many results of half precision the model's other operators round.
+    pub(crate) rounded: usize,
+    /// Those of them that were not only rounded, worst first.
+    pub(crate) roundings: Vec<AuditedCast>,
     pub(crate) findings: Vec<AuditFinding>,
     /// What was beyond the limits, a sentence each.
     pub(crate) exceeded: Vec<String>,
@@ -81,6 +85,8 @@ impl Audited {
             tolerance_file: None,
             notes: vec![],
             casts: vec![],
+            rounded: 0,
+            roundings: vec![],
             findings: vec![],
             exceeded: vec![],
         }
@@ -93,7 +99,7 @@ impl AuditedCast {
         let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
         AuditedCast {
             node: cast.node.clone(),
-            op: cast.operator.name().into(),
+            op: cast.rounds.clone().unwrap_or_else(|| cast.operator.name().into()),
             graph: cast.graph.clone(),
             input: cast.input.clone(),
             output: cast.output.clone(),

@@ -21,6 +21,9 @@ fn of_audit(model: &Audited) -> String {
         text += &format!("- **beyond the limits:** {}\n", plain(exceeded));
     }
     text += &cast_table(&model.casts);
+    if let Some(words) = phrases::roundings_in_words(model) {
+        text += &format!("\n{words}\n\n{}", cast_table(&model.roundings));
+    }
     for note in &model.notes {
         text += &format!("- {}\n", plain(note));
     }

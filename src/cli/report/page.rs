@@ -157,7 +157,7 @@ fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
 fn audit_section(model: &Audited) -> Section {
     let total = |count: fn(&AuditedCast) -> u64| model.casts.iter().map(count).sum::<u64>();
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
-    let verdict = match (&model.problem, model.exceeded.len(), model.casts.len()) {
+    let verdict = match (&model.problem, model.exceeded.len(), model.casts.len() + model.rounded) {
         (Some(problem), _, _) => problem.clone(),
         (None, 0, 0) => phrases::NO_CASTS.into(),
         (None, 0, _) => "every cast is within its limits".into(),
@@ -189,7 +189,7 @@ fn audit_section(model: &Audited) -> Section {
         partings: vec![],
         tensors: vec![],
         casts_title: "Casts, the worst first",
-        casts: cast_views(&model.casts),
+        casts: cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tract_onnx_cast::audit::Outcome;
 
-use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
 use crate::cli::judge::range::SourceRange;
@@ -18,6 +18,19 @@ pub(crate) const CULPRIT: &str = "the worst cast before it that the reference do
 
 /// What there is to say of a model without casts.
 pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
+
+/// What an audit has to say of operators on half precision, if the model has any.
+pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
+    let (all, more) = (model.rounded, model.roundings.len());
+    (all > 0).then(|| match more {
+        0 => format!(
+            "{all} result(s) of operators on half precision, none of which did more than round"
+        ),
+        _ => format!(
+            "{all} result(s) of operators on half precision, of which {more} did more than round:"
+        ),
+    })
+}
 
 /// How many operators compute in FLOAT instead of half precision, which, and why: a line for each type.
 pub(crate) fn computed_in_float(widened: &[InspectedWidening]) -> Vec<String> {

@@ -30,6 +30,8 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     let mut lines =
         vec![format!("{name}: {}", phrases::casts_in_words(model.casts.len(), model.sets))];
     lines.extend(cast_table(&model.casts));
+    lines.extend(phrases::roundings_in_words(model));
+    lines.extend(cast_table(&model.roundings));
     lines.extend(model.notes.iter().map(|note| format!("note: {}", single_line(note))));
     lines.extend(finding_lines(&model.findings));
     lines

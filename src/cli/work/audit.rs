@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use super::probed::{Probed, worst_first};
+use super::probed::{Probed, casts_of, roundings_of};
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
@@ -40,13 +40,14 @@ impl Request for AuditRequest {
         };
         let (rows, run_notes) = probed.rows(model, &sets)?;
         let findings = probed.findings(&rows);
-        let casts = worst_first(&rows);
-        let names: Vec<&str> = casts.iter().map(|cast| cast.node.as_str()).collect();
+        let (casts, roundings) = (casts_of(&rows), roundings_of(&rows));
+        let rounded = rows.iter().filter(|row| row.cast.rounds.is_some()).count();
+        let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
         if let Some(name) = self.limits.unknown_casts(&names).next() {
             bail!("there are limits for the cast `{name}`, but the model has none of that name");
         }
         let mut exceeded: Vec<String> =
-            casts.iter().flat_map(|cast| self.limits.exceeded(cast)).collect();
+            casts.iter().chain(&roundings).flat_map(|cast| self.limits.exceeded(cast)).collect();
         let invalid = findings.iter().filter(|finding| finding.is_error);
         exceeded.extend(invalid.map(|finding| format!("`{}`: {}", finding.node, finding.text)));
         let seen =
@@ -64,6 +65,8 @@ impl Request for AuditRequest {
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
             notes: notes.chain(run_notes).chain(received).collect(),
             casts,
+            rounded,
+            roundings,
             findings,
             exceeded,
         })

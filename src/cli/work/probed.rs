@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, findings};
-use tract_onnx_cast::{CastNode, CastOnnx};
+use tract_onnx_cast::{CastNode, CastOnnx, HalfArithmetic};
 
 use super::model::{Model, check_file};
 use super::notes::add_once;
@@ -34,7 +34,9 @@ impl Probed {
     pub(crate) fn open(path: &Path) -> TractResult<Probed> {
         check_file(path)?;
         let folder = path.parent().map(PathBuf::from);
-        let strict = tract_onnx_cast::onnx();
+        // Everywhere the same, so that what half precision does to results is seen on any CPU.
+        let strict =
+            tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
         let proto = strict.proto_model_for_path(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let (onnx, casts, problem) = match strict.casts(&proto, folder.as_deref()) {
@@ -45,7 +47,6 @@ impl Probed {
             },
         };
         let found = findings(&proto, &casts);
-        let onnx = onnx.with_probes(true);
         Ok(Probed { folder, proto, onnx, problem, casts, found })
     }
 
@@ -105,9 +106,21 @@ impl Probed {
     }
 }
 
+/// What the model's own casts did, the worst first.
+pub(crate) fn casts_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
+    worst_first(rows.iter().filter(|row| row.cast.rounds.is_none()))
+}
+
+/// What operators on half precision did to their results, the worst first, where it was more than to round them.
+pub(crate) fn roundings_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
+    let mut roundings = worst_first(rows.iter().filter(|row| row.cast.rounds.is_some()));
+    roundings.retain(|row| row.damaged() + row.lost() + row.became_subnormal > 0);
+    roundings
+}
+
 /// What casts did, the worst first. Equally bad ones are in the order of computation.
-pub(crate) fn worst_first(rows: &[AuditRow]) -> Vec<AuditedCast> {
-    let mut rows: Vec<&AuditRow> = rows.iter().collect();
+fn worst_first<'a>(rows: impl Iterator<Item = &'a AuditRow>) -> Vec<AuditedCast> {
+    let mut rows: Vec<&AuditRow> = rows.collect();
     rows.sort_by_cached_key(|row| AuditedCast::rank(&row.stats));
     rows.into_iter().map(AuditedCast::of).collect()
 }

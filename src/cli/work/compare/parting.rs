@@ -39,17 +39,18 @@ pub(super) fn parting(
 
 /// How the casts of two models differ. A cast is known by the value that it makes.
 pub(super) fn changes(reference: &[CastNode], converted: &[CastNode]) -> CastChanges {
+    let is_own = |cast: &&CastNode| cast.rounds.is_none();
     // Converters rename the main graph, so only the path below it counts.
     let key = |cast: &CastNode| {
         let path = cast.graph.split_once('/').map_or("", |(_, path)| path);
         (path.to_owned(), cast.output.clone())
     };
     let of = |casts: &[CastNode]| -> HashMap<_, CastNode> {
-        casts.iter().map(|cast| (key(cast), cast.clone())).collect()
+        casts.iter().filter(is_own).map(|cast| (key(cast), cast.clone())).collect()
     };
     let (before, after) = (of(reference), of(converted));
     let mut changes = CastChanges::default();
-    for cast in converted {
+    for cast in converted.iter().filter(is_own) {
         match before.get(&key(cast)) {
             None => changes.added.push(CastName::of(cast)),
             Some(was) if (was.from, was.to) != (cast.from, cast.to) => {
@@ -59,7 +60,7 @@ pub(super) fn changes(reference: &[CastNode], converted: &[CastNode]) -> CastCha
             Some(_) => {}
         }
     }
-    let gone = reference.iter().filter(|cast| !after.contains_key(&key(cast)));
+    let gone = reference.iter().filter(is_own).filter(|cast| !after.contains_key(&key(cast)));
     changes.removed = gone.map(CastName::of).collect();
     changes
 }

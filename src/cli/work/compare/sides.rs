@@ -18,7 +18,7 @@ use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Model;
 use crate::cli::work::notes::add_once;
-use crate::cli::work::probed::{Probed, worst_first};
+use crate::cli::work::probed::{Probed, casts_of, roundings_of};
 
 /// Outputs, a list for each set.
 pub(super) type BySet = Vec<Vec<NamedTensor>>;
@@ -77,7 +77,7 @@ impl Loaded {
         let rows = self.probed.model().and_then(|model| self.probed.rows(model, sets));
         match rows {
             // A note on how the model was run is there from its outputs.
-            Ok((rows, _)) => worst_first(&rows),
+            Ok((rows, _)) => [casts_of(&rows), roundings_of(&rows)].concat(),
             Err(error) => {
                 notes.push(format!("the casts could not be audited: {}", one_line(&error)));
                 vec![]
