@@ -2,6 +2,7 @@
 //!
 //! - `rewrite`: the walk through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
 //! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
+//! - `quantizers`: the nodes that are casts with a scale
 //! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
 //! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
@@ -26,6 +27,7 @@ pub(crate) mod node;
 pub(crate) mod operators;
 mod order;
 mod outputs;
+pub(crate) mod quantizers;
 pub(crate) mod rewrite;
 mod scope;
 pub(crate) mod spec;

@@ -2,6 +2,7 @@
 //!
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `conversion`: casting whole tensors
+//! - `quantization`: the same with scales and zero points
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
@@ -16,4 +17,5 @@ pub(crate) mod numbers;
 mod output;
 mod parallel;
 pub mod proto;
+pub(crate) mod quantization;
 pub(crate) mod symbolic;

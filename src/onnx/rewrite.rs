@@ -29,7 +29,7 @@ use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
 use super::scope::{Place, Scope};
 use super::spec::Operator;
-use super::{carriers, declared_shapes, order, outputs, subgraphs, symbols};
+use super::{carriers, declared_shapes, order, outputs, quantizers, subgraphs, symbols};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::tensor::proto;
@@ -295,7 +295,8 @@ impl Rewriter<'_> {
             scope.facts.insert(value.clone(), fact);
         }
         let built_by = if is_squeeze_of_all(node, opset) { SQUEEZE_OF_ALL } else { opset };
-        if operator.is_none() && built_by != place.opset {
+        let has_own_opset = operator.is_some() || quantizers::is_private(node);
+        if !has_own_opset && built_by != place.opset {
             annotation::wrap_at_opset(node, built_by);
         }
         Ok(())
@@ -335,6 +336,11 @@ impl Rewriter<'_> {
             let name = &attribute.name;
             let problem = format!("attribute `{name}` refers to an attribute of a function");
             return Err(refusal(node, problem))?;
+        }
+        if quantizers::is_quantizer(node) {
+            let inputs = scope.types(&node.input);
+            let made = quantizers::make_private(node, self.opset(node), &inputs)?;
+            return Ok(Made::Types(vec![made]));
         }
         if node.op_type == "ConstantOfShape" && is_default_domain(&node.domain) {
             give_default_value(node);

@@ -11,7 +11,7 @@ use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::replace_stock;
 use super::{
     arithmetic, at_opset, cast, expand, extremum, greater, if_, indices, is_nan, measured, one_hot,
-    product, range, reduce, scan, slice, squeeze, tree_ensemble,
+    product, quantize, range, reduce, scan, slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -61,6 +61,9 @@ pub fn register(onnx: &mut Onnx) {
     replace_stock(onnx, "TreeEnsembleClassifier", tree_ensemble::build);
     for (operator, _) in HOOKS {
         replace_stock(onnx, operator, build);
+    }
+    for operator in ["QuantizeLinear", "DequantizeLinear"] {
+        replace_stock(onnx, operator, quantize::inference::build);
     }
     greater::register(onnx);
 }

@@ -16,6 +16,7 @@ use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
 use crate::ops::product::IntegerEinSum;
+use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::range::IntegerRange;
 use crate::ops::reduce::IntegerReduce;
 use crate::ops::remainder::{Remainder, RemainderOfDims};
@@ -43,6 +44,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<IntegerRange>(registry);
     register_one::<IntegerReduce>(registry);
     register_one::<OneHot>(registry);
+    register_one::<OnnxQuantizer>(registry);
     register_one::<OtherThanOne>(registry);
     register_one::<RemainderOfDims>(registry);
     register_one::<SliceByData>(registry);
@@ -57,6 +59,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<IntegerRange>()
         || op.is::<IntegerReduce>()
         || op.is::<OneHot>()
+        || op.is::<OnnxQuantizer>()
         || op.is::<OtherThanOne>()
         || op.is::<RemainderOfDims>()
         || op.is::<SliceByData>()

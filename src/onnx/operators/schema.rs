@@ -68,6 +68,11 @@ pub(crate) fn versions(operator: &str) -> &'static [Schema] {
 }
 
 impl Schema {
+    /// The input at a place; `None` where the operator has none there.
+    pub(crate) fn input(&self, index: usize) -> Option<Parameter> {
+        at(&self.inputs, index)
+    }
+
     /// The output at a place; `None` where the operator has none there.
     pub(crate) fn output(&self, index: usize) -> Option<Parameter> {
         at(&self.outputs, index)
