@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use anyhow::{bail, ensure};
+use anyhow::{anyhow, ensure};
 use tract_onnx::prelude::{TVec, Tensor, TractResult};
 
 use super::memory::Memory;
@@ -14,7 +14,7 @@ use crate::cast::kernel::level::Level;
 use crate::cast::quantize::kernel::{ScaleKernel, Scales};
 use crate::cast::quantize::layout::Layout;
 use crate::cast::quantize::operator::Quantizer;
-use crate::cast::quantize::parameters::{Parameters, Reader};
+use crate::cast::quantize::parameters::{NotZero, Parameters, Reader};
 use crate::cast::quantize::scalar;
 
 /// A `QuantizeLinear` or `DequantizeLinear` of tensors, its loops chosen.
@@ -139,9 +139,8 @@ impl Quantization {
         zero_point: Option<&Tensor>,
     ) -> TractResult<Prepared> {
         check(scale, self.quantizer.scale(), "scale")?;
-        let zero_type = self.quantizer.zero_point();
         if let Some(zero_point) = zero_point {
-            check(zero_point, zero_type, "zero point")?;
+            self.check_zero_point(zero_point)?;
             let (own, scales) = (zero_point.shape(), scale.shape());
             let fits = own == scales || zero_point.len() == 1;
             ensure!(fits, "a zero point of shape {own:?} does not fit a scale of shape {scales:?}");
@@ -153,14 +152,24 @@ impl Quantization {
         let scale_bytes = scale.try_as_plain_ram()?.as_bytes();
         let is_axis = scale.rank() == 1;
         let parameters = self.reader.read(self.level, scale_bytes, zero_bytes, is_axis);
-        let Ok(parameters) = parameters else {
-            bail!("its zero point is not 0, and {zero_type} has no other");
-        };
+        let parameters = parameters.map_err(|NotZero| self.not_zero())?;
         Ok(Prepared {
             parameters,
             has_zero_points: zero_point.is_some(),
             shape: scale.shape().into(),
         })
+    }
+
+    /// Checks a zero point by itself.
+    pub(crate) fn check_zero_point(&self, zero_point: &Tensor) -> TractResult<()> {
+        check(zero_point, self.quantizer.zero_point(), "zero point")?;
+        let zeros = self.reader.zeros(self.level, zero_point.try_as_plain_ram()?.as_bytes());
+        zeros.map(|_| ()).map_err(|NotZero| self.not_zero())
+    }
+
+    fn not_zero(&self) -> anyhow::Error {
+        let ty = self.quantizer.zero_point();
+        anyhow!("its zero point is not 0, and a zero point of type {ty} can only be 0")
     }
 
     /// As [`Quantization::run`], with scales and zero points that have been read.

@@ -15,5 +15,6 @@ mod operators;
 mod operators64;
 mod plug_in;
 mod pulse;
+mod quantizers;
 mod rewrite;
 mod shapes;

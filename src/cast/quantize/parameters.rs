@@ -55,21 +55,29 @@ impl Reader {
         is_axis: bool,
     ) -> Result<Parameters, NotZero> {
         let scales = floats(&*self.scale, self.quantizer.scale(), level, scales);
-        let zero_type = self.quantizer.zero_point();
-        let zeros = zero_points.map(|zeros| floats(&*self.zero, zero_type, level, zeros));
-        let zeros = match zeros {
+        let zeros = match zero_points.map(|zeros| self.zeros(level, zeros)).transpose()? {
             Some(zeros) if zeros.len() == scales.len() => zeros,
             Some(zeros) => vec![zeros.first().copied().unwrap_or(0.0); scales.len()],
             None => vec![0.0; scales.len()],
         };
-        if self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {
-            return Err(NotZero);
-        }
         if is_axis && (2..LONG_ROW).contains(&scales.len()) {
             let times = LONG_ROW.div_ceil(scales.len());
             return Ok(Parameters { scales: scales.repeat(times), zeros: zeros.repeat(times) });
         }
         Ok(Parameters { scales, zeros })
+    }
+
+    /// The zero points in a tensor's bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::read`].
+    pub(crate) fn zeros(&self, level: Level, zero_points: &[u8]) -> Result<Vec<f32>, NotZero> {
+        let zeros = floats(&*self.zero, self.quantizer.zero_point(), level, zero_points);
+        match self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {
+            true => Err(NotZero),
+            false => Ok(zeros),
+        }
     }
 }
 

@@ -97,10 +97,10 @@ impl Expansion for InferenceQuantizer {
         let quantization = Quantization::new(quantizer).context("types that the operator has")?;
         let op = OnnxQuantizer::new(&self.spec, quantization).beside_ops_of(model);
         op.check_shapes(&fact(0)?.shape, &fact(1)?.shape)?;
-        if let Some(zero_point) = zero_point.and(fact(2).ok())
-            && let (Some(scale), Some(zero_point)) = (&fact(1)?.konst, &zero_point.konst)
+        if zero_point.is_some()
+            && let Some(zero_point) = &fact(2)?.konst
         {
-            op.prepare(scale, Some(zero_point))?;
+            op.check_zero_point(zero_point)?;
         }
         model.wire_node(prefix, op, inputs)
     }

@@ -94,6 +94,12 @@ impl OnnxQuantizer {
         Ok(())
     }
 
+    /// Checks a zero point that is a constant.
+    pub(super) fn check_zero_point(&self, zero_point: &Tensor) -> TractResult<()> {
+        let checked = self.quantization.check_zero_point(zero_point);
+        Ok(checked.map_err(|problem| self.error(format!("{problem:#}")))?)
+    }
+
     /// Reads scales and zero points.
     pub(super) fn prepare(
         &self,
