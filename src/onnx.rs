@@ -2,7 +2,7 @@
 //!
 //! - `rewrite`: the walk through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
 //! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
-//! - `quantizers`: the nodes that are casts with a scale
+//! - `quantizers`: the nodes that are casts with a scale; `bit_casts` those that keep the bits
 //! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
 //! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
@@ -16,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod annotation;
+pub(crate) mod bit_casts;
 mod carriers;
 pub(crate) mod casts;
 pub(crate) mod declared_shapes;

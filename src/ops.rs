@@ -2,6 +2,7 @@
 //!
 //! - `cast`: what `Cast` and `CastLike` are in tract
 //! - `quantize`: what `QuantizeLinear` and `DequantizeLinear` are
+//! - `bit_cast`, `dynamic_quantize`: what their names say
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
@@ -14,7 +15,9 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
+pub(crate) mod bit_cast;
 pub(crate) mod cast;
+pub(crate) mod dynamic_quantize;
 pub(crate) mod expand;
 pub(crate) mod extremum;
 pub(crate) mod greater;

@@ -25,7 +25,7 @@ pub(crate) fn is_quantizer(node: &NodeProto) -> bool {
 }
 
 /// Whether a node is one of the two operators in its private form.
-pub(super) fn is_private(node: &NodeProto) -> bool {
+fn is_private(node: &NodeProto) -> bool {
     node.domain == DOMAIN && matches!(node.op_type.as_str(), QUANTIZE | DEQUANTIZE)
 }
 

@@ -29,7 +29,7 @@ use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
 use super::scope::{Place, Scope};
 use super::spec::Operator;
-use super::{carriers, declared_shapes, order, outputs, quantizers, subgraphs, symbols};
+use super::{bit_casts, carriers, declared_shapes, order, outputs, quantizers, subgraphs, symbols};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::tensor::proto;
@@ -295,7 +295,7 @@ impl Rewriter<'_> {
             scope.facts.insert(value.clone(), fact);
         }
         let built_by = if is_squeeze_of_all(node, opset) { SQUEEZE_OF_ALL } else { opset };
-        let has_own_opset = operator.is_some() || quantizers::is_private(node);
+        let has_own_opset = operator.is_some() || node.domain == DOMAIN;
         if !has_own_opset && built_by != place.opset {
             annotation::wrap_at_opset(node, built_by);
         }
@@ -341,6 +341,11 @@ impl Rewriter<'_> {
             let inputs = scope.types(&node.input);
             let made = quantizers::make_private(node, self.opset(node), &inputs)?;
             return Ok(Made::Types(vec![made]));
+        }
+        if bit_casts::is_bit_cast(node) {
+            let input = scope.types(&node.input).first().copied().flatten();
+            let made = bit_casts::make_private(node, self.opset(node), input)?;
+            return Ok(Made::Types(vec![Some(made)]));
         }
         if node.op_type == "ConstantOfShape" && is_default_domain(&node.domain) {
             give_default_value(node);

@@ -4,6 +4,7 @@
 mod common;
 
 mod as_specified;
+mod bit_cast;
 mod declutter;
 mod dimensions;
 mod findings;
