@@ -3,6 +3,7 @@
 //! - `rewrite`: the walk through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
 //! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
 //! - `quantizers`: the nodes that are casts with a scale; `bit_casts` those that keep the bits
+//! - `contrib`: operators of ONNX Runtime's, written out as others
 //! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
 //! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
@@ -19,6 +20,7 @@ pub(crate) mod annotation;
 pub(crate) mod bit_casts;
 mod carriers;
 pub(crate) mod casts;
+mod contrib;
 pub(crate) mod declared_shapes;
 mod declared_types;
 mod fact;

@@ -16,7 +16,7 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::TractResult;
 
-use super::annotation::{self, DOMAIN};
+use super::annotation::{self, AT_OPSET, DOMAIN};
 use super::casts::{self, CastNode};
 use super::declared_types::{agree, declared_type, either_exotic, set_carrier};
 use super::fact::{Fact, Origin};
@@ -29,7 +29,9 @@ use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
 use super::scope::{Place, Scope};
 use super::spec::Operator;
-use super::{bit_casts, carriers, declared_shapes, order, outputs, quantizers, subgraphs, symbols};
+use super::{
+    bit_casts, carriers, contrib, declared_shapes, order, outputs, quantizers, subgraphs, symbols,
+};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::tensor::proto;
@@ -153,11 +155,22 @@ impl Rewriter<'_> {
         let inputs = self.inputs(graph, &place, given, &mut scope)?;
         self.initializers(graph, &mut scope)?;
         let declared = self.declared_types(graph, &place)?;
+        let (ranks, mut added) = (contrib::ranks(graph), vec![]);
         for index in order {
             if let Some(node) = graph.node.get_mut(index) {
+                let types = scope.types(&node.input);
+                let parts = contrib::write_out(node, &types, &ranks, self.options.operators)?;
+                for mut part in parts {
+                    if let Some(call) = self.call(node).cloned() {
+                        self.calls.insert(part.name.clone(), call);
+                    }
+                    self.node(&mut part, &place, &declared, &mut scope)?;
+                    added.push(part);
+                }
                 self.node(node, &place, &declared, &mut scope)?;
             }
         }
+        graph.node.append(&mut added);
         graph.value_info.clear();
         for value in graph.input.iter_mut().chain(&mut graph.output) {
             forget_intricate_dimensions(value);
@@ -295,7 +308,7 @@ impl Rewriter<'_> {
             scope.facts.insert(value.clone(), fact);
         }
         let built_by = if is_squeeze_of_all(node, opset) { SQUEEZE_OF_ALL } else { opset };
-        let has_own_opset = operator.is_some() || node.domain == DOMAIN;
+        let has_own_opset = operator.is_some() || node.domain == DOMAIN || op == AT_OPSET;
         if !has_own_opset && built_by != place.opset {
             annotation::wrap_at_opset(node, built_by);
         }

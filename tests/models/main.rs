@@ -5,6 +5,7 @@ mod common;
 
 mod as_specified;
 mod bit_cast;
+mod contrib;
 mod declutter;
 mod dimensions;
 mod findings;
