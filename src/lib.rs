@@ -69,6 +69,7 @@ pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
 pub use onnx::casts::{CastNode, Fate};
+pub use onnx::quantizers::QuantizerNode;
 pub use onnx::spec::{CastSpec, Operator};
 pub use ops::cast::op::OnnxCast;
 pub use ops::register::register;

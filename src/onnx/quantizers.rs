@@ -5,6 +5,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use super::annotation::{self, DOMAIN};
+use super::fact::{Fact, Origin};
 use super::node::{attribute, is_default_domain, node_name, refusal};
 use super::operators::schema::{self, ParameterType, Schema};
 use super::spec::attribute_type;
@@ -49,8 +50,40 @@ pub(crate) struct QuantizerSpec {
     exotic: [Option<ElementType>; 3],
 }
 
-/// Gives a node its private form, and returns the type of its output, where that is known. `inputs` are its inputs'
-/// types, where known.
+/// A `QuantizeLinear` or `DequantizeLinear` node of a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct QuantizerNode {
+    /// The node's name, or its output where it has none; in a model-local function, with the call's name in front. A part
+    /// of an operator that is written out as several has that node's name in front.
+    pub node: String,
+    /// ONNX's name of the operator.
+    pub operator: &'static str,
+    /// The operator's version; the newest in a domain that is not ONNX's own.
+    pub version: i64,
+    /// The type of x, where it is known before tract analyses the model.
+    pub x: Option<ElementType>,
+    /// The type of the scale, where it is known before tract analyses the model.
+    pub scale: Option<ElementType>,
+    /// The type of y, where it is known before tract analyses the model.
+    pub y: Option<ElementType>,
+    /// Whether it has a zero point.
+    pub has_zero_point: bool,
+    /// The attribute `axis`, or its default.
+    pub axis: i64,
+    /// The attribute `block_size`; 0 for none.
+    pub block_size: usize,
+    /// The attribute `saturate`, or its default.
+    pub saturate: bool,
+    /// The attribute `precision`, if the node has it.
+    pub precision: Option<ElementType>,
+    /// The name of the graph that the node is in; for a subgraph, the path to it.
+    pub graph: String,
+    /// Whether its inputs are made of constants alone, so that it is computed when the model is loaded.
+    pub is_constant: bool,
+}
+
+/// Gives a node of the graph at the path `graph` its private form. `inputs` is what is known of its inputs.
 ///
 /// # Errors
 ///
@@ -58,10 +91,12 @@ pub(crate) struct QuantizerSpec {
 pub(super) fn make_private(
     node: &mut NodeProto,
     opset: i64,
-    inputs: &[Option<ElementType>],
-) -> Result<Option<ElementType>, Error> {
+    graph: String,
+    inputs: &[Option<Fact>],
+) -> Result<QuantizerNode, Error> {
     let mut spec = QuantizerSpec::parse(node, opset)?;
-    let known = |index: usize| inputs.get(index).copied().flatten();
+    let fact = |index: usize| inputs.get(index).copied().flatten();
+    let known = |index: usize| fact(index).and_then(|fact| fact.ty);
     let types = [known(0), known(1), known(2).filter(|_| spec.has_zero_point)];
     spec.exotic = types.map(|ty| ty.filter(|ty| ty.is_exotic()));
     let [x, scale, zero_point] = types;
@@ -72,7 +107,23 @@ pub(super) fn make_private(
         spec.quantizer(x, scale, zero_point)?;
     }
     spec.write(node);
-    Ok(y)
+    let is_constant =
+        |index: usize| fact(index).is_some_and(|fact| fact.origin == Origin::Constants);
+    Ok(QuantizerNode {
+        operator: spec.name(),
+        version: spec.schema().map_or(opset, |schema| schema.since),
+        x,
+        scale,
+        y,
+        has_zero_point: spec.has_zero_point,
+        axis: spec.axis,
+        block_size: spec.block_size,
+        saturate: spec.saturate,
+        precision: spec.precision,
+        graph,
+        is_constant: (0..node.input.len()).all(is_constant),
+        node: spec.node,
+    })
 }
 
 impl QuantizerSpec {

@@ -27,6 +27,7 @@ use super::limits::{
 use super::node::{self, attribute, is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::output_types;
+use super::quantizers::QuantizerNode;
 use super::scope::{Place, Scope};
 use super::spec::Operator;
 use super::{
@@ -56,6 +57,7 @@ pub(crate) struct Options<'a> {
 pub(crate) struct Rewritten {
     pub(crate) proto: ModelProto,
     pub(crate) casts: Vec<CastNode>,
+    pub(crate) quantizers: Vec<QuantizerNode>,
     /// The graph's outputs under their own names, in order.
     pub(crate) output_names: Vec<String>,
     /// Element types by name of input.
@@ -92,13 +94,14 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let mut declared = declared_shapes::declared(&graph);
     declared.retain(|value| !measured.contains(&value.name));
     declared.iter_mut().for_each(forget_intricate_dimensions);
-    let mut rewriter = Rewriter { opset, calls, options, casts: vec![] };
+    let mut rewriter = Rewriter { opset, calls, options, casts: vec![], quantizers: vec![] };
     let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
-    let Rewriter { casts, .. } = rewriter;
-    Ok(Rewritten { proto, casts, output_names, inputs: types.inputs, outputs, declared })
+    let Rewriter { casts, quantizers, .. } = rewriter;
+    let inputs = types.inputs;
+    Ok(Rewritten { proto, casts, quantizers, output_names, inputs, outputs, declared })
 }
 
 /// Refuses a file that has nodes of the domain that this crate marks its own by.
@@ -130,6 +133,7 @@ struct Rewriter<'a> {
     calls: Calls,
     options: &'a Options<'a>,
     casts: Vec<CastNode>,
+    quantizers: Vec<QuantizerNode>,
 }
 
 impl Rewriter<'_> {
@@ -351,9 +355,12 @@ impl Rewriter<'_> {
             return Err(refusal(node, problem))?;
         }
         if quantizers::is_quantizer(node) {
-            let inputs = scope.types(&node.input);
-            let made = quantizers::make_private(node, self.opset(node), &inputs)?;
-            return Ok(Made::Types(vec![made]));
+            let graph = place.of_node(node, self.call(node)).0;
+            let inputs = scope.facts(&node.input);
+            let made = quantizers::make_private(node, self.opset(node), graph, &inputs)?;
+            let y = made.y;
+            self.quantizers.push(made);
+            return Ok(Made::Types(vec![y]));
         }
         if bit_casts::is_bit_cast(node) {
             let input = scope.types(&node.input).first().copied().flatten();

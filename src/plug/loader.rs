@@ -15,6 +15,7 @@ use crate::audit::probe;
 use crate::error::Error;
 use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
+use crate::onnx::quantizers::QuantizerNode;
 use crate::onnx::rewrite::{self, Options, Rewritten};
 use crate::ops::open_shapes;
 use crate::ops::register::{register, register_private};
@@ -107,6 +108,19 @@ impl CastOnnx {
     /// As loading the model: when a node, a type or a tensor in it is not sound.
     pub fn casts(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Vec<CastNode>> {
         Ok(self.rewrite(proto.clone(), folder)?.casts)
+    }
+
+    /// Every `QuantizeLinear` and `DequantizeLinear` node of a model, as [`CastOnnx::casts`].
+    ///
+    /// # Errors
+    ///
+    /// As loading the model: when a node, a type or a tensor in it is not sound.
+    pub fn quantizers(
+        &self,
+        proto: &ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<Vec<QuantizerNode>> {
+        Ok(self.rewrite(proto.clone(), folder)?.quantizers)
     }
 
     fn rewrite(&self, proto: ModelProto, folder: Option<&Path>) -> TractResult<Rewritten> {

@@ -1,4 +1,4 @@
-//! `onnx-cast inspect`: a model's Cast and CastLike nodes.
+//! `onnx-cast inspect`: a model's Cast and CastLike nodes, and its quantisers.
 
 use serde::Serialize;
 
@@ -9,16 +9,23 @@ use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::phrases;
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::Output;
-use crate::cli::work::inspect::{DeclaredCast, InspectRequest, InspectedCast};
+use crate::cli::work::inspect::{
+    DeclaredCast, DeclaredQuantizer, InspectRequest, Inspected, InspectedCast, InspectedQuantizer,
+};
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     casts: Vec<&'a DeclaredCast>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    quantizers: Vec<&'a DeclaredQuantizer>,
 }
 
 const HEADS: [&str; 9] =
     ["node", "op", "from", "to", "version", "saturate", "round_mode", "graph", "fate"];
+
+const QUANTIZER_HEADS: [&str; 10] =
+    ["node", "op", "x", "scale", "y", "axis", "block_size", "version", "graph", "fate"];
 
 /// Lists the nodes.
 ///
@@ -31,17 +38,49 @@ pub(crate) fn inspect(
     output: &mut Output,
 ) -> anyhow::Result<Status> {
     let request = InspectRequest { model: args.model };
-    let casts = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
-    output.line(&if args.json {
+    let Inspected { casts, quantizers } =
+        Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
+    if args.json {
         let casts = casts.iter().map(|cast| &cast.declared).collect();
-        serde_json::to_string(&Report { casts })?
-    } else if casts.is_empty() {
-        phrases::NO_CASTS.into()
-    } else {
-        let heads = HEADS.map(String::from).to_vec();
-        table(&[heads].into_iter().chain(casts.iter().map(row)).collect::<Vec<_>>())
-    })?;
+        let quantizers = quantizers.iter().map(|quantizer| &quantizer.declared).collect();
+        output.line(&serde_json::to_string(&Report { casts, quantizers })?)?;
+        return Ok(Status::Passed);
+    }
+    let mut tables = vec![];
+    if !casts.is_empty() {
+        tables.push(of_rows(&HEADS, casts.iter().map(row)));
+    }
+    if !quantizers.is_empty() {
+        tables.push(of_rows(&QUANTIZER_HEADS, quantizers.iter().map(quantizer_row)));
+    }
+    let text = if tables.is_empty() { phrases::NO_CASTS.into() } else { tables.join("\n\n") };
+    output.line(&text)?;
     Ok(Status::Passed)
+}
+
+fn of_rows(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| (*head).into()).collect();
+    table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>())
+}
+
+fn quantizer_row(quantizer: &InspectedQuantizer) -> Vec<String> {
+    let InspectedQuantizer { declared, fate } = quantizer;
+    let block_size = match declared.block_size {
+        0 => "-".into(),
+        size => size.to_string(),
+    };
+    vec![
+        single_line(&declared.node),
+        declared.op.clone(),
+        phrases::type_name(&declared.x).into(),
+        phrases::type_name(&declared.scale).into(),
+        phrases::type_name(&declared.y).into(),
+        declared.axis.to_string(),
+        block_size,
+        declared.version.to_string(),
+        single_line(&declared.graph),
+        fate.clone(),
+    ]
 }
 
 fn row(cast: &InspectedCast) -> Vec<String> {

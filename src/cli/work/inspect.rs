@@ -1,10 +1,10 @@
-//! The work of `onnx-cast inspect`: a model's Cast and CastLike nodes.
+//! The work of `onnx-cast inspect`: a model's Cast and CastLike nodes, and its quantisers.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastNode, ElementType, RoundMode};
+use tract_onnx_cast::{CastNode, ElementType, Fate, QuantizerNode, RoundMode};
 
 use super::model::check_file;
 use super::request::{Kind, Request};
@@ -35,17 +35,52 @@ pub(crate) struct InspectedCast {
     pub(crate) fate: String,
 }
 
+/// What the model says of a quantiser, as `--json` prints it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DeclaredQuantizer {
+    pub(crate) node: String,
+    pub(crate) op: String,
+    pub(crate) x: Option<String>,
+    pub(crate) scale: Option<String>,
+    pub(crate) y: Option<String>,
+    pub(crate) zero_point: bool,
+    pub(crate) version: i64,
+    pub(crate) axis: i64,
+    pub(crate) block_size: usize,
+    pub(crate) saturate: bool,
+    pub(crate) precision: Option<String>,
+    pub(crate) graph: String,
+}
+
+/// A quantiser, and what becomes of it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct InspectedQuantizer {
+    pub(crate) declared: DeclaredQuantizer,
+    pub(crate) fate: String,
+}
+
+/// What a model has.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Inspected {
+    pub(crate) casts: Vec<InspectedCast>,
+    pub(crate) quantizers: Vec<InspectedQuantizer>,
+}
+
 impl Request for InspectRequest {
     const KIND: Kind = Kind::Inspect;
 
-    type Answer = Vec<InspectedCast>;
+    type Answer = Inspected;
 
-    fn answer(&self) -> TractResult<Vec<InspectedCast>> {
+    fn answer(&self) -> TractResult<Inspected> {
         check_file(&self.model)?;
         let onnx = tract_onnx_cast::onnx();
         let proto = onnx.proto_model_for_path(&self.model)?;
         let casts = onnx.casts(&proto, self.model.parent())?;
-        Ok(casts.into_iter().map(inspected).collect())
+        let quantizers = onnx.quantizers(&proto, self.model.parent())?;
+        Ok(Inspected {
+            casts: casts.into_iter().map(inspected).collect(),
+            quantizers: quantizers.into_iter().map(inspected_quantizer).collect(),
+        })
     }
 
     fn model(&self) -> &Path {
@@ -70,6 +105,28 @@ fn inspected(cast: CastNode) -> InspectedCast {
             round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
             node: cast.node,
             graph: cast.graph,
+        },
+    }
+}
+
+fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
+    let name = |ty: ElementType| ty.name().to_owned();
+    let fate = if quantizer.is_constant { Fate::Folded } else { Fate::Kernel };
+    InspectedQuantizer {
+        fate: fate.to_string(),
+        declared: DeclaredQuantizer {
+            op: quantizer.operator.into(),
+            x: quantizer.x.map(name),
+            scale: quantizer.scale.map(name),
+            y: quantizer.y.map(name),
+            zero_point: quantizer.has_zero_point,
+            version: quantizer.version,
+            axis: quantizer.axis,
+            block_size: quantizer.block_size,
+            saturate: quantizer.saturate,
+            precision: quantizer.precision.map(name),
+            node: quantizer.node,
+            graph: quantizer.graph,
         },
     }
 }
