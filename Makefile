@@ -92,6 +92,7 @@ models:
 test-data:
 	$(call venv,models,scripts/requirements.txt)
 	$(call python,models) vectors.make_vectors $(VECTORS)
+	$(call python,models) vectors.quantizers
 	$(call python,models) vectors.make_limits
 	$(call python,models) vectors.make_node_tests
 

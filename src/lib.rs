@@ -65,10 +65,12 @@ mod tensor;
 pub use cast::element_type::{ElementType, Family};
 pub use cast::format;
 pub use cast::kernel::level::Level;
+pub use cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
 pub use onnx::casts::{CastNode, Fate};
+pub use onnx::quantizers::QuantizerNode;
 pub use onnx::spec::{CastSpec, Operator};
 pub use onnx::tolerance::{Problem, Survey};
 pub use onnx::widen::{HalfArithmetic, WidenedNode};
@@ -81,6 +83,7 @@ pub use plug::transform::{CastRuntime, ToCore, ToKernels};
 pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;
+pub use tensor::quantization::Quantization;
 
 /// What a cast does, and where each rule comes from.
 #[doc = include_str!("../docs/semantics.md")]

@@ -1,7 +1,9 @@
 //! `ModelProto` → a `ModelProto` that tract can load. No operator of tract's is built here.
 //!
-//! - `rewrite`: the walk through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
+//! - `rewrite`: the whole; `walk`: through the graphs, with `fact`: what is known of a value, and `scope`: which values are seen
 //! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
+//! - `quantizers`: the nodes that are casts with a scale; `bit_casts` those that keep the bits
+//! - `contrib`: operators of ONNX Runtime's, written out as others
 //! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
 //! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
@@ -17,8 +19,10 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod annotation;
+pub(crate) mod bit_casts;
 mod carriers;
 pub(crate) mod casts;
+mod contrib;
 pub(crate) mod declared_shapes;
 mod declared_types;
 mod fact;
@@ -28,10 +32,12 @@ pub(crate) mod node;
 pub(crate) mod operators;
 mod order;
 mod outputs;
+pub(crate) mod quantizers;
 pub(crate) mod rewrite;
 mod scope;
 pub(crate) mod spec;
 mod subgraphs;
 mod symbols;
 pub(crate) mod tolerance;
+pub(crate) mod walk;
 pub(crate) mod widen;

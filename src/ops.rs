@@ -1,6 +1,8 @@
 //! Operators in tract: ours, and tract's own corrected (`docs/upstream.md` says of each what is wrong with tract's).
 //!
 //! - `cast`: what `Cast` and `CastLike` are in tract
+//! - `quantize`: what `QuantizeLinear` and `DequantizeLinear` are
+//! - `bit_cast`, `dynamic_quantize`: what their names say
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
@@ -13,8 +15,10 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
+pub(crate) mod bit_cast;
 pub(crate) mod cast;
 pub(crate) mod celu;
+pub(crate) mod dynamic_quantize;
 pub(crate) mod expand;
 pub(crate) mod extremum;
 pub(crate) mod greater;
@@ -28,6 +32,7 @@ pub(crate) mod one_hot;
 pub(crate) mod open_shapes;
 pub(crate) mod power;
 pub(crate) mod product;
+pub(crate) mod quantize;
 pub(crate) mod range;
 pub(crate) mod reduce;
 pub(crate) mod register;

@@ -2,6 +2,7 @@
 //!
 //! - `carrier`: which tensor holds which element type, and its values
 //! - `conversion`: casting whole tensors
+//! - `quantization`: the same with scales and zero points
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
 //! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
@@ -17,5 +18,6 @@ pub(crate) mod numbers;
 mod output;
 mod parallel;
 pub mod proto;
+pub(crate) mod quantization;
 pub(crate) mod rounding;
 pub(crate) mod symbolic;

@@ -11,6 +11,7 @@ from models.whole_exports import export_cases
 from models.whole_flow import flow_cases
 from models.whole_functions import function_cases
 from models.whole_optimizer import optimizer_cases
+from models.whole_quantizers import quantizer_cases
 from models.whole_shapes import shape_cases
 from models.whole_weights import weight_cases
 
@@ -22,5 +23,6 @@ def whole_cases() -> Iterator[Case]:
     yield from flow_cases()
     yield from function_cases()
     yield from optimizer_cases()
+    yield from quantizer_cases()
     yield from shape_cases()
     yield from weight_cases()

@@ -7,6 +7,7 @@
 //! - `value`: the exact value of an element; `reach` what the elements of a type can be
 //! - `scalar`: the definition of every numeric conversion, one element at a time
 //! - `decimal`: the numbers that strings spell; `text` strings read and spelled
+//! - `quantize`: casts with a scale
 //! - `algebra`: which conversions keep every value, and which two are one
 //! - `kernel`: the loops, which equal the definition
 
@@ -15,6 +16,7 @@ pub(crate) mod decimal;
 pub(crate) mod element_type;
 pub mod format;
 pub(crate) mod kernel;
+pub(crate) mod quantize;
 pub(crate) mod reach;
 pub(crate) mod rules;
 pub(crate) mod scalar;

@@ -178,7 +178,7 @@ pub(super) fn wrap_at_opset(node: &mut NodeProto, opset: i64) {
     });
 }
 
-fn int(name: &str, i: i64) -> AttributeProto {
+pub(super) fn int(name: &str, i: i64) -> AttributeProto {
     let r#type = AttributeType::Int as i32;
     AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
 }

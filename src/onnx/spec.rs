@@ -265,7 +265,7 @@ pub(crate) fn rules(saturate: Option<i64>, round_mode: Option<RoundMode>) -> Rul
 }
 
 /// The attribute's declared type. Files older than IR version 2 declare none: there, the one field that is set tells.
-fn attribute_type(attribute: &AttributeProto) -> AttributeType {
+pub(super) fn attribute_type(attribute: &AttributeProto) -> AttributeType {
     match AttributeType::try_from(attribute.r#type) {
         Ok(AttributeType::Undefined) if !attribute.s.is_empty() => AttributeType::String,
         Ok(AttributeType::Undefined) if attribute.i != 0 => AttributeType::Int,

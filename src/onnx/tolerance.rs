@@ -3,6 +3,7 @@
 use tract_onnx::prelude::TractResult;
 
 use super::casts::CastNode;
+use super::quantizers::QuantizerNode;
 use super::widen::WidenedNode;
 
 /// The casts of a model that need not be sound, and what is wrong with it.
@@ -11,6 +12,8 @@ use super::widen::WidenedNode;
 pub struct Survey {
     /// Every `Cast` and `CastLike` that can be made out, in the order of computation.
     pub casts: Vec<CastNode>,
+    /// Every `QuantizeLinear` and `DequantizeLinear`.
+    pub quantizers: Vec<QuantizerNode>,
     /// The operators that compute in FLOAT instead of half precision.
     pub widened: Vec<WidenedNode>,
     /// Why the model cannot be loaded; empty for one that can, as far as this crate is concerned.

@@ -1,5 +1,5 @@
 //! Operators that compute on half precision, FLOAT16 or BFLOAT16: in FLOAT, with one rounding of each result ([SEMANTICS
-//! §13](crate::semantics)).
+//! §16](crate::semantics)).
 //!
 //! An input `v` is cast to FLOAT as `tract-onnx-cast:wide:v`, once in a graph. A result `y` is computed as
 //! `tract-onnx-cast:exact:y` and cast to `y`. What has been computed so stays FLOAT through operators that only move it.
@@ -12,7 +12,7 @@ use super::annotation::{DOMAIN, widening_cast};
 use super::fact::Origin;
 use super::node::{is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements, Inputs};
-use super::operators::contrib;
+use super::operators::foreign;
 use super::operators::schema::{self, ParameterType, Schema};
 use super::operators::types::output_types;
 use super::scope::Scope;
@@ -151,13 +151,13 @@ impl Halves<'_> {
         }
         let outputs = match schema {
             Some(_) => output_types(node, opset, &inputs),
-            None => contrib::output_types(node, &inputs),
+            None => foreign::output_types(node, &inputs),
         };
         let types = inputs.iter().chain(&outputs).flatten();
         let Some(half) = types.copied().find(|ty| widening.applies(node, *ty)) else {
             return Ok(None);
         };
-        let is_known = schema.is_some() || contrib::is_known(node);
+        let is_known = schema.is_some() || foreign::is_known(node);
         let mut made = outputs.iter().zip(&node.output);
         let is_open = made.any(|(ty, name)| ty.is_none() && !name.is_empty());
         match half {

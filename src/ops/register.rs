@@ -10,8 +10,9 @@ use tract_onnx::tract_hir::internal::InferenceOp;
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::replace_stock;
 use super::{
-    arithmetic, at_opset, cast, celu, expand, extremum, greater, if_, indices, is_nan, measured,
-    one_hot, product, range, reduce, scan, slice, squeeze, tree_ensemble,
+    arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, greater, if_,
+    indices, is_nan, measured, one_hot, product, quantize, range, reduce, scan, slice, squeeze,
+    tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -62,6 +63,11 @@ pub fn register(onnx: &mut Onnx) {
     replace_stock(onnx, "TreeEnsembleClassifier", tree_ensemble::build);
     for (operator, _) in HOOKS {
         replace_stock(onnx, operator, build);
+    }
+    bit_cast::register(onnx);
+    replace_stock(onnx, "DynamicQuantizeLinear", dynamic_quantize::build);
+    for operator in ["QuantizeLinear", "DequantizeLinear"] {
+        replace_stock(onnx, operator, quantize::inference::build);
     }
     greater::register(onnx);
 }

@@ -15,8 +15,10 @@ use crate::audit::probe;
 use crate::error::Error;
 use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
-use crate::onnx::rewrite::{self, Options, Rewritten};
+use crate::onnx::quantizers::QuantizerNode;
+use crate::onnx::rewrite::{self, Rewritten};
 use crate::onnx::tolerance::{Problem, Survey};
+use crate::onnx::walk::Options;
 use crate::onnx::widen::{HalfArithmetic, Widening};
 use crate::ops::open_shapes;
 use crate::ops::register::{register, register_private};
@@ -77,7 +79,7 @@ impl CastOnnx {
     }
 
     /// How operators compute on FLOAT16: by default in FLOAT, each result rounded to FLOAT16, where tract would have to
-    /// emulate FLOAT16 on this CPU ([SEMANTICS §13](crate::semantics)). On BFLOAT16 they always compute in FLOAT.
+    /// emulate FLOAT16 on this CPU ([SEMANTICS §16](crate::semantics)). On BFLOAT16 they always compute in FLOAT.
     pub fn with_half_arithmetic(self, arithmetic: HalfArithmetic) -> CastOnnx {
         let widening = Widening { float16: arithmetic, ..self.widening };
         CastOnnx { widening, ..self }
@@ -124,7 +126,7 @@ impl CastOnnx {
     ///
     /// As loading the model: when a node, a type or a tensor in it is not sound.
     pub fn casts(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Vec<CastNode>> {
-        Ok(self.rewrite(proto.clone(), folder)?.casts)
+        Ok(self.rewrite(proto.clone(), folder)?.survey.casts)
     }
 
     /// As [`CastOnnx::casts`], of a model that need not be sound: its casts as far as they can be made out, and what is wrong
@@ -135,9 +137,7 @@ impl CastOnnx {
     /// When the model holds no graph.
     pub fn survey(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Survey> {
         let error = match self.rewrite(proto.clone(), folder) {
-            Ok(Rewritten { casts, widened, .. }) => {
-                return Ok(Survey { casts, widened, problems: vec![] });
-            }
+            Ok(rewritten) => return Ok(rewritten.survey),
             Err(error) => error,
         };
         let mut survey = rewrite::survey(proto.clone(), &self.options(folder))?;
@@ -145,6 +145,19 @@ impl CastOnnx {
             survey.problems.push(Problem { error, is_of_cast: false });
         }
         Ok(survey)
+    }
+
+    /// Every `QuantizeLinear` and `DequantizeLinear` node of a model, as [`CastOnnx::casts`].
+    ///
+    /// # Errors
+    ///
+    /// As loading the model: when a node, a type or a tensor in it is not sound.
+    pub fn quantizers(
+        &self,
+        proto: &ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<Vec<QuantizerNode>> {
+        Ok(self.rewrite(proto.clone(), folder)?.survey.quantizers)
     }
 
     fn rewrite(&self, proto: ModelProto, folder: Option<&Path>) -> TractResult<Rewritten> {

@@ -11,11 +11,14 @@ use tract_nnef::ser::{array, tdims};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 
 use crate::ops::arithmetic::{IntegerDiv, IntegerMul, Unsimplified};
+use crate::ops::bit_cast::OnnxBitCast;
+use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
 use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
 use crate::ops::product::IntegerEinSum;
+use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::range::IntegerRange;
 use crate::ops::reduce::IntegerReduce;
 use crate::ops::remainder::{Remainder, RemainderOfDims};
@@ -37,12 +40,15 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register_binary("tract_onnx_cast_exact_mul", &Unsimplified(Mul));
     registry.register_binary("tract_onnx_cast_exact_div", &Unsimplified(Div));
     registry.register_binary("tract_onnx_cast_exact_pow", &Unsimplified(Pow));
+    register_one::<DynamicQuantize>(registry);
     register_one::<Extremum>(registry);
     register_one::<Indices>(registry);
     register_one::<IntegerEinSum>(registry);
     register_one::<IntegerRange>(registry);
     register_one::<IntegerReduce>(registry);
     register_one::<OneHot>(registry);
+    register_one::<OnnxBitCast>(registry);
+    register_one::<OnnxQuantizer>(registry);
     register_one::<OtherThanOne>(registry);
     register_one::<RemainderOfDims>(registry);
     register_one::<SliceByData>(registry);
@@ -51,12 +57,15 @@ pub(super) fn register(registry: &mut Registry) {
 
 /// Whether it is an operator of these.
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
-    op.is::<Extremum>()
+    op.is::<DynamicQuantize>()
+        || op.is::<Extremum>()
         || op.is::<Indices>()
         || op.is::<IntegerEinSum>()
         || op.is::<IntegerRange>()
         || op.is::<IntegerReduce>()
         || op.is::<OneHot>()
+        || op.is::<OnnxBitCast>()
+        || op.is::<OnnxQuantizer>()
         || op.is::<OtherThanOne>()
         || op.is::<RemainderOfDims>()
         || op.is::<SliceByData>()

@@ -104,6 +104,11 @@ impl Conversion {
         Conversion { memory: other.memory.clone(), ..self }
     }
 
+    /// What is kept of large outputs.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The same conversion with the instructions of another level, and the same results.
     pub fn at_level(self, level: Level) -> Conversion {
         Conversion { level, ..self }

@@ -17,6 +17,8 @@ use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::places::Target;
 use crate::cast::kernel::stream;
+use crate::cast::quantize::kernel::{ScaleKernel, Scales};
+use crate::cast::quantize::operator::Quantizer;
 use crate::cast::text::parse::Parse;
 
 /// What a kernel for a pair of numeric types makes of a tensor of the first one's carrier.
@@ -38,6 +40,32 @@ pub(super) fn convert(
             in_parts(output, written, elements, |range, part| {
                 let src = &bytes[range.start * read..range.end * read];
                 stream::run(kernel, level, (src, read), (part, written), elements);
+            });
+            Ok(())
+        })
+    }
+}
+
+/// What a quantiser's kernel makes of a tensor of its x, whose layout the scales are of.
+pub(super) fn scale(
+    kernel: &ScaleKernel,
+    level: Level,
+    quantizer: Quantizer,
+    scales: Scales,
+    input: &Tensor,
+    memory: &Memory,
+) -> TractResult<Tensor> {
+    let elements = input.len();
+    let [read, written] = [quantizer.x(), quantizer.y()].map(|ty| ty.carrier_bytes().unwrap_or(1));
+    let bytes = input.try_as_plain_ram()?.as_bytes();
+    // SAFETY: y is numeric, so its carrier is one of plain bytes. A kernel writes every byte of the part that it is given an
+    // input of as many elements for, and the parts are all of the output.
+    unsafe {
+        fill(quantizer.y().datum_type(), input.shape(), memory, |output| {
+            in_parts(output, written, elements, |range, part| {
+                let src = &bytes[range.start * read..range.end * read];
+                let scales = Scales { first: scales.first + range.start, ..scales };
+                kernel.run(level, scales, src, part);
             });
             Ok(())
         })

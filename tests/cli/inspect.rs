@@ -129,3 +129,38 @@ fn chain_model(length: usize) -> ModelProto {
     );
     model(13, graph(&[first], &nodes, &[last]))
 }
+
+#[test]
+fn inspect_lists_quantisers_beside_casts() {
+    use ElementType::{Float, Int4, Uint8};
+    let folder = Folder::new();
+    let nodes = [
+        node("QuantizeLinear", &["x", "s", "z"], &["q"], vec![]).named("q1"),
+        node("DequantizeLinear", &["w", "t"], &["d"], vec![])
+            .named("d1")
+            .with(int("axis", 0))
+            .with(int("block_size", 2)),
+        cast("c1", "q", "f", Float),
+    ];
+    let outputs = [value("f", Float, &[2]), value("d", Float, &[4])];
+    let mut graph = graph(&[value("x", Float, &[2])], &nodes, &outputs);
+    graph.initializer = vec![
+        raw("s", Float as i32, &[], &1f32.to_le_bytes()),
+        raw("z", Uint8 as i32, &[], &[0]),
+        raw("w", Int4 as i32, &[4], &[0x21, 0x43]),
+        raw("t", Float as i32, &[2], &[0; 8]),
+    ];
+    let path = folder.message("m.onnx", &model(21, graph));
+    let report = json(&done(&["inspect", &path, "--json"]));
+    assert_eq!(report["casts"].as_array().map(Vec::len), Some(1));
+    let quantizers = json!([
+        {"node": "q1", "op": "QuantizeLinear", "x": "FLOAT", "scale": "FLOAT", "y": "UINT8", "zero_point": true,
+         "version": 21, "axis": 1, "block_size": 0, "saturate": true, "precision": null, "graph": "g"},
+        {"node": "d1", "op": "DequantizeLinear", "x": "INT4", "scale": "FLOAT", "y": "FLOAT", "zero_point": false,
+         "version": 21, "axis": 0, "block_size": 2, "saturate": true, "precision": null, "graph": "g"},
+    ]);
+    assert_eq!(report["quantizers"], quantizers);
+    let text = done(&["inspect", &path]);
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name)).expect(name);
+    assert!(line("q1 ").contains("our kernel") && line("d1 ").contains("folded"), "{text}");
+}

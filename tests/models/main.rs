@@ -4,6 +4,8 @@
 mod common;
 
 mod as_specified;
+mod bit_cast;
+mod contrib;
 mod declutter;
 mod dimensions;
 mod findings;
@@ -16,5 +18,6 @@ mod operators;
 mod operators64;
 mod plug_in;
 mod pulse;
+mod quantizers;
 mod rewrite;
 mod shapes;

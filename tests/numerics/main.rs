@@ -8,4 +8,5 @@ mod core_cast;
 mod exhaustive;
 mod limits;
 mod matrix;
+mod quantizers;
 mod vectors;

@@ -99,7 +99,7 @@ impl Level {
         )
     )]
     #[inline(always)]
-    pub(super) fn run_loop<B>(
+    pub(in crate::cast) fn run_loop<B>(
         self,
         body: &B,
         src: &[u8],

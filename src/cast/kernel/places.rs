@@ -36,7 +36,7 @@ impl<'a> Target<'a> {
 
     /// The bytes, for kernels, which write all of them.
     #[inline(always)]
-    pub(super) fn into_bytes(self) -> &'a mut [MaybeUninit<u8>] {
+    pub(in crate::cast) fn into_bytes(self) -> &'a mut [MaybeUninit<u8>] {
         self.0
     }
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// List a model's Cast and CastLike nodes, those in subgraphs included, and what becomes of each.
+/// List a model's Cast, CastLike, QuantizeLinear and DequantizeLinear nodes, those in subgraphs included, and what becomes
+/// of each.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast inspect model.onnx

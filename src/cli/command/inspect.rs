@@ -1,4 +1,4 @@
-//! `onnx-cast inspect`: a model's Cast and CastLike nodes.
+//! `onnx-cast inspect`: a model's Cast and CastLike nodes, and its quantisers.
 
 use anyhow::bail;
 use serde::Serialize;
@@ -11,13 +11,16 @@ use crate::cli::report::phrases;
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_note};
 use crate::cli::work::inspect::{
-    DeclaredCast, InspectRequest, Inspected, InspectedCast, InspectedWidening,
+    DeclaredCast, DeclaredQuantizer, InspectRequest, Inspected, InspectedCast, InspectedQuantizer,
+    InspectedWidening,
 };
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
     casts: Vec<&'a DeclaredCast>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    quantizers: Vec<&'a DeclaredQuantizer>,
     /// Left out where there are none: most models compute in the types that they say.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     computed_in_float: &'a [InspectedWidening],
@@ -25,6 +28,9 @@ struct Report<'a> {
 
 const HEADS: [&str; 9] =
     ["node", "op", "from", "to", "version", "saturate", "round_mode", "graph", "fate"];
+
+const QUANTIZER_HEADS: [&str; 10] =
+    ["node", "op", "x", "scale", "y", "axis", "block_size", "version", "graph", "fate"];
 
 /// Lists the nodes.
 ///
@@ -38,28 +44,68 @@ pub(crate) fn inspect(
 ) -> anyhow::Result<Status> {
     let request = InspectRequest { model: args.model };
     let inspected = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
-    let Inspected { casts, widened, wrong_casts, others } = inspected;
-    output.line(&if args.json {
-        let casts = casts.iter().map(|cast| &cast.declared).collect();
-        serde_json::to_string(&Report { casts, computed_in_float: &widened })?
-    } else if casts.is_empty() {
-        phrases::NO_CASTS.into()
-    } else {
-        let heads = HEADS.map(String::from).to_vec();
-        table(&[heads].into_iter().chain(casts.iter().map(row)).collect::<Vec<_>>())
-    })?;
-    if !args.json {
-        phrases::computed_in_float(&widened).iter().try_for_each(|line| output.line(line))?;
-    }
+    output.line(&if args.json { of_json(&inspected)? } else { of_tables(&inspected) })?;
     let path = request.model.display();
-    for problem in &others {
+    for problem in &inspected.others {
         print_note(&format!("{path}: cannot be run: {problem}"));
     }
-    let Some((first, more)) = wrong_casts.split_first() else { return Ok(Status::Passed) };
+    let Some((first, more)) = inspected.wrong_casts.split_first() else {
+        return Ok(Status::Passed);
+    };
     for problem in more {
         print_note(&format!("{path}: {problem}"));
     }
     bail!("{path}: {first}")
+}
+
+fn of_json(inspected: &Inspected) -> anyhow::Result<String> {
+    let Inspected { casts, quantizers, widened, .. } = inspected;
+    Ok(serde_json::to_string(&Report {
+        casts: casts.iter().map(|cast| &cast.declared).collect(),
+        quantizers: quantizers.iter().map(|quantizer| &quantizer.declared).collect(),
+        computed_in_float: widened,
+    })?)
+}
+
+fn of_tables(inspected: &Inspected) -> String {
+    let Inspected { casts, quantizers, widened, .. } = inspected;
+    let mut parts = vec![];
+    if !casts.is_empty() {
+        parts.push(of_rows(&HEADS, casts.iter().map(row)));
+    }
+    if !quantizers.is_empty() {
+        parts.push(of_rows(&QUANTIZER_HEADS, quantizers.iter().map(quantizer_row)));
+    }
+    if parts.is_empty() {
+        parts.push(phrases::NO_CASTS.into());
+    }
+    let lines = phrases::computed_in_float(widened);
+    [vec![parts.join("\n\n")], lines].concat().join("\n")
+}
+
+fn of_rows(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| (*head).into()).collect();
+    table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>())
+}
+
+fn quantizer_row(quantizer: &InspectedQuantizer) -> Vec<String> {
+    let InspectedQuantizer { declared, fate } = quantizer;
+    let block_size = match declared.block_size {
+        0 => "-".into(),
+        size => size.to_string(),
+    };
+    vec![
+        single_line(&declared.node),
+        declared.op.clone(),
+        phrases::type_name(&declared.x).into(),
+        phrases::type_name(&declared.scale).into(),
+        phrases::type_name(&declared.y).into(),
+        declared.axis.to_string(),
+        block_size,
+        declared.version.to_string(),
+        single_line(&declared.graph),
+        fate.clone(),
+    ]
 }
 
 fn row(cast: &InspectedCast) -> Vec<String> {

@@ -1,10 +1,10 @@
-//! The work of `onnx-cast inspect`: a model's Cast and CastLike nodes.
+//! The work of `onnx-cast inspect`: a model's Cast and CastLike nodes, and its quantisers.
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastNode, ElementType, RoundMode, Survey};
+use tract_onnx_cast::{CastNode, ElementType, Fate, QuantizerNode, RoundMode, Survey};
 
 use super::model::check_file;
 use super::notes::add_once;
@@ -45,10 +45,35 @@ pub(crate) struct InspectedWidening {
     pub(crate) r#type: String,
 }
 
+/// What the model says of a quantiser, as `--json` prints it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct DeclaredQuantizer {
+    pub(crate) node: String,
+    pub(crate) op: String,
+    pub(crate) x: Option<String>,
+    pub(crate) scale: Option<String>,
+    pub(crate) y: Option<String>,
+    pub(crate) zero_point: bool,
+    pub(crate) version: i64,
+    pub(crate) axis: i64,
+    pub(crate) block_size: usize,
+    pub(crate) saturate: bool,
+    pub(crate) precision: Option<String>,
+    pub(crate) graph: String,
+}
+
+/// A quantiser, and what becomes of it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct InspectedQuantizer {
+    pub(crate) declared: DeclaredQuantizer,
+    pub(crate) fate: String,
+}
+
 /// What was found.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Inspected {
     pub(crate) casts: Vec<InspectedCast>,
+    pub(crate) quantizers: Vec<InspectedQuantizer>,
     /// The operators that compute in FLOAT instead of half precision.
     pub(crate) widened: Vec<InspectedWidening>,
     /// What is wrong with the casts.
@@ -66,19 +91,25 @@ impl Request for InspectRequest {
         check_file(&self.model)?;
         let onnx = tract_onnx_cast::onnx();
         let proto = onnx.proto_model_for_path(&self.model)?;
-        let Survey { casts, widened, problems, .. } = onnx.survey(&proto, self.model.parent())?;
-        let (mut of_casts, mut others) = (vec![], vec![]);
+        let survey = onnx.survey(&proto, self.model.parent())?;
+        let Survey { casts, quantizers, widened, problems, .. } = survey;
+        let (mut wrong_casts, mut others) = (vec![], vec![]);
         for problem in problems {
-            let list = if problem.is_of_cast { &mut of_casts } else { &mut others };
+            let list = if problem.is_of_cast { &mut wrong_casts } else { &mut others };
             add_once(list, Some(one_line(&problem.error)));
         }
-        let casts = casts.into_iter().map(inspected).collect();
         let widened = widened.into_iter().map(|widened| InspectedWidening {
             node: widened.node,
             op: widened.operator,
             r#type: widened.ty.name().into(),
         });
-        Ok(Inspected { casts, widened: widened.collect(), wrong_casts: of_casts, others })
+        Ok(Inspected {
+            casts: casts.into_iter().map(inspected).collect(),
+            quantizers: quantizers.into_iter().map(inspected_quantizer).collect(),
+            widened: widened.collect(),
+            wrong_casts,
+            others,
+        })
     }
 
     fn model(&self) -> &Path {
@@ -103,6 +134,28 @@ fn inspected(cast: CastNode) -> InspectedCast {
             round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
             node: cast.node,
             graph: cast.graph,
+        },
+    }
+}
+
+fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
+    let name = |ty: ElementType| ty.name().to_owned();
+    let fate = if quantizer.is_constant { Fate::Folded } else { Fate::Kernel };
+    InspectedQuantizer {
+        fate: fate.to_string(),
+        declared: DeclaredQuantizer {
+            op: quantizer.operator.into(),
+            x: quantizer.x.map(name),
+            scale: quantizer.scale.map(name),
+            y: quantizer.y.map(name),
+            zero_point: quantizer.has_zero_point,
+            version: quantizer.version,
+            axis: quantizer.axis,
+            block_size: quantizer.block_size,
+            saturate: quantizer.saturate,
+            precision: quantizer.precision.map(name),
+            node: quantizer.node,
+            graph: quantizer.graph,
         },
     }
 }

@@ -1,0 +1,88 @@
+//! Scales and zero points as the loops read them: FLOATs.
+
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::operator::Quantizer;
+use crate::cast::element_type::ElementType;
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::loops::Kernel;
+use crate::cast::kernel::select::select;
+use crate::cast::rules::Rules;
+
+/// Scales and as many zero points, in the order of their tensors. Those of a short axis are repeated, so that a loop over
+/// rows with a scale for each element has something to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Parameters {
+    pub(super) scales: Vec<f32>,
+    pub(super) zeros: Vec<f32>,
+}
+
+/// Axes shorter than this are repeated.
+const LONG_ROW: usize = 256;
+
+/// What is wrong with a zero point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotZero;
+
+/// Makes parameters of tensors' bytes.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    quantizer: Quantizer,
+    scale: Arc<dyn Kernel>,
+    zero: Arc<dyn Kernel>,
+}
+
+impl Reader {
+    pub(crate) fn new(quantizer: Quantizer) -> Reader {
+        let to_float = |ty| select(ty, ElementType::Float, Rules::default());
+        let (scale, zero) = (to_float(quantizer.scale()), to_float(quantizer.zero_point()));
+        Reader { quantizer, scale, zero }
+    }
+
+    /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points they are 0; one alone is
+    /// that of every scale. `is_axis` tells that the scales may be those of an axis.
+    ///
+    /// # Errors
+    ///
+    /// When a zero point is not 0 though its type has no other.
+    pub(crate) fn read(
+        &self,
+        level: Level,
+        scales: &[u8],
+        zero_points: Option<&[u8]>,
+        is_axis: bool,
+    ) -> Result<Parameters, NotZero> {
+        let scales = floats(&*self.scale, self.quantizer.scale(), level, scales);
+        let zeros = match zero_points.map(|zeros| self.zeros(level, zeros)).transpose()? {
+            Some(zeros) if zeros.len() == scales.len() => zeros,
+            Some(zeros) => vec![zeros.first().copied().unwrap_or(0.0); scales.len()],
+            None => vec![0.0; scales.len()],
+        };
+        if is_axis && (2..LONG_ROW).contains(&scales.len()) {
+            let times = LONG_ROW.div_ceil(scales.len());
+            return Ok(Parameters { scales: scales.repeat(times), zeros: zeros.repeat(times) });
+        }
+        Ok(Parameters { scales, zeros })
+    }
+
+    /// The zero points in a tensor's bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Reader::read`].
+    pub(crate) fn zeros(&self, level: Level, zero_points: &[u8]) -> Result<Vec<f32>, NotZero> {
+        let zeros = floats(&*self.zero, self.quantizer.zero_point(), level, zero_points);
+        match self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {
+            true => Err(NotZero),
+            false => Ok(zeros),
+        }
+    }
+}
+
+fn floats(kernel: &dyn Kernel, ty: ElementType, level: Level, carriers: &[u8]) -> Vec<f32> {
+    let mut floats = vec![0.0; carriers.len() / ty.carrier_bytes().unwrap_or(1)];
+    kernel.overwrite(level, carriers, bytemuck::cast_slice_mut(&mut floats));
+    floats
+}

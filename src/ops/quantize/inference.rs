@@ -1,0 +1,107 @@
+//! `QuantizeLinear` and `DequantizeLinear` nodes as tract's loader builds them: the inference op, which becomes an
+//! [`OnnxQuantizer`] once types are known.
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_hir::internal::*;
+
+use super::op::OnnxQuantizer;
+use crate::cast::element_type::ElementType;
+use crate::onnx::quantizers::QuantizerSpec;
+use crate::tensor::quantization::Quantization;
+
+/// Builds the inference op of a node: of one that the rewrite has prepared, or, where only the ops were registered, of one
+/// as it stands in the file.
+pub(crate) fn build(
+    context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    // tract says 0 for a model that imports no default domain, which is opset 1.
+    let spec = QuantizerSpec::read(node, context.onnx_operator_set_version.max(1))?;
+    Ok((expand(InferenceQuantizer { spec }), vec![]))
+}
+
+/// A quantiser whose inputs' tract types are still to be inferred.
+#[derive(Debug, Clone)]
+struct InferenceQuantizer {
+    spec: QuantizerSpec,
+}
+
+impl InferenceQuantizer {
+    fn inputs(&self) -> usize {
+        if self.spec.has_zero_point { 3 } else { 2 }
+    }
+
+    /// The element type of an input, which tract holds as `datum_type`.
+    fn element_type(&self, index: usize, datum_type: DatumType) -> TractResult<ElementType> {
+        let refuse = |problem: String| Err(self.spec.error(problem))?;
+        match self.spec.exotic(index) {
+            Some(ty) if ty.datum_type() != datum_type => {
+                refuse(format!("its input of {ty} came as {datum_type:?}"))
+            }
+            Some(ty) => Ok(ty),
+            None => match ElementType::native(datum_type) {
+                Some(ty) => Ok(ty),
+                None => refuse(format!("tract's {datum_type:?} is no ONNX element type")),
+            },
+        }
+    }
+
+    /// The output's type, from that of the input that decides on it.
+    fn output_type(&self, index: usize, datum_type: DatumType) -> TractResult<DatumType> {
+        let ty = Some(self.element_type(index, datum_type)?);
+        let (scale, zero_point) = if index == 1 { (ty, None) } else { (None, ty) };
+        let y = self.spec.inferred_y(scale, zero_point)?;
+        Ok(y.map_or(datum_type, ElementType::datum_type))
+    }
+}
+
+impl Expansion for InferenceQuantizer {
+    fn name(&self) -> StaticName {
+        self.spec.name().into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        s: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        check_input_arity(inputs, self.inputs())?;
+        check_output_arity(outputs, 1)?;
+        s.equals(&outputs[0].rank, &inputs[0].rank)?;
+        s.equals(&outputs[0].shape, &inputs[0].shape)?;
+        if let Some(y) = self.spec.inferred_y(None, None)? {
+            return s.equals(&outputs[0].datum_type, y.datum_type());
+        }
+        let decides = if self.spec.quantizes() { 2 } else { 1 };
+        s.given(&inputs[decides].datum_type, move |s, datum_type| {
+            s.equals(&outputs[0].datum_type, self.output_type(decides, datum_type)?)
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let fact = |index: usize| {
+            let outlet = inputs.get(index).context("an input is missing")?;
+            model.outlet_fact(*outlet)
+        };
+        let ty = |index: usize| self.element_type(index, fact(index)?.datum_type);
+        let zero_point = if self.spec.has_zero_point { Some(ty(2)?) } else { None };
+        let quantizer = self.spec.quantizer(ty(0)?, ty(1)?, zero_point)?;
+        let quantization = Quantization::new(quantizer).context("types that the operator has")?;
+        let op = OnnxQuantizer::new(&self.spec, quantization).beside_ops_of(model);
+        op.check_shapes(&fact(0)?.shape, &fact(1)?.shape)?;
+        if zero_point.is_some()
+            && let Some(zero_point) = &fact(2)?.konst
+        {
+            op.check_zero_point(zero_point)?;
+        }
+        model.wire_node(prefix, op, inputs)
+    }
+}

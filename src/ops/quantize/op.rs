@@ -1,0 +1,194 @@
+//! The op that is left of a quantiser in a typed model: what it is and what it computes.
+
+use tract_onnx::tract_core::internal::*;
+
+use crate::cast::element_type::ElementType;
+use crate::cast::quantize::layout::{self, Layout};
+use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
+use crate::error::Error;
+use crate::onnx::quantizers::QuantizerSpec;
+use crate::ops::cast::op::OnnxCast;
+use crate::ops::saved::{Save, Saved};
+use crate::tensor::quantization::{Prepared, Quantization};
+
+/// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
+#[derive(Debug, Clone)]
+pub(crate) struct OnnxQuantizer {
+    /// For messages; the op's identity does not depend on it, nor on the opset.
+    pub(super) node: String,
+    pub(super) opset: i64,
+    pub(super) quantization: Quantization,
+    pub(super) axis: i64,
+    pub(super) block_size: usize,
+    /// What has been read of scales and zero points that are constants of the model.
+    pub(super) constants: Option<Arc<Constants>>,
+}
+
+/// Scales and zero points of a model, and what was read of them.
+#[derive(Debug)]
+pub(super) struct Constants {
+    scale: Arc<Tensor>,
+    zero_point: Option<Arc<Tensor>>,
+    prepared: Prepared,
+}
+
+impl OnnxQuantizer {
+    pub(super) fn new(spec: &QuantizerSpec, quantization: Quantization) -> OnnxQuantizer {
+        OnnxQuantizer {
+            node: spec.node().into(),
+            opset: spec.opset(),
+            quantization,
+            axis: spec.axis,
+            block_size: spec.block_size,
+            constants: None,
+        }
+    }
+
+    /// The same, which shares what is kept of large outputs with the ops that a model has.
+    pub(super) fn beside_ops_of(self, model: &TypedModel) -> OnnxQuantizer {
+        let memory = model.nodes.iter().rev().find_map(|node| {
+            let cast = node.op_as::<OnnxCast>().map(|cast| cast.conversion().memory());
+            cast.or_else(|| node.op_as::<OnnxQuantizer>().map(|op| op.quantization.memory()))
+        });
+        match memory {
+            Some(memory) => {
+                let quantization = self.quantization.clone().sharing(memory);
+                OnnxQuantizer { quantization, ..self }
+            }
+            None => self,
+        }
+    }
+
+    /// The operator and its types.
+    pub(crate) fn quantizer(&self) -> Quantizer {
+        self.quantization.quantizer()
+    }
+
+    pub(super) fn error(&self, problem: impl std::fmt::Display) -> Error {
+        let problem = format!("{problem} (opset {})", self.opset);
+        Error::node(&self.node, self.quantizer().name(), problem)
+    }
+
+    /// Checks that a scale fits x, as far as their shapes are known.
+    pub(super) fn check_shapes(&self, x: &ShapeFact, scale: &ShapeFact) -> TractResult<()> {
+        let known = |dim: &TDim| dim.to_usize().ok();
+        let scales: Option<TVec<usize>> = scale.iter().map(known).collect();
+        // A dimension that is not known is left open by taking the one that fits; a scale of one element fits any x.
+        let Some(scales) = scales.filter(|scales| scales.iter().any(|dim| *dim != 1)) else {
+            return Ok(());
+        };
+        let axis = layout::axis(self.axis, x.rank()).map_err(|problem| self.error(problem))?;
+        let fitting = |(index, dim): (usize, &TDim)| {
+            let own = match (self.block_size, &*scales) {
+                (0, [scales]) => *scales,
+                (block, scales) => {
+                    let count = scales.get(index).copied().unwrap_or(1);
+                    if index == axis { count.saturating_mul(block) } else { count }
+                }
+            };
+            known(dim).unwrap_or(own)
+        };
+        let x: TVec<usize> = x.iter().enumerate().map(fitting).collect();
+        Layout::new(&x, self.axis, self.block_size, &scales)
+            .map_err(|problem| self.error(problem))?;
+        Ok(())
+    }
+
+    /// Checks a zero point that is a constant.
+    pub(super) fn check_zero_point(&self, zero_point: &Tensor) -> TractResult<()> {
+        let checked = self.quantization.check_zero_point(zero_point);
+        Ok(checked.map_err(|problem| self.error(format!("{problem:#}")))?)
+    }
+
+    /// Reads scales and zero points.
+    pub(super) fn prepare(
+        &self,
+        scale: &Arc<Tensor>,
+        zero_point: Option<&Arc<Tensor>>,
+    ) -> TractResult<Constants> {
+        let prepared = self.quantization.prepare(scale, zero_point.map(|tensor| &**tensor));
+        let prepared = prepared.map_err(|problem| self.error(format!("{problem:#}")))?;
+        Ok(Constants { scale: scale.clone(), zero_point: zero_point.cloned(), prepared })
+    }
+
+    /// Makes y of x.
+    pub(super) fn run(&self, inputs: &[TValue]) -> TractResult<Tensor> {
+        let [x, scale, zero_point @ ..] = inputs else { bail!("a quantiser has an x and a scale") };
+        let is = |value: &TValue, tensor: &Arc<Tensor>| {
+            value.as_arc_tensor().is_some_and(|value| Arc::ptr_eq(value, tensor))
+        };
+        let known = self.constants.as_ref().filter(|constants| {
+            let is_zero_point = match (zero_point.first(), &constants.zero_point) {
+                (Some(value), Some(tensor)) => is(value, tensor),
+                (None, None) => true,
+                _ => false,
+            };
+            is(scale, &constants.scale) && is_zero_point
+        });
+        let (axis, block_size) = (self.axis, self.block_size);
+        let y = match known {
+            Some(known) => self.quantization.run_prepared(x, &known.prepared, axis, block_size),
+            None => {
+                let zero_point = zero_point.first().map(|value| &**value);
+                self.quantization.run(x, scale, zero_point, axis, block_size)
+            }
+        };
+        Ok(y.map_err(|problem| self.error(format!("{problem:#}")))?)
+    }
+}
+
+/// Two quantisers are the same op if they do the same, whatever the nodes are called.
+impl PartialEq for OnnxQuantizer {
+    fn eq(&self, other: &OnnxQuantizer) -> bool {
+        let attributes = |op: &OnnxQuantizer| (op.axis, op.block_size);
+        self.quantization == other.quantization && attributes(self) == attributes(other)
+    }
+}
+
+impl Eq for OnnxQuantizer {}
+
+/// The operator's name, the types of x, scale and y, and of the precision where there is one; then numbers.
+impl Save for OnnxQuantizer {
+    const NAME: &'static str = "tract_onnx_cast_quantizer";
+
+    fn save(&self) -> Saved {
+        let quantizer = self.quantizer();
+        let (precision, saturate) = match quantizer {
+            Quantizer::Quantize(op) => (op.precision, op.saturate),
+            Quantizer::Dequantize(op) => (op.y, true),
+        };
+        Saved::default()
+            .text(quantizer.name())
+            .text(quantizer.x().name())
+            .text(quantizer.scale().name())
+            .text(quantizer.y().name())
+            .text(precision.name())
+            .text(saturate.to_string())
+            .text(self.axis.to_string())
+            .text(self.block_size.to_string())
+    }
+
+    fn restore(node: String, saved: &Saved) -> TractResult<OnnxQuantizer> {
+        let ty = |index: usize| {
+            let name = saved.text_at(index)?;
+            ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
+        };
+        let (x, scale, y, precision) = (ty(1)?, ty(2)?, ty(3)?, ty(4)?);
+        let saturate = saved.text_at(5)?.parse()?;
+        let quantizer = match saved.text_at(0)? {
+            "QuantizeLinear" => Quantizer::Quantize(Quantize { x, scale, y, precision, saturate }),
+            "DequantizeLinear" => Quantizer::Dequantize(Dequantize { x, scale, y }),
+            other => bail!("{other:?} is no quantiser"),
+        };
+        let quantization = Quantization::new(quantizer);
+        let quantization = quantization.with_context(|| format!("has types {quantizer:?}"))?;
+        Ok(OnnxQuantizer {
+            node,
+            opset: i64::MAX,
+            quantization,
+            axis: saved.text_at(6)?.parse()?,
+            block_size: saved.text_at(7)?.parse()?,
+            constants: None,
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! What tract asks of the op.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+use tract_onnx::tract_core::ops::konst::Const;
+
+use super::op::OnnxQuantizer;
+use crate::cast::quantize::layout;
+use crate::cast::quantize::operator::Quantizer;
+
+impl Op for OnnxQuantizer {
+    fn name(&self) -> StaticName {
+        match self.quantizer() {
+            Quantizer::Quantize(_) => "OnnxQuantizeLinear".into(),
+            Quantizer::Dequantize(_) => "OnnxDequantizeLinear".into(),
+        }
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        let quantizer = self.quantizer();
+        let (x, scale, y) = (quantizer.x(), quantizer.scale(), quantizer.y());
+        let mut info = format!("{x} to {y}, scale of {scale}, axis={}", self.axis);
+        if self.block_size != 0 {
+            info.push_str(&format!(", block_size={}", self.block_size));
+        }
+        if let Quantizer::Quantize(op) = quantizer {
+            info.push_str(&format!(", precision={}", op.precision));
+            if !op.saturate {
+                info.push_str(", saturate=0");
+            }
+        }
+        Ok(vec![info])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for OnnxQuantizer {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(tvec!(self.run(&inputs)?.into_tvalue()))
+    }
+}
+
+/// How the scales lie along x's axes, as far as axes matter.
+enum Spread {
+    /// One scale.
+    Tensor,
+    /// One for each index of this axis.
+    Axis(usize),
+    /// Along all axes, or not known.
+    All,
+}
+
+impl OnnxQuantizer {
+    fn spread(&self, x: &TypedFact, scale: &TypedFact) -> Spread {
+        if scale.shape.iter().all(|dim| dim.is_one()) {
+            return Spread::Tensor;
+        }
+        match layout::axis(self.axis, x.rank()) {
+            Ok(axis) if self.block_size == 0 && scale.rank() == 1 => Spread::Axis(axis),
+            _ => Spread::All,
+        }
+    }
+
+    fn spread_at(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Spread> {
+        let [x, scale, ..] = &*node.inputs else { return Ok(Spread::All) };
+        Ok(self.spread(model.outlet_fact(*x)?, model.outlet_fact(*scale)?))
+    }
+}
+
+impl TypedOp for OnnxQuantizer {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [x, scale, ..] = inputs else { bail!("a quantiser has an x and a scale") };
+        let quantizer = self.quantizer();
+        let types = [quantizer.x(), quantizer.scale(), quantizer.zero_point()];
+        for (fact, ty) in inputs.iter().zip(types) {
+            let (got, expected) = (fact.datum_type, ty.datum_type());
+            if got != expected {
+                bail!(self.error(format!("its input of {ty} is {got:?}, not {expected:?}")));
+            }
+        }
+        self.check_shapes(&x.shape, &scale.shape)?;
+        Ok(tvec!(quantizer.y().datum_type().fact(x.shape.clone())))
+    }
+
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        let facts = model.node_input_facts(node.id)?;
+        let constants: Option<TVec<&Arc<Tensor>>> =
+            facts.iter().skip(1).map(|fact| fact.konst.as_ref()).collect();
+        let (Some(constants), Some(x)) = (constants, facts.first()) else { return Ok(None) };
+        let Some(scale) = constants.first() else { return Ok(None) };
+        // Once, when the model is loaded, however large: a matrix product can only pack weights that are constant.
+        if let Some(x) = &x.konst {
+            let inputs = std::iter::once(x).chain(constants.iter().copied());
+            let inputs: TVec<TValue> = inputs.map(|tensor| tensor.clone().into_tvalue()).collect();
+            let y = self.run(&inputs)?.into_arc_tensor();
+            let mut patch = TypedModelPatch::default();
+            let y = patch.wire_node(&node.name, Const::new(y)?, &[])?;
+            patch.shunt_outside(model, node.id.into(), y[0])?;
+            return Ok(Some(patch));
+        }
+        if self.constants.is_some() {
+            return Ok(None);
+        }
+        let known = self.prepare(scale, constants.get(1).copied())?;
+        let op = OnnxQuantizer { constants: Some(known.into()), ..self.clone() };
+        TypedModelPatch::replace_single_op(model, node, &node.inputs, op).map(Some)
+    }
+
+    /// The axes along which scales differ belong to no other: what tract would do with one, it would have to do with the
+    /// scales.
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        let [x, scale, ..] = inputs else { return AxesMapping::disconnected(inputs, outputs) };
+        let mut mapping = AxesMapping::disconnected(inputs, outputs)?;
+        let own = match self.spread(x, scale) {
+            Spread::Tensor => None,
+            Spread::Axis(axis) => Some(axis),
+            Spread::All => return Ok(mapping),
+        };
+        for axis in (0..x.rank()).filter(|axis| Some(*axis) != own) {
+            mapping = mapping.linking((InOut::In(0), axis), (InOut::Out(0), axis))?;
+        }
+        Ok(mapping)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        if matches!(io, InOut::In(1..)) {
+            return Ok(None);
+        }
+        let substitute_op: Option<Box<dyn TypedOp>> = match self.spread_at(model, node)? {
+            Spread::Tensor => None,
+            Spread::Axis(axis) => match change.transform_axis(axis) {
+                Some(axis) => Some(Box::new(OnnxQuantizer { axis: axis as i64, ..self.clone() })),
+                None => return Ok(None),
+            },
+            Spread::All => return Ok(None),
+        };
+        let wire_changes = tvec!((InOut::In(0), change.clone()), (InOut::Out(0), change.clone()));
+        Ok(Some(AxisChangeConsequence { substitute_op, wire_changes }))
+    }
+
+    fn slice(
+        &self,
+        patch: &mut TypedModelPatch,
+        model: &TypedModel,
+        node: &TypedNode,
+        _prefix: &str,
+        inputs: &[OutletId],
+        output_axis: usize,
+        _start: &TDim,
+        _end: &TDim,
+    ) -> TractResult<Option<TVec<OutletId>>> {
+        match self.spread_at(model, node)? {
+            Spread::Tensor => {}
+            Spread::Axis(axis) if axis != output_axis => {}
+            Spread::Axis(_) | Spread::All => return Ok(None),
+        }
+        patch.wire_node(&node.name, &node.op, inputs).map(Some)
+    }
+
+    as_op!();
+}

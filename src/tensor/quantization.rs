@@ -1,0 +1,196 @@
+//! Quantising whole tensors, with or without a model.
+
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use anyhow::{anyhow, ensure};
+use tract_onnx::prelude::{TVec, Tensor, TractResult};
+
+use super::memory::Memory;
+use super::output;
+use crate::cast::element_type::ElementType;
+use crate::cast::kernel::level::Level;
+use crate::cast::quantize::kernel::{ScaleKernel, Scales};
+use crate::cast::quantize::layout::Layout;
+use crate::cast::quantize::operator::Quantizer;
+use crate::cast::quantize::parameters::{NotZero, Parameters, Reader};
+use crate::cast::quantize::scalar;
+
+/// A `QuantizeLinear` or `DequantizeLinear` of tensors, its loops chosen.
+///
+/// Tensors are carriers (see [`ElementType::datum_type`]): x of any shape, and scales and zero points of one of these:
+///
+/// - one element, for all of x
+/// - as many elements as x has indices along `axis`, if `block_size` is 0
+/// - x's shape with ⌈D / `block_size`⌉ for the dimension D of `axis`, each for that many indices, the last possibly for
+///   fewer
+///
+/// A large tensor is divided among the threads of tract's current executor, which makes no difference to the result.
+///
+/// ```
+/// use tract_onnx::prelude::{tensor0, tensor1};
+/// use tract_onnx_cast::{Dequantize, ElementType::*, Quantization, Quantizer};
+///
+/// let types = Dequantize { x: Uint8, scale: Float, y: Float };
+/// let dequantize = Quantization::new(Quantizer::Dequantize(types)).expect("types that the operator has");
+/// let y = dequantize.run(&tensor1(&[0u8, 130]), &tensor0(0.5f32), Some(&tensor0(128u8)), 0, 0)?;
+/// assert_eq!(y, tensor1(&[-64f32, 1.0]));
+/// # tract_onnx::prelude::TractResult::Ok(())
+/// ```
+#[derive(Clone)]
+pub struct Quantization {
+    quantizer: Quantizer,
+    level: Level,
+    reader: Reader,
+    plain: ScaleKernel,
+    moved: ScaleKernel,
+    memory: Memory,
+}
+
+/// Scales and zero points of tensors, read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prepared {
+    parameters: Parameters,
+    has_zero_points: bool,
+    /// That of the scales.
+    shape: TVec<usize>,
+}
+
+impl fmt::Debug for Quantization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Quantization({:?}, {:?})", self.quantizer, self.level)
+    }
+}
+
+/// Quantisations are equal if their results are: the level does not matter.
+impl PartialEq for Quantization {
+    fn eq(&self, other: &Quantization) -> bool {
+        self.quantizer == other.quantizer
+    }
+}
+
+impl Eq for Quantization {}
+
+impl Quantization {
+    /// A quantiser of tensors; `None` where no version of the operator has its types.
+    pub fn new(quantizer: Quantizer) -> Option<Quantization> {
+        quantizer.is_defined().then(|| Quantization {
+            quantizer,
+            level: Level::best(),
+            reader: Reader::new(quantizer),
+            plain: ScaleKernel::new(quantizer, false),
+            moved: ScaleKernel::new(quantizer, true),
+            memory: Memory::default(),
+        })
+    }
+
+    /// The same with the instructions of another level, and the same results.
+    pub fn at_level(self, level: Level) -> Quantization {
+        Quantization { level, ..self }
+    }
+
+    /// The same, which keeps large outputs where another op does.
+    pub(crate) fn sharing(self, memory: &Memory) -> Quantization {
+        Quantization { memory: memory.clone(), ..self }
+    }
+
+    /// What is kept of large outputs.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// The operator and its types.
+    pub fn quantizer(&self) -> Quantizer {
+        self.quantizer
+    }
+
+    /// What the operator makes of one element. Elements are codes as those of
+    /// [`convert_scalar`](crate::convert_scalar).
+    pub fn scalar(&self, x: u64, scale: u64, zero_point: Option<u64>) -> u64 {
+        match self.quantizer {
+            Quantizer::Quantize(op) => scalar::quantize(op, x, scale, zero_point),
+            Quantizer::Dequantize(op) => scalar::dequantize(op, x, scale, zero_point),
+        }
+    }
+
+    /// Makes y of x.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier, the scale fits neither x, nor its axis, nor its blocks, the zero point
+    /// does not have the scale's shape (one alone is that of all scales), or it is not 0 where its type has no other:
+    /// float8 and INT32.
+    pub fn run(
+        &self,
+        x: &Tensor,
+        scale: &Tensor,
+        zero_point: Option<&Tensor>,
+        axis: i64,
+        block_size: usize,
+    ) -> TractResult<Tensor> {
+        self.run_prepared(x, &self.prepare(scale, zero_point)?, axis, block_size)
+    }
+
+    /// Reads scales and zero points.
+    pub(crate) fn prepare(
+        &self,
+        scale: &Tensor,
+        zero_point: Option<&Tensor>,
+    ) -> TractResult<Prepared> {
+        check(scale, self.quantizer.scale(), "scale")?;
+        if let Some(zero_point) = zero_point {
+            self.check_zero_point(zero_point)?;
+            let (own, scales) = (zero_point.shape(), scale.shape());
+            let fits = own == scales || zero_point.len() == 1;
+            ensure!(fits, "a zero point of shape {own:?} does not fit a scale of shape {scales:?}");
+        }
+        let zero_bytes = match zero_point {
+            Some(zero_point) => Some(zero_point.try_as_plain_ram()?.as_bytes()),
+            None => None,
+        };
+        let scale_bytes = scale.try_as_plain_ram()?.as_bytes();
+        let is_axis = scale.rank() == 1;
+        let parameters = self.reader.read(self.level, scale_bytes, zero_bytes, is_axis);
+        let parameters = parameters.map_err(|NotZero| self.not_zero())?;
+        Ok(Prepared {
+            parameters,
+            has_zero_points: zero_point.is_some(),
+            shape: scale.shape().into(),
+        })
+    }
+
+    /// Checks a zero point by itself.
+    pub(crate) fn check_zero_point(&self, zero_point: &Tensor) -> TractResult<()> {
+        check(zero_point, self.quantizer.zero_point(), "zero point")?;
+        let zeros = self.reader.zeros(self.level, zero_point.try_as_plain_ram()?.as_bytes());
+        zeros.map(|_| ()).map_err(|NotZero| self.not_zero())
+    }
+
+    fn not_zero(&self) -> anyhow::Error {
+        let ty = self.quantizer.zero_point();
+        anyhow!("its zero point is not 0, and a zero point of type {ty} can only be 0")
+    }
+
+    /// As [`Quantization::run`], with scales and zero points that have been read.
+    pub(crate) fn run_prepared(
+        &self,
+        x: &Tensor,
+        prepared: &Prepared,
+        axis: i64,
+        block_size: usize,
+    ) -> TractResult<Tensor> {
+        check(x, self.quantizer.x(), "x")?;
+        let layout = Layout::new(x.shape(), axis, block_size, &prepared.shape);
+        let layout = layout.map_err(anyhow::Error::msg)?;
+        let kernel = if prepared.has_zero_points { &self.moved } else { &self.plain };
+        let scales = Scales { parameters: &prepared.parameters, layout, first: 0 };
+        output::scale(kernel, self.level, self.quantizer, scales, x, &self.memory)
+    }
+}
+
+fn check(tensor: &Tensor, ty: ElementType, role: &str) -> TractResult<()> {
+    let (expected, got) = (ty.datum_type(), tensor.datum_type());
+    ensure!(got == expected, "{role} of {ty} is held in {expected:?}, not {got:?}");
+    Ok(())
+}

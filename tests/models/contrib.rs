@@ -1,0 +1,218 @@
+//! ONNX Runtime's operators that are quantisers around another operator.
+
+use tract_onnx::pb::{AttributeProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, Rules, from_f32, tensor_proto};
+
+use crate::common::proto::{Sketch, float, int, ints};
+
+use ElementType::{Bool, Float, Int4, Int8, Int32, Int64, Uint8};
+
+fn shaped(name: &str, ty: ElementType, dims: &[usize], values: &[f32]) -> TensorProto {
+    let carrier = from_f32(&tensor1(values), ty, Rules::default()).expect("a conversion");
+    let carrier = carrier.into_shape(dims).expect("as many values");
+    tensor_proto::write(name, ty, &carrier).expect("a tensor")
+}
+
+/// x of UINT8 and the scales and zero points of two inputs and the output.
+fn sketch(shape: &[i64]) -> Sketch {
+    Sketch::new()
+        .input("a", Uint8, shape)
+        .initializer(shaped("as", Float, &[], &[0.5]))
+        .initializer(shaped("az", Uint8, &[], &[128.0]))
+        .initializer(shaped("bs", Float, &[], &[0.25]))
+        .initializer(shaped("bz", Uint8, &[], &[100.0]))
+        .initializer(shaped("ys", Float, &[], &[0.125]))
+        .initializer(shaped("yz", Uint8, &[], &[7.0]))
+}
+
+fn codes(shape: &[i64]) -> Tensor {
+    let dims: Vec<usize> = shape.iter().map(|dim| *dim as usize).collect();
+    let codes: Vec<u8> = (0..dims.iter().product()).map(|i| (i * 37 % 251) as u8).collect();
+    Tensor::from_shape(&dims, &codes).expect("as many codes")
+}
+
+/// The same by an operator of ONNX Runtime's and by the operator that it is around, its inputs dequantised.
+struct Pair {
+    op: &'static str,
+    inputs: Vec<&'static str>,
+    attributes: Vec<AttributeProto>,
+    inner: &'static str,
+    inner_inputs: Vec<&'static str>,
+    inner_attributes: Vec<AttributeProto>,
+}
+
+impl Pair {
+    fn check(self, shape: &[i64], made: &[i64]) {
+        let with_b = || sketch(shape).initializer(shaped("b", Uint8, &[], &[90.0]));
+        let own = with_b().node(self.op, &self.inputs, &["y"], self.attributes);
+        let written = with_b()
+            .node("DequantizeLinear", &["a", "as", "az"], &["da"], vec![])
+            .node("DequantizeLinear", &["b", "bs", "bz"], &["db"], vec![])
+            .node(self.inner, &self.inner_inputs, &["r"], self.inner_attributes)
+            .node("QuantizeLinear", &["r", "ys", "yz"], &["y"], vec![]);
+        let run = |sketch: Sketch| {
+            sketch.output("y", Uint8, made).run(vec![codes(shape)]).expect("a run").remove(0)
+        };
+        assert_eq!(run(own), run(written), "{}", self.op);
+    }
+}
+
+#[test]
+fn an_operator_between_quantisers_is_what_it_says() {
+    let unary = |op, inner, attributes: Vec<AttributeProto>| Pair {
+        op,
+        inputs: vec!["a", "as", "az", "ys", "yz"],
+        attributes: attributes.clone(),
+        inner,
+        inner_inputs: vec!["da"],
+        inner_attributes: attributes,
+    };
+    let binary = |op, inner| Pair {
+        inputs: vec!["a", "as", "az", "b", "bs", "bz", "ys", "yz"],
+        inner_inputs: vec!["da", "db"],
+        ..unary(op, inner, vec![])
+    };
+    binary("com.microsoft.QLinearAdd", "Add").check(&[2, 3], &[2, 3]);
+    binary("com.microsoft.QLinearMul", "Mul").check(&[2, 3], &[2, 3]);
+    unary("com.microsoft.QLinearSigmoid", "Sigmoid", vec![]).check(&[2, 3], &[2, 3]);
+    let alpha = vec![float("alpha", 0.3)];
+    unary("com.microsoft.QLinearLeakyRelu", "LeakyRelu", alpha).check(&[2, 3], &[2, 3]);
+    let softmax = unary("com.microsoft.QLinearSoftmax", "Softmax", vec![int("axis", 1)]);
+    let attributes = vec![int("axis", 1), int("opset", 13)];
+    Pair { attributes, ..softmax }.check(&[2, 3, 4], &[2, 3, 4]);
+    let global = "com.microsoft.QLinearGlobalAveragePool";
+    unary(global, "GlobalAveragePool", vec![]).check(&[1, 2, 3, 3], &[1, 2, 1, 1]);
+    let kernel = vec![ints("kernel_shape", &[2, 2]), ints("strides", &[1, 1])];
+    let pool = unary("com.microsoft.QLinearAveragePool", "AveragePool", kernel);
+    pool.check(&[1, 2, 3, 3], &[1, 2, 2, 2]);
+    Pair {
+        inputs: vec!["ys", "yz", "a", "as", "az", "a", "as", "az"],
+        inner_inputs: vec!["da", "da"],
+        ..unary("com.microsoft.QLinearConcat", "Concat", vec![int("axis", 0)])
+    }
+    .check(&[2, 3], &[4, 3]);
+}
+
+#[test]
+fn a_softmax_of_an_old_opset_is_one_of_a_matrix() -> TractResult<()> {
+    let softmax = |opset| {
+        let attributes = vec![int("axis", 1), int("opset", opset)];
+        sketch(&[1, 2, 2])
+            .node("com.microsoft.QLinearSoftmax", &["a", "as", "az", "ys", ""], &["y"], attributes)
+            .output("y", Uint8, &[1, 2, 2])
+            .run(vec![Tensor::from_shape(&[1, 2, 2], &[9u8; 4])?])
+    };
+    assert_eq!(softmax(13)?[0], Tensor::from_shape(&[1, 2, 2], &[4u8; 4])?);
+    assert_eq!(softmax(11)?[0], Tensor::from_shape(&[1, 2, 2], &[2u8; 4])?);
+    Ok(())
+}
+
+#[test]
+fn a_choice_keeps_its_condition() -> TractResult<()> {
+    let inputs = ["c", "a", "as", "az", "a", "bs", "bz", "ys", "yz"];
+    let outputs = Sketch(sketch(&[2]).0)
+        .input("c", Bool, &[2])
+        .node("com.microsoft.QLinearWhere", &inputs, &["y"], vec![])
+        .output("y", Uint8, &[2])
+        .run(vec![tensor1(&[130u8, 104]), tensor1(&[true, false])])?;
+    assert_eq!(outputs[0], tensor1(&[15u8, 15]));
+    Ok(())
+}
+
+#[test]
+fn a_product_of_integers_has_a_bias_in_its_own_unit() -> TractResult<()> {
+    let gemm = |output: &[&str], ty| {
+        let inputs = [&["a", "as", "az", "b", "ws", "wz", "c"][..], output].concat();
+        let attributes = vec![float("alpha", 2.0), int("transB", 1)];
+        sketch(&[1, 2])
+            .initializer(shaped("b", Int8, &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+            .initializer(shaped("ws", Float, &[3], &[1.0, 0.5, 0.25]))
+            .initializer(shaped("wz", Int8, &[3], &[0.0, 0.0, 1.0]))
+            .initializer(shaped("c", Int32, &[3], &[10.0, -4.0, 1.0]))
+            .node("com.microsoft.QGemm", &inputs, &["y"], attributes)
+            .output("y", ty, &[1, 3])
+            .run(vec![tensor2(&[[130u8, 126]])])
+    };
+    // 2 · (1, −1) · weights + bias · 2 · 0.5 · their scales.
+    assert_eq!(gemm(&[], Float)?[0], tensor2(&[[8f32, -3.0, -0.25]]));
+    assert_eq!(gemm(&["ys", "yz"], Uint8)?[0], tensor2(&[[71u8, 0, 5]]));
+    Ok(())
+}
+
+#[test]
+fn weights_of_8_bits_have_blocks() -> TractResult<()> {
+    let run = |inputs: &[&str]| {
+        let attributes = ["K", "N", "bits", "block_size"].into_iter().zip([20, 2, 8, 16]);
+        let attributes = attributes.map(|(name, value)| int(name, value)).collect();
+        let codes: Vec<f32> = (0..64).map(|i| 120.0 + (i % 16) as f32).collect();
+        Sketch::new()
+            .input("x", Float, &[1, 20])
+            .initializer(shaped("w", Uint8, &[2, 2, 16], &codes))
+            .initializer(shaped("s", Float, &[4], &[1.0, 10.0, 100.0, 1000.0]))
+            .initializer(shaped("z", Uint8, &[4], &[120.0, 121.0, 122.0, 123.0]))
+            .initializer(shaped("bias", Float, &[2], &[0.5, -0.5]))
+            .node("com.microsoft.MatMulNBits", inputs, &["y"], attributes)
+            .output("y", Float, &[1, 2])
+            .run(vec![Tensor::from_shape(&[1, 20], &[1f32; 20])?])
+    };
+    // Of the second block, four columns; the codes of a block are 0 … 15 above 120.
+    assert_eq!(
+        run(&["x", "w", "s"])?[0],
+        tensor2(&[[-8.0 + 10.0 * -26.0, 100.0 * -8.0 + 1000.0 * -26.0f32]])
+    );
+    assert_eq!(
+        run(&["x", "w", "s", "z", "", "bias"])?[0],
+        tensor2(&[[120.0 + 10.0 * 2.0 + 0.5, 100.0 * 88.0 + 1000.0 * -6.0 - 0.5f32]])
+    );
+    Ok(())
+}
+
+#[test]
+fn rows_of_small_integers_are_dequantised_when_taken() -> TractResult<()> {
+    let attributes = ["gather_axis", "quantize_axis", "block_size"].into_iter().zip([0, 1, 16]);
+    let codes: Vec<f32> = (0..96).map(|i| (i % 13) as f32 - 6.0).collect();
+    let outputs = Sketch::new()
+        .input("i", Int64, &[2, 1])
+        .initializer(shaped("w", Int4, &[3, 32], &codes))
+        .initializer(shaped("s", Float, &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+        .initializer(shaped("z", Int4, &[3, 2], &[0.0, 1.0, 2.0, 3.0, -4.0, -5.0]))
+        .node(
+            "com.microsoft.GatherBlockQuantized",
+            &["w", "i", "s", "z"],
+            &["y"],
+            attributes.map(|(name, value)| int(name, value)).collect(),
+        )
+        .output("y", Float, &[2, 1, 32])
+        .run(vec![tensor2(&[[2i64], [0]])])?;
+    let want = |row: usize, column: usize, scale: f32, zero: f32| {
+        (codes[32 * row + column] - zero) * scale
+    };
+    let view = outputs[0].try_as_plain_ram()?;
+    let y = view.as_slice::<f32>()?;
+    for column in 0..32 {
+        let (last, first) =
+            if column < 16 { ((5.0, -4.0), (1.0, 0.0)) } else { ((6.0, -5.0), (2.0, 1.0)) };
+        assert_eq!(y[column], want(2, column, last.0, last.1));
+        assert_eq!(y[32 + column], want(0, column, first.0, first.1));
+    }
+    Ok(())
+}
+
+#[test]
+fn what_has_no_equal_is_refused() {
+    let last = vec![int("channels_last", 1)];
+    let inputs = ["a", "as", "az", "ys", "yz"];
+    let pool = sketch(&[1, 3, 3, 2])
+        .node("com.microsoft.QLinearGlobalAveragePool", &inputs, &["y"], last)
+        .output("y", Uint8, &[1, 1, 1, 2]);
+    assert_eq!(
+        pool.refusal(),
+        "node `QLinearGlobalAveragePool_y` (QLinearGlobalAveragePool): attribute `channels_last` is not 0, which no \
+         other operator has"
+    );
+    let lacks = sketch(&[2])
+        .node("com.microsoft.QLinearAdd", &["a", "as", "az", "a"], &["y"], vec![])
+        .output("y", Uint8, &[2]);
+    assert_eq!(lacks.refusal(), "node `QLinearAdd_y` (QLinearAdd): has no input 4, which it needs");
+}
