@@ -10,6 +10,7 @@ from models.whole_declared import declared_cases
 from models.whole_exports import export_cases
 from models.whole_flow import flow_cases
 from models.whole_functions import function_cases
+from models.whole_half import half_cases
 from models.whole_optimizer import optimizer_cases
 from models.whole_quantizers import quantizer_cases
 from models.whole_shapes import shape_cases
@@ -22,6 +23,7 @@ def whole_cases() -> Iterator[Case]:
     yield from export_cases()
     yield from flow_cases()
     yield from function_cases()
+    yield from half_cases()
     yield from optimizer_cases()
     yield from quantizer_cases()
     yield from shape_cases()
