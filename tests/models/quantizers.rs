@@ -173,6 +173,43 @@ fn a_softmax_between_two_quantisers_sees_its_row() -> TractResult<()> {
 }
 
 #[test]
+fn operators_of_one_element_between_two_quantisers_are_a_table() -> TractResult<()> {
+    for (ty, zero) in [(Uint8, 100.0), (Int8, -20.0), (Int4, 2.0), (Float8E4M3FN, 0.0)] {
+        let sketch = |inner: &str| {
+            let sketch = Sketch::new()
+                .input("x", ty, &[2, 8])
+                .initializer(scalar("s", Float, 0.05))
+                .initializer(scalar("z", ty, zero))
+                .initializer(scalar("t", Float, 0.01))
+                .initializer(scalar("u", Int8, -5.0))
+                .node("DequantizeLinear", &["x", "s", "z"], &["d"], vec![]);
+            let sketch = match inner {
+                // An output on the way keeps the nodes.
+                "kept" => {
+                    sketch.node("Sigmoid", &["d"], &["m"], vec![]).output("m", Float, &[2, 8])
+                }
+                inner => sketch.node(inner, &["d"], &["m"], vec![]),
+            };
+            let sketch = sketch.node("QuantizeLinear", &["m", "t", "u"], &["y"], vec![]);
+            sketch.output("y", Int8, &[2, 8])
+        };
+        let names = |inner| -> TractResult<Vec<String>> {
+            let model = sketch(inner).load()?.into_optimized()?;
+            let nodes = model.nodes.iter().map(|node| node.op.name().into_owned());
+            Ok(nodes.filter(|name| !matches!(&**name, "Source" | "Const")).collect())
+        };
+        assert_eq!(names("Sigmoid")?, ["OnnxCodeTable"]);
+        assert_eq!(names("Identity")?, ["OnnxCodeTable"]);
+        assert_eq!(names("kept")?.len(), 3);
+        let values: Vec<f32> = (0..16).map(|i| i as f32 * 5.5 - 40.0).collect();
+        let x = from_f32(&tensor1(&values), ty, Rules::default())?.into_shape(&[2, 8])?;
+        let table = sketch("Sigmoid").run(vec![x.clone()])?;
+        assert_eq!(table[0], sketch("kept").run(vec![x])?[1]);
+    }
+    Ok(())
+}
+
+#[test]
 fn axes_may_change_around_a_quantiser() -> TractResult<()> {
     let run = |attributes: Vec<AttributeProto>, scale: TensorProto| {
         Sketch::new()
