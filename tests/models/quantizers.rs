@@ -210,6 +210,16 @@ fn operators_of_one_element_between_two_quantisers_are_a_table() -> TractResult<
 }
 
 #[test]
+fn there_may_be_nothing_to_quantise() {
+    let none = |dims: &[usize]| shaped("s", Float16, dims, &[]);
+    let mut site = quantize(23, Float, Uint8, vec![none(&[0])]);
+    site.shape = vec![2, 0];
+    assert!(site.run(&[]).is_empty());
+    let blocks = dequantize(23, Int8, Float16, vec![none(&[2, 0])]).with(int("block_size", 3));
+    assert!(Site { shape: vec![2, 0], ..blocks }.run(&[]).is_empty());
+}
+
+#[test]
 fn axes_may_change_around_a_quantiser() -> TractResult<()> {
     let run = |attributes: Vec<AttributeProto>, scale: TensorProto| {
         Sketch::new()
@@ -352,11 +362,11 @@ fn scales_and_zero_points_that_do_not_fit_are_refused() {
         refusal(site.with(int("axis", axis)).with(int("block_size", block)))
     };
     assert!(at(1, 0, &[3]).contains("a scale of shape [3] fits neither x of shape [2, 4]"));
-    assert!(at(2, 0, &[4]).contains("axis 2 is not one of x of rank 2"));
-    assert!(at(-3, 0, &[2]).contains("axis -3 is not one of x of rank 2"));
+    assert!(at(2, 0, &[4]).contains("attribute `axis` is 2, and x has rank 2"));
+    assert!(at(-3, 0, &[2]).contains("attribute `axis` is -3, and x has rank 2"));
     assert!(at(1, 0, &[2, 2]).contains("[2, 2]"));
-    assert!(at(1, 3, &[2, 4]).contains("blocks of 3 along axis 1"));
-    assert!(at(1, i64::MAX, &[2, 2]).contains("does not fit blocks"));
+    assert!(at(1, 3, &[2, 4]).contains("`block_size` 3 along axis 1"));
+    assert!(at(1, i64::MAX, &[2, 2]).contains("does not fit `block_size`"));
     let zeros = |ty, values: &[f32]| tensor("z", ty, values);
     let float8 = quantize(21, Float, Float8E4M3FN, vec![scale(&[]), zeros(Float8E4M3FN, &[1.0])]);
     assert!(refusal(float8).contains("can only be 0"));
