@@ -1,7 +1,7 @@
 //! tract's tensors, holding ONNX elements.
 //!
 //! - `carrier`: which tensor holds which element type, and its values
-//! - `conversion`: casting whole tensors
+//! - `code_table`: bytes looked up; `conversion`: casting whole tensors
 //! - `quantization`: the same with scales and zero points
 //! - `output`: tensors written by kernels; `memory` what is kept of them; `parallel` the threads that tract has
 //! - `rounding`: rounded in place
@@ -11,6 +11,7 @@
 //! - `symbolic`: symbolic dimensions as numbers
 
 pub(crate) mod carrier;
+pub(crate) mod code_table;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
 mod memory;

@@ -19,6 +19,7 @@ use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
 use crate::ops::product::IntegerEinSum;
 use crate::ops::quantize::op::OnnxQuantizer;
+use crate::ops::quantize::table::OnnxCodeTable;
 use crate::ops::range::IntegerRange;
 use crate::ops::reduce::IntegerReduce;
 use crate::ops::remainder::{Remainder, RemainderOfDims};
@@ -48,6 +49,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<IntegerReduce>(registry);
     register_one::<OneHot>(registry);
     register_one::<OnnxBitCast>(registry);
+    register_one::<OnnxCodeTable>(registry);
     register_one::<OnnxQuantizer>(registry);
     register_one::<OtherThanOne>(registry);
     register_one::<RemainderOfDims>(registry);
@@ -65,6 +67,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<IntegerReduce>()
         || op.is::<OneHot>()
         || op.is::<OnnxBitCast>()
+        || op.is::<OnnxCodeTable>()
         || op.is::<OnnxQuantizer>()
         || op.is::<OtherThanOne>()
         || op.is::<RemainderOfDims>()

@@ -155,7 +155,8 @@ fn row(name: &str, folder: &Path) -> (String, Vec<String>) {
                     "DequantizeLinearF32" => "OnnxDequantizeLinear",
                     "DynamicQuantizeLinearU8" => "OnnxDynamicQuantizeLinear",
                     // tract makes a table of a Softmax too.
-                    "LookupTable" => "OnnxDequantizeLinear",
+                    "LookupTable" if count_of("OnnxCodeTable") == 0 => "OnnxDequantizeLinear",
+                    "LookupTable" => "OnnxCodeTable",
                     _ => "",
                 };
                 let kept = count_of(operator) + count_of(other);

@@ -173,6 +173,53 @@ fn a_softmax_between_two_quantisers_sees_its_row() -> TractResult<()> {
 }
 
 #[test]
+fn operators_of_one_element_between_two_quantisers_are_a_table() -> TractResult<()> {
+    for (ty, zero) in [(Uint8, 100.0), (Int8, -20.0), (Int4, 2.0), (Float8E4M3FN, 0.0)] {
+        let sketch = |inner: &str| {
+            let sketch = Sketch::new()
+                .input("x", ty, &[2, 8])
+                .initializer(scalar("s", Float, 0.05))
+                .initializer(scalar("z", ty, zero))
+                .initializer(scalar("t", Float, 0.01))
+                .initializer(scalar("u", Int8, -5.0))
+                .node("DequantizeLinear", &["x", "s", "z"], &["d"], vec![]);
+            let sketch = match inner {
+                // An output on the way keeps the nodes.
+                "kept" => {
+                    sketch.node("Sigmoid", &["d"], &["m"], vec![]).output("m", Float, &[2, 8])
+                }
+                inner => sketch.node(inner, &["d"], &["m"], vec![]),
+            };
+            let sketch = sketch.node("QuantizeLinear", &["m", "t", "u"], &["y"], vec![]);
+            sketch.output("y", Int8, &[2, 8])
+        };
+        let names = |inner| -> TractResult<Vec<String>> {
+            let model = sketch(inner).load()?.into_optimized()?;
+            let nodes = model.nodes.iter().map(|node| node.op.name().into_owned());
+            Ok(nodes.filter(|name| !matches!(&**name, "Source" | "Const")).collect())
+        };
+        assert_eq!(names("Sigmoid")?, ["OnnxCodeTable"]);
+        assert_eq!(names("Identity")?, ["OnnxCodeTable"]);
+        assert_eq!(names("kept")?.len(), 3);
+        let values: Vec<f32> = (0..16).map(|i| i as f32 * 5.5 - 40.0).collect();
+        let x = from_f32(&tensor1(&values), ty, Rules::default())?.into_shape(&[2, 8])?;
+        let table = sketch("Sigmoid").run(vec![x.clone()])?;
+        assert_eq!(table[0], sketch("kept").run(vec![x])?[1]);
+    }
+    Ok(())
+}
+
+#[test]
+fn there_may_be_nothing_to_quantise() {
+    let none = |dims: &[usize]| shaped("s", Float16, dims, &[]);
+    let mut site = quantize(23, Float, Uint8, vec![none(&[0])]);
+    site.shape = vec![2, 0];
+    assert!(site.run(&[]).is_empty());
+    let blocks = dequantize(23, Int8, Float16, vec![none(&[2, 0])]).with(int("block_size", 3));
+    assert!(Site { shape: vec![2, 0], ..blocks }.run(&[]).is_empty());
+}
+
+#[test]
 fn axes_may_change_around_a_quantiser() -> TractResult<()> {
     let run = |attributes: Vec<AttributeProto>, scale: TensorProto| {
         Sketch::new()
@@ -315,11 +362,11 @@ fn scales_and_zero_points_that_do_not_fit_are_refused() {
         refusal(site.with(int("axis", axis)).with(int("block_size", block)))
     };
     assert!(at(1, 0, &[3]).contains("a scale of shape [3] fits neither x of shape [2, 4]"));
-    assert!(at(2, 0, &[4]).contains("axis 2 is not one of x of rank 2"));
-    assert!(at(-3, 0, &[2]).contains("axis -3 is not one of x of rank 2"));
+    assert!(at(2, 0, &[4]).contains("attribute `axis` is 2, and x has rank 2"));
+    assert!(at(-3, 0, &[2]).contains("attribute `axis` is -3, and x has rank 2"));
     assert!(at(1, 0, &[2, 2]).contains("[2, 2]"));
-    assert!(at(1, 3, &[2, 4]).contains("blocks of 3 along axis 1"));
-    assert!(at(1, i64::MAX, &[2, 2]).contains("does not fit blocks"));
+    assert!(at(1, 3, &[2, 4]).contains("`block_size` 3 along axis 1"));
+    assert!(at(1, i64::MAX, &[2, 2]).contains("does not fit `block_size`"));
     let zeros = |ty, values: &[f32]| tensor("z", ty, values);
     let float8 = quantize(21, Float, Float8E4M3FN, vec![scale(&[]), zeros(Float8E4M3FN, &[1.0])]);
     assert!(refusal(float8).contains("can only be 0"));

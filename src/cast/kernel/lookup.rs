@@ -8,6 +8,7 @@
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use bytemuck::Pod;
 
@@ -22,6 +23,11 @@ pub(super) struct Lookup<D> {
     table: Box<[D; 256]>,
     #[cfg(target_arch = "x86_64")]
     planes: x86::lookup::Planes,
+}
+
+/// The kernel of a table of bytes, none of which is a truth value.
+pub(crate) fn bytes(table: &[u8; 256]) -> Arc<dyn Kernel> {
+    Arc::new(Lookup::new(Box::new(*table)))
 }
 
 impl<D: Pod> Lookup<D> {

@@ -18,7 +18,7 @@
 mod compose;
 mod half;
 pub(crate) mod level;
-mod lookup;
+pub(crate) mod lookup;
 pub(crate) mod loops;
 pub(crate) mod places;
 mod read;

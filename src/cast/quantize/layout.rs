@@ -53,7 +53,7 @@ impl Layout {
         };
         if !has_rank || !shape.iter().zip(scale).enumerate().all(fits) {
             return Err(format!(
-                "a scale of shape {scale:?} does not fit blocks of {block_size} along axis {axis} of x of shape {shape:?}"
+                "a scale of shape {scale:?} does not fit `block_size` {block_size} along axis {axis} of x of shape {shape:?}"
             ));
         }
         Ok(Layout::Blocks { length, inner, block: block_size })
@@ -64,5 +64,5 @@ impl Layout {
 pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, String> {
     let from_front = if axis < 0 { axis.saturating_add_unsigned(rank as u64) } else { axis };
     let found = usize::try_from(from_front).ok().filter(|axis| *axis < rank);
-    found.ok_or_else(|| format!("axis {axis} is not one of x of rank {rank}"))
+    found.ok_or_else(|| format!("attribute `axis` is {axis}, and x has rank {rank}"))
 }

@@ -257,11 +257,11 @@ fn a_scale_that_does_not_fit_is_refused() {
         Layout::new(shape, axis, block, scale).expect_err("does not fit")
     };
     assert!(refused(&[2, 3], 1, 0, &[2]).contains("axis 1"));
-    assert!(refused(&[2, 3], 2, 0, &[3]).contains("axis 2"));
-    assert!(refused(&[2, 3], -3, 0, &[3]).contains("axis -3"));
+    assert!(refused(&[2, 3], 2, 0, &[3]).contains("`axis` is 2"));
+    assert!(refused(&[2, 3], -3, 0, &[3]).contains("`axis` is -3"));
     assert!(refused(&[2, 3], i64::MIN, 0, &[3]).contains("axis"));
     assert!(refused(&[2, 3], 1, 0, &[2, 3]).contains("[2, 3]"));
-    assert!(refused(&[2, 3], 1, 2, &[2, 3]).contains("blocks of 2"));
-    assert!(refused(&[2, 3], 1, usize::MAX, &[2]).contains("blocks"));
+    assert!(refused(&[2, 3], 1, 2, &[2, 3]).contains("`block_size` 2"));
+    assert!(refused(&[2, 3], 1, usize::MAX, &[2]).contains("`block_size`"));
     assert_eq!(Layout::new(&[2, 3], 9, 5, &[]), Ok(Layout::Tensor));
 }

@@ -5,6 +5,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use tract_onnx::tract_core::ops::konst::Const;
 
 use super::op::OnnxQuantizer;
+use super::table;
 use crate::cast::quantize::layout;
 use crate::cast::quantize::operator::Quantizer;
 
@@ -103,6 +104,9 @@ impl TypedOp for OnnxQuantizer {
             let mut patch = TypedModelPatch::default();
             let y = patch.wire_node(&node.name, Const::new(y)?, &[])?;
             patch.shunt_outside(model, node.id.into(), y[0])?;
+            return Ok(Some(patch));
+        }
+        if let Some(patch) = table::tabulate(self, model, node)? {
             return Ok(Some(patch));
         }
         if self.constants.is_some() {

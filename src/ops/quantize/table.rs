@@ -1,0 +1,181 @@
+//! Operators of one element between two quantisers of 8 bits: they are tabulated, over each of the 256 codes.
+//!
+//! tract does so for whatever maps its axes one to one, a Softmax too. Here it is what tract calls an element-wise operator,
+//! and casts.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
+
+use super::op::OnnxQuantizer;
+use crate::cast::element_type::ElementType;
+use crate::cast::quantize::operator::Quantizer;
+use crate::ops::cast::op::OnnxCast;
+use crate::ops::saved::{Save, Saved};
+use crate::tensor::code_table::CodeTable;
+
+/// A quantiser's constants, if it has one scale, which is a constant, as its zero point is.
+fn constants(model: &TypedModel, node: &TypedNode) -> TractResult<Option<TVec<TValue>>> {
+    let facts = model.node_input_facts(node.id)?;
+    let constants: Option<TVec<&Arc<Tensor>>> =
+        facts.iter().skip(1).map(|fact| fact.konst.as_ref()).collect();
+    let Some(constants) = constants.filter(|all| all.iter().all(|tensor| tensor.len() == 1)) else {
+        return Ok(None);
+    };
+    Ok(Some(constants.into_iter().map(|tensor| tensor.clone().into_tvalue()).collect()))
+}
+
+/// The table that stands for a `DequantizeLinear` and all that follows, up to a `QuantizeLinear`; none where something
+/// else comes between, or uses what is made on the way.
+pub(super) fn tabulate(
+    op: &OnnxQuantizer,
+    model: &TypedModel,
+    node: &TypedNode,
+) -> TractResult<Option<TypedModelPatch>> {
+    let is_byte = |ty: ElementType| ty.carrier_bytes() == Some(1);
+    if !matches!(op.quantizer(), Quantizer::Dequantize(op) if is_byte(op.x)) {
+        return Ok(None);
+    }
+    let Some(own) = constants(model, node)? else { return Ok(None) };
+    let is_output = |node: &TypedNode| model.outputs.contains(&node.id.into());
+    let (mut chain, mut last) = (vec![], node);
+    let end = loop {
+        if is_output(last) {
+            return Ok(None);
+        }
+        let Some(next) = model.single_succ(last.id)? else { return Ok(None) };
+        if let Some(end) = next.op_as::<OnnxQuantizer>() {
+            let is_its_x = next.inputs.first() == Some(&last.id.into());
+            let is_end = matches!(end.quantizer(), Quantizer::Quantize(op) if is_byte(op.y));
+            match constants(model, next)?.filter(|_| is_its_x && is_end) {
+                Some(constants) => break (end, next, constants),
+                None => return Ok(None),
+            }
+        }
+        if !next.op_is::<ElementWiseOp>() && !next.op_is::<OnnxCast>() {
+            return Ok(None);
+        }
+        chain.push(next);
+        last = next;
+    };
+    let (end, end_node, end_constants) = end;
+
+    let (from, to) = (op.quantizer().x(), end.quantizer().y());
+    let mut codes = Tensor::zero_dt(from.datum_type(), &[256])?;
+    for (byte, code) in codes.as_bytes_mut().iter_mut().zip(0..=u8::MAX) {
+        *byte = code;
+    }
+    let with = |value: TValue, constants: TVec<TValue>| -> TVec<TValue> {
+        std::iter::once(value).chain(constants).collect()
+    };
+    let mut value = op.run(&with(codes.into_tvalue(), own))?.into_tvalue();
+    for node in chain {
+        let Some(mut made) = node.op.eval_out_of_plan(tvec!(value))? else { return Ok(None) };
+        value = made.remove(0);
+    }
+    let codes = end.run(&with(value, end_constants))?;
+    let codes = codes.try_as_plain_ram()?;
+    let table: [u8; 256] = codes.as_bytes().try_into().context("a code for each")?;
+    let Some(table) = CodeTable::new(from, to, table, op.quantization.memory()) else {
+        return Ok(None);
+    };
+    let mut patch = TypedModelPatch::default();
+    let input = node.inputs.first().context("a quantiser has an x")?;
+    let input = patch.tap_model(model, *input)?;
+    let output = patch.wire_node(&end_node.name, OnnxCodeTable(table), &[input])?;
+    patch.shunt_outside(model, end_node.id.into(), output[0])?;
+    Ok(Some(patch))
+}
+
+/// Looks up each code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OnnxCodeTable(CodeTable);
+
+impl Op for OnnxCodeTable {
+    fn name(&self) -> StaticName {
+        "OnnxCodeTable".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{} to {}", self.0.from, self.0.to)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for OnnxCodeTable {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        Ok(tvec!(self.0.run(&input)?.into_tvalue()))
+    }
+}
+
+impl TypedOp for OnnxCodeTable {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        let (got, expected) = (input.datum_type, self.0.from.datum_type());
+        ensure!(got == expected, "its input of {} is {got:?}, not {expected:?}", self.0.from);
+        Ok(tvec!(self.0.to.datum_type().fact(input.shape.clone())))
+    }
+
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        AxesMapping::natural(inputs, outputs)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        _io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        Ok(Some(AxisChangeConsequence::new(model, node, None, change)))
+    }
+
+    fn slice(
+        &self,
+        patch: &mut TypedModelPatch,
+        _model: &TypedModel,
+        node: &TypedNode,
+        _prefix: &str,
+        inputs: &[OutletId],
+        _output_axis: usize,
+        _start: &TDim,
+        _end: &TDim,
+    ) -> TractResult<Option<TVec<OutletId>>> {
+        patch.wire_node(&node.name, &node.op, inputs).map(Some)
+    }
+
+    as_op!();
+}
+
+/// The types, and the table in hexadecimal digits.
+impl Save for OnnxCodeTable {
+    const NAME: &'static str = "tract_onnx_cast_code_table";
+
+    fn save(&self) -> Saved {
+        let digits: String = self.0.table.iter().map(|code| format!("{code:02x}")).collect();
+        Saved::default().text(self.0.from.name()).text(self.0.to.name()).text(digits)
+    }
+
+    fn restore(_node: String, saved: &Saved) -> TractResult<OnnxCodeTable> {
+        let ty = |index: usize| {
+            let name = saved.text_at(index)?;
+            ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
+        };
+        let digits = saved.text_at(2)?;
+        ensure!(digits.is_ascii() && digits.len() == 512, "has no table of 256 codes");
+        let mut table = [0; 256];
+        for (index, code) in table.iter_mut().enumerate() {
+            *code = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16)?;
+        }
+        let table = CodeTable::new(ty(0)?, ty(1)?, table, &Default::default());
+        table.map(OnnxCodeTable).context("has types that are no bytes")
+    }
+}
