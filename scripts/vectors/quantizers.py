@@ -23,7 +23,6 @@ from typing import Any
 
 from reference import exact
 from reference.exact import E8M0, FLOAT8, FLOATS, INTEGERS, Number
-
 from vectors.make_vectors import to_hex
 
 ARCHIVE = Path(__file__).parents[2] / "tests" / "data" / "quantizers.zip"
@@ -145,9 +144,7 @@ def ends(dtype: str) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "I" else (0, (1 << bits) - 1)
 
 
-def quantize(
-    row: Row, x: int, scale: int, zero: int | None, precision: str, saturate: bool
-) -> int:
+def quantize(row: Row, x: int, scale: int, zero: int | None, precision: str, saturate: bool) -> int:
     v = nearest(precision, quotient(floated(row["x"], x), floated(row["scale"], scale)))
     y = row["y"]
     if y in INTEGERS:
