@@ -1,8 +1,8 @@
 //! ONNX `Cast` for [tract](https://docs.rs/tract-onnx): every operator version, 26 element types, exact to the bit.
 //!
 //! [`onnx()`] stands wherever [`tract_onnx::onnx`] does. Models may then hold BFLOAT16, the float8, float6 and float4
-//! types, FLOAT8E8M0 and the 4- and 2-bit integers; `Cast` and `CastLike` honour `saturate` and `round_mode`, and INT64
-//! has 64 bits.
+//! types, FLOAT8E8M0 and the 4- and 2-bit integers; `Cast` and `CastLike` honour `saturate` and `round_mode`, INT64
+//! has 64 bits, and `QuantizeLinear` and `DequantizeLinear` have every type, layout and scale that ONNX gives them.
 //!
 //! ```
 //! use tract_onnx::prelude::*;
@@ -30,8 +30,8 @@
 //! - `plug` is what a user of tract holds: the loader [`CastOnnx`], what a model remembers of its element types,
 //!   transforms, a runtime, and our operators in tract's own file format.
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, and wraps its builder.
-//! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, and
-//!   tract's own operators corrected.
+//! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
+//!   quantisers, and tract's own operators corrected.
 //! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
 //!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is,
 //!   and operators on half precision compute in FLOAT.

@@ -12,9 +12,7 @@ use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
 
 /// Makes an `Onnx` build `BitCast` nodes, which tract does not have.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
-    if !onnx.op_register.0.contains_key(BIT_CAST) {
-        onnx.op_register.insert(BIT_CAST, build);
-    }
+    onnx.op_register.insert(BIT_CAST, build);
 }
 
 fn build(

@@ -48,8 +48,9 @@ const HOOKS: &[(&str, Hook)] = &[
     ("Sub", Hook::Instead(arithmetic::sub)),
 ];
 
-/// Makes a tract `Onnx` build `Cast` and `CastLike` nodes with this crate's op, and the operators that tract computes wrongly
-/// with corrected ones: `If`, `Expand`, and those of integers in `docs/upstream.md`.
+/// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
+/// ops, and the operators that tract computes wrongly with corrected ones: `If`, `Expand`, and those of integers in
+/// `docs/upstream.md`.
 ///
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
@@ -65,10 +66,10 @@ pub fn register(onnx: &mut Onnx) {
         replace_stock(onnx, operator, build);
     }
     bit_cast::register(onnx);
-    replace_stock(onnx, "DynamicQuantizeLinear", dynamic_quantize::build);
     for operator in ["QuantizeLinear", "DequantizeLinear"] {
-        replace_stock(onnx, operator, quantize::inference::build);
+        onnx.op_register.insert(operator, quantize::inference::build);
     }
+    replace_stock(onnx, "DynamicQuantizeLinear", dynamic_quantize::build);
     greater::register(onnx);
 }
 

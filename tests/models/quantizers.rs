@@ -209,6 +209,30 @@ fn operators_of_one_element_between_two_quantisers_are_a_table() -> TractResult<
     Ok(())
 }
 
+/// tract's change of a model's float precision takes the quantisers' floats with it.
+#[test]
+fn quantisers_follow_a_change_of_precision() -> TractResult<()> {
+    let mut model = Sketch::new()
+        .input("x", Float, &[3])
+        .initializer(scalar("s", Float, 0.5))
+        .initializer(scalar("z", Uint8, 100.0))
+        .node("QuantizeLinear", &["x", "s", "z"], &["q"], vec![])
+        .node("DequantizeLinear", &["q", "s", "z"], &["y"], vec![])
+        .output("y", Float, &[3])
+        .load()?
+        .into_typed()?;
+    let transform = tract_onnx::tract_core::transform::get_transform("f32_to_f16")?;
+    transform.expect("tract's transform").transform(&mut model)?;
+    let x = tensor1(&[1.25f32, -3.0, 1e4]).cast_to::<f16>()?.into_owned().into_tvalue();
+    let want = tensor1(&[1f32, -3.0, 77.5]);
+    for model in [model.clone(), model.into_optimized()?] {
+        let y = model.into_runnable()?.run(tvec!(x.clone()))?.remove(0);
+        assert_eq!(y.datum_type(), DatumType::F16);
+        assert_eq!(*y.cast_to::<f32>()?, want);
+    }
+    Ok(())
+}
+
 #[test]
 fn there_may_be_nothing_to_quantise() {
     let none = |dims: &[usize]| shaped("s", Float16, dims, &[]);
@@ -238,6 +262,52 @@ fn axes_may_change_around_a_quantiser() -> TractResult<()> {
     let outputs = run(vec![int("axis", 2)], shaped("s", Float, &[1], &[4.0]))?;
     assert_eq!(outputs[0], Tensor::from_shape(&[2, 3, 4], &[12f32; 24])?);
     assert_eq!(outputs[1], Tensor::from_shape(&[4, 6], &[3u8; 24])?);
+    Ok(())
+}
+
+#[test]
+fn a_scale_for_each_index_follows_its_axis() -> TractResult<()> {
+    let sketch = |turns: bool| {
+        let sketch = Sketch::new()
+            .input("x", Float, &[2, 3, 4])
+            .initializer(shaped("s", Float, &[3], &[0.5, 1.0, 4.0]))
+            .initializer(shaped("z", Uint8, &[3], &[1.0, 20.0, 30.0]))
+            .initializer(int64("start", &[1]))
+            .initializer(int64("end", &[3]));
+        let sketch = match turns {
+            false => sketch.node("QuantizeLinear", &["x", "s", "z"], &["q"], vec![]),
+            true => sketch
+                .node("Transpose", &["x"], &["t"], vec![ints("perm", &[2, 0, 1])])
+                .node("QuantizeLinear", &["t", "s", "z"], &["u"], vec![int("axis", -1)])
+                .node("Transpose", &["u"], &["q"], vec![ints("perm", &[1, 2, 0])]),
+        };
+        sketch
+            .node("DequantizeLinear", &["q", "s", "z"], &["d"], vec![])
+            .node("Slice", &["d", "start", "end", "start"], &["c"], vec![])
+            .node("Slice", &["d", "start", "end", "end_axis"], &["e"], vec![])
+            .initializer(int64("end_axis", &[2]))
+            .output("d", Float, &[2, 3, 4])
+            .output("c", Float, &[2, 2, 4])
+            .output("e", Float, &[2, 3, 2])
+    };
+    let x: Vec<f32> = (0..24).map(|i| i as f32 * 1.7 - 9.0).collect();
+    let run = |turns| sketch(turns).run(vec![Tensor::from_shape(&[2, 3, 4], &x)?]);
+    let (straight, turned) = (run(false)?, run(true)?);
+    assert_eq!(straight, turned);
+    let scale = |index: usize| [0.5f32, 1.0, 4.0][index / 4 % 3];
+    let zero = |index: usize| [1f32, 20.0, 30.0][index / 4 % 3];
+    let want = |(index, x): (usize, &f32)| {
+        let code = (x / scale(index)).round_ties_even() + zero(index);
+        (code.clamp(0.0, 255.0) - zero(index)) * scale(index)
+    };
+    let want: Vec<f32> = x.iter().enumerate().map(want).collect();
+    let want = Tensor::from_shape(&[2, 3, 4], &want)?;
+    assert_eq!(turned[0], want);
+    assert_eq!(turned[1], want.slice(1, 1, 3)?);
+    assert_eq!(turned[2], want.slice(2, 1, 3)?);
+    let model = sketch(true).load()?.into_optimized()?;
+    let moves = model.nodes.iter().filter(|node| node.op.name().contains("Axis"));
+    assert_eq!(moves.count(), 0);
     Ok(())
 }
 

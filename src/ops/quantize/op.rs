@@ -64,6 +64,33 @@ impl OnnxQuantizer {
         self.quantization.quantizer()
     }
 
+    /// The op for inputs of other float types than it was made for, as tract's change of a model's float precision leaves
+    /// them: y of a `DequantizeLinear` goes with the scale that it had the type of. `None` where nothing is to be changed,
+    /// or nothing can be.
+    pub(super) fn adapted_to(&self, inputs: &[DatumType]) -> Option<OnnxQuantizer> {
+        let [x_type, scale_type, ..] = inputs else { return None };
+        let float = |ty: ElementType, got: DatumType| match ty {
+            ElementType::Float | ElementType::Float16 if got.is_float() => ElementType::native(got),
+            _ => Some(ty),
+        };
+        let quantizer = match self.quantizer() {
+            Quantizer::Quantize(op) => {
+                let (x, scale) = (float(op.x, *x_type)?, float(op.scale, *scale_type)?);
+                Quantizer::Quantize(Quantize { x, scale, ..op })
+            }
+            Quantizer::Dequantize(op) => {
+                let scale = float(op.scale, *scale_type)?;
+                let y = if op.y == op.scale { scale } else { op.y };
+                Quantizer::Dequantize(Dequantize { scale, y, ..op })
+            }
+        };
+        if quantizer == self.quantizer() {
+            return None;
+        }
+        let quantization = Quantization::new(quantizer)?.sharing(self.quantization.memory());
+        Some(OnnxQuantizer { quantization, constants: None, ..self.clone() })
+    }
+
     pub(super) fn error(&self, problem: impl std::fmt::Display) -> Error {
         let problem = format!("{problem} (opset {})", self.opset);
         Error::node(&self.node, self.quantizer().name(), problem)

@@ -40,7 +40,12 @@ impl EvalOp for OnnxQuantizer {
     op_out_of_plan!();
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        Ok(tvec!(self.run(&inputs)?.into_tvalue()))
+        let datum_types: TVec<DatumType> = inputs.iter().map(|value| value.datum_type()).collect();
+        let y = match self.adapted_to(&datum_types) {
+            Some(adapted) => adapted.run(&inputs)?,
+            None => self.run(&inputs)?,
+        };
+        Ok(tvec!(y.into_tvalue()))
     }
 }
 
@@ -74,6 +79,10 @@ impl OnnxQuantizer {
 impl TypedOp for OnnxQuantizer {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [x, scale, ..] = inputs else { bail!("a quantiser has an x and a scale") };
+        let datum_types: TVec<DatumType> = inputs.iter().map(|fact| fact.datum_type).collect();
+        if let Some(adapted) = self.adapted_to(&datum_types) {
+            return adapted.output_facts(inputs);
+        }
         let quantizer = self.quantizer();
         let types = [quantizer.x(), quantizer.scale(), quantizer.zero_point()];
         for (fact, ty) in inputs.iter().zip(types) {
@@ -92,6 +101,11 @@ impl TypedOp for OnnxQuantizer {
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
         let facts = model.node_input_facts(node.id)?;
+        let datum_types: TVec<DatumType> = facts.iter().map(|fact| fact.datum_type).collect();
+        if let Some(adapted) = self.adapted_to(&datum_types) {
+            return TypedModelPatch::replace_single_op(model, node, &node.inputs, adapted)
+                .map(Some);
+        }
         let constants: Option<TVec<&Arc<Tensor>>> =
             facts.iter().skip(1).map(|fact| fact.konst.as_ref()).collect();
         let (Some(constants), Some(x)) = (constants, facts.first()) else { return Ok(None) };
