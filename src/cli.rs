@@ -7,8 +7,8 @@
 //! command → report → judge
 //! ```
 //!
-//! `args` is what was typed, from which requests and inputs are made; `message` makes one line of an error, and `tensor` is
-//! what `input` reads and `judge` compares.
+//! `args` is what was typed, from which requests and inputs are made; `message` makes one line of an error, `output_file`
+//! writes files, and `tensor` is what `input` reads and `judge` compares.
 //!
 //! The way of a request: a file of `command` makes a `Request` of what was typed, say an `AuditRequest` of `AuditArgs`, and has
 //! its `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its
@@ -21,6 +21,7 @@ mod command;
 mod input;
 mod judge;
 mod message;
+mod output_file;
 mod process;
 mod report;
 mod tensor;

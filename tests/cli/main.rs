@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod attacks;
 mod audit_counts;
 mod half;
 mod inspect;

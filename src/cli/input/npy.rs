@@ -63,13 +63,38 @@ impl Dtype {
     }
 }
 
+/// How long a header may be, in bytes, and how many brackets it may open. An array of numbers has a dictionary and a tuple, and the
+/// parser takes twice as long for each more.
+const HEADER_BYTES: usize = 1 << 16;
+const HEADER_BRACKETS: usize = 4;
+
+/// The header of a .npy file with all that stands before it.
+fn header_bytes(reader: &mut impl Read) -> TractResult<Vec<u8>> {
+    let mut bytes = vec![0; 8];
+    reader.read_exact(&mut bytes)?;
+    // The version's first number says how wide the length is.
+    let width = if bytes.get(6) == Some(&1) { 2 } else { 4 };
+    let mut length = [0; 4];
+    let (length_bytes, _) = length.split_at_mut(width);
+    reader.read_exact(length_bytes)?;
+    bytes.extend_from_slice(length_bytes);
+    let length = u32::from_le_bytes(length) as usize;
+    ensure!(length <= HEADER_BYTES, "its header has {length} bytes, more than {HEADER_BYTES}");
+    let start = bytes.len();
+    reader.take(length as u64).read_to_end(&mut bytes)?;
+    let header = bytes.get(start..).unwrap_or_default();
+    let brackets = header.iter().filter(|byte| b"([{".contains(byte)).count();
+    ensure!(brackets <= HEADER_BRACKETS, "its header is not that of an array of numbers");
+    Ok(bytes)
+}
+
 /// Reads what a .npy file, or a member of a .npz file, holds; `source` is the file, for messages.
 ///
 /// # Errors
 ///
 /// When it is no array, or one of a type that ONNX does not have.
 pub(super) fn read(mut reader: impl Read, source: &str) -> TractResult<Array> {
-    let header = Header::from_reader(&mut reader)?;
+    let header = Header::from_reader(&mut &*header_bytes(&mut reader)?)?;
     let descriptor = header.type_descriptor.as_string().map_or("", String::as_str);
     let dtype = Dtype::parse(descriptor)
         .with_context(|| format!("NumPy's type {} is none of ONNX's", header.type_descriptor))?;

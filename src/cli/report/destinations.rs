@@ -1,13 +1,13 @@
 //! Where the reports of `audit` and `compare` go: files and standard output.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 
 use super::terminal::Output;
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::ReportArgs;
+use crate::cli::output_file::write_whole;
 
 /// Refuses to write two reports to one place, or one over what is read.
 ///
@@ -102,5 +102,5 @@ impl Report<'_> {
 }
 
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| path.display().to_string())
+    write_whole(path, text.as_bytes())
 }

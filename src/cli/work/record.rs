@@ -11,7 +11,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
-use super::model::{Model, Ran};
+use super::model::{Model, Ran, check_file};
 use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
@@ -19,6 +19,7 @@ use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::message::at;
+use crate::cli::output_file::{folder_beside, write_whole};
 use crate::cli::tensor::NamedTensor;
 
 /// What to record.
@@ -114,10 +115,7 @@ fn add(request: &RecordRequest) -> TractResult<Recorded> {
             sets.push(RecordedSet::new(Change::Kept, set));
             continue;
         }
-        let number = (0..).find(|number| !set_path(&request.folder, *number).exists()).unwrap_or(0);
-        let set = set_path(&request.folder, number);
-        write(&set, "input_", &inputs)?;
-        write(&set, "output_", &outputs)?;
+        let set = write_set(&request.folder, &inputs, &outputs)?;
         sets.push(RecordedSet::new(Change::Added, &set));
         there.push(set);
     }
@@ -159,6 +157,23 @@ fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
     Ok(sets.filter(|set| set != folder).collect())
 }
 
+/// Writes a set under the first number that is free: all of it or, where something fails, nothing.
+fn write_set(folder: &Path, inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> TractResult<PathBuf> {
+    let draft = folder_beside(folder)?;
+    write(draft.path(), "input_", inputs)?;
+    write(draft.path(), "output_", outputs)?;
+    // Somebody else may take the same number in the meantime.
+    loop {
+        let number = (0..).find(|number| !set_path(folder, *number).exists()).unwrap_or(0);
+        let set = set_path(folder, number);
+        match fs::rename(draft.path(), &set) {
+            Ok(()) => return Ok(set),
+            Err(_) if set.exists() => {}
+            Err(error) => return Err(error).with_context(|| set.display().to_string()),
+        }
+    }
+}
+
 fn set_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("test_data_set_{number}"))
 }
@@ -194,8 +209,7 @@ fn holds(set: &Path, prefix: &str, wanted: &[Vec<u8>]) -> bool {
 fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<()> {
     fs::create_dir_all(set).with_context(|| set.display().to_string())?;
     for (index, bytes) in files.iter().enumerate() {
-        let path = set.join(format!("{prefix}{index}.pb"));
-        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        write_whole(&set.join(format!("{prefix}{index}.pb")), bytes)?;
     }
     Ok(())
 }
@@ -216,6 +230,7 @@ fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
     let mut copies = vec![(to.to_path_buf(), bytes)];
     let proto = ModelProto::decode(copies.first().map_or(&[][..], |(_, bytes)| bytes.as_slice()))?;
     for location in proto.graph.iter().flat_map(locations) {
+        check_file(&source.join(&location))?;
         copies.push((target.join(&location), read(&source.join(&location))?));
     }
     for (path, bytes) in &copies {
@@ -229,19 +244,22 @@ fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
-        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        write_whole(&path, &bytes)?;
     }
     Ok(())
 }
 
 /// Where a graph's external data is. The model has been loaded, so these paths lie in its folder.
-fn locations(graph: &GraphProto) -> Vec<String> {
+fn locations<'a>(graph: &'a GraphProto) -> Vec<String> {
     let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
     let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
     let external =
         |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
     let own = graph.initializer.iter().chain(tensors).filter(external);
-    let own = own.flat_map(|tensor| &tensor.external_data).filter(|entry| entry.key == "location");
+    // A further entry is not what tract reads, so nobody has looked where it leads.
+    let location =
+        |tensor: &'a TensorProto| tensor.external_data.iter().find(|entry| entry.key == "location");
+    let own = own.filter_map(location);
     let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);
     let mut all: Vec<String> = own.map(|entry| entry.value.clone()).chain(inner).collect();
     all.sort();

@@ -14,6 +14,7 @@ use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::given;
 use crate::cli::judge::value::{Value, values};
+use crate::cli::output_file::write_whole;
 use crate::cli::tensor::NamedTensor;
 
 /// How many of an output's values are told.
@@ -62,6 +63,7 @@ impl Request for RunRequest {
             for (position, output) in outputs.iter().enumerate() {
                 write(output, &folder.join(format!("output_{position}.pb")))?;
             }
+            remove_stale(folder, outputs.len())?;
         }
         Ok(RunAnswer { outputs: outputs.into_iter().map(told).collect::<TractResult<_>>()?, note })
     }
@@ -77,7 +79,22 @@ impl Request for RunRequest {
 
 fn write(output: &NamedTensor, path: &Path) -> TractResult<()> {
     let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
-    fs::write(path, proto.encode_to_vec()).with_context(|| path.display().to_string())
+    write_whole(path, &proto.encode_to_vec())
+}
+
+/// Removes what an earlier run of a model with more outputs has left: `test` would take it for an output of this one.
+fn remove_stale(folder: &Path, outputs: usize) -> TractResult<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name();
+        let number =
+            name.to_str().and_then(|name| name.strip_prefix("output_")?.strip_suffix(".pb"));
+        let number = number.and_then(|number| number.parse::<usize>().ok());
+        if number.is_some_and(|number| number >= outputs) {
+            let path = folder.join(&name);
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
 }
 
 fn told(output: NamedTensor) -> TractResult<RunOutput> {

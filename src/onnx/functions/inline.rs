@@ -77,8 +77,15 @@ pub(in crate::onnx) fn inline(
     }
     let mut taken = BTreeSet::new();
     collect_names(graph, &mut taken);
-    let mut inliner =
-        Inliner { known: &known, taken, calls: Calls::new(), active: vec![], nodes: 0, bytes: 0 };
+    let mut inliner = Inliner {
+        known: &known,
+        taken,
+        numbers: HashMap::new(),
+        calls: Calls::new(),
+        active: vec![],
+        nodes: 0,
+        bytes: 0,
+    };
     inliner.graph(graph, 0)?;
     Ok(inliner.calls)
 }
@@ -174,6 +181,8 @@ struct Inliner<'a> {
     known: &'a Known<'a>,
     /// Every name in the model, of values and of nodes.
     taken: BTreeSet<String>,
+    /// The first number of each call's name whose prefix may still be free.
+    numbers: HashMap<String, usize>,
     calls: Calls,
     /// The functions that are being put in place, each within the one before.
     active: Vec<(&'a Function<'a>, Rc<Call>)>,
@@ -285,7 +294,10 @@ impl<'a> Inliner<'a> {
             number => format!("{name}#{number}/"),
         };
         // There are fewer names than numbers.
-        let prefix = (0..).map(numbered).find(|prefix| !is_taken(prefix)).unwrap_or_default();
+        let first = self.numbers.get(&name).copied().unwrap_or(0);
+        let free = (first..).find(|number| !is_taken(&numbered(*number))).unwrap_or(first);
+        let prefix = numbered(free);
+        self.numbers.insert(name, free + 1);
         self.taken.insert(prefix.clone());
         Rc::new(Call { prefix, path, opset: function.opset })
     }
