@@ -10,7 +10,7 @@ use tract_onnx::pb::NodeProto;
 
 use super::annotation::{DOMAIN, widening_cast};
 use super::fact::Origin;
-use super::node::{is_default_domain, node_name, refusal};
+use super::node::{int, is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements, Inputs};
 use super::operators::foreign;
 use super::operators::schema::{self, ParameterType, Schema};
@@ -81,12 +81,19 @@ impl Widening {
     }
 }
 
-/// A node's inputs and outputs, half precision to be widened told apart.
-struct Halves<'a> {
+/// Whether a type is half precision.
+fn is_half(ty: ElementType) -> bool {
+    matches!(ty, ElementType::Float16 | ElementType::BFloat16)
+}
+
+/// A node with half precision among its inputs and outputs.
+struct Halves {
     schema: Option<&'static Schema>,
-    widening: &'a Widening,
-    /// The first type to be widened.
+    opset: i64,
+    /// The first type of half precision.
     half: ElementType,
+    /// Whether inputs that must have one type have two.
+    is_mixed: bool,
     inputs: Vec<Option<ElementType>>,
     outputs: Vec<Option<ElementType>>,
 }
@@ -112,25 +119,28 @@ pub(super) fn widen(
         Elements::Moved(_) if behaviour.fills_with_attribute(node) => Ok(None),
         Elements::Moved(moved) => move_wide(node, inputs, moved, widening, scope),
         _ => {
-            let Some(mut halves) = Halves::of(node, opset, inputs, widening)? else {
-                return Ok(None);
-            };
+            let Some(mut halves) = Halves::of(node, opset, inputs)? else { return Ok(None) };
             halves.check(node)?;
+            halves.check_attribute(node, declared)?;
             halves.settle_mixed(node, declared, scope)?;
-            let rounded = compute_wide(node, &halves, scope);
+            // tract's own arithmetic on FLOAT16 takes no FLOATs.
+            let mut types = halves.inputs.iter().chain(&halves.outputs).flatten();
+            if !halves.is_mixed && !types.any(|ty| widening.applies(node, *ty)) {
+                return Ok(None);
+            }
+            let rounded = compute_wide(node, &halves, widening, scope);
             Ok(Some(Widened { outputs: halves.outputs, computes: Some(halves.half), rounded }))
         }
     }
 }
 
-impl Halves<'_> {
-    /// `None` for a node that has none to be widened.
-    fn of<'a>(
+impl Halves {
+    /// `None` for a node without half precision, or of which tract alone knows the types.
+    fn of(
         node: &NodeProto,
         opset: i64,
         inputs: &[Option<ElementType>],
-        widening: &'a Widening,
-    ) -> Result<Option<Halves<'a>>, Error> {
+    ) -> Result<Option<Halves>, Error> {
         let schema =
             schema::schema(&node.op_type, opset).filter(|_| is_default_domain(&node.domain));
         let mut inputs = inputs.to_vec();
@@ -145,7 +155,7 @@ impl Halves<'_> {
                     && schema.binds(place, variable)
                 {
                     let bound = schema.bound(variable, &inputs);
-                    inputs[place] = bound.filter(|ty| widening.applies(node, *ty));
+                    inputs[place] = bound.filter(|ty| is_half(*ty));
                 }
             }
         }
@@ -154,15 +164,13 @@ impl Halves<'_> {
             None => foreign::output_types(node, &inputs),
         };
         let types = inputs.iter().chain(&outputs).flatten();
-        let Some(half) = types.copied().find(|ty| widening.applies(node, *ty)) else {
-            return Ok(None);
-        };
+        let Some(half) = types.copied().find(|ty| is_half(*ty)) else { return Ok(None) };
         let is_known = schema.is_some() || foreign::is_known(node);
         let mut made = outputs.iter().zip(&node.output);
         let is_open = made.any(|(ty, name)| ty.is_none() && !name.is_empty());
         match half {
             _ if is_known && !is_open => {
-                Ok(Some(Halves { schema, widening, half, inputs, outputs }))
+                Ok(Some(Halves { schema, opset, half, is_mixed: false, inputs, outputs }))
             }
             ElementType::Float16 => Ok(None),
             _ => {
@@ -177,20 +185,48 @@ impl Halves<'_> {
             return Ok(());
         }
         let undefined = self.inputs.iter().enumerate().find_map(|(place, ty)| {
-            let ty = ty.filter(|ty| self.widening.applies(node, *ty))?;
+            let ty = ty.filter(|ty| is_half(*ty))?;
             let allows = |schema: &Schema| {
                 schema.input(place).is_some_and(|input| schema.allows(input.ty, ty))
             };
             (!schema::versions(&node.op_type).iter().any(allows)).then_some(ty)
         });
         match undefined {
-            Some(ty) => Err(refusal(node, format!("is not defined on {ty} in any opset"))),
+            Some(ty) => {
+                let problem = format!("is not defined on {ty} in any opset (opset {})", self.opset);
+                Err(refusal(node, problem))
+            }
             None => Ok(()),
         }
     }
-}
 
-impl Halves<'_> {
+    /// Fails where an attribute gives an output another type than the model declares.
+    fn check_attribute(
+        &self,
+        node: &NodeProto,
+        declared: &HashMap<String, ElementType>,
+    ) -> Result<(), Error> {
+        let Some(by) = Behaviour::of(node).type_attribute else { return Ok(()) };
+        let Some(given) = int(node, by.name).and_then(|id| i32::try_from(id).ok()) else {
+            return Ok(());
+        };
+        for (output, ty) in node.output.iter().zip(&self.outputs) {
+            let is_given = |ty: &ElementType| *ty as i32 == given;
+            if let (Some(ty), Some(other)) = (ty.filter(is_given), declared.get(output))
+                && ty != *other
+            {
+                let (name, opset) = (by.name, self.opset);
+                return Err(refusal(
+                    node,
+                    format!(
+                        "attribute `{name}` makes `{output}` {ty}, but the model declares it {other} (opset {opset})"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Finds the types of results where inputs that must have one type have two. Exporters leave constants FLOAT beside data of
     /// half precision, and the other way round: the result is then what the model declares it, else of the data's type.
     fn settle_mixed(
@@ -214,7 +250,7 @@ impl Halves<'_> {
                 _ => None,
             });
             let Some(types) = other else { continue };
-            if !types.iter().any(|ty| self.widening.applies(node, *ty)) {
+            if !types.iter().any(|ty| is_half(*ty)) {
                 continue;
             }
             let of_data = bound.iter().find(|(_, origin)| *origin == Origin::Data);
@@ -224,8 +260,10 @@ impl Halves<'_> {
             };
             if !types.contains(&ElementType::Float) || !bound.iter().all(fits) {
                 let [one, other] = types;
-                return Err(refusal(node, format!("mixes {one} and {other}")));
+                let problem = format!("mixes {one} and {other} (opset {})", self.opset);
+                return Err(refusal(node, problem));
             }
+            self.is_mixed = true;
             for (place, made) in self.outputs.iter_mut().enumerate() {
                 let ty = schema.output(place).map(|output| output.ty);
                 if ty == Some(ParameterType::Variable(variable)) {
@@ -242,37 +280,34 @@ impl Halves<'_> {
 fn compute_wide(
     node: &mut NodeProto,
     halves: &Halves,
+    widening: &Widening,
     scope: &mut Scope,
 ) -> Vec<(String, ElementType)> {
     let mut rounded = vec![];
-    let is_half = |ty: &Option<ElementType>, node: &NodeProto| {
-        ty.filter(|ty| halves.widening.applies(node, *ty))
-    };
     node.name = node_name(node);
     let types = halves.schema.map_or(vec![], |schema| schema.names_of_types());
     for attribute in &mut node.attribute {
         let ty = i32::try_from(attribute.i).ok().and_then(ElementType::from_id);
-        let is_half = matches!(ty, Some(ElementType::Float16 | ElementType::BFloat16));
-        if is_half && types.contains(&attribute.name.as_str()) {
+        if ty.is_some_and(is_half) && types.contains(&attribute.name.as_str()) {
             attribute.i = ElementType::Float as i64;
         }
     }
     for (place, ty) in halves.inputs.iter().enumerate() {
-        if let Some(ty) = is_half(ty, node)
+        if let Some(ty) = ty.filter(|ty| is_half(*ty))
             && let Some(input) = node.input.get_mut(place)
         {
             *input = scope.wide(input, ty);
         }
     }
     for (place, ty) in halves.outputs.iter().enumerate() {
-        if let Some(ty) = is_half(ty, node)
+        if let Some(ty) = ty.filter(|ty| is_half(*ty))
             && let Some(output) = node.output.get_mut(place).filter(|output| !output.is_empty())
         {
             let exact = format!("{DOMAIN}:exact:{output}");
             scope.added.push(widening_cast(&exact, ElementType::Float, ty, output.clone()));
             scope.computed_wide.insert(output.clone());
             rounded.push((output.clone(), ty));
-            if halves.widening.excess_precision {
+            if widening.excess_precision {
                 scope.wide.insert(output.clone(), exact.clone());
             }
             *output = exact;

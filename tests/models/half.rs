@@ -185,12 +185,23 @@ fn what_onnx_does_not_define_is_refused_by_name() {
     for ty in HALVES {
         // tract would speak of two types that it cannot unify.
         let message = binary("Add", ty, Float, ty).refusal();
-        assert_eq!(message, format!("node `Add_y` (Add): mixes {ty} and FLOAT"));
+        assert_eq!(message, format!("node `Add_y` (Add): mixes {ty} and FLOAT (opset 24)"));
         let message = binary("BitwiseAnd", ty, ty, ty).refusal();
         assert_eq!(
             message,
-            format!("node `BitwiseAnd_y` (BitwiseAnd): is not defined on {ty} in any opset")
+            format!(
+                "node `BitwiseAnd_y` (BitwiseAnd): is not defined on {ty} in any opset (opset 24)"
+            )
         );
+    }
+    for ty in HALVES {
+        let eye = Sketch::new()
+            .input("x", Float, &[2, 2])
+            .node("EyeLike", &["x"], &["y"], vec![int("dtype", ty as i64)])
+            .output("y", Float, &[2, 2]);
+        let message = eye.refusal();
+        let words = ["`EyeLike_y`", "`dtype`", ty.name(), "FLOAT", "opset"];
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
     }
     let message = binary("Concat", Float16, BFloat16, Float16);
     assert!(message.refusal().contains("mixes"));
