@@ -19,6 +19,9 @@ pub(crate) const AT_OPSET: &str = "tract-onnx-cast:AtOpset";
 /// The operator of a `Shape` or `Size` that is measured when the model runs.
 pub(crate) const MEASURED: &str = "tract-onnx-cast:Measured";
 
+/// The attribute of a `Div` whose quotients are to be rounded once: a name that ONNX's operators cannot have.
+const DIVIDES: &str = "tract-onnx-cast:Divides";
+
 const PROBE: &str = "probe";
 
 /// What a rewritten node says.
@@ -95,6 +98,16 @@ pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
     let is_ours = node.domain == DOMAIN;
     let probe = attribute(node, PROBE).filter(|_| is_ours)?;
     usize::try_from(probe.i).ok()
+}
+
+/// Has a `Div` be a division; tract multiplies by the reciprocal.
+pub(super) fn divide_exactly(node: &mut NodeProto) {
+    node.attribute.push(int(DIVIDES, 1));
+}
+
+/// Whether a `Div` is to be a division.
+pub(crate) fn divides_exactly(node: &NodeProto) -> bool {
+    attribute(node, DIVIDES).is_some()
 }
 
 /// Has a `Shape` or `Size` be measured when the model runs.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use tract_onnx::pb::NodeProto;
 
-use super::annotation::{DOMAIN, widening_cast};
+use super::annotation::{DOMAIN, divide_exactly, widening_cast};
 use super::fact::Origin;
 use super::node::{int, is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements, Inputs};
@@ -291,6 +291,10 @@ fn compute_wide(
         if ty.is_some_and(is_half) && types.contains(&attribute.name.as_str()) {
             attribute.i = ElementType::Float as i64;
         }
+    }
+    // Two roundings of the quotient would show in the third.
+    if node.op_type == "Div" && is_default_domain(&node.domain) {
+        divide_exactly(node);
     }
     for (place, ty) in halves.inputs.iter().enumerate() {
         if let Some(ty) = ty.filter(|ty| is_half(*ty))

@@ -22,6 +22,7 @@ use super::hook::{Site, Wires, refused};
 use super::integers::is_integer;
 use super::power::Power;
 use super::remainder::{Remainder, RemainderOfDims};
+use crate::onnx::annotation::divides_exactly;
 
 /// The types of a node's two operands.
 fn types(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<[DatumType; 2]>> {
@@ -102,7 +103,8 @@ pub(crate) fn sub(
     unsimplified(site, model, inputs, Sub, |x| rounds_to(x, 0.))
 }
 
-/// Of floats, tract multiplies by the divisor's reciprocal, of which the same is true as of a factor.
+/// Of floats, tract multiplies by the divisor's reciprocal, of which the same is true as of a factor; where the quotient is
+/// rounded to half precision, it is a division.
 pub(crate) fn div(
     site: &Site,
     model: &mut TypedModel,
@@ -111,6 +113,9 @@ pub(crate) fn div(
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
+    }
+    if a == b && a.is_float() && divides_exactly(&site.proto) {
+        return wire(site, model, inputs, Box::new(Unsimplified(Div)), a);
     }
     let is_misread = |x: f64| {
         x == 0.
