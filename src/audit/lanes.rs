@@ -372,9 +372,11 @@ macro_rules! lane {
             fn survey(x: &[$float], fields: &mut [[u32; 4]; FIELDS]) -> (f64, f64) {
                 let mut held = [0; TILE];
                 let Some(held) = held.get_mut(..x.len()) else { return (0.0, 0.0) };
-                let survey = Level::best().run(
+                let survey = Level::best().run_on(
+                    x,
+                    held,
                     #[inline(always)]
-                    || {
+                    |x, held| {
                         let (mut low, mut high) = ($signed::MAX, $signed::MIN);
                         let (mut least, mut most): ($field, $field) = ($field::MAX, 0);
                         for (x, place) in x.iter().zip(held.iter_mut()) {

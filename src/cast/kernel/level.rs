@@ -89,6 +89,33 @@ impl Level {
         }
     }
 
+    /// As [`Level::run`], of a loop with an answer: what it reads and writes are arguments, by which the compiler knows that they
+    /// do not overlap.
+    #[cfg_attr(
+        target_arch = "x86_64",
+        expect(
+            unsafe_code,
+            reason = "calling a function compiled for instructions that detection has found"
+        )
+    )]
+    #[inline(always)]
+    pub(crate) fn run_on<S, D, R>(
+        self,
+        src: &[S],
+        dst: &mut [D],
+        work: impl FnOnce(&[S], &mut [D]) -> R,
+    ) -> R {
+        match self.0 {
+            Instructions::Baseline => work(src, dst),
+            // SAFETY: only `available` makes this level, after detecting every feature that the shim enables.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2 => unsafe { avx2::run_on(src, dst, work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx512 => unsafe { avx512::run_on(src, dst, work) },
+        }
+    }
+
     /// As [`Level::run`], of a loop: what it reads and writes are arguments, by which the compiler knows that they do not
     /// overlap.
     #[cfg_attr(
@@ -132,6 +159,15 @@ macro_rules! level {
             $(#[target_feature(enable = $feature)])*
             pub(super) fn run<R>(work: impl FnOnce() -> R) -> R {
                 work()
+            }
+
+            $(#[target_feature(enable = $feature)])*
+            pub(super) fn run_on<S, D, R>(
+                src: &[S],
+                dst: &mut [D],
+                work: impl FnOnce(&[S], &mut [D]) -> R,
+            ) -> R {
+                work(src, dst)
             }
 
             $(#[target_feature(enable = $feature)])*
