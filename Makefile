@@ -61,8 +61,8 @@ SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_
 	--config 'profile.dev.package."*".opt-level=1'
 sanitize:
 	$(SANITIZED) -p cast-alone
-	$(SANITIZED) --lib --test plans
-	$(SANITIZED) --test numerics -- exhaustive
+	$(SANITIZED) -p tract-onnx-cast --lib --test plans
+	$(SANITIZED) -p tract-onnx-cast --test numerics -- exhaustive
 
 # More random graphs than the tests run, and others: GRAPHS=20000 SEED=1. GRAPHS_INTO=FOLDER keeps the smallest models that fail;
 # tests/graphs/main.rs has more variables.
@@ -126,12 +126,12 @@ bench-peers:
 
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
-	$(CARGO) build --locked --lib --no-default-features --target wasm32-unknown-unknown
+	$(CARGO) build --locked -p tract-onnx-cast --lib --no-default-features --target wasm32-unknown-unknown
 
 # The oldest dependencies that Cargo.toml allows must do; in a folder of its own, so that Cargo.lock stays.
 minimal-versions:
 	rm -rf $(TARGET)/minimal && mkdir -p $(TARGET)/minimal
-	cp -r Cargo.toml README.md src benches examples tests $(TARGET)/minimal
+	cp -r Cargo.toml README.md cli src benches examples tests $(TARGET)/minimal
 	cd $(TARGET)/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
 		$(CARGO) check --all-targets --target-dir build
 

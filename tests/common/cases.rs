@@ -8,9 +8,10 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules, output_element_types, tensor_proto};
 
-/// The crate's folder.
+/// The repository's folder.
 pub fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.find(|folder| folder.join("models").is_dir()).expect("the models are there").into()
 }
 
 /// A tensor and what it means.

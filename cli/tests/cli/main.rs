@@ -1,6 +1,6 @@
 //! The command line, through the real program: what scripts rely on, and what it makes of files that are not sound.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 
 mod attacks;

@@ -12,6 +12,8 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
 use tract_onnx::pb::*;
 
+use crate::common::cases::root;
+
 /// Small models of every kind: attributes, packed and typed initializers, strings, symbols,
 /// subgraphs, functions, side files.
 const MODELS: [&str; 27] = [
@@ -120,7 +122,7 @@ fn keep(folder: &Path) -> String {
 }
 
 fn read_case(name: &str) -> Case {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("models").join(name);
+    let folder = root().join("models").join(name);
     let files = |folder: PathBuf| {
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path())
     };
