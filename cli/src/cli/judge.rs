@@ -1,11 +1,13 @@
-//! How far tensors are apart (`metrics`, `expected`), what is still all right (`tolerance`, `limits`), and what has been found,
-//! as plain data (`audited`, `compared`).
+//! How far tensors are apart (`metrics`, `expected`), what is still all right (`tolerance`, `limits`, `headroom`), and what has been
+//! found on which `inputs`, as plain data (`audited`, `compared`).
 
 pub(crate) mod angle;
 pub(crate) mod audited;
 pub(crate) mod compared;
 pub(crate) mod exact;
 pub(crate) mod expected;
+pub(crate) mod headroom;
+pub(crate) mod inputs;
 pub(crate) mod limits;
 pub(crate) mod metrics;
 pub(crate) mod number;

@@ -9,6 +9,7 @@ pub(crate) mod model;
 pub(crate) mod notes;
 pub(crate) mod plan;
 pub(crate) mod probed;
+mod provenance;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod run;

@@ -6,6 +6,7 @@ mod common;
 mod attacks;
 mod audit_counts;
 mod half;
+mod inputs;
 mod inspect;
 mod mutations;
 mod program;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::InputArgs;
+use super::input::{InputArgs, SetsArgs};
 use super::report::ReportArgs;
 use super::tolerance::parse_allow;
 
@@ -32,6 +32,8 @@ pub(crate) struct AuditArgs {
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) sets: SetsArgs,
     /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped, overflowed, became_nan,
     /// undefined, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]

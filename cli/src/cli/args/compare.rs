@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::input::InputArgs;
+use super::input::{InputArgs, SetsArgs};
 use super::report::ReportArgs;
 use super::tolerance::{parse_cosine, parse_output, parse_tolerance};
 use crate::cli::judge::tolerance::Tolerance;
@@ -33,6 +33,8 @@ pub(crate) struct CompareArgs {
     pub(crate) converted: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) sets: SetsArgs,
     /// Relative tolerance.
     #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
     pub(crate) rtol: Option<f64>,

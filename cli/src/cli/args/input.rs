@@ -19,6 +19,20 @@ pub(crate) struct InputArgs {
     /// Size of a symbolic dimension.
     #[arg(long = "set", value_name = "SYMBOL=N", value_parser = parse_size)]
     pub(crate) sizes: Vec<(String, usize)>,
+    /// Where an input's random values lie, both ends included; floats are then spread evenly.
+    #[arg(long = "range", value_name = "NAME=LOW:HIGH", value_parser = parse_range, allow_hyphen_values = true)]
+    pub(crate) ranges: Vec<(String, (f64, f64))>,
+    /// How many sets of random inputs, where a command takes several; each has the next seed.
+    #[arg(skip)]
+    pub(crate) sets: Option<u64>,
+}
+
+/// How many sets of random inputs a model is judged by.
+#[derive(Args, Clone, Copy, Default)]
+pub(crate) struct SetsArgs {
+    /// How many sets of random inputs, each with the next seed [default: 3, or 1 for a model of more than 64 MiB].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) sets: Option<u64>,
 }
 
 impl InputArgs {
@@ -30,18 +44,42 @@ impl InputArgs {
         self.inputs.iter().map(file)
     }
 
+    /// These, with so many sets of random inputs.
+    pub(crate) fn with_sets(&self, sets: SetsArgs) -> InputArgs {
+        InputArgs { sets: sets.sets, ..self.clone() }
+    }
+
     /// Refuses what only says how random inputs are made.
     ///
     /// # Errors
     ///
-    /// When `--seed` or `--set` is given.
+    /// When `--seed`, `--set`, `--range` or `--sets` is given.
     pub(crate) fn check_nothing_is_random(&self, because: &str) -> TractResult<()> {
         ensure!(
             self.seed == 0 && self.sizes.is_empty(),
             "--seed and --set are for random inputs: {because}"
         );
+        ensure!(self.ranges.is_empty(), "--range is for random inputs: {because}");
+        ensure!(self.sets.is_none_or(|sets| sets == 1), "--sets is for random inputs: {because}");
         Ok(())
     }
+}
+
+/// Reads `NAME=LOW:HIGH`. The name may have signs of its own.
+fn parse_range(text: &str) -> Result<(String, (f64, f64)), String> {
+    let shape = || "it should be NAME=LOW:HIGH".to_owned();
+    let (name, ends) = text.rsplit_once('=').ok_or_else(shape)?;
+    let (low, high) = ends.split_once(':').ok_or_else(shape)?;
+    let number = |text: &str| match text.trim().parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number),
+        Ok(_) => Err(format!("{text:?} is no end of a range")),
+        Err(error) => Err(format!("{text:?}: {error}")),
+    };
+    let (low, high) = (number(low)?, number(high)?);
+    if low > high {
+        return Err(format!("{low} is more than {high}"));
+    }
+    Ok((name.into(), (low, high)))
 }
 
 /// Reads `SYMBOL=N`.

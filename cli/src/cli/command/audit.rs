@@ -65,13 +65,14 @@ fn requests(args: &AuditArgs) -> anyhow::Result<Vec<AuditRequest>> {
             }
         }
     }
+    let input = args.input.with_sets(args.sets);
     if models.iter().all(|(_, cases)| !cases.is_empty()) {
-        args.input.check_nothing_is_random("those beside the models are recorded")?;
+        input.check_nothing_is_random("those beside the models are recorded")?;
     }
     let request = |(model, cases): (PathBuf, Vec<Case>)| {
         let (mut limits, limits_file) = Limits::of(&model, args.to.tolerance.as_deref())?;
         limits.allow(&args.allow);
-        Ok(AuditRequest { model, cases, input: args.input.clone(), limits, limits_file })
+        Ok(AuditRequest { model, cases, input: input.clone(), limits, limits_file })
     };
     models.into_iter().map(request).collect()
 }

@@ -31,7 +31,7 @@ pub(crate) fn compare(
         Ok(CompareRequest {
             reference: args.reference.clone(),
             converted: converted.clone(),
-            input: args.input.clone(),
+            input: args.input.with_sets(args.sets),
             limits,
             limits_file,
             all_tensors: args.all_tensors,

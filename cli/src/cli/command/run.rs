@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::cli::args::run::RunArgs;
+use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 use crate::cli::process::supervisor::Supervisor;
@@ -11,9 +12,14 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_note};
 use crate::cli::work::run::{RunAnswer, RunOutput, RunRequest};
 
+/// The version of what `--json` prints, which docs/report-format.md describes.
+const SCHEMA: &str = "onnx-cast/run/1";
+
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
+    schema: &'static str,
+    inputs: Inputs,
     outputs: Vec<Shown<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
@@ -40,14 +46,14 @@ pub(crate) fn run(
     let RunArgs { model, input, output: folder, json } = args;
     let request = RunRequest { model, input, folder };
     let answer = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
-    let RunAnswer { outputs, note } = answer;
+    let RunAnswer { outputs, inputs, note } = answer;
     if let Some(note) = &note {
         print_note(&format!("{}: {note}", request.model.display()));
     }
     output.line(&match json {
         true => {
             let outputs = outputs.iter().map(shown).collect();
-            serde_json::to_string(&Report { outputs, note })?
+            serde_json::to_string(&Report { schema: SCHEMA, inputs, outputs, note })?
         }
         false => table(&outputs.iter().map(row).collect::<Vec<_>>()),
     })?;

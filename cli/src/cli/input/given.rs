@@ -1,5 +1,6 @@
 //! One tensor for each input of a model: what `-i` gives, and random values for the rest.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{bail, ensure};
@@ -8,10 +9,17 @@ use tract_onnx::prelude::*;
 use super::array::Array;
 use super::declared::{Declared, Input};
 use super::files::{self, Format};
-use super::random::Generator;
+use super::random::{Ends, Generator};
 use super::sizes;
 use crate::cli::args::input::InputArgs;
 use crate::cli::message::at;
+
+/// A tensor for each of a model's inputs.
+pub(crate) struct Gathered {
+    pub(crate) tensors: Vec<Tensor>,
+    /// The inputs whose values are random.
+    pub(crate) random: Vec<String>,
+}
 
 /// A tensor for each of the model's inputs.
 ///
@@ -19,19 +27,44 @@ use crate::cli::message::at;
 ///
 /// When a given array is not what the model declares, names no input or an input twice, sizes
 /// contradict each other, or an input has no known number of dimensions.
-pub(crate) fn gather(model: &Declared, args: &InputArgs) -> TractResult<Vec<Tensor>> {
+pub(crate) fn gather(model: &Declared, args: &InputArgs) -> TractResult<Gathered> {
     let given = given(model, &args.inputs)?;
+    let ends = ranges(model, args, &given)?;
+    let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
+    let random = places.map(|(input, _)| input.name.clone()).collect();
     let sizes = sizes::find(model, &args.sizes, &given)?;
     let mut generator = Generator::new(args.seed);
     let tensor = |(position, (input, given)): (usize, (&Input, Option<Tensor>))| match given {
         Some(tensor) => Ok(tensor),
         None => {
-            let tensor = sizes::with_sizes(&input.shape, &sizes)
-                .and_then(|shape| generator.tensor(position, input.ty, &shape));
+            let tensor = sizes::with_sizes(&input.shape, &sizes).and_then(|shape| {
+                generator.tensor(position, input.ty, &shape, ends.get(&input.name).copied())
+            });
             at(format!("input `{}`", input.name), tensor)
         }
     };
-    model.inputs.iter().zip(given).enumerate().map(tensor).collect()
+    let tensors = model.inputs.iter().zip(given).enumerate().map(tensor);
+    Ok(Gathered { tensors: tensors.collect::<TractResult<_>>()?, random })
+}
+
+/// What `--range` says, by the input's name.
+fn ranges(
+    model: &Declared,
+    args: &InputArgs,
+    given: &[Option<Tensor>],
+) -> TractResult<HashMap<String, Ends>> {
+    let mut ranges = HashMap::new();
+    for (name, ends) in &args.ranges {
+        let place = model.inputs.iter().position(|input| input.name == *name);
+        let Some(place) = place else {
+            let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
+            bail!("--range {name}: the model has no such input, but {names:?}");
+        };
+        let is_given = given.get(place).is_some_and(Option::is_some);
+        ensure!(!is_given, "--range {name}: -i gives that input, so its values are not random");
+        ensure!(ranges.insert(name.clone(), *ends).is_none(), "--range {name}: is given twice");
+    }
+    Ok(ranges)
 }
 
 /// The tensors from the files, by the position of the input.

@@ -1,9 +1,10 @@
 //! Random values for inputs that are not given.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 /// The most that is made up for all inputs together.
@@ -15,22 +16,26 @@ pub(crate) struct Generator {
     bytes: usize,
 }
 
+/// The smallest and the largest value that somebody wants.
+pub(crate) type Ends = (f64, f64);
+
 impl Generator {
     pub(crate) fn new(seed: u64) -> Generator {
         Generator { seed, bytes: 0 }
     }
 
     /// A tensor for the input at this position. Floats are normally distributed around 0; integers, and the numbers in
-    /// strings, are small.
+    /// strings, are small. With a range, all values in it are as likely.
     ///
     /// # Errors
     ///
-    /// When all tensors together would be larger than a GiB.
+    /// When all tensors together would be larger than a GiB, or the type does not hold the range.
     pub(crate) fn tensor(
         &mut self,
         position: usize,
         ty: ElementType,
         shape: &[usize],
+        ends: Option<Ends>,
     ) -> TractResult<Tensor> {
         // A STRING is a pointer, a length, a capacity and some digits.
         let bytes = if ty.family() == Family::Text { 32 } else { 8 };
@@ -42,6 +47,9 @@ impl Generator {
 
         // Each input has a seed of its own: if one is given as a file, the others keep their values.
         let mut rng = StdRng::seed_from_u64(self.seed ^ (position as u64).rotate_right(16));
+        if let Some(ends) = ends {
+            return within(&mut rng, ty, shape, ends);
+        }
         let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
         let range = match ty.family() {
             Family::Float(format) => {
@@ -59,6 +67,38 @@ impl Generator {
         let integers = filled(shape, || rng.random_range(range.clone()))?;
         Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)
     }
+}
+
+/// Values between two ends, which the type has to hold.
+fn within(
+    rng: &mut StdRng,
+    ty: ElementType,
+    shape: &[usize],
+    (low, high): Ends,
+) -> TractResult<Tensor> {
+    let beyond = || format!("{ty} does not hold all of the range {low}:{high}");
+    if matches!(ty.family(), Family::Float(_)) {
+        if let Some(reach) = Reach::of(ty) {
+            ensure!(![low, high].iter().any(|end| reach.is_beyond((*end).into())), "{}", beyond());
+        }
+        let numbers = filled(shape, || low + (high - low) * rng.random::<f64>())?;
+        return Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers);
+    }
+    let (first, last) = (low.ceil(), high.floor());
+    ensure!(first <= last, "there is no whole number in the range {low}:{high}");
+    let (least, most) = match ty.family() {
+        Family::Bool => (0.0, 1.0),
+        // From here on a DOUBLE is no INT64.
+        Family::Text => (-9.0e18, 9.0e18),
+        _ => Reach::of(ty).map_or((0.0, 1.0), |reach| {
+            let (least, most) = reach.limits();
+            (least.rounded().max(-9.0e18), most.rounded().min(9.0e18))
+        }),
+    };
+    ensure!(least <= first && last <= most, "{}", beyond());
+    let (first, last) = (first as i64, last as i64);
+    let integers = filled(shape, || rng.random_range(first..=last))?;
+    Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)
 }
 
 fn filled<T: Datum + Copy>(shape: &[usize], number: impl FnMut() -> T) -> TractResult<Tensor> {

@@ -1,5 +1,6 @@
 //! The sets of inputs that a model is audited, compared or recorded with.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
@@ -7,7 +8,8 @@ use tract_onnx::prelude::*;
 
 use super::cases::{self, Case};
 use super::declared::{Declared, Input};
-use super::{files, given, sizes};
+use super::given::{self, Gathered};
+use super::{files, sizes};
 use crate::cli::args::input::InputArgs;
 use crate::cli::message::at;
 
@@ -17,6 +19,28 @@ pub(crate) struct Set {
     pub(crate) tensors: Vec<Tensor>,
     /// What to know about them.
     pub(crate) notes: Vec<String>,
+    /// Where their values are from.
+    pub(crate) origin: Origin,
+}
+
+/// Where the values of a set are from.
+#[derive(Clone)]
+pub(crate) enum Origin {
+    /// Files have all of them.
+    Given,
+    /// Those of these inputs are random, and start from this seed.
+    Random { inputs: Vec<String>, seed: u64 },
+}
+
+/// How many sets of random inputs there are where nobody says: one alone finds too little, and those of a large model take
+/// long.
+const RANDOM_SETS: u64 = 3;
+/// A model whose file has more bytes is large.
+const LARGE: u64 = 64 << 20;
+
+fn random_sets(path: &Path, args: &InputArgs) -> u64 {
+    let is_large = fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE);
+    args.sets.unwrap_or(if is_large { 1 } else { RANDOM_SETS })
 }
 
 /// The folders among `-i` arguments, and what else there is.
@@ -34,8 +58,21 @@ fn split(args: &InputArgs) -> (Vec<PathBuf>, InputArgs) {
 pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
     let (folders, rest) = split(args);
     if folders.is_empty() {
-        let tensors = given::gather(model, &rest)?;
-        return Ok(vec![Set { name: format!("seed {}", args.seed), tensors, notes: vec![] }]);
+        let first = of_seed(model, &rest)?;
+        return match first.origin {
+            Origin::Given => {
+                let has_effect = args.sets.is_some_and(|sets| sets > 1);
+                ensure!(!has_effect, "--sets is for random inputs: this model has none");
+                Ok(vec![first])
+            }
+            Origin::Random { .. } => {
+                let more = (1..random_sets(path, args)).map(|offset| {
+                    let seed = args.seed.wrapping_add(offset);
+                    of_seed(model, &InputArgs { seed, ..rest.clone() })
+                });
+                std::iter::once(Ok(first)).chain(more).collect()
+            }
+        };
     }
     ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
     args.check_nothing_is_random("-i gives recorded ones")?;
@@ -44,6 +81,16 @@ pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractRe
         sets.extend(of_cases(model, &cases::sets_in(&folder, path)?)?);
     }
     Ok(sets)
+}
+
+/// The set of files and of random values of one seed.
+fn of_seed(model: &Declared, args: &InputArgs) -> TractResult<Set> {
+    let Gathered { tensors, random } = given::gather(model, args)?;
+    let origin = match random.is_empty() {
+        true => Origin::Given,
+        false => Origin::Random { inputs: random, seed: args.seed },
+    };
+    Ok(Set { name: format!("seed {}", args.seed), tensors, notes: vec![], origin })
 }
 
 /// The sets that test cases hold.
@@ -92,5 +139,5 @@ pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<Set> {
         Ok(tensor)
     };
     let tensors = files.iter().zip(&model.inputs).map(load).collect::<TractResult<_>>()?;
-    Ok(Set { name, tensors, notes })
+    Ok(Set { name, tensors, notes, origin: Origin::Given })
 }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::RoundMode;
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
 
+use super::headroom::headroom;
+use super::inputs::Inputs;
 use super::number::Num;
 use super::range::SourceRange;
 use super::reach::Reach;
@@ -22,9 +24,12 @@ pub(crate) struct Audited {
     pub(crate) problem: Option<String>,
     /// Sets of inputs that it ran on.
     pub(crate) sets: usize,
+    pub(crate) inputs: Inputs,
     pub(crate) tolerance_file: Option<String>,
     /// What to know about the inputs.
     pub(crate) notes: Vec<String>,
+    /// Why the verdict may be another on other inputs.
+    pub(crate) warnings: Vec<String>,
     /// Worst first.
     pub(crate) casts: Vec<AuditedCast>,
     /// How many results of half precision the model's other operators round.
@@ -61,6 +66,8 @@ pub(crate) struct AuditedCast {
     pub(crate) source: SourceRange,
     /// What the target can hold.
     pub(crate) target: Option<Reach>,
+    /// How many times as large the values could be before the floating-point target does not hold them.
+    pub(crate) headroom: Option<Num>,
 }
 
 /// Something to know about a cast that can be told without a run.
@@ -82,8 +89,10 @@ impl Audited {
             status: Status::Unusable,
             problem: Some(problem),
             sets: 0,
+            inputs: Inputs::default(),
             tolerance_file: None,
             notes: vec![],
+            warnings: vec![],
             casts: vec![],
             rounded: 0,
             roundings: vec![],
@@ -96,6 +105,8 @@ impl Audited {
 impl AuditedCast {
     pub(crate) fn of(row: &AuditRow) -> AuditedCast {
         let AuditRow { cast, types, stats, .. } = row;
+        let source = SourceRange::of(&stats.source);
+        let target = types.map(|(_, to)| to).or(cast.to).and_then(Reach::of);
         let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
         AuditedCast {
             node: cast.node.clone(),
@@ -116,8 +127,9 @@ impl AuditedCast {
             max_abs: Num(stats.errors.absolute),
             max_rel: Num(stats.errors.relative),
             max_ulp: Num(stats.errors.ulp),
-            source: SourceRange::of(&stats.source),
-            target: types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
+            headroom: headroom(&source, target.as_ref()),
+            source,
+            target,
         }
     }
 

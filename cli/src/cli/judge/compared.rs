@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::CastNode;
 
 use super::audited::AuditedCast;
+use super::inputs::Inputs;
 use super::number::Num;
 use super::range::SourceRange;
 use super::reach::Reach;
@@ -21,11 +22,14 @@ pub(crate) struct Compared {
     /// Why the two cannot be compared.
     pub(crate) problem: Option<String>,
     pub(crate) sets: usize,
+    pub(crate) inputs: Inputs,
     pub(crate) tolerance_file: Option<String>,
     /// Whether every output has the same values.
     pub(crate) identical: bool,
     /// What to know about how things were compared.
     pub(crate) notes: Vec<String>,
+    /// Why the verdict may be another on other inputs.
+    pub(crate) warnings: Vec<String>,
     pub(crate) outputs: Vec<ComparedTensor>,
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
     pub(crate) tensors: Vec<ComparedTensor>,
@@ -129,9 +133,11 @@ impl Compared {
             status: Status::Unusable,
             problem: Some(problem),
             sets: 0,
+            inputs: Inputs::default(),
             tolerance_file: None,
             identical: false,
             notes: vec![],
+            warnings: vec![],
             outputs: vec![],
             tensors: vec![],
             first_difference: None,

@@ -16,7 +16,8 @@ fn of_audit(model: &Audited) -> String {
     if let Some(problem) = &model.problem {
         return text + &plain(problem) + "\n";
     }
-    text += &format!("{}.\n\n", phrases::casts_in_words(model.casts.len(), model.sets));
+    text += &format!("{}.\n\n", phrases::casts_in_words(model));
+    text += &warnings(&model.warnings);
     for exceeded in &model.exceeded {
         text += &format!("- **beyond the limits:** {}\n", plain(exceeded));
     }
@@ -32,6 +33,10 @@ fn of_audit(model: &Audited) -> String {
         text += &format!("- {kind}{} {}\n", code(node), plain(words));
     }
     text
+}
+
+fn warnings(warnings: &[String]) -> String {
+    warnings.iter().map(|warning| format!("> ⚠️ {}\n\n", plain(warning))).collect()
 }
 
 fn cast_table(casts: &[AuditedCast]) -> String {
@@ -61,7 +66,8 @@ fn of_comparison(pair: &Compared) -> String {
     if let Some(problem) = &pair.problem {
         return text + &plain(problem) + "\n";
     }
-    text += &format!("{}.\n\n", phrases::verdict(pair).1);
+    text += &format!("{}; {}.\n\n", phrases::verdict(pair).1, pair.inputs.sets_in_words(pair.sets));
+    text += &warnings(&pair.warnings);
     let row = |tensor: &ComparedTensor| {
         [
             code(&tensor.name),

@@ -32,6 +32,9 @@ struct Section {
     name: String,
     is_good: bool,
     verdict: String,
+    /// What it was judged on.
+    inputs: String,
+    warnings: Vec<String>,
     /// Figures that are worth a place at the top, with what they mean.
     figures: Vec<(String, String)>,
     lines: Vec<String>,
@@ -175,6 +178,8 @@ fn audit_section(model: &Audited) -> Section {
         name: model.model.clone(),
         is_good: model.status == Status::Passed,
         verdict,
+        inputs: model.inputs.sets_in_words(model.sets),
+        warnings: model.warnings.clone(),
         figures: match model.casts.len() as u64 {
             0 => vec![],
             casts => vec![
@@ -217,6 +222,8 @@ fn comparison_section(pair: &Compared) -> Section {
         name: format!("{} against {}", pair.converted, pair.reference),
         is_good,
         verdict: pair.problem.clone().unwrap_or(verdict),
+        inputs: pair.inputs.sets_in_words(pair.sets),
+        warnings: pair.warnings.clone(),
         figures: if pair.problem.is_some() { vec![] } else { figures },
         lines,
         more_lines,

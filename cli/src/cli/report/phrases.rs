@@ -63,12 +63,12 @@ pub(crate) fn cast_types(cast: &AuditedCast) -> String {
 }
 
 /// How many casts have been seen, and on how many inputs.
-pub(crate) fn casts_in_words(casts: usize, sets: usize) -> String {
-    let sets = if sets == 1 { "1 set".to_owned() } else { format!("{sets} sets") };
-    match casts {
+pub(crate) fn casts_in_words(model: &Audited) -> String {
+    let sets = model.inputs.sets_in_words(model.sets);
+    match model.casts.len() {
         0 => NO_CASTS.into(),
-        1 => format!("1 cast, {sets} of inputs"),
-        casts => format!("{casts} casts, {sets} of inputs"),
+        1 => format!("1 cast, {sets}"),
+        casts => format!("{casts} casts, {sets}"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::phrases;
 use super::table::table;
-use super::terminal::{BAD, GOOD, Output};
+use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
 use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor};
 use crate::cli::judge::number::Num;
@@ -27,8 +27,7 @@ fn of_audit(model: &Audited, output: &Output) -> String {
     if let Some(problem) = &model.problem {
         return format!("{name}: {} {}", output.paint(BAD, "unusable:"), single_line(problem));
     }
-    let mut lines =
-        vec![format!("{name}: {}", phrases::casts_in_words(model.casts.len(), model.sets))];
+    let mut lines = vec![format!("{name}: {}", phrases::casts_in_words(model))];
     lines.extend(cast_table(&model.casts));
     lines.extend(phrases::roundings_in_words(model));
     lines.extend(cast_table(&model.roundings));
@@ -43,6 +42,7 @@ fn of_audit(model: &Audited, output: &Output) -> String {
             single_line(exceeded)
         ));
     }
+    lines.extend(warning_lines(&model.warnings, output));
     if model.exceeded.is_empty() && !model.casts.is_empty() {
         lines.push(output.paint(GOOD, "every cast is within its limits"));
     }
@@ -86,6 +86,12 @@ fn finding_lines(findings: &[AuditFinding]) -> impl Iterator<Item = String> {
     })
 }
 
+fn warning_lines(warnings: &[String], output: &Output) -> impl Iterator<Item = String> {
+    warnings
+        .iter()
+        .map(|warning| format!("{} {}", output.paint(DOUBTFUL, "warning:"), single_line(warning)))
+}
+
 /// What comparisons found.
 pub(crate) fn of_comparisons(pairs: &[Compared], output: &Output) -> String {
     let parts = pairs.iter().map(|pair| of_comparison(pair, output));
@@ -102,8 +108,7 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
     if let Some(problem) = &pair.problem {
         return format!("{name}: {} {}", output.paint(BAD, "unusable:"), single_line(problem));
     }
-    let sets = if pair.sets == 1 { "1 set".into() } else { format!("{} sets", pair.sets) };
-    let mut lines = vec![format!("{name}: {sets} of inputs")];
+    let mut lines = vec![format!("{name}: {}", pair.inputs.sets_in_words(pair.sets))];
     lines.extend(tensor_table(&pair.outputs));
     if !pair.tensors.is_empty() {
         lines.push("tensors that both graphs have:".into());
@@ -123,6 +128,7 @@ fn of_comparison(pair: &Compared, output: &Output) -> String {
             lines.extend(cast_table(std::slice::from_ref(culprit)));
         }
     }
+    lines.extend(warning_lines(&pair.warnings, output));
     let (style, verdict) = phrases::verdict(pair);
     lines.push(output.paint(if style { GOOD } else { BAD }, &verdict));
     lines.join("\n")

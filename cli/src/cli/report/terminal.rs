@@ -10,6 +10,8 @@ use crate::cli::message::single_line;
 
 /// For what passed.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// For what may be wrong.
+pub(crate) const DOUBTFUL: Style = AnsiColor::Yellow.on_default();
 /// For what failed.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 

@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
 use super::probed::{Probed, casts_of, roundings_of};
+use super::provenance::inputs_of;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::sets;
 use crate::cli::judge::audited::{Audited, AuditedCast};
+use crate::cli::judge::headroom;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
 
@@ -38,6 +40,7 @@ impl Request for AuditRequest {
             [] => sets::gather(&model.takes, &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases)?,
         };
+        let inputs = inputs_of(&model.takes, &sets);
         let (rows, run_notes) = probed.rows(model, &sets)?;
         let findings = probed.findings(&rows);
         let (casts, roundings) = (casts_of(&rows), roundings_of(&rows));
@@ -55,15 +58,23 @@ impl Request for AuditRequest {
         if !casts.is_empty() && seen == 0 {
             exceeded.push("no value other than NaN has reached a cast, which shows nothing".into());
         }
+        let status = if exceeded.is_empty() { Status::Passed } else { Status::Failed };
+        let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
+        // What happens to constants happens on any inputs.
+        let depends = all.iter().any(|cast| !cast.constant);
+        let random = inputs.warning(status).filter(|_| depends);
+        let warnings = random.into_iter().chain(headroom::warning(all.iter())).collect();
         let notes = sets.iter().flat_map(|set| set.notes.iter().cloned());
         let received = received(&casts).filter(|_| exceeded.is_empty());
         Ok(Audited {
             model: self.model.display().to_string(),
-            status: if exceeded.is_empty() { Status::Passed } else { Status::Failed },
+            status,
             problem: None,
             sets: sets.len(),
+            inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
             notes: notes.chain(run_notes).chain(received).collect(),
+            warnings,
             casts,
             rounded,
             roundings,

@@ -16,6 +16,7 @@ use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
+use crate::cli::judge::headroom;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::pairing::{Pairs, pair};
@@ -83,18 +84,24 @@ impl Request for CompareRequest {
                 }
             }
         }
+        let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
+        let status = if failed || !is_compared { Status::Failed } else { Status::Passed };
+        let inputs = sides.inputs();
+        let random = inputs.warning(status);
+        let warnings = random.into_iter().chain(headroom::warning(casts.1.iter())).collect();
         let identical = outputs.iter().all(|output| output.identical);
         sides.notes.extend(outputs.iter().filter_map(emptiness));
-        let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
         Ok(Compared {
             reference: self.reference.display().to_string(),
             converted: self.converted.display().to_string(),
-            status: if failed || !is_compared { Status::Failed } else { Status::Passed },
+            status,
             problem: None,
             sets: reference.len(),
+            inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
             identical,
             notes: sides.notes,
+            warnings,
             outputs,
             tensors,
             first_difference,

@@ -82,12 +82,8 @@ impl Request for RecordRequest {
 
 fn add(request: &RecordRequest) -> TractResult<Recorded> {
     let model = Model::open(&request.model)?;
-    let mut new = vec![];
-    for offset in 0..request.sets {
-        let seed = request.input.seed.wrapping_add(offset);
-        let input = InputArgs { seed, ..request.input.clone() };
-        new.extend(sets::gather(&model.takes, &request.model, &input)?);
-    }
+    let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
+    let new = sets::gather(&model.takes, &request.model, &input)?;
     // Everything is run before anything is written: an error leaves the folder as it was.
     let mut notes = vec![];
     let runs = new.iter().map(|set| {

@@ -13,6 +13,7 @@ use super::model::{Model, Ran};
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::given;
+use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::value::{Value, values};
 use crate::cli::output_file::write_whole;
 use crate::cli::tensor::NamedTensor;
@@ -33,6 +34,7 @@ pub(crate) struct RunRequest {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RunAnswer {
     pub(crate) outputs: Vec<RunOutput>,
+    pub(crate) inputs: Inputs,
     pub(crate) note: Option<String>,
 }
 
@@ -57,15 +59,19 @@ impl Request for RunRequest {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let model = Model::open(&self.model)?;
-        let tensors = given::gather(&model.takes, &self.input)?;
-        let Ran { outputs, note } = model.run(tensors)?;
+        let gathered = given::gather(&model.takes, &self.input)?;
+        let is_random = !gathered.random.is_empty();
+        let random = is_random.then_some((gathered.random, self.input.seed));
+        let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
+        let Ran { outputs, note } = model.run(gathered.tensors)?;
         if let Some(folder) = &self.folder {
             for (position, output) in outputs.iter().enumerate() {
                 write(output, &folder.join(format!("output_{position}.pb")))?;
             }
             remove_stale(folder, outputs.len())?;
         }
-        Ok(RunAnswer { outputs: outputs.into_iter().map(told).collect::<TractResult<_>>()?, note })
+        let outputs = outputs.into_iter().map(told).collect::<TractResult<_>>()?;
+        Ok(RunAnswer { outputs, inputs, note })
     }
 
     fn model(&self) -> &Path {

@@ -14,11 +14,13 @@ use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::inputs::Inputs;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Model;
 use crate::cli::work::notes::add_once;
 use crate::cli::work::probed::{Probed, casts_of, roundings_of};
+use crate::cli::work::provenance::inputs_of;
 
 /// Outputs, a list for each set.
 pub(super) type BySet = Vec<Vec<NamedTensor>>;
@@ -139,6 +141,9 @@ impl Sides {
                         args.seed
                     ));
                 }
+                // Saved outputs are those of one set, unless somebody says otherwise.
+                let is_saved = a.model.is_none() || b.model.is_none();
+                let args = &InputArgs { sets: args.sets.or(is_saved.then_some(1)), ..args.clone() };
                 at(first.path.display(), sets::gather(&first.model.takes, &first.path, args))?
             }
         };
@@ -165,6 +170,14 @@ impl Sides {
         Ok(())
     }
 
+    /// Where the inputs came from.
+    pub(super) fn inputs(&self) -> Inputs {
+        let model = self.reference.model.as_ref().or(self.converted.model.as_ref());
+        model.map_or_else(Inputs::saved, |loaded| {
+            inputs_of(&loaded.model.takes, &self.reference_sets)
+        })
+    }
+
     /// The outputs of both sides, of as many sets.
     pub(super) fn outputs(&mut self) -> TractResult<(BySet, BySet)> {
         let reference = self.reference.outputs(&self.reference_sets, &mut self.notes)?;
@@ -176,8 +189,12 @@ impl Sides {
 }
 
 fn copies(sets: &[Set]) -> Vec<Set> {
-    let copy =
-        |set: &Set| Set { name: set.name.clone(), tensors: set.tensors.clone(), notes: vec![] };
+    let copy = |set: &Set| Set {
+        name: set.name.clone(),
+        tensors: set.tensors.clone(),
+        notes: vec![],
+        origin: set.origin.clone(),
+    };
     sets.iter().map(copy).collect()
 }
 
@@ -217,5 +234,5 @@ fn carried(from: &Declared, to: &Declared, set: &Set, notes: &mut Vec<String>) -
     let (a, b) = (from.inputs.len(), to.inputs.len());
     ensure!(a == b, "the reference takes {}, the converted model {}", names(from), names(to));
     check_shapes(to, &tensors)?;
-    Ok(Set { name: set.name.clone(), tensors, notes: vec![] })
+    Ok(Set { name: set.name.clone(), tensors, notes: vec![], origin: set.origin.clone() })
 }
