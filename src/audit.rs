@@ -1,6 +1,6 @@
-//! What a model's casts do to the numbers that pass.
+//! What a model's casts do to the numbers that pass, its `QuantizeLinear` and the roundings of half precision among them.
 //!
-//! A model that is loaded by [`CastOnnx::with_probes`](crate::CastOnnx::with_probes) has an op behind each cast that sees
+//! A model that is loaded by [`CastOnnx::with_probes`](crate::CastOnnx::with_probes) has an op behind each of them that sees
 //! what went in and what came out, in subgraphs as well. An [`Audit`] has them count:
 //!
 //! ```
@@ -27,7 +27,7 @@
 //! - `range`: which values there were
 //! - `element`: what became of one element; `text` the same for strings
 //! - `measure`: whole tensors; `lanes` the loops that make it fast
-//! - `probe`: how values are seen; `record` where the counts go; `pool` who counts
+//! - `probe`: how values are seen; `watched` what they are seen of; `record` where the counts go; `pool` who counts
 //! - `findings`: what can be said without running the model
 
 #![forbid(unsafe_code)]
@@ -42,6 +42,7 @@ pub(crate) mod probe;
 mod range;
 mod record;
 mod text;
+mod watched;
 
 use std::sync::Arc;
 

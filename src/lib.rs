@@ -69,7 +69,7 @@ pub use cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
-pub use onnx::casts::{CastNode, Fate};
+pub use onnx::casts::{CastKind, CastNode, Fate};
 pub use onnx::quantizers::QuantizerNode;
 pub use onnx::spec::{CastSpec, Operator};
 pub use onnx::tolerance::{Problem, Survey};

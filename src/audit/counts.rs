@@ -146,6 +146,14 @@ impl CastStats {
         }
     }
 
+    /// Counts elements as of another outcome.
+    pub(super) fn recount(&mut self, elements: u64, from: Outcome, to: Outcome) {
+        if let Some(count) = self.outcomes.get_mut(from as usize) {
+            *count = count.saturating_sub(elements);
+        }
+        self.add(to, elements);
+    }
+
     /// Adds what the same cast did to other elements.
     pub fn merge(&mut self, other: &CastStats) {
         for (count, others) in self.outcomes.iter_mut().zip(other.outcomes) {

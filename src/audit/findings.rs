@@ -9,7 +9,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
-use crate::onnx::casts::CastNode;
+use crate::onnx::casts::{CastKind, CastNode};
 use crate::onnx::node::node_name;
 use crate::onnx::operators::behaviour::Behaviour;
 
@@ -72,7 +72,7 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
         graphs.look_at(graph, graph.name.clone());
     }
     let mut found = vec![];
-    let of_the_model = casts.iter().enumerate().filter(|(_, cast)| cast.rounds.is_none());
+    let of_the_model = casts.iter().enumerate().filter(|(_, cast)| cast.kind == CastKind::Cast);
     for (place, cast) in of_the_model {
         let mut add = |kind, text| found.push(Finding { place, kind, text });
         let (from, to) = (cast.from, cast.to);

@@ -61,7 +61,7 @@ pub fn measure(
 }
 
 /// As [`measure`], by so many threads.
-fn measure_by(
+pub(super) fn measure_by(
     from: ElementType,
     input: &Tensor,
     to: ElementType,
@@ -166,7 +166,7 @@ fn texts(
 }
 
 /// Counts parts of a long tensor at the same time.
-fn shared(
+pub(super) fn shared(
     length: usize,
     threads: usize,
     count: impl Fn(usize, usize) -> CastStats + Sync + Send,

@@ -1,4 +1,4 @@
-//! An op behind each cast that sees what went into the cast and what came out.
+//! An op behind each cast and `QuantizeLinear` that sees what went into it and what came out.
 //!
 //! It passes on what came out, so it stands in the way of the values, in subgraphs as well, and results stay what they
 //! are. tract folds what it knows before a model runs; a probe keeps its cast from being folded unseen:
@@ -9,6 +9,7 @@
 //! - then, if both sides are known, they are counted there and then, and the probe becomes transparent;
 //! - if not, it does not tell any more, nor is it folded, and it counts when the model runs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tract_onnx::model::ParsingContext;
@@ -20,23 +21,29 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use tract_onnx::tract_hir::internal::*;
 
 use super::record::Records;
+use super::watched::{Watched, WatchedQuantizer};
 use crate::onnx::annotation::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
-use crate::tensor::conversion::Conversion;
+use crate::ops::quantize;
+use crate::ops::quantize::op::OnnxQuantizer;
 use crate::tensor::symbolic::numbers;
 
 /// Makes an `Onnx` build each cast that the rewrite has marked with a probe behind it.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
     onnx.op_register.insert("Cast", build);
     onnx.op_register.insert("CastLike", build);
+    onnx.op_register.insert("QuantizeLinear", build);
 }
 
 fn build(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let cast = inference::of_node(context, node)?;
+    let cast = match node.op_type.as_str() {
+        "QuantizeLinear" => quantize::inference::build(context, node)?.0,
+        _ => inference::of_node(context, node)?,
+    };
     Ok(match probe_of(node) {
         Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
         None => (cast, vec![]),
@@ -119,9 +126,10 @@ impl InferenceOp for InferenceProbe {
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<TVec<OutletId>> {
-        let input = *node.inputs.first().context("a cast has an input")?;
-        let input = *mapping.get(&input).context("a cast's input comes before it")?;
-        let conversion = self.cast_between(source, node, target, input, mapping)?;
+        let known = |input: &OutletId| mapping.get(input).copied();
+        let inputs: Option<TVec<OutletId>> = node.inputs.iter().map(known).collect();
+        let mut inputs = inputs.context("a cast's inputs come before it")?;
+        let watched = self.watched(source, node, target, &inputs)?;
         // The cast keeps its name where the cast is what errors are about.
         let name = format!("{}.cast", node.name);
         let known = node.outputs.first().and_then(|output| output.fact.value.concretize());
@@ -134,29 +142,29 @@ impl InferenceOp for InferenceProbe {
                 *output.first().context("a cast has an output")?
             }
         };
-        let op = Probe { place: self.place, conversion, sight: Sight::Waiting };
-        target.wire_node(&node.name, op, &[input, output])
+        inputs.truncate(watched.inputs());
+        inputs.push(output);
+        let op = Probe { place: self.place, watched, sight: Sight::Waiting };
+        target.wire_node(&node.name, op, &inputs)
     }
 
     as_op!();
 }
 
 impl InferenceProbe {
-    /// What the cast converts, which only its typed form knows: that is made once more, in a model of its own, where
-    /// nothing is folded.
-    fn cast_between(
+    /// What the cast does, which only its typed form knows: that is made once more, in a model of its own, where nothing is
+    /// folded.
+    fn watched(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,
         target: &TypedModel,
-        input: OutletId,
-        mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Conversion> {
+        inputs: &[OutletId],
+    ) -> TractResult<Watched> {
         let mut alone = TypedModel::default();
         let mut mapped = HashMap::new();
-        for (index, outlet) in node.inputs.iter().enumerate() {
-            let place = mapping.get(outlet).copied().unwrap_or(input);
-            let fact = target.outlet_fact(place)?.without_value();
+        for (index, (outlet, input)) in node.inputs.iter().zip(inputs).enumerate() {
+            let fact = target.outlet_fact(*input)?.without_value();
             mapped.insert(*outlet, alone.add_source(format!("input-{index}"), fact)?);
         }
         let unknown = |output: &Outlet<InferenceFact>| Outlet {
@@ -167,8 +175,15 @@ impl InferenceProbe {
         let node = InferenceNode { outputs, ..node.clone() };
         let cast = self.cast.to_typed(source, &node, &mut alone, &mapped)?;
         let cast = cast.first().context("a cast has an output")?;
-        let cast = alone.node(cast.node).op_as::<OnnxCast>().context("a cast is one of ours")?;
-        Ok(cast.conversion().clone())
+        let op = alone.node(cast.node).op();
+        if let Some(cast) = op.downcast_ref::<OnnxCast>() {
+            return Ok(Watched::Cast(cast.conversion().clone()));
+        }
+        let quantizer = op.downcast_ref::<OnnxQuantizer>().and_then(|op| {
+            let (axis, block_size) = op.layout();
+            WatchedQuantizer::new(op.quantization(), axis, block_size)
+        });
+        Ok(Watched::Quantizer(Arc::new(quantizer.context("a cast is one of ours")?)))
     }
 }
 
@@ -183,11 +198,11 @@ enum Sight {
     Done,
 }
 
-/// Passes on its second input, what a cast made of the first.
+/// Passes on its last input, what a cast made of those before.
 #[derive(Debug, Clone)]
 struct Probe {
     place: usize,
-    conversion: Conversion,
+    watched: Watched,
     sight: Sight,
 }
 
@@ -200,16 +215,44 @@ impl PartialEq for Probe {
 impl Eq for Probe {}
 
 impl Probe {
+    /// Counts there and then what is known of the inputs, the output among them, and tells what is left to do.
+    fn count_known(&self, facts: &[&TypedFact], records: &Arc<Records>) -> Sight {
+        let value = |fact: &&TypedFact| fact.konst.clone().map(IntoTValue::into_tvalue);
+        let counted = facts.split_last().and_then(|(output, inputs)| {
+            let inputs: TVec<TValue> = inputs.iter().map(value).collect::<Option<_>>()?;
+            let output = match value(output) {
+                Some(output) => output,
+                None => self.watched.run(&inputs).ok()?.into_tvalue(),
+            };
+            // What depends on a symbol has no value before the model runs.
+            self.count(records, &SymbolValues::default(), &inputs, &output).ok()
+        });
+        match counted {
+            Some(()) => Sight::Done,
+            None => Sight::Counting(records.clone()),
+        }
+    }
+
     fn count(
         &self,
         records: &Records,
         symbols: &SymbolValues,
-        x: &Tensor,
-        y: &Tensor,
+        inputs: &[TValue],
+        y: &TValue,
     ) -> TractResult<()> {
-        let (x, y) = (numbers(x, symbols)?, numbers(y, symbols)?);
-        records.add(self.place, &self.conversion, &x, &y)
+        let inputs = inputs.iter().map(|value| determined(value, symbols));
+        let inputs = inputs.collect::<TractResult<TVec<TValue>>>()?;
+        let y = determined(y, symbols)?;
+        records.add(self.place, &self.watched, &inputs, &y)
     }
+}
+
+/// A value without symbols.
+fn determined(value: &TValue, symbols: &SymbolValues) -> TractResult<TValue> {
+    Ok(match numbers(value, symbols)? {
+        Cow::Borrowed(_) => value.clone(),
+        Cow::Owned(tensor) => tensor.into_tvalue(),
+    })
 }
 
 impl Op for Probe {
@@ -229,12 +272,13 @@ impl EvalOp for Probe {
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        let (x, y) = args_2!(inputs);
+        let mut inputs = inputs;
+        let y = inputs.pop().context("a probe has inputs")?;
         if let Sight::Counting(records) = &self.sight {
-            if x.datum_type() == DatumType::TDim || y.datum_type() == DatumType::TDim {
-                self.count(records, context.symbols, &x, &y)?;
+            if inputs.iter().chain([&y]).any(|value| value.datum_type() == DatumType::TDim) {
+                self.count(records, context.symbols, &inputs, &y)?;
             } else {
-                records.add_later(self.place, &self.conversion, x, y.clone())?;
+                records.add_later(self.place, &self.watched, inputs, y.clone())?;
             }
         }
         Ok(tvec!(y))
@@ -243,9 +287,9 @@ impl EvalOp for Probe {
 
 impl TypedOp for Probe {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let [_, output] = inputs else { bail!("a probe has two inputs, not {}", inputs.len()) };
+        let output = *inputs.last().context("a probe has inputs")?;
         Ok(tvec!(match self.sight {
-            Sight::Waiting | Sight::Done => (*output).clone(),
+            Sight::Waiting | Sight::Done => output.clone(),
             Sight::Counting(_) => output.datum_type.fact(output.shape.clone()),
         }))
     }
@@ -255,7 +299,7 @@ impl TypedOp for Probe {
         model: &TypedModel,
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
-        match (&self.sight, node.inputs.get(1)) {
+        match (&self.sight, node.inputs.last()) {
             (Sight::Done, Some(output)) => {
                 TypedModelPatch::rewire(model, &[*output], &[node.id.into()], &|_, taps| {
                     Ok(taps.into())
@@ -276,31 +320,12 @@ pub(super) fn watch(model: &mut TypedModel, records: &Arc<Records>) -> TractResu
         else {
             continue;
         };
-        let known = |index: usize| -> TractResult<Option<Arc<Tensor>>> {
-            let outlet = inputs.get(index).context("a probe has two inputs")?;
-            Ok(model.outlet_fact(*outlet)?.konst.clone())
-        };
         let sight = match op.downcast_ref::<Probe>() {
-            Some(probe) => match (known(0)?, known(1)?) {
-                (Some(x), Some(y)) => {
-                    // What depends on a symbol has no value before the model runs.
-                    match probe.count(records, &SymbolValues::default(), &x, &y) {
-                        Ok(()) => Some(Sight::Done),
-                        Err(_) => Some(Sight::Counting(records.clone())),
-                    }
-                }
-                (Some(x), None) => {
-                    let y = probe.conversion.run(&x);
-                    let counted =
-                        y.and_then(|y| probe.count(records, &SymbolValues::default(), &x, &y));
-                    Some(if counted.is_ok() {
-                        Sight::Done
-                    } else {
-                        Sight::Counting(records.clone())
-                    })
-                }
-                (None, _) => Some(Sight::Counting(records.clone())),
-            },
+            Some(probe) => {
+                let facts = inputs.iter().map(|outlet| model.outlet_fact(*outlet));
+                let facts = facts.collect::<TractResult<TVec<&TypedFact>>>()?;
+                Some(probe.count_known(&facts, records))
+            }
             None => None,
         };
         let Some(node) = model.nodes.get_mut(id) else { continue };

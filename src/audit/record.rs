@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use tract_onnx::prelude::{TValue, Tensor, TractResult};
+use tract_onnx::prelude::{TValue, TVec, Tensor, TractResult};
 
 use super::counts::CastStats;
-use super::measure::measure_conversion;
 use super::pool;
+use super::watched::Watched;
 use crate::cast::element_type::ElementType;
-use crate::tensor::conversion::Conversion;
 
 /// Tensors of so many elements are counted while the model runs on: fewer are counted before a thread has woken up, and
 /// more are divided among all threads.
@@ -53,11 +52,11 @@ impl Records {
     pub(super) fn add(
         &self,
         place: usize,
-        conversion: &Conversion,
-        x: &Tensor,
+        watched: &Watched,
+        inputs: &[TValue],
         y: &Tensor,
     ) -> TractResult<()> {
-        self.add_by(place, conversion, x, y, pool::threads())
+        self.add_by(place, watched, inputs, y, pool::threads())
     }
 
     /// As [`Records::add`], while the model runs on where that is worth it. Few tensors wait at a time; beyond them the
@@ -65,23 +64,23 @@ impl Records {
     pub(super) fn add_later(
         self: &Arc<Records>,
         place: usize,
-        conversion: &Conversion,
-        x: TValue,
+        watched: &Watched,
+        inputs: TVec<TValue>,
         y: TValue,
     ) -> TractResult<()> {
-        let is_between = COUNTED_LATER.contains(&x.len());
+        let is_between = COUNTED_LATER.contains(&y.len());
         if !is_between || pool::threads() == 1 {
-            return self.add(place, conversion, &x, &y);
+            return self.add(place, watched, &inputs, &y);
         }
         let Some(waiting) = Waiting::enter(self) else {
-            return self.add_by(place, conversion, &x, &y, 1);
+            return self.add_by(place, watched, &inputs, &y, 1);
         };
-        let conversion = conversion.clone();
+        let watched = watched.clone();
         pool::later(move || {
-            let counted = waiting.0.add_by(place, &conversion, &x, &y, 1);
+            let counted = waiting.0.add_by(place, &watched, &inputs, &y, 1);
             debug_assert!(counted.is_ok(), "a cast's input and output are of its types");
             // The tensors go before anybody is told that all is done.
-            drop((x, y));
+            drop((inputs, y));
             drop(waiting);
         });
         Ok(())
@@ -90,18 +89,17 @@ impl Records {
     fn add_by(
         &self,
         place: usize,
-        conversion: &Conversion,
-        x: &Tensor,
+        watched: &Watched,
+        inputs: &[TValue],
         y: &Tensor,
         threads: usize,
     ) -> TractResult<()> {
         if self.with(place, |record| record.is_closed).unwrap_or(true) {
             return Ok(());
         }
-        let (from, to) = (conversion.source(), conversion.target());
-        let stats = measure_conversion(conversion, x, y, threads)?;
+        let stats = watched.measure(inputs, y, threads)?;
         self.with(place, |record| {
-            record.types = Some((from, to));
+            record.types = Some(watched.types());
             record.stats.merge(&stats);
             record.runs += 1;
         });
@@ -138,11 +136,13 @@ impl Drop for Waiting {
 
 #[cfg(test)]
 mod tests {
-    use tract_onnx::prelude::{IntoTValue, tensor1};
+    use tract_onnx::prelude::{IntoTValue, tensor1, tvec};
 
     use super::*;
+    use crate::audit::measure::measure_conversion;
     use crate::audit::{Audit, Outcome};
     use crate::cast::rules::Rules;
+    use crate::tensor::conversion::Conversion;
 
     #[test]
     fn what_is_counted_later_is_counted_once() {
@@ -154,12 +154,14 @@ mod tests {
         let y = conversion.run(&x).expect("a cast").into_tvalue();
         let once = measure_conversion(&conversion, &x, &y, 1).expect("carriers");
         assert!(once.count(Outcome::Overflowed) > 0 && once.count(Outcome::Rounded) > 0);
+        let watched = Watched::Cast(conversion);
         const RUNS: u64 = 40;
         let asks: [fn(&Audit); 2] = [|audit| audit.end_set(), |audit| drop(audit.rows())];
         for ask in asks {
             let records = Arc::new(Records::new(1));
             for _ in 0..RUNS {
-                records.add_later(0, &conversion, x.clone(), y.clone()).expect("carriers");
+                let inputs = tvec!(x.clone());
+                records.add_later(0, &watched, inputs, y.clone()).expect("carriers");
             }
             ask(&Audit { casts: vec![], records: records.clone() });
             let record = records.with(0, |record| record.clone()).expect("a record");

@@ -6,6 +6,7 @@ use tract_onnx::pb::NodeProto;
 
 use super::annotation::PrivateCast;
 use super::node::{int, node_name};
+use super::quantizers::{QUANTIZE, QuantizerNode};
 use super::spec::{self, CastSpec, Operator};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
@@ -40,9 +41,20 @@ pub struct CastNode {
     pub is_constant: bool,
     /// What becomes of the node.
     pub fate: Fate,
-    /// The operator whose FLOAT result is rounded to half precision here, where the model has no cast
-    /// ([`Survey::widened`](crate::Survey)): `node` is that operator's. Only an audit sees these.
-    pub rounds: Option<String>,
+    /// Whether the model has a cast here. Only an audit sees what is none.
+    pub kind: CastKind,
+}
+
+/// What of a model casts values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CastKind {
+    /// A `Cast` or `CastLike`.
+    Cast,
+    /// An operator of this name whose FLOAT result is rounded to half precision ([`Survey::widened`](crate::Survey)).
+    Rounding(String),
+    /// A `QuantizeLinear`: a cast with a scale.
+    Quantizer,
 }
 
 /// What becomes of a `Cast` node in an optimised model, as far as the node itself tells: tract's optimiser may still join it
@@ -72,6 +84,15 @@ impl fmt::Display for Fate {
 }
 
 impl CastNode {
+    /// ONNX's name of the operator.
+    pub fn op_type(&self) -> &str {
+        match &self.kind {
+            CastKind::Cast => self.operator.name(),
+            CastKind::Rounding(operator) => operator,
+            CastKind::Quantizer => QUANTIZE,
+        }
+    }
+
     /// The rules for the conversion, absent attributes at their defaults.
     pub fn rules(&self) -> Rules {
         spec::rules(self.saturate, self.round_mode)
@@ -99,7 +120,27 @@ impl CastNode {
             graph,
             is_constant,
             fate: Fate::Kernel,
-            rounds: Some(node.op_type.clone()),
+            kind: CastKind::Rounding(node.op_type.clone()),
+        }
+    }
+
+    /// What a `QuantizeLinear` is as a cast.
+    pub(super) fn quantizer(node: &NodeProto, quantizer: &QuantizerNode) -> CastNode {
+        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
+        CastNode {
+            node: quantizer.node.clone(),
+            operator: Operator::Cast,
+            input: value(&node.input),
+            output: value(&node.output),
+            from: quantizer.x,
+            to: quantizer.y,
+            version: quantizer.version,
+            saturate: None,
+            round_mode: None,
+            graph: quantizer.graph.clone(),
+            is_constant: quantizer.is_constant,
+            fate: if quantizer.is_constant { Fate::Folded } else { Fate::Kernel },
+            kind: CastKind::Quantizer,
         }
     }
 
@@ -129,7 +170,7 @@ impl CastNode {
             graph,
             is_constant: false,
             fate: Fate::Refused,
-            rounds: None,
+            kind: CastKind::Cast,
         }
     }
 }
@@ -178,7 +219,7 @@ pub(super) fn make_private(
             (_, true) => Fate::Folded,
             _ => Fate::Kernel,
         },
-        rounds: None,
+        kind: CastKind::Cast,
     };
     PrivateCast {
         from: from.filter(|ty| ty.is_exotic()),

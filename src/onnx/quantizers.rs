@@ -13,7 +13,7 @@ use crate::cast::element_type::{self, ElementType};
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer, default_precision};
 use crate::error::Error;
 
-const QUANTIZE: &str = "QuantizeLinear";
+pub(super) const QUANTIZE: &str = "QuantizeLinear";
 const DEQUANTIZE: &str = "DequantizeLinear";
 
 /// The domains beside ONNX's own in which exporters write the two operators, for types that the opset does not have yet.
@@ -81,6 +81,13 @@ pub struct QuantizerNode {
     pub graph: String,
     /// Whether its inputs are made of constants alone, so that it is computed when the model is loaded.
     pub is_constant: bool,
+}
+
+impl QuantizerNode {
+    /// Whether it is a `QuantizeLinear`.
+    pub(super) fn quantizes(&self) -> bool {
+        self.operator == QUANTIZE
+    }
 }
 
 /// Gives a node of the graph at the path `graph` its private form. `inputs` is what is known of its inputs.

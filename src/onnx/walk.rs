@@ -366,6 +366,10 @@ impl Rewriter<'_> {
             let inputs = scope.facts(&node.input);
             let made = quantizers::make_private(node, self.opset(node), graph, &inputs)?;
             let y = made.y;
+            if self.options.probes && made.quantizes() {
+                annotation::mark_probe(node, self.casts.len());
+                self.casts.push(CastNode::quantizer(node, &made));
+            }
             self.quantizers.push(made);
             return Ok(Made::Types(vec![y]));
         }

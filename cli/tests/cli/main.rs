@@ -10,6 +10,7 @@ mod inputs;
 mod inspect;
 mod mutations;
 mod program;
+mod quantized;
 mod refusals;
 mod reports;
 mod run;

@@ -58,6 +58,18 @@ impl Layout {
         }
         Ok(Layout::Blocks { length, inner, block: block_size })
     }
+
+    /// The place of an element's scale among the scales, as their tensor has them.
+    pub(crate) fn scale_of(self, element: usize) -> usize {
+        match self {
+            Layout::Tensor => 0,
+            Layout::Axis { length, inner } => element / inner % length,
+            Layout::Blocks { length, inner, block } => {
+                let (outer, index) = (element / inner / length, element / inner % length);
+                (outer * length.div_ceil(block) + index / block) * inner + element % inner
+            }
+        }
+    }
 }
 
 /// The place of an axis that may be counted from the back.

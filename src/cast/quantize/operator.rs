@@ -4,7 +4,9 @@
 
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::{Overflow, Specials};
+use crate::cast::reach::Reach;
 use crate::cast::rules::Rules;
+use crate::cast::value::Number;
 
 /// What a `QuantizeLinear` makes of an element: y = saturate(x / scale + zero point) ([SEMANTICS
 /// §13](crate::semantics)).
@@ -149,6 +151,22 @@ impl Quantize {
             }
             Family::Unsigned => Some((0, (1 << self.y.bits()) - 1)),
             _ => None,
+        }
+    }
+
+    /// Whether y, which is to be a finite quotient in the operator's precision moved by a zero point, is in its range: before
+    /// it is brought there, after it is rounded.
+    pub(crate) fn reaches(&self, quotient: f32, zero_point: f32) -> bool {
+        let zero_point = if self.adds_zero_point() { zero_point } else { 0.0 };
+        match self.integer_range() {
+            Some((least, greatest)) => {
+                let sum = f64::from(quotient.round_ties_even()) + f64::from(zero_point);
+                (f64::from(least)..=f64::from(greatest)).contains(&sum)
+            }
+            None => {
+                let sum = Number::Real((quotient + zero_point).into());
+                quotient.is_finite() && Reach::of(self.y).is_none_or(|y| !y.is_beyond(sum))
+            }
         }
     }
 

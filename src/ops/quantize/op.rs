@@ -59,6 +59,16 @@ impl OnnxQuantizer {
         }
     }
 
+    /// What it does to tensors.
+    pub(crate) fn quantization(&self) -> &Quantization {
+        &self.quantization
+    }
+
+    /// The attributes `axis` and `block_size`.
+    pub(crate) fn layout(&self) -> (i64, usize) {
+        (self.axis, self.block_size)
+    }
+
     /// The operator and its types.
     pub(crate) fn quantizer(&self) -> Quantizer {
         self.quantization.quantizer()

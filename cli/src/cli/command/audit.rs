@@ -40,7 +40,7 @@ pub(crate) fn audit(
     report.write(&args.to, models.iter().map(problem), output)?;
     if models.iter().all(|model| model.casts.is_empty() && model.rounded == 0) {
         let names: Vec<&str> = models.iter().map(|model| model.model.as_str()).collect();
-        bail!("{}: {}, so there is nothing to audit", names.join(", "), phrases::NO_CASTS);
+        bail!("{}: {}, so there is nothing to audit", names.join(", "), phrases::NOTHING_TO_AUDIT);
     }
     Ok(worst(models.iter().map(|model| model.status)))
 }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use tract_onnx_cast::RoundMode;
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
+use tract_onnx_cast::{CastKind, RoundMode};
 
 use super::headroom::headroom;
 use super::inputs::Inputs;
@@ -106,11 +106,15 @@ impl AuditedCast {
     pub(crate) fn of(row: &AuditRow) -> AuditedCast {
         let AuditRow { cast, types, stats, .. } = row;
         let source = SourceRange::of(&stats.source);
-        let target = types.map(|(_, to)| to).or(cast.to).and_then(Reach::of);
+        // How far a quantiser reaches, its scales tell, of which there may be many.
+        let target = match cast.kind {
+            CastKind::Quantizer => None,
+            _ => types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
+        };
         let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
         AuditedCast {
             node: cast.node.clone(),
-            op: cast.rounds.clone().unwrap_or_else(|| cast.operator.name().into()),
+            op: cast.op_type().into(),
             graph: cast.graph.clone(),
             input: cast.input.clone(),
             output: cast.output.clone(),

@@ -162,7 +162,7 @@ fn audit_section(model: &Audited) -> Section {
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
     let verdict = match (&model.problem, model.exceeded.len(), model.casts.len() + model.rounded) {
         (Some(problem), _, _) => problem.clone(),
-        (None, 0, 0) => phrases::NO_CASTS.into(),
+        (None, 0, 0) => phrases::NOTHING_TO_AUDIT.into(),
         (None, 0, _) => "every cast is within its limits".into(),
         (None, 1, _) => "1 thing is beyond the limits".into(),
         (None, count, _) => format!("{count} things are beyond the limits"),

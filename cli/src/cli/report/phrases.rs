@@ -19,6 +19,9 @@ pub(crate) const CULPRIT: &str = "the worst cast before it that the reference do
 /// What there is to say of a model without casts.
 pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
 
+/// What there is to say of a model in which nothing is audited.
+pub(crate) const NOTHING_TO_AUDIT: &str = "no Cast and no CastLike, nor a QuantizeLinear";
+
 /// What an audit has to say of operators on half precision, if the model has any.
 pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
     let (all, more) = (model.rounded, model.roundings.len());
@@ -66,7 +69,7 @@ pub(crate) fn cast_types(cast: &AuditedCast) -> String {
 pub(crate) fn casts_in_words(model: &Audited) -> String {
     let sets = model.inputs.sets_in_words(model.sets);
     match model.casts.len() {
-        0 => NO_CASTS.into(),
+        0 => NOTHING_TO_AUDIT.into(),
         1 => format!("1 cast, {sets}"),
         casts => format!("{casts} casts, {sets}"),
     }

@@ -6,7 +6,7 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use super::probed::{Probed, casts_of, roundings_of};
+use super::probed::{Probed, casts_of, is_rounding, roundings_of};
 use super::provenance::inputs_of;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
@@ -44,7 +44,7 @@ impl Request for AuditRequest {
         let (rows, run_notes) = probed.rows(model, &sets)?;
         let findings = probed.findings(&rows);
         let (casts, roundings) = (casts_of(&rows), roundings_of(&rows));
-        let rounded = rows.iter().filter(|row| row.cast.rounds.is_some()).count();
+        let rounded = rows.iter().filter(|row| is_rounding(&row.cast)).count();
         let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
         if let Some(name) = self.limits.unknown_casts(&names).next() {
             bail!("there are limits for the cast `{name}`, but the model has none of that name");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, findings};
-use tract_onnx_cast::{CastNode, CastOnnx, HalfArithmetic};
+use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
 
 use super::model::{Model, check_file};
 use super::notes::add_once;
@@ -106,14 +106,19 @@ impl Probed {
     }
 }
 
-/// What the model's own casts did, the worst first.
+/// Whether the model has no cast here: an operator on half precision rounds its result.
+pub(crate) fn is_rounding(cast: &CastNode) -> bool {
+    matches!(cast.kind, CastKind::Rounding(_))
+}
+
+/// What the model's own casts and quantisers did, the worst first.
 pub(crate) fn casts_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
-    worst_first(rows.iter().filter(|row| row.cast.rounds.is_none()))
+    worst_first(rows.iter().filter(|row| !is_rounding(&row.cast)))
 }
 
 /// What operators on half precision did to their results, the worst first, where it was more than to round them.
 pub(crate) fn roundings_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
-    let mut roundings = worst_first(rows.iter().filter(|row| row.cast.rounds.is_some()));
+    let mut roundings = worst_first(rows.iter().filter(|row| is_rounding(&row.cast)));
     roundings.retain(|row| row.damaged() + row.lost() + row.became_subnormal > 0);
     roundings
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tract_onnx_cast::CastNode;
+use tract_onnx_cast::{CastKind, CastNode};
 
 use super::main_graph::MainGraph;
 use super::sides::Loaded;
@@ -39,7 +39,7 @@ pub(super) fn parting(
 
 /// How the casts of two models differ. A cast is known by the value that it makes.
 pub(super) fn changes(reference: &[CastNode], converted: &[CastNode]) -> CastChanges {
-    let is_own = |cast: &&CastNode| cast.rounds.is_none();
+    let is_own = |cast: &&CastNode| cast.kind == CastKind::Cast;
     // Converters rename the main graph, so only the path below it counts.
     let key = |cast: &CastNode| {
         let path = cast.graph.split_once('/').map_or("", |(_, path)| path);

@@ -1,0 +1,273 @@
+//! What a probe looks at, and how it is counted: a cast, or a `QuantizeLinear`.
+//!
+//! What a quantiser makes of x is seen by what a `DequantizeLinear` with the same scale and zero point makes of y again. The
+//! outcomes and errors are those of that number in place of x, but an x beyond the reach of y that became a finite number is
+//! saturated. A unit in the last place has no meaning there, so no such error is counted.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tract_onnx::prelude::{TValue, Tensor, TractResult};
+
+use super::counts::{CastStats, Outcome};
+use super::measure::{measure_by, measure_conversion, shared};
+use crate::cast::element_type::ElementType;
+use crate::cast::quantize::layout::Layout;
+use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
+use crate::cast::rules::Rules;
+use crate::tensor::conversion::Conversion;
+use crate::tensor::quantization::Quantization;
+
+/// What makes the output that a probe sees.
+#[derive(Debug, Clone)]
+pub(super) enum Watched {
+    /// A cast of its first input.
+    Cast(Conversion),
+    /// A quantiser of its first input by a scale and perhaps a zero point.
+    Quantizer(Arc<WatchedQuantizer>),
+}
+
+/// A `QuantizeLinear`, and what is needed to look at it.
+#[derive(Debug)]
+pub(super) struct WatchedQuantizer {
+    op: Quantize,
+    axis: i64,
+    block_size: usize,
+    quantize: Quantization,
+    /// From y, by scales of FLOAT, to FLOAT.
+    back: Quantization,
+}
+
+impl WatchedQuantizer {
+    /// `None` of a `DequantizeLinear`.
+    pub(super) fn new(
+        quantize: &Quantization,
+        axis: i64,
+        block_size: usize,
+    ) -> Option<WatchedQuantizer> {
+        let Quantizer::Quantize(op) = quantize.quantizer() else { return None };
+        let float = ElementType::Float;
+        let back = Quantizer::Dequantize(Dequantize { x: op.y, scale: float, y: float });
+        let (back, quantize) = (Quantization::new(back)?, quantize.clone());
+        Some(WatchedQuantizer { op, axis, block_size, quantize, back })
+    }
+
+    fn measure(&self, inputs: &[TValue], y: &Tensor, threads: usize) -> TractResult<CastStats> {
+        let [x, scale, zero_point @ ..] = inputs else { anyhow::bail!("it has an x and a scale") };
+        let zero_point = zero_point.first().map(|value| &**value);
+        let Quantize { x: from, scale: scale_type, y: to, .. } = self.op;
+        let scales = floats(scale_type, scale)?;
+        let back = self.back.run(y, &scales, zero_point, self.axis, self.block_size)?;
+        let mut stats = measure_by(from, x, ElementType::Float, &back, threads)?;
+        stats.errors.ulp = 0.0;
+
+        let layout = Layout::new(x.shape(), self.axis, self.block_size, scale.shape());
+        let layout = layout.map_err(anyhow::Error::msg)?;
+        let x = floats(from, x)?;
+        let zeros = zero_point.map(|zeros| floats(to, zeros)).transpose()?;
+        let [x, back, scales] = [&x, &back, &scales].map(|tensor| view(tensor));
+        let (x, back, scales) = (x?, back?, scales?);
+        let zeros = zeros.as_ref().map(view).transpose()?.unwrap_or_default();
+        let saturated = shared(x.len(), threads, |start, end| {
+            let mut beyond = CastStats::default();
+            for (index, (x, back)) in x.iter().zip(back).enumerate().take(end).skip(start) {
+                if x == back || !(x.is_finite() && back.is_finite()) {
+                    continue;
+                }
+                let scale = layout.scale_of(index);
+                let zero = zeros.get(scale).or(zeros.first()).copied().unwrap_or(0.0);
+                let quotient = scales.get(scale).map_or(f32::NAN, |scale| x / scale);
+                if !quotient.is_nan() && !self.op.reaches(self.in_precision(quotient), zero) {
+                    let was = if *back == 0.0 { Outcome::Flushed } else { Outcome::Rounded };
+                    beyond.add(was, 1);
+                }
+            }
+            beyond
+        });
+        for outcome in [Outcome::Flushed, Outcome::Rounded] {
+            stats.recount(saturated.count(outcome), outcome, Outcome::Saturated);
+        }
+        Ok(stats)
+    }
+
+    /// A quotient as the operator rounds it before it makes y of it.
+    fn in_precision(&self, quotient: f32) -> f32 {
+        let (float, precision) = (ElementType::Float, self.op.precision);
+        if precision == float {
+            return quotient;
+        }
+        let convert = |from, to, code| {
+            crate::cast::scalar::convert(from, to, Rules::default(), code).unwrap_or(code)
+        };
+        let code = convert(float, precision, quotient.to_bits().into());
+        f32::from_bits(convert(precision, float, code) as u32)
+    }
+}
+
+fn floats(ty: ElementType, tensor: &Tensor) -> TractResult<Tensor> {
+    Conversion::new(ty, ElementType::Float, Rules::default()).run(tensor)
+}
+
+fn view(tensor: &Tensor) -> TractResult<&[f32]> {
+    tensor.try_as_plain_ram()?.as_slice()
+}
+
+impl Watched {
+    /// The types of the first input and the output.
+    pub(super) fn types(&self) -> (ElementType, ElementType) {
+        match self {
+            Watched::Cast(conversion) => (conversion.source(), conversion.target()),
+            Watched::Quantizer(quantizer) => (quantizer.op.x, quantizer.op.y),
+        }
+    }
+
+    /// How many inputs there are to see.
+    pub(super) fn inputs(&self) -> usize {
+        match self {
+            Watched::Cast(_) => 1,
+            Watched::Quantizer(_) => 3,
+        }
+    }
+
+    /// Makes the output, as the model does.
+    pub(super) fn run(&self, inputs: &[TValue]) -> TractResult<Tensor> {
+        let x = inputs.first().context("a cast has an input")?;
+        match self {
+            Watched::Cast(conversion) => conversion.run(x),
+            Watched::Quantizer(quantizer) => {
+                let WatchedQuantizer { axis, block_size, quantize, .. } = &**quantizer;
+                let scale = inputs.get(1).context("a quantiser has a scale")?;
+                let zero_point = inputs.get(2).map(|value| &**value);
+                quantize.run(x, scale, zero_point, *axis, *block_size)
+            }
+        }
+    }
+
+    /// Counts what was made of inputs, by so many threads.
+    pub(super) fn measure(
+        &self,
+        inputs: &[TValue],
+        y: &Tensor,
+        threads: usize,
+    ) -> TractResult<CastStats> {
+        match self {
+            Watched::Cast(conversion) => {
+                let x = inputs.first().context("a cast has an input")?;
+                measure_conversion(conversion, x, y, threads)
+            }
+            Watched::Quantizer(quantizer) => quantizer.measure(inputs, y, threads),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::prelude::{IntoTValue, Tensor, tensor0, tensor1, tvec};
+
+    use super::*;
+    use crate::audit::element::Pair;
+    use crate::cast::value::Number;
+
+    fn carriers(ty: ElementType, values: &[f32]) -> Tensor {
+        let float = tensor1(values);
+        Conversion::new(ElementType::Float, ty, Rules::default()).run(&float).expect("numbers")
+    }
+
+    /// By the definition, with numbers that are all exact in FLOAT.
+    fn expected(op: Quantize, x: &[f32], scale: f32, back: &[f32]) -> CastStats {
+        let pair = Pair::new(op.x, ElementType::Float);
+        let mut stats = CastStats::default();
+        for (x, back) in x.iter().zip(back) {
+            let (x, y) = (Number::Real((*x).into()), Number::Real((*back).into()));
+            let mut one = CastStats::default();
+            pair.count(x, y, &mut one);
+            let quotient = x.rounded() / f64::from(scale);
+            let limit = match op.y {
+                ElementType::Int8 if quotient < 0.0 => 128.5,
+                ElementType::Int8 => 127.49,
+                ElementType::Float8E4M3FN => 464.0,
+                ty => panic!("{ty} has no limit here"),
+            };
+            if quotient.is_finite() && quotient.abs() > limit && back.is_finite() {
+                let was = Outcome::ALL.into_iter().find(|outcome| one.count(*outcome) > 0);
+                one.recount(1, was.expect("an outcome"), Outcome::Saturated);
+            }
+            one.errors.ulp = 0.0;
+            stats.merge(&one);
+        }
+        stats
+    }
+
+    #[test]
+    fn a_quantiser_is_counted_by_what_comes_back() {
+        let inf = f32::INFINITY;
+        let x = [0.0, 0.25, -0.375, 0.125, 63.5, 63.75, -64.0, -64.25, 1e9, 232.0, 232.5, inf];
+        for from in [ElementType::Float, ElementType::Float16, ElementType::BFloat16] {
+            // What the narrower type makes of them.
+            let held = floats(from, &carriers(from, &x)).expect("FLOATs");
+            let held = view(&held).expect("plain");
+            for (to, saturate) in [
+                (ElementType::Int8, true),
+                (ElementType::Float8E4M3FN, true),
+                (ElementType::Float8E4M3FN, false),
+            ] {
+                let precision = ElementType::Float;
+                let op = Quantize { x: from, scale: from, y: to, precision, saturate };
+                let quantize = Quantization::new(Quantizer::Quantize(op)).expect("defined");
+                let watched = WatchedQuantizer::new(&quantize, 0, 0).expect("a QuantizeLinear");
+                let watched = Watched::Quantizer(Arc::new(watched));
+                let scale = carriers(from, &[0.5]).into_shape(&[]).expect("one element");
+                let inputs = tvec!(carriers(from, held).into_tvalue(), scale.into_tvalue());
+                let y = watched.run(&inputs).expect("y");
+                let stats = watched.measure(&inputs, &y, 1).expect("carriers");
+                let back: Vec<f32> = view(&floats(to, &y).expect("FLOATs"))
+                    .expect("plain")
+                    .iter()
+                    .map(|y| y * 0.5)
+                    .collect();
+                assert_eq!(stats, expected(op, held, 0.5, &back), "{from} to {to}, {saturate}");
+                let beyond = if saturate { Outcome::Saturated } else { Outcome::BecameNan };
+                assert!(stats.count(beyond) >= 2, "{from} to {to}, {saturate}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_element_has_its_own_scale_and_zero_point() {
+        let op = Quantize {
+            x: ElementType::Float,
+            scale: ElementType::Float,
+            y: ElementType::Uint8,
+            precision: ElementType::Float,
+            saturate: true,
+        };
+        let quantize = Quantization::new(Quantizer::Quantize(op)).expect("defined");
+        let x = [1.0f32, -1.0, 300.0, 2.0, 130.0, -130.0];
+        // By rows: the first reaches from 0 to 255, the second from -128 to 127.
+        let rows = (Tensor::from_shape(&[2, 3], &x), tensor1(&[1.0f32, 1.0]), tensor1(&[0u8, 128]));
+        // By blocks of two along the second axis, the last one short.
+        let blocks = (
+            Tensor::from_shape(&[2, 3], &x),
+            Tensor::from_shape(&[2, 2], &[1.0f32, 2.0, 1.0, 1.0]).expect("four"),
+            Tensor::from_shape(&[2, 2], &[0u8, 0, 128, 130]).expect("four"),
+        );
+        for ((x, scale, zero_point), axis, block_size, saturated, exact) in
+            [(rows, 0, 0, 4, 2), (blocks, 1, 2, 2, 4)]
+        {
+            let watched = WatchedQuantizer::new(&quantize, axis, block_size);
+            let watched = Watched::Quantizer(Arc::new(watched.expect("a QuantizeLinear")));
+            let x = x.expect("six").into_tvalue();
+            let inputs = tvec!(x, scale.into_tvalue(), zero_point.into_tvalue());
+            let y = watched.run(&inputs).expect("y");
+            let stats = watched.measure(&inputs, &y, 1).expect("carriers");
+            let counts = (stats.count(Outcome::Saturated), stats.count(Outcome::Exact));
+            assert_eq!(counts, (saturated, exact), "{stats:?}");
+        }
+        let nan = tvec!(tensor1(&[f32::NAN]).into_tvalue(), tensor0(1.0f32).into_tvalue());
+        let watched = WatchedQuantizer::new(&quantize, 0, 0).expect("a QuantizeLinear");
+        let watched = Watched::Quantizer(Arc::new(watched));
+        let y = watched.run(&nan).expect("y");
+        let stats = watched.measure(&nan, &y, 1).expect("carriers");
+        assert_eq!(stats.count(Outcome::NanLost), 1);
+    }
+}
