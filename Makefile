@@ -12,7 +12,7 @@ python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
-	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers
+	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -99,8 +99,8 @@ test-data:
 # Needs python3. Checks the scripts and their format; `make check` does not, since it needs cargo and make only.
 lint-scripts:
 	$(call venv,lint,scripts/requirements-lint.txt)
-	$(TARGET)/lint-venv/bin/ruff check scripts
-	$(TARGET)/lint-venv/bin/ruff format --check scripts
+	$(TARGET)/lint-venv/bin/ruff check scripts python
+	$(TARGET)/lint-venv/bin/ruff format --check scripts python
 
 # Needs python3. Makes src/onnx/operators/schemas.tsv anew from the onnx package of the version that the scripts pin.
 operator-table:
@@ -134,6 +134,20 @@ minimal-versions:
 	cp -r Cargo.toml README.md cli src benches examples tests $(TARGET)/minimal
 	cd $(TARGET)/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
 		$(CARGO) check --all-targets --target-dir build
+
+# Needs python3. The package for pip: the program and the module in python/, by pyproject.toml. Its name says where it runs: this kind of
+# system; the release workflow makes those for any Linux of glibc 2.28 or later.
+WHEEL_PROFILE ?= release
+wheel:
+	$(call venv,wheel,scripts/requirements-wheel.txt)
+	rm -rf $(TARGET)/wheels
+	$(TARGET)/wheel-venv/bin/maturin build --quiet --profile $(WHEEL_PROFILE) --compatibility linux --out $(TARGET)/wheels
+	@ls -l $(TARGET)/wheels
+
+# Needs python3. The wheel of the program that the tests have built, installed into a fresh environment, and tested there.
+test-python:
+	$(MAKE) wheel WHEEL_PROFILE=dev
+	scripts/ci/test_wheel.sh $(TARGET)/wheels $(TARGET)/python-venv
 
 # Needs cargo-deny.
 deny:

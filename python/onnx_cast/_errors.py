@@ -1,0 +1,65 @@
+"""What can go wrong, each with the one line that says why."""
+
+from __future__ import annotations
+
+import re
+from typing import Optional
+
+
+class OnnxCastError(Exception):
+    """Something cannot be done, or is not within its limits. ``str(error)`` is one line."""
+
+    #: ``"call"``, ``"model"``, ``"input"`` or ``"tolerance"``.
+    kind: str = "call"
+
+    @property
+    def line(self) -> str:
+        """The line, without the program's ``error: ``."""
+        return str(self)
+
+
+class CallError(OnnxCastError):
+    """The call makes no sense: an option that does not exist, values of the wrong kind."""
+
+    kind = "call"
+
+
+class ProgramError(CallError):
+    """The program ``onnx-cast`` is missing, of another version, or another program of that name."""
+
+
+class ModelError(OnnxCastError):
+    """A model cannot be read or run."""
+
+    kind = "model"
+
+
+class InputError(OnnxCastError):
+    """An input cannot be read, or does not fit the model."""
+
+    kind = "input"
+
+
+class ToleranceError(OnnxCastError):
+    """A model runs, and is not within its tolerance or limits."""
+
+    kind = "tolerance"
+
+
+_BY_KIND = {error.kind: error for error in (CallError, ModelError, InputError, ToleranceError)}
+
+_OF_A_CALL = re.compile(
+    r"unexpected argument|unrecognized subcommand|invalid value|required arguments|cannot be used with|"
+    r"a value is required|equal sign is needed"
+)
+_OF_AN_INPUT = re.compile(r"(^|: )-i |\binput `|--set |\.np[yz]\b|input_\d+\.pb")
+
+
+def from_line(line: str, kind: Optional[str]) -> OnnxCastError:
+    """The error that a line of the program's is, of the kind that the program says."""
+    line = line.removeprefix("error: ").strip()
+    if kind not in _BY_KIND:
+        kind = (
+            "call" if _OF_A_CALL.search(line) else "input" if _OF_AN_INPUT.search(line) else "model"
+        )
+    return _BY_KIND[kind](line)

@@ -1,0 +1,135 @@
+"""The commands as functions, on real models through the program that was installed."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import onnx_cast
+from onnx_cast import _arrays
+
+TOLERANCE = {"rtol": 1e-2, "atol": 1e-2}
+
+
+@pytest.fixture
+def x():
+    return np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+
+
+def test_compare_names_the_culprit(whole, tmp_path):
+    page = tmp_path / "page.html"
+    result = onnx_cast.compare(
+        whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16", report=page, **TOLERANCE
+    )
+    assert not result.passed
+    assert result.culprit == "Cast_sum_half"
+    assert result.first_damage.culprit.outcomes["overflowed"] == 2
+    assert result.first_damage.node == "Sqrt_norm"
+    assert "node_block_list=['Sqrt_norm']" in result.remedy
+    assert result.outputs[0].name == "scores" and result.outputs[0].mismatches == 8
+    assert page.read_text().startswith("<!doctype html")
+    with pytest.raises(onnx_cast.ToleranceError, match="Cast_sum_half") as raised:
+        result.check()
+    assert raised.value.kind == "tolerance"
+
+
+def test_compare_passes_what_was_mended(whole):
+    result = onnx_cast.compare(
+        whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16_fixed", **TOLERANCE
+    )
+    assert result.check().passed
+    assert result.culprit is None and result.remedy is None and result.summary() == ""
+
+
+def test_compare_takes_several_sets(whole, x):
+    sets = [{"x": x}, {"x": x * 2}]
+    result = onnx_cast.compare(
+        whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16_fixed", sets, **TOLERANCE
+    )
+    assert result.sets == 2
+
+
+def test_compare_takes_values_of_another_runtime(whole, x):
+    scores = onnx_cast.run(whole / "rms_norm_FLOAT" / "model.onnx", {"x": x})
+    mended = whole / "rms_norm_FLOAT16_fixed"
+    assert onnx_cast.compare(scores, mended, {"x": x}, **TOLERANCE).passed
+    wrong = {"scores": scores["scores"] + 1}
+    assert not onnx_cast.compare(wrong, mended, {"x": x}, **TOLERANCE).passed
+
+
+def test_audit_counts(whole):
+    audited = onnx_cast.audit(whole / "rms_norm_FLOAT16")
+    assert not audited.passed
+    assert audited.casts[0].node == "Cast_sum_half" and audited.casts[0].outcomes["overflowed"] == 2
+    with pytest.raises(onnx_cast.ToleranceError, match="Cast_sum_half"):
+        audited.check()
+    assert onnx_cast.audit(whole / "rms_norm_FLOAT16", allow=["overflowed=2"]).passed
+
+
+def test_run_gives_every_type(whole):
+    outputs = onnx_cast.run(whole / "castlike_small_types" / "model.onnx")
+    assert {array.dtype.name for array in outputs.values()} >= {"bfloat16", "float8_e5m2", "int4"}
+
+
+def test_record_adds_sets(whole, x, tmp_path):
+    model, folder = whole / "rms_norm_FLOAT" / "model.onnx", tmp_path / "goldens"
+    first = onnx_cast.record(model, folder, {"x": x})
+    assert [path.rsplit("/", 1)[-1] for path in first] == ["test_data_set_0"]
+    assert len(onnx_cast.record(model, folder, sets=2)) == 2
+    np.testing.assert_array_equal(_arrays.read_all(first[0], "input")["x"], x)
+
+
+def some_of(row):
+    if row.name == "bool":
+        return np.array([[True, False, True]])
+    dtype = _arrays.dtype_of(row, "x")
+    signed = row.name.startswith(("int", "float", "bfloat")) and row.name != "float8_e8m0fnu"
+    return np.array(
+        [[1, -2 if signed and row.bits > 2 else 1, 1], [1, 2 if row.bits > 2 else 0, 1]]
+    ).astype(dtype)
+
+
+@pytest.mark.parametrize("row", _arrays.TYPES, ids=lambda row: row.name)
+def test_tensor_files_are_those_of_onnx(row):
+    onnx = pytest.importorskip("onnx")
+    values = some_of(row)
+    proto = onnx.TensorProto.FromString(_arrays.encoded("x", values))
+    assert (
+        proto.data_type == row.number
+        and list(proto.dims) == list(values.shape)
+        and proto.name == "x"
+    )
+    assert proto.raw_data == onnx.numpy_helper.from_array(values).raw_data
+    name, read = _arrays.decoded(onnx.numpy_helper.from_array(values, "y").SerializeToString())
+    assert name == "y" and read.dtype == values.dtype
+    np.testing.assert_array_equal(read.view(np.uint8), values.view(np.uint8))
+
+
+def test_strings_go_both_ways():
+    name, read = _arrays.decoded(_arrays.encoded("s", np.array([["a", "ä"], ["", "x\n"]])))
+    assert name == "s" and read.tolist() == [["a", "ä"], ["", "x\n"]]
+
+
+@pytest.mark.parametrize("removed", range(1, 12))
+def test_broken_tensor_files_are_refused(removed):
+    whole_file = _arrays.encoded("x", np.ones(3, ml_dtypes.bfloat16))
+    with pytest.raises(onnx_cast.InputError):
+        _arrays.decoded(whole_file[:-removed])
+
+
+def test_kept_and_fixed_read_their_json():
+    kept = onnx_cast.Kept.of(
+        json.loads(
+            '{"model":"m","to":"FLOAT16","keep":[{"node":"n","op_type":"Sqrt","why":"w"}],"confirmed":true}'
+        )
+    )
+    assert kept.node_block_list == ["n"] and kept.confirmed and kept.formats == {}
+    fixed = onnx_cast.Fixed.of(
+        {
+            "model": "m",
+            "changes": [{"kind": "to", "place": "c", "from": "a", "to": "b"}],
+            "left": [],
+        }
+    )
+    assert fixed.changes == [onnx_cast.Change("to", "c", "a", "b")]

@@ -1,0 +1,105 @@
+"""What cannot be done: one line, of the right kind, and no other exception."""
+
+import os
+import stat
+import sys
+
+import numpy as np
+import pytest
+
+import onnx_cast
+
+X = np.zeros((2, 8), np.float32)
+
+
+def refused(kind, call):
+    with pytest.raises(onnx_cast.OnnxCastError) as raised:
+        call()
+    line = str(raised.value)
+    assert raised.value.kind == kind, line
+    assert "\n" not in line and not line.startswith("error") and "Traceback" not in line
+    assert raised.value.__cause__ is None
+    return line
+
+
+CASES = {
+    "no model": ("model", lambda m: onnx_cast.audit(m / "missing.onnx"), "missing.onnx"),
+    "no such input": ("input", lambda m: onnx_cast.run(m / "model.onnx", {"nope": X}), "`nope`"),
+    "no such input of two models": (
+        "input",
+        lambda m: onnx_cast.compare(m, m, {"nope": X}),
+        "`nope`",
+    ),
+    "no such input of sets": (
+        "input",
+        lambda m: onnx_cast.compare(m, m, [{"x": X}, {"nope": X}]),
+        "`nope`",
+    ),
+    "shape": ("input", lambda m: onnx_cast.run(m / "model.onnx", {"x": X[:, :3]}), "[2, 3]"),
+    "complex": (
+        "input",
+        lambda m: onnx_cast.run(m / "model.onnx", {"x": X.astype(complex)}),
+        "complex128",
+    ),
+    "objects": ("input", lambda m: onnx_cast.run(m / "model.onnx", {"x": [object()]}), "object"),
+    "tolerance": ("call", lambda m: onnx_cast.compare(m, m, rtol="much"), "'much'"),
+    "limit": ("call", lambda m: onnx_cast.audit(m, allow=["nothing"]), "nothing"),
+    "inputs": ("call", lambda m: onnx_cast.compare(m, m, 3), "dict"),
+    "no sets": ("call", lambda m: onnx_cast.compare(m, m, []), "dict"),
+    "name": ("call", lambda m: onnx_cast.compare(m, m, {1: X}), "1"),
+    "path": ("call", lambda m: onnx_cast.audit(3), "int"),
+    "bytes": ("call", lambda m: onnx_cast.audit(b"model.onnx"), "bytes"),
+    "zero": ("call", lambda m: onnx_cast.audit("a\0b"), "character"),
+    "dash": ("model", lambda m: onnx_cast.audit("--help"), "--help"),
+    "many": ("call", lambda m: onnx_cast.audit(m.parent.parent / "audit"), "one model at a time"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_line_of_its_kind(name, whole):
+    kind, call, part = CASES[name]
+    assert part in refused(kind, lambda: call(whole / "rms_norm_FLOAT"))
+
+
+def test_scratch_folders_stay_unnamed(whole):
+    line = refused(
+        "input", lambda: onnx_cast.run(whole / "rms_norm_FLOAT" / "model.onnx", {"nope": X})
+    )
+    assert "onnx-cast-" not in line
+
+
+def script(path, text):
+    path.write_text(f"#!{sys.executable}\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a script is no program")
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("print('onnx-cast 0.0.1')", "version 0.0.1"),
+        ("print('a program for castings, 1.0')", "another program"),
+        ("raise SystemExit(3)", "another program"),
+    ],
+)
+def test_other_programs_are_not_called(text, part, tmp_path, monkeypatch, whole):
+    monkeypatch.setenv("ONNX_CAST_PROGRAM", str(script(tmp_path / "onnx-cast", text)))
+    assert part in refused("call", lambda: onnx_cast.audit(whole / "rms_norm_FLOAT"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a script is no program")
+def test_a_foreign_program_first_on_the_path_is_passed_over(tmp_path, monkeypatch, whole):
+    script(tmp_path / "onnx-cast", "print('castings 1.0')")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert onnx_cast.audit(whole / "rms_norm_FLOAT16_fixed").passed
+
+
+def test_a_missing_program(tmp_path, monkeypatch):
+    monkeypatch.setenv("ONNX_CAST_PROGRAM", str(tmp_path / "onnx-cast"))
+    assert "No such file" in refused("call", onnx_cast.program)
+    monkeypatch.delenv("ONNX_CAST_PROGRAM")
+    monkeypatch.setattr("onnx_cast._program._folders", list)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(onnx_cast.ProgramError, match="not installed"):
+        onnx_cast.program()

@@ -1,0 +1,45 @@
+"""The fixture, in tests of its own."""
+
+import pytest
+
+TEST = """
+def test_fp16(onnx_cast):
+    onnx_cast.compare({reference!r}, {converted!r}, rtol=1e-2, atol=1e-2)
+"""
+
+
+def outcome(pytester, whole, converted):
+    pytester.makepyfile(
+        TEST.format(reference=str(whole / "rms_norm_FLOAT"), converted=str(whole / converted))
+    )
+    return pytester.runpytest_subprocess("-q")
+
+
+def test_a_broken_conversion_fails_by_name(pytester, whole):
+    ran = outcome(pytester, whole, "rms_norm_FLOAT16")
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(
+        ["*culprit: `Cast_sum_half`*", "*remedy: *Sqrt_norm*", "*report: *test_fp16.html"]
+    )
+    ran.stdout.no_fnmatch_line("*Traceback*")
+    assert (pytester.path / "onnx-cast-reports" / "test_fp16.html").stat().st_size > 10_000
+
+
+def test_a_mended_one_passes(pytester, whole):
+    outcome(pytester, whole, "rms_norm_FLOAT16_fixed").assert_outcomes(passed=1)
+
+
+def test_what_cannot_be_run_fails_in_one_line(pytester, whole):
+    ran = outcome(pytester, whole, "no_such_model")
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(["model: *no_such_model*"])
+
+
+@pytest.mark.parametrize(
+    ("converted", "failed"), [("rms_norm_FLOAT16", 1), ("rms_norm_FLOAT16_fixed", 0)]
+)
+def test_audits(pytester, whole, converted, failed):
+    pytester.makepyfile(
+        f"def test_casts(onnx_cast):\n    onnx_cast.audit({str(whole / converted)!r})"
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(failed=failed, passed=1 - failed)
