@@ -72,7 +72,7 @@ fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<Status> {
 }
 
 /// `--help` and `--version` go to standard output; what clap has to say about a wrong call is
-/// reduced to its first paragraph.
+/// reduced to its first paragraph and its first tip.
 fn explain_usage(error: &clap::Error, output: &mut Output) -> anyhow::Result<Status> {
     if !error.use_stderr() {
         output.line(error.to_string().trim_end())?;
@@ -80,5 +80,8 @@ fn explain_usage(error: &clap::Error, output: &mut Output) -> anyhow::Result<Sta
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
-    anyhow::bail!("{}", first.strip_prefix("error: ").unwrap_or(first))
+    let first = first.strip_prefix("error: ").unwrap_or(first);
+    let mut tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
+    let tip = tips.next().map_or(String::new(), |tip| format!(" ({tip})"));
+    anyhow::bail!("{first}{tip}")
 }

@@ -7,6 +7,7 @@ pub(crate) mod compare;
 pub(crate) mod inspect;
 pub(crate) mod model;
 pub(crate) mod notes;
+mod numpy;
 pub(crate) mod plan;
 pub(crate) mod probed;
 mod provenance;

@@ -35,17 +35,21 @@ fn inspect_lists_every_cast() {
     let mut graph = graph(&inputs, &nodes, &outputs);
     graph.initializer = vec![raw("w", Float8E5M2 as i32, &[1], &[0])];
     let path = folder.message("m.onnx", &model(24, graph));
-    let row = |node: &str, op: &str, to: &str, saturate: Value, round_mode: Value| {
+    let row = |node: &str, op: &str, to: &str, saturate: Value, round_mode: Value, fate: &str| {
         json!({"node": node, "op": op, "from": "FLOAT", "to": to, "version": 24,
-               "saturate": saturate, "round_mode": round_mode, "graph": "g"})
+               "saturate": saturate, "round_mode": round_mode, "graph": "g", "fate": fate})
     };
     let report = json(&done(&["inspect", &path, "--json"]));
     let casts = report["casts"].as_array().expect("casts");
-    assert_eq!(report.as_object().map(|object| object.len()), Some(1));
+    assert_eq!(report.as_object().map(|object| object.len()), Some(2));
+    assert_eq!(report["schema"], "onnx-cast/inspect/1");
     assert_eq!(casts.len(), 5);
     let of = |name: &str| casts.iter().find(|cast| cast["node"] == name).expect(name);
-    assert_eq!(*of("c1"), row("c1", "Cast", "FLOAT8E8M0", json!(1), json!("nearest")));
-    assert_eq!(*of("same"), row("same", "Cast", "FLOAT", json!(null), json!(null)));
+    assert_eq!(
+        *of("c1"),
+        row("c1", "Cast", "FLOAT8E8M0", json!(1), json!("nearest"), "our kernel")
+    );
+    assert_eq!(*of("same"), row("same", "Cast", "FLOAT", json!(null), json!(null), "no-op"));
     assert_eq!(of("c2")["from"], "FLOAT8E8M0");
     assert_eq!((&of("c3")["op"], &of("c3")["to"]), (&json!("CastLike"), &json!("FLOAT8E5M2")));
     assert!(of("c4")["graph"].as_str().is_some_and(|graph| graph != "g"), "{report}");
@@ -90,7 +94,7 @@ fn inspect_lists_the_casts_of_models_that_cannot_be_run() {
     ]);
     let row = |node: &str, from: Value, to: &str| {
         json!({"node": node, "op": "Cast", "from": from, "to": to, "version": 23,
-               "saturate": null, "round_mode": null, "graph": "g"})
+               "saturate": null, "round_mode": null, "graph": "g", "fate": "our kernel"})
     };
     assert_eq!(status, Some(0), "{notes}");
     assert_eq!(
@@ -111,10 +115,9 @@ fn inspect_lists_the_casts_of_models_that_cannot_be_run() {
     let (status, casts, error) = inspect(&[wrong, cast("c2", "h", "y", Int32)]);
     assert_eq!(status, Some(2));
     assert!(error.starts_with("error: ") && error.contains("`frob`"), "{error}");
-    assert_eq!(
-        casts,
-        json!([row("c1", json!("FLOAT8E5M2"), "FLOAT"), row("c2", json!(null), "INT32")])
-    );
+    let mut refused = row("c1", json!("FLOAT8E5M2"), "FLOAT");
+    refused["fate"] = json!("refused");
+    assert_eq!(casts, json!([refused, row("c2", json!(null), "INT32")]));
 }
 
 /// A model without a Cast: so many times Relu.
@@ -155,9 +158,9 @@ fn inspect_lists_quantisers_beside_casts() {
     assert_eq!(report["casts"].as_array().map(Vec::len), Some(1));
     let quantizers = json!([
         {"node": "q1", "op": "QuantizeLinear", "x": "FLOAT", "scale": "FLOAT", "y": "UINT8", "zero_point": true,
-         "version": 21, "axis": 1, "block_size": 0, "saturate": true, "precision": null, "graph": "g"},
+         "version": 21, "axis": 1, "block_size": 0, "saturate": true, "precision": null, "graph": "g", "fate": "our kernel"},
         {"node": "d1", "op": "DequantizeLinear", "x": "INT4", "scale": "FLOAT", "y": "FLOAT", "zero_point": false,
-         "version": 21, "axis": 0, "block_size": 2, "saturate": true, "precision": null, "graph": "g"},
+         "version": 21, "axis": 0, "block_size": 2, "saturate": true, "precision": null, "graph": "g", "fate": "folded"},
     ]);
     assert_eq!(report["quantizers"], quantizers);
     let text = done(&["inspect", &path]);

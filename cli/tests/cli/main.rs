@@ -11,6 +11,7 @@ mod inspect;
 mod mutations;
 mod program;
 mod quantized;
+mod reading;
 mod refusals;
 mod reports;
 mod run;

@@ -161,7 +161,9 @@ fn run_reads_columns_first_arrays() {
     let report = json(&done(&["run", &model, "-i", &file, "--json"]));
     let values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
     let expected = json!({"name": "y", "type": "FLOAT", "shape": [2, 3], "values": values});
-    assert_eq!(report, json!({"outputs": [expected]}));
+    let inputs = json!({"origin": "given", "random": [], "seeds": []});
+    let whole = json!({"schema": "onnx-cast/run/1", "inputs": inputs, "outputs": [expected]});
+    assert_eq!(report, whole);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use tract_onnx::prelude::TractResult;
 /// What the user says about a model's inputs.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct InputArgs {
-    /// An input's values, or an archive of several.
+    /// An input's values, an archive of several, or a folder of input_*.pb.
     #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz")]
     pub(crate) inputs: Vec<String>,
     /// Where the random values start.

@@ -11,7 +11,7 @@ use clap::Args;
   onnx-cast inspect model.onnx
   onnx-cast inspect model.onnx --json")]
 pub(crate) struct InspectArgs {
-    /// The model.
+    /// The model, or a folder with a model.onnx.
     #[arg(value_name = "MODEL.onnx")]
     pub(crate) model: PathBuf,
     /// Print one JSON object.

@@ -16,7 +16,7 @@ use super::input::InputArgs;
   onnx-cast record model.onnx goldens/model -i x=x.npy
   onnx-cast test goldens")]
 pub(crate) struct RecordArgs {
-    /// The model.
+    /// The model, or a folder with a model.onnx.
     #[arg(value_name = "MODEL.onnx")]
     pub(crate) model: PathBuf,
     /// The folder of the recordings.

@@ -1,6 +1,8 @@
 //! What can be typed about where reports go.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -20,35 +22,55 @@ pub(crate) struct ReportArgs {
     /// Limits for a model [default: NAME.tolerance.toml beside NAME.onnx, of two models the converted one].
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) tolerance: Option<PathBuf>,
+    /// How many rows and lines of a list to show at the terminal, in Markdown and on the page; the others are counted, or folded.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
+    /// Say no more at the terminal than what is wrong, and the verdict.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// How many models to run at once.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub(crate) jobs: u64,
 }
 
+/// How much of what was found is shown to people.
+#[derive(Clone, Copy)]
+pub(crate) struct Shown {
+    /// So many rows of a table and lines of a list.
+    pub(crate) top: usize,
+    /// Only what is wrong, and the verdict.
+    pub(crate) is_quiet: bool,
+}
+
 impl ReportArgs {
+    /// How much is shown to people.
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { top: self.top, is_quiet: self.quiet }
+    }
+
     /// How many models to run at once.
     pub(crate) fn jobs(&self) -> usize {
         usize::try_from(self.jobs).unwrap_or(1)
     }
 }
 
-/// The command line with `--json FILE.json` and `--markdown FILE.md` as one word each: the file may be left out, so what
-/// follows counts as one only by its name.
+/// The command line with `--json FILE` and `--markdown FILE` as one word each: the file may be left out, so what follows
+/// counts as one only if it cannot be a model or a folder of them.
 pub(crate) fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = vec![];
     let mut are_options_over = false;
     for word in words {
         are_options_over |= word == "--";
-        let extension = match joined.last().and_then(|last| last.to_str()) {
-            Some("--json") => Some("json"),
-            Some("--markdown") => Some("md"),
+        let kind = match joined.last().and_then(|last| last.to_str()) {
+            Some("--json") => Some(("json", b'{')),
+            Some("--markdown") => Some(("md", b'#')),
             _ => None,
         };
-        let is_file = |wanted| Path::new(&word).extension() == Some(OsStr::new(wanted));
+        let is_report = kind.is_some_and(|(extension, first)| {
+            word == "-" || is_report(Path::new(&word), extension, first)
+        });
         match joined.last_mut() {
-            Some(option)
-                if !are_options_over && extension.is_some_and(|e| word == "-" || is_file(e)) =>
-            {
+            Some(option) if !are_options_over && is_report => {
                 option.push("=");
                 option.push(word);
             }
@@ -56,4 +78,21 @@ pub(crate) fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     joined
+}
+
+/// Names of what is read.
+const READ: [&str; 6] = ["onnx", "pb", "npy", "npz", "toml", "html"];
+
+/// Whether a path is where a report goes: by its extension, or by another that nothing has that is read, if there is no file,
+/// or one that begins as such a report does. A word without an extension may be a folder that is misspelt.
+fn is_report(path: &Path, extension: &str, first: u8) -> bool {
+    let Some(found) = path.extension().and_then(OsStr::to_str) else { return false };
+    let begins_so = || {
+        let mut byte = [first];
+        File::open(path).and_then(|mut file| file.read(&mut byte)).is_ok() && byte == [first]
+    };
+    let is_option = path.to_str().is_some_and(|word| word.starts_with('-'));
+    found == extension
+        || !(is_option || READ.contains(&found))
+            && (!path.exists() || path.is_file() && begins_so())
 }

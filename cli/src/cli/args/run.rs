@@ -23,15 +23,16 @@ use super::input::InputArgs;
 #[command(after_help = "Examples:
   onnx-cast run model.onnx --set batch=4 --seed 7
   onnx-cast run model.onnx -i x=x.npy -i scale=scale.pb -o outputs
-  onnx-cast run model.onnx -i inputs.npz --json")]
+  onnx-cast run model.onnx -i inputs.npz -o outputs.npz
+  onnx-cast run model/ --json")]
 pub(crate) struct RunArgs {
-    /// The model.
+    /// The model, or a folder with a model.onnx, which then runs on the first set of inputs beside it.
     #[arg(value_name = "MODEL.onnx")]
     pub(crate) model: PathBuf,
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// Folder for the outputs, written as output_0.pb, output_1.pb, …
-    #[arg(short, long, value_name = "DIR")]
+    /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz, or a .npy for one output.
+    #[arg(short, long, value_name = "DIR|FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]

@@ -34,7 +34,7 @@ pub(crate) fn audit(
         json: &|| Ok(json::of_audits(&models)?),
         page: &|| page::of_audits(&models),
         markdown: &|| Ok(markdown::of_audits(&models)),
-        text: &|output| plain_text::of_audits(&models, output),
+        text: &|output| plain_text::of_audits(&models, args.to.shown(), output),
     };
     let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));
     report.write(&args.to, models.iter().map(problem), output)?;

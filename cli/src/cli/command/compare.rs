@@ -47,7 +47,7 @@ pub(crate) fn compare(
         json: &|| Ok(json::of_comparisons(&pairs)?),
         page: &|| page::of_comparisons(&pairs),
         markdown: &|| Ok(markdown::of_comparisons(&pairs)),
-        text: &|output| plain_text::of_comparisons(&pairs, output),
+        text: &|output| plain_text::of_comparisons(&pairs, args.to.shown(), output),
     };
     report.write(&args.to, pairs.iter().map(|pair| pair.problem.clone()), output)?;
     Ok(worst(pairs.iter().map(|pair| pair.status)))

@@ -4,6 +4,7 @@ use anyhow::bail;
 use serde::Serialize;
 
 use crate::cli::args::inspect::InspectArgs;
+use crate::cli::input::cases::model_file;
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 use crate::cli::process::supervisor::Supervisor;
@@ -11,16 +12,19 @@ use crate::cli::report::phrases;
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_note};
 use crate::cli::work::inspect::{
-    DeclaredCast, DeclaredQuantizer, InspectRequest, Inspected, InspectedCast, InspectedQuantizer,
-    InspectedWidening,
+    InspectRequest, Inspected, InspectedCast, InspectedQuantizer, InspectedWidening,
 };
+
+/// The version of what `--json` prints, which docs/report-format.md describes.
+const SCHEMA: &str = "onnx-cast/inspect/1";
 
 /// What `--json` prints.
 #[derive(Serialize)]
 struct Report<'a> {
-    casts: Vec<&'a DeclaredCast>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    quantizers: Vec<&'a DeclaredQuantizer>,
+    schema: &'static str,
+    casts: &'a [InspectedCast],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    quantizers: &'a [InspectedQuantizer],
     /// Left out where there are none: most models compute in the types that they say.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     computed_in_float: &'a [InspectedWidening],
@@ -42,7 +46,7 @@ pub(crate) fn inspect(
     max_memory: Option<u64>,
     output: &mut Output,
 ) -> anyhow::Result<Status> {
-    let request = InspectRequest { model: args.model };
+    let request = InspectRequest { model: model_file(args.model)? };
     let inspected = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;
     output.line(&if args.json { of_json(&inspected)? } else { of_tables(&inspected) })?;
     let path = request.model.display();
@@ -61,8 +65,9 @@ pub(crate) fn inspect(
 fn of_json(inspected: &Inspected) -> anyhow::Result<String> {
     let Inspected { casts, quantizers, widened, .. } = inspected;
     Ok(serde_json::to_string(&Report {
-        casts: casts.iter().map(|cast| &cast.declared).collect(),
-        quantizers: quantizers.iter().map(|quantizer| &quantizer.declared).collect(),
+        schema: SCHEMA,
+        casts,
+        quantizers,
         computed_in_float: widened,
     })?)
 }

@@ -3,6 +3,7 @@
 use anyhow::ensure;
 
 use crate::cli::args::record::RecordArgs;
+use crate::cli::input::cases::model_file;
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 use crate::cli::process::supervisor::Supervisor;
@@ -22,6 +23,7 @@ pub(crate) fn record(
 ) -> anyhow::Result<Status> {
     let RecordArgs { model, folder, input, sets } = args;
     ensure!(sets == 1 || input.inputs.is_empty(), "--sets is for random inputs, without -i");
+    let model = model_file(model)?;
     let request = RecordRequest { model, folder, input, sets, is_anew: false };
     write_recordings(&request, max_memory, output)
 }

@@ -13,9 +13,13 @@ use crate::cli::report::progress::progress_bar;
 use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::work::check::{CheckRequest, Checked};
 
+/// The version of what `--json` prints, which docs/report-format.md describes.
+const SCHEMA: &str = "onnx-cast/test/1";
+
 /// What `--json` prints.
 #[derive(Serialize, Default)]
 struct Report {
+    schema: &'static str,
     cases: Vec<Line>,
     passed: usize,
     failed: usize,
@@ -44,7 +48,7 @@ pub(crate) fn test(
     let mut supervisor = Supervisor::new(max_memory);
     let tolerance = args.tolerance();
     let bar = progress_bar(cases.len());
-    let mut report = Report::default();
+    let mut report = Report { schema: SCHEMA, ..Report::default() };
     let mut unusable = vec![];
     for case in cases {
         let path = case.path.display().to_string();

@@ -61,6 +61,23 @@ impl Array {
         }
     }
 
+    /// The array as a carrier tensor of the type, where floating-point values may be of another such type, from which they are
+    /// cast; then the second part says of which.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::into_tensor`].
+    pub(crate) fn fitting(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
+        let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
+        let is_cast = self.ty != ty && is_float(self.ty) && is_float(ty);
+        // For an exotic type, numbers of NumPy's are values anyway.
+        let is_usual = self.origin == Origin::NumPy && ty.is_exotic();
+        match is_cast && !is_usual && self.origin != Origin::Opaque {
+            true => self.cast_to(ty),
+            false => Ok((self.into_tensor(ty)?, None)),
+        }
+    }
+
     /// The array as a carrier tensor of the type.
     ///
     /// # Errors

@@ -41,6 +41,24 @@ impl Case {
     }
 }
 
+/// The model that a path means: itself, or the model.onnx of a folder.
+///
+/// # Errors
+///
+/// When it is a folder without one, or standard input.
+pub(crate) fn model_file(path: PathBuf) -> anyhow::Result<PathBuf> {
+    ensure!(
+        path.as_os_str() != "-",
+        "-: a model is read from a file, for its tensors may lie in others beside it"
+    );
+    if !path.is_dir() {
+        return Ok(path);
+    }
+    let model = path.join("model.onnx");
+    ensure!(model.is_file(), "{}: is no file, and no folder with a model.onnx", path.display());
+    Ok(model)
+}
+
 /// The cases in these folders and below, in the order of the names.
 ///
 /// # Errors

@@ -20,3 +20,11 @@ pub(crate) struct Input {
     pub(crate) ty: ElementType,
     pub(crate) shape: ShapeFactoid,
 }
+
+impl Input {
+    /// A note that values of another type were given.
+    pub(crate) fn cast_from(&self, held: ElementType) -> String {
+        let Input { name, ty, .. } = self;
+        format!("input `{name}` is given as {held}, the model takes {ty}: its values are cast")
+    }
+}

@@ -19,6 +19,15 @@ pub(crate) struct Gathered {
     pub(crate) tensors: Vec<Tensor>,
     /// The inputs whose values are random.
     pub(crate) random: Vec<String>,
+    /// What to know about the others.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What becomes of floating-point values of another type than the input's.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum OtherFloats {
+    Refused,
+    Cast,
 }
 
 /// A tensor for each of the model's inputs.
@@ -27,8 +36,13 @@ pub(crate) struct Gathered {
 ///
 /// When a given array is not what the model declares, names no input or an input twice, sizes
 /// contradict each other, or an input has no known number of dimensions.
-pub(crate) fn gather(model: &Declared, args: &InputArgs) -> TractResult<Gathered> {
-    let given = given(model, &args.inputs)?;
+pub(crate) fn gather(
+    model: &Declared,
+    args: &InputArgs,
+    others: OtherFloats,
+) -> TractResult<Gathered> {
+    let mut notes = vec![];
+    let given = given(model, &args.inputs, others, &mut notes)?;
     let ends = ranges(model, args, &given)?;
     let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
     let random = places.map(|(input, _)| input.name.clone()).collect();
@@ -44,7 +58,7 @@ pub(crate) fn gather(model: &Declared, args: &InputArgs) -> TractResult<Gathered
         }
     };
     let tensors = model.inputs.iter().zip(given).enumerate().map(tensor);
-    Ok(Gathered { tensors: tensors.collect::<TractResult<_>>()?, random })
+    Ok(Gathered { tensors: tensors.collect::<TractResult<_>>()?, random, notes })
 }
 
 /// What `--range` says, by the input's name.
@@ -68,17 +82,36 @@ fn ranges(
 }
 
 /// The tensors from the files, by the position of the input.
-fn given(model: &Declared, arguments: &[String]) -> TractResult<Vec<Option<Tensor>>> {
+fn given(
+    model: &Declared,
+    arguments: &[String],
+    others: OtherFloats,
+    notes: &mut Vec<String>,
+) -> TractResult<Vec<Option<Tensor>>> {
     let mut given: Vec<Option<Tensor>> = model.inputs.iter().map(|_| None).collect();
     for argument in arguments {
-        for (name, array) in at(format!("-i {argument}"), arrays(argument))? {
+        let arrays = at(format!("-i {argument}"), arrays(argument))?;
+        // An archive may hold more than one model's inputs, but not none of them.
+        let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
+        let is_archive = arrays.iter().any(|(name, _)| is_input(name));
+        for (name, array) in arrays {
+            if is_archive && !is_input(&name) {
+                notes.push(format!(
+                    "-i {argument}: `{name}` is no input of the model, and not used"
+                ));
+                continue;
+            }
             let mut places = model.inputs.iter().zip(&mut given);
             let Some((input, place)) = places.find(|(input, _)| input.name == name) else {
                 let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
                 bail!("-i {argument}: the model has no input `{name}`, but {names:?}");
             };
-            let tensor = array.into_tensor(input.ty);
-            let tensor = at(format!("input `{name}`"), tensor)?;
+            let fitting = match others {
+                OtherFloats::Cast => array.fitting(input.ty),
+                OtherFloats::Refused => array.into_tensor(input.ty).map(|tensor| (tensor, None)),
+            };
+            let (tensor, held) = at(format!("input `{name}`"), fitting)?;
+            notes.extend(held.map(|held| input.cast_from(held)));
             ensure!(place.replace(tensor).is_none(), "input `{name}` is given twice");
         }
     }

@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 
 use super::cases::{self, Case};
 use super::declared::{Declared, Input};
-use super::given::{self, Gathered};
+use super::given::{self, Gathered, OtherFloats};
 use super::{files, sizes};
 use crate::cli::args::input::InputArgs;
 use crate::cli::message::at;
@@ -85,12 +85,12 @@ pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractRe
 
 /// The set of files and of random values of one seed.
 fn of_seed(model: &Declared, args: &InputArgs) -> TractResult<Set> {
-    let Gathered { tensors, random } = given::gather(model, args)?;
+    let Gathered { tensors, random, notes } = given::gather(model, args, OtherFloats::Cast)?;
     let origin = match random.is_empty() {
         true => Origin::Given,
         false => Origin::Random { inputs: random, seed: args.seed },
     };
-    Ok(Set { name: format!("seed {}", args.seed), tensors, notes: vec![], origin })
+    Ok(Set { name: format!("seed {}", args.seed), tensors, notes, origin })
 }
 
 /// The sets that test cases hold.

@@ -178,7 +178,10 @@ impl Limits {
 pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let is_outcome = Outcome::ALL.iter().any(|outcome| outcome.name() == what);
     let is_further = FURTHER_LIMITS.iter().any(|(name, _)| *name == what);
-    ensure!(is_outcome || is_further, "`{what}` is nothing that an audit counts");
+    let names = Outcome::ALL.iter().map(|outcome| outcome.name());
+    let names = names.chain(FURTHER_LIMITS.iter().map(|(name, _)| *name)).collect::<Vec<_>>();
+    let names = names.join(", ");
+    ensure!(is_outcome || is_further, "`{what}` is nothing that an audit counts, which is {names}");
     match limit {
         Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),
         Limit::Word(word) if word == "any" => Ok(()),

@@ -201,6 +201,7 @@ fn audit_section(model: &Audited) -> Section {
 fn comparison_section(pair: &Compared) -> Section {
     let (is_good, verdict) = phrases::verdict(pair);
     let changes = phrases::change_lines(pair);
+    let changed = pair.casts.added.len() + pair.casts.removed.len() + pair.casts.retargeted.len();
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
     let apart = |output: &ComparedTensor| output.nan_differences + output.infinity_differences;
@@ -215,7 +216,7 @@ fn comparison_section(pair: &Compared) -> Section {
         figure(count.to_string(), if count == 1 { "output" } else { "outputs" }),
         figure(failed.to_string(), "beyond the tolerance"),
         error,
-        figure(changes.len().to_string(), "casts added, removed or retargeted"),
+        figure(changed.to_string(), "casts added, removed or retargeted"),
     ];
     let (lines, more_lines) = split(pair.notes.iter().cloned().chain(changes).collect());
     Section {

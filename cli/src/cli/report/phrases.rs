@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tract_onnx_cast::audit::Outcome;
+use tract_onnx_cast::audit::{FindingKind, Outcome};
 
-use crate::cli::judge::audited::{Audited, AuditedCast};
+use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
 use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
 use crate::cli::judge::range::SourceRange;
@@ -53,6 +53,91 @@ pub(crate) fn computed_in_float(widened: &[InspectedWidening]) -> Vec<String> {
         format!("{count} operator(s) on {ty} compute in FLOAT ({why}): {each}")
     };
     types.into_iter().map(line).collect()
+}
+
+/// The first lines of a list, and how many others there are.
+pub(crate) fn folded(mut lines: Vec<String>, top: usize) -> Vec<String> {
+    // A line that says that there is one more would take as much room as that one.
+    if lines.len() > top.saturating_add(1) {
+        let more = lines.len() - top;
+        lines.truncate(top);
+        lines.push(format!("… and {more} more (--top N shows more, --json all)"));
+    }
+    lines
+}
+
+/// What there is to say of casts beyond the first ones of a table, the worst of which come first.
+pub(crate) fn casts_left_out(casts: &[AuditedCast], top: usize) -> String {
+    let rest = casts.get(top..).unwrap_or_default();
+    let spoiled = rest.iter().filter(|cast| cast.damaged() > 0).count();
+    match (rest.len(), spoiled) {
+        (0, _) => String::new(),
+        (more, 0) => format!("\n… and {more} more, none of which spoiled a value (--top N)"),
+        (more, spoiled) => {
+            format!("\n… and {more} more, of which {spoiled} spoiled values (--top N)")
+        }
+    }
+}
+
+/// Those of the tensors that a table shows, in their order: those that failed before the others.
+pub(crate) fn worst_tensors(tensors: &[ComparedTensor], top: usize) -> Vec<&ComparedTensor> {
+    let mut places: Vec<usize> = (0..tensors.len()).collect();
+    places.sort_by_key(|place| tensors.get(*place).is_none_or(|tensor| tensor.passed));
+    places.truncate(top);
+    places.sort_unstable();
+    places.iter().filter_map(|place| tensors.get(*place)).collect()
+}
+
+/// How many tensors a table does not show.
+pub(crate) fn tensors_left_out(tensors: &[ComparedTensor], top: usize) -> String {
+    let failed = tensors.iter().filter(|tensor| !tensor.passed).count();
+    match (tensors.len().saturating_sub(top), failed.saturating_sub(top)) {
+        (0, _) => String::new(),
+        (more, 0) => format!("\n… and {more} more, all within the tolerance (--top N)"),
+        (more, failed) => format!("\n… and {more} more, of which {failed} failed (--top N)"),
+    }
+}
+
+/// A relative error. Beside values near zero it can be any number: beyond 10 it says no more than that.
+pub(crate) fn relative(error: Num) -> String {
+    if error.0 > 10.0 { "> 10".into() } else { error.to_string() }
+}
+
+/// An error in units of the last place. More of them than a type has in a power of two say no more than that.
+pub(crate) fn last_places(error: Num) -> String {
+    if error.0 > 1e6 { "> 1e6".into() } else { error.to_string() }
+}
+
+/// What can be said of casts without a run. Casts that change nothing share a line.
+pub(crate) fn finding_lines(findings: &[AuditFinding]) -> Vec<String> {
+    let is_idle =
+        |finding: &&AuditFinding| finding.kind == FindingKind::NoOp.name() && !finding.is_error;
+    let idle: Vec<&AuditFinding> = findings.iter().filter(is_idle).collect();
+    let mut lines = vec![];
+    for finding in findings {
+        let share = idle.len() > 1 && is_idle(&finding);
+        let (node, text) = (single_line(&finding.node), single_line(&finding.text));
+        match finding.is_error {
+            _ if share => {}
+            true => lines.insert(0, format!("invalid: `{node}`: {text}")),
+            false => lines.push(format!("note: `{node}`: {text}")),
+        }
+    }
+    if idle.len() > 1 {
+        let nodes = names(idle.iter().map(|finding| finding.node.as_str()));
+        lines.push(format!("note: {} casts cast a type to itself: {nodes}", idle.len()));
+    }
+    lines
+}
+
+/// Some names of a list, and how many others there are.
+fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+    const NAMED: usize = 3;
+    let count = all.len();
+    let some: Vec<String> =
+        all.take(NAMED).map(|name| format!("`{}`", single_line(name))).collect();
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    some.join(", ") + &more
 }
 
 /// An element type that the model may not tell.
@@ -115,9 +200,10 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     match pair.status {
         Status::Unusable => (false, "the two cannot be compared".into()),
-        Status::Failed if failed > 0 => {
-            (false, format!("{failed} of {count} output(s) beyond the tolerance"))
-        }
+        Status::Failed if failed > 0 => (
+            false,
+            format!("{failed} of {count} output(s) beyond the tolerance: {}", tolerances(pair)),
+        ),
         Status::Failed => {
             (false, "nothing was compared: no output has a value other than NaN".into())
         }
@@ -126,6 +212,22 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
             (true, format!("{outputs} is equal, but for the signs of zeros"))
         }
         Status::Passed => (true, format!("{outputs} is within the tolerance")),
+    }
+}
+
+/// By what the outputs that failed were judged.
+fn tolerances(pair: &Compared) -> String {
+    let mut given: Vec<String> = vec![];
+    for output in pair.outputs.iter().filter(|output| !output.passed) {
+        let said = tolerance(&output.tolerance);
+        if !given.contains(&said) {
+            given.push(said);
+        }
+    }
+    match &given[..] {
+        [one] if one.is_empty() => "none was given, so values must be equal".into(),
+        [one] => one.clone(),
+        _ => "each its own".into(),
     }
 }
 
@@ -193,13 +295,14 @@ pub(crate) fn difference(tensor: &ComparedTensor) -> String {
     parts.join(", ")
 }
 
-/// The tensors where the graphs part: the first that differs too much, the first with NaN or infinities of its own, and the
-/// first with values that its type cannot hold; a tensor that is several of these is told once.
+/// The tensors where the graphs part, the gravest first: the first with NaN or infinities of its own, the first with values
+/// that its type cannot hold, and the first that differs too much, which may only have drifted; a tensor that is several of
+/// these is told once.
 pub(crate) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
     let all = [
-        ("the first tensor where they part", &pair.first_difference),
         ("the first tensor with NaN or infinities of its own", &pair.first_damage),
         ("the first tensor whose values the converted type cannot hold", &pair.first_beyond),
+        ("the first tensor where they part", &pair.first_difference),
     ];
     let mut told: Vec<(&str, &Parting)> = vec![];
     for (what, parting) in all {
@@ -213,12 +316,15 @@ pub(crate) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &
 
 /// Which tensor it is, what makes it, and how it differs.
 pub(crate) fn parting_in_words(parting: &Parting) -> String {
+    let tensor = &parting.tensor;
+    let is_number = tensor.mismatches > 0 && is_measured(tensor);
+    let size = if is_number { format!(", by {} at most", tensor.max_abs) } else { String::new() };
     format!(
-        "`{}`, which {} `{}` makes: {}",
-        single_line(&parting.tensor.name),
+        "`{}`, which {} `{}` makes: {}{size}",
+        single_line(&tensor.name),
         single_line(&parting.op),
         single_line(&parting.node),
-        difference(&parting.tensor)
+        difference(tensor)
     )
 }
 
@@ -238,8 +344,15 @@ pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
 fn tolerance(tolerance: &Tolerance) -> String {
     let Tolerance { rtol, atol, ulp, cosine } = *tolerance;
     let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine)];
-    let given = parts.iter().filter_map(|(name, x)| Some(format!("{name} {}", Num((*x)?))));
+    let given = parts.iter().filter_map(|(name, x)| Some(format!("{name} {}", typed((*x)?))));
     given.collect::<Vec<_>>().join(", ")
+}
+
+/// A number as somebody would type it.
+fn typed(number: f64) -> String {
+    let plain = number.to_string();
+    let short = format!("{number:e}");
+    if short.len() < plain.len() { short } else { plain }
 }
 
 /// Casts that only one of the two models has, or that cast to something else.
@@ -252,8 +365,23 @@ pub(crate) fn change_lines(pair: &Compared) -> Vec<String> {
             type_name(&name.to)
         )
     };
-    let added = pair.casts.added.iter().map(|name| format!("cast added: {}", cast(name)));
-    let removed = pair.casts.removed.iter().map(|name| format!("cast removed: {}", cast(name)));
+    let is_idle = |name: &&CastName| name.from.is_some() && name.from == name.to;
+    let change = |what: &str, all: &[CastName]| {
+        let (idle, others): (Vec<&CastName>, Vec<&CastName>) = all.iter().partition(is_idle);
+        let (idle, mut lines) = match idle.len() {
+            0 | 1 => (vec![], all.iter().collect()),
+            _ => (idle, others),
+        };
+        let mut lines: Vec<String> =
+            lines.drain(..).map(|name| format!("cast {what}: {}", cast(name))).collect();
+        if !idle.is_empty() {
+            let nodes = names(idle.iter().map(|name| name.node.as_str()));
+            lines.push(format!("{} casts of a type to itself {what}: {nodes}", idle.len()));
+        }
+        lines
+    };
+    let added = change("added", &pair.casts.added);
+    let removed = change("removed", &pair.casts.removed);
     let retargeted = pair.casts.retargeted.iter().map(|both| {
         let (was, is) = (&both.reference, &both.converted);
         format!(
@@ -263,5 +391,5 @@ pub(crate) fn change_lines(pair: &Compared) -> Vec<String> {
             type_name(&was.to)
         )
     });
-    added.chain(removed).chain(retargeted).collect()
+    retargeted.chain(added).chain(removed).collect()
 }

@@ -21,12 +21,19 @@ pub(crate) struct Output {
     stdout: io::Stdout,
     is_coloured: bool,
     is_closed: bool,
+    columns: Option<usize>,
 }
 
 impl Output {
     pub(crate) fn stdout() -> Output {
         let stdout = io::stdout();
-        Output { is_coloured: is_coloured(&stdout), stdout, is_closed: false }
+        let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
+        Output { is_coloured: is_coloured(&stdout), stdout, is_closed: false, columns }
+    }
+
+    /// How many characters a line of the terminal has; `None` where a program reads.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        self.columns
     }
 
     /// Writes a line.

@@ -6,6 +6,7 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
+use super::notes::add_once;
 use super::probed::{Probed, casts_of, is_rounding, roundings_of};
 use super::provenance::inputs_of;
 use super::request::{Kind, Request};
@@ -64,7 +65,8 @@ impl Request for AuditRequest {
         let depends = all.iter().any(|cast| !cast.constant);
         let random = inputs.warning(status).filter(|_| depends);
         let warnings = random.into_iter().chain(headroom::warning(all.iter())).collect();
-        let notes = sets.iter().flat_map(|set| set.notes.iter().cloned());
+        let mut notes = vec![];
+        sets.iter().flat_map(|set| &set.notes).for_each(|n| add_once(&mut notes, Some(n.clone())));
         let received = received(&casts).filter(|_| exceeded.is_empty());
         Ok(Audited {
             model: self.model.display().to_string(),
@@ -73,7 +75,7 @@ impl Request for AuditRequest {
             sets: sets.len(),
             inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
-            notes: notes.chain(run_notes).chain(received).collect(),
+            notes: notes.into_iter().chain(run_notes).chain(received).collect(),
             warnings,
             casts,
             rounded,

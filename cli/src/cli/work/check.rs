@@ -41,11 +41,12 @@ impl Request for CheckRequest {
     fn answer(&self) -> TractResult<Checked> {
         let CheckRequest { case, tolerance } = self;
         let model = Model::open(&case.model)?;
-        let tensors = inputs_of(case, &model.takes)?;
-
+        let (tensors, mut notes) = inputs_of(case, &model.takes)?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
         let Ran { outputs, note } = model.run(tensors)?;
+        notes.extend(note);
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
         Ok(Checked { failure: failure(&outputs, &expected, *tolerance)?, note })
     }
 
@@ -58,20 +59,24 @@ impl Request for CheckRequest {
     }
 }
 
-/// The case's inputs, which are the model's by position.
+/// The case's inputs, which are the model's by position, and notes on those that were cast.
 ///
 /// # Errors
 ///
 /// When there are not as many, or one is not of the input's type.
-fn inputs_of(case: &Case, model: &Declared) -> TractResult<Vec<Tensor>> {
+fn inputs_of(case: &Case, model: &Declared) -> TractResult<(Vec<Tensor>, Vec<String>)> {
     let given = case.inputs()?;
     let (files, wanted) = (given.len(), model.inputs.len());
     ensure!(files == wanted, "the case has {files} input(s), the model takes {wanted}");
+    let mut notes = vec![];
     let load = |(file, input): (&PathBuf, &Input)| {
-        let tensor = files::read_tensor_proto(file)?.into_tensor(input.ty);
-        at(format!("input `{}`", input.name), tensor)
+        let fitting = files::read_tensor_proto(file)?.fitting(input.ty);
+        let (tensor, held) = at(format!("input `{}`", input.name), fitting)?;
+        notes.extend(held.map(|held| input.cast_from(held)));
+        Ok(tensor)
     };
-    given.iter().zip(&model.inputs).map(load).collect()
+    let tensors = given.iter().zip(&model.inputs).map(load).collect::<TractResult<_>>()?;
+    Ok((tensors, notes))
 }
 
 /// What distinguishes the outputs from those in the files.

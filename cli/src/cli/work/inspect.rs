@@ -17,7 +17,7 @@ pub(crate) struct InspectRequest {
     pub(crate) model: PathBuf,
 }
 
-/// What the model says of a cast, as `--json` prints it.
+/// What the model says of a cast.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct DeclaredCast {
     pub(crate) node: String,
@@ -30,9 +30,10 @@ pub(crate) struct DeclaredCast {
     pub(crate) graph: String,
 }
 
-/// A cast, and what becomes of it.
+/// A cast, and what becomes of it, as `--json` prints it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct InspectedCast {
+    #[serde(flatten)]
     pub(crate) declared: DeclaredCast,
     pub(crate) fate: String,
 }
@@ -45,7 +46,7 @@ pub(crate) struct InspectedWidening {
     pub(crate) r#type: String,
 }
 
-/// What the model says of a quantiser, as `--json` prints it.
+/// What the model says of a quantiser.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct DeclaredQuantizer {
     pub(crate) node: String,
@@ -62,9 +63,10 @@ pub(crate) struct DeclaredQuantizer {
     pub(crate) graph: String,
 }
 
-/// A quantiser, and what becomes of it.
+/// A quantiser, and what becomes of it, as `--json` prints it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct InspectedQuantizer {
+    #[serde(flatten)]
     pub(crate) declared: DeclaredQuantizer,
     pub(crate) fate: String,
 }

@@ -10,9 +10,13 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
 use super::model::{Model, Ran};
+use super::numpy;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
-use crate::cli::input::given;
+use crate::cli::input::cases::Case;
+use crate::cli::input::files::Format;
+use crate::cli::input::given::{self, Gathered, OtherFloats};
+use crate::cli::input::sets::{self, Set};
 use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::value::{Value, values};
 use crate::cli::output_file::write_whole;
@@ -26,8 +30,10 @@ const TOLD_VALUES: usize = 10;
 pub(crate) struct RunRequest {
     pub(crate) model: PathBuf,
     pub(crate) input: InputArgs,
-    /// Where the outputs are written.
-    pub(crate) folder: Option<PathBuf>,
+    /// The set of recorded inputs to run on, instead of what `input` says.
+    pub(crate) case: Option<Case>,
+    /// Where the outputs are written: a .npy, a .npz or a folder.
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// What came of it.
@@ -54,17 +60,31 @@ impl Request for RunRequest {
     type Answer = RunAnswer;
 
     fn answer(&self) -> TractResult<RunAnswer> {
-        if let Some(folder) = &self.folder {
+        let (file, folder) = match &self.output {
+            Some(path) if is_numpy(path) => (Some(path), None),
+            path => (None, path.as_ref()),
+        };
+        if let Some(folder) = folder {
             // Before the work, which may take long.
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let model = Model::open(&self.model)?;
-        let gathered = given::gather(&model.takes, &self.input)?;
-        let is_random = !gathered.random.is_empty();
-        let random = is_random.then_some((gathered.random, self.input.seed));
+        let Gathered { tensors, random, mut notes } = match &self.case {
+            Some(case) => {
+                let Set { tensors, notes, .. } = sets::of_case(&model.takes, case)?;
+                Gathered { tensors, random: vec![], notes }
+            }
+            None => given::gather(&model.takes, &self.input, OtherFloats::Refused)?,
+        };
+        let random = (!random.is_empty()).then_some((random, self.input.seed));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
-        let Ran { outputs, note } = model.run(gathered.tensors)?;
-        if let Some(folder) = &self.folder {
+        let Ran { outputs, note } = model.run(tensors)?;
+        notes.extend(note);
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        if let Some(file) = file {
+            numpy::write(&outputs, file)?;
+        }
+        if let Some(folder) = folder {
             for (position, output) in outputs.iter().enumerate() {
                 write(output, &folder.join(format!("output_{position}.pb")))?;
             }
@@ -79,8 +99,13 @@ impl Request for RunRequest {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        self.input.files().collect()
+        self.input.files().chain(self.case.iter().map(|case| case.set.clone())).collect()
     }
+}
+
+/// Whether a path is where NumPy's arrays go.
+fn is_numpy(path: &Path) -> bool {
+    matches!(Format::of(path), Some(Format::Npy | Format::Npz)) && !path.is_dir()
 }
 
 fn write(output: &NamedTensor, path: &Path) -> TractResult<()> {

@@ -147,7 +147,9 @@ impl Sides {
                 at(first.path.display(), sets::gather(&first.model.takes, &first.path, args))?
             }
         };
-        self.notes.extend(sets.iter().flat_map(|set| set.notes.iter().cloned()));
+        for note in sets.iter().flat_map(|set| &set.notes) {
+            add_once(&mut self.notes, Some(note.clone()));
+        }
         for side in [a, b] {
             let (saved, sets) = (side.saved.len(), sets.len());
             ensure!(
