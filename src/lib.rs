@@ -32,7 +32,7 @@
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, and wraps its builder.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
-//! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
+//! - `onnx` makes of a `ModelProto` one that tract can load (and mends files, [`mend`], for other runtimes): model-local functions are put in place of their calls,
 //!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is,
 //!   and operators on half precision compute in FLOAT.
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
@@ -70,6 +70,8 @@ pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
 pub use onnx::casts::{CastKind, CastNode, Fate};
+pub use onnx::mend::change::{Change, ChangeKind};
+pub use onnx::mend::{Mended, mend};
 pub use onnx::quantizers::QuantizerNode;
 pub use onnx::spec::{CastSpec, Operator};
 pub use onnx::tolerance::{Problem, Survey};

@@ -15,6 +15,7 @@
 //! - `tolerance`: what is done with what is wrong with a model
 //! - `symbols`: what INT64 values are needed as, symbolic dimensions or 64-bit numbers
 //! - `limits`: what tract cannot take as it stands
+//! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +29,7 @@ mod declared_types;
 mod fact;
 pub(crate) mod functions;
 mod limits;
+pub(crate) mod mend;
 pub(crate) mod node;
 pub(crate) mod operators;
 mod order;

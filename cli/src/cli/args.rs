@@ -3,6 +3,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod compare;
+pub(crate) mod fix;
 pub(crate) mod input;
 pub(crate) mod inspect;
 pub(crate) mod record;
@@ -15,12 +16,13 @@ use clap::{Parser, Subcommand};
 
 use audit::AuditArgs;
 use compare::CompareArgs;
+use fix::FixArgs;
 use inspect::InspectArgs;
 use record::{RecordArgs, RerecordArgs};
 use run::RunArgs;
 use test::TestArgs;
 
-/// Run, test, inspect, audit and compare ONNX models with tract and a complete Cast operator.
+/// Run, test, inspect, audit, compare and fix ONNX models with tract and a complete Cast operator.
 #[derive(Parser)]
 #[command(name = "onnx-cast", version, arg_required_else_help = false, after_help = EXIT_STATUS)]
 pub(crate) struct Cli {
@@ -43,7 +45,8 @@ Examples:
   onnx-cast inspect model.onnx
   onnx-cast audit model.onnx --report audit.html
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
-  onnx-cast record model.onnx goldens/model";
+  onnx-cast record model.onnx goldens/model
+  onnx-cast fix model_fp16.onnx -o fixed.onnx";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -54,4 +57,5 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     Record(RecordArgs),
     Rerecord(RerecordArgs),
+    Fix(FixArgs),
 }

@@ -4,6 +4,7 @@
 mod ask_all;
 pub(crate) mod audit;
 pub(crate) mod compare;
+pub(crate) mod fix;
 pub(crate) mod inspect;
 pub(crate) mod record;
 pub(crate) mod rerecord;

@@ -4,6 +4,7 @@
 pub(crate) mod audit;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod fix;
 pub(crate) mod inspect;
 pub(crate) mod model;
 pub(crate) mod notes;

@@ -5,6 +5,7 @@ mod common;
 
 mod attacks;
 mod audit_counts;
+mod fix;
 mod half;
 mod inputs;
 mod inspect;

@@ -42,6 +42,14 @@ pub(crate) struct Shown {
     pub(crate) is_quiet: bool,
 }
 
+/// Where the JSON of a command that writes no other report goes.
+#[derive(Args, Clone, Default)]
+pub(crate) struct JsonArgs {
+    /// Write one JSON object (schema: docs/report-format.md); `-` or nothing for standard output.
+    #[arg(long, value_name = "FILE.json", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    pub(crate) json: Option<PathBuf>,
+}
+
 impl ReportArgs {
     /// How much is shown to people.
     pub(crate) fn shown(&self) -> Shown {

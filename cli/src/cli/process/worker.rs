@@ -11,6 +11,7 @@ use crate::cli::message;
 use crate::cli::work::audit::AuditRequest;
 use crate::cli::work::check::CheckRequest;
 use crate::cli::work::compare::CompareRequest;
+use crate::cli::work::fix::FixRequest;
 use crate::cli::work::inspect::InspectRequest;
 use crate::cli::work::record::RecordRequest;
 use crate::cli::work::request::{Kind, Request};
@@ -62,6 +63,7 @@ fn reply_to_any(order: &str) -> serde_json::Result<String> {
         Kind::Audit => reply_to::<AuditRequest>(order),
         Kind::Compare => reply_to::<CompareRequest>(order),
         Kind::Record => reply_to::<RecordRequest>(order),
+        Kind::Fix => reply_to::<FixRequest>(order),
     }
 }
 

@@ -6,7 +6,7 @@ use anyhow::{bail, ensure};
 
 use super::terminal::Output;
 use crate::cli::args::input::InputArgs;
-use crate::cli::args::report::ReportArgs;
+use crate::cli::args::report::{JsonArgs, ReportArgs};
 use crate::cli::output_file::write_whole;
 
 /// Refuses to write two reports to one place, or one over what is read.
@@ -15,18 +15,31 @@ use crate::cli::output_file::write_whole;
 ///
 /// When that is what the options say.
 pub(crate) fn check_places<'a>(
-    to: &ReportArgs,
+    to: &'a ReportArgs,
     input: &InputArgs,
     models: impl Iterator<Item = &'a Path>,
 ) -> anyhow::Result<()> {
-    let mut taken: Vec<PathBuf> = models.map(place_of).collect();
-    taken.extend(input.files().map(|file| place_of(&file)));
-    taken.extend(to.tolerance.as_deref().map(place_of));
+    let is_page_on_screen = to.report.as_deref().is_some_and(is_standard_output);
+    ensure!(!is_page_on_screen, "--report: a page needs a file");
     let options = [("--report", &to.report), ("--json", &to.json), ("--markdown", &to.markdown)];
-    for (option, path) in options {
+    let written = options.map(|(option, path)| (option, path.as_ref()));
+    check_files(&written, input, models.chain(to.tolerance.as_deref()))
+}
+
+/// Refuses to write two files to one place, or one over what is read.
+///
+/// # Errors
+///
+/// When that is what the options say.
+pub(crate) fn check_files<'a>(
+    written: &[(&str, Option<&PathBuf>)],
+    input: &InputArgs,
+    read: impl Iterator<Item = &'a Path>,
+) -> anyhow::Result<()> {
+    let mut taken: Vec<PathBuf> = read.map(place_of).collect();
+    taken.extend(input.files().map(|file| place_of(&file)));
+    for (option, path) in written {
         let Some(path) = path else { continue };
-        let is_page = option == "--report";
-        ensure!(!(is_page && is_standard_output(path)), "--report: a page needs a file");
         let place = place_of(path);
         ensure!(
             !taken.contains(&place),
@@ -99,6 +112,25 @@ impl Report<'_> {
             [first, rest @ ..] => bail!("{first} (and {} more)", rest.len()),
         }
     }
+}
+
+/// Writes JSON where it is wanted, and the text unless the JSON takes its place.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub(crate) fn write_json(
+    to: &JsonArgs,
+    json: Make,
+    text: &str,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    match &to.json {
+        Some(path) if is_standard_output(path) => return output.line(&json()?),
+        Some(path) => write_file(path, &json()?)?,
+        None => {}
+    }
+    output.line(text.trim_end())
 }
 
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -37,4 +37,5 @@ pub(crate) enum Kind {
     Audit,
     Compare,
     Record,
+    Fix,
 }

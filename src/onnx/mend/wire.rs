@@ -1,0 +1,197 @@
+//! Edits of a protobuf message in its wire form. What is not edited is copied byte for byte: fields that nobody here knows,
+//! their order, and how their lengths are written.
+
+use std::collections::BTreeMap;
+
+use prost::bytes::Buf;
+use prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
+};
+
+use crate::error::Error;
+
+/// A field of a message: its number, and which of its occurrences.
+pub(super) type Place = (u32, usize);
+
+/// The occurrence of a field that is not repeated.
+pub(super) const ONLY: usize = usize::MAX;
+
+/// What is done to a message.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub(super) struct Edits {
+    fields: BTreeMap<Place, Edit>,
+    /// Messages that are put before an occurrence of the same field.
+    before: BTreeMap<Place, Vec<Vec<u8>>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Edit {
+    Within(Edits),
+    Number(u64),
+    Bytes(Vec<u8>),
+    Remove,
+}
+
+impl Edits {
+    pub(super) fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.before.is_empty()
+    }
+
+    /// The edits of a message inside, by the way to it.
+    pub(super) fn within(&mut self, way: &[Place]) -> &mut Edits {
+        let [first, rest @ ..] = way else { return self };
+        let edit = self.fields.entry(*first).or_insert_with(|| Edit::Within(Edits::default()));
+        if !matches!(edit, Edit::Within(_)) {
+            *edit = Edit::Within(Edits::default());
+        }
+        match edit {
+            Edit::Within(edits) => edits.within(rest),
+            _ => unreachable!("it was made one"),
+        }
+    }
+
+    /// Sets a number that is not repeated, whether the message has it or not.
+    pub(super) fn set_number(&mut self, field: u32, number: u64) {
+        self.fields.insert((field, ONLY), Edit::Number(number));
+    }
+
+    /// Replaces the bytes, or the text, of a field that is there.
+    pub(super) fn set_bytes(&mut self, place: Place, bytes: &[u8]) {
+        self.fields.insert(place, Edit::Bytes(bytes.into()));
+    }
+
+    pub(super) fn remove(&mut self, place: Place) {
+        self.fields.insert(place, Edit::Remove);
+    }
+
+    pub(super) fn put_before(&mut self, place: Place, message: Vec<u8>) {
+        self.before.entry(place).or_default().push(message);
+    }
+
+    /// Adds the edits of another list, whose places are none of this one's.
+    pub(super) fn extend(&mut self, other: Edits) {
+        for (place, edit) in other.fields {
+            match (self.fields.get_mut(&place), edit) {
+                (Some(Edit::Within(mine)), Edit::Within(theirs)) => mine.extend(theirs),
+                (_, edit) => {
+                    self.fields.insert(place, edit);
+                }
+            }
+        }
+        self.before.extend(other.before);
+    }
+
+    /// The message, edited.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no message, or a field that is not repeated occurs twice on the way to an edit.
+    pub(super) fn apply(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
+        let mut out = Vec::with_capacity(message.len());
+        let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut rest = message;
+        while rest.has_remaining() {
+            let whole = rest;
+            let (field, wire_type) = decode_key(&mut rest).map_err(broken)?;
+            let key = whole.len() - rest.len();
+            let mut after = rest;
+            skip_field(wire_type, field, &mut after, DecodeContext::default()).map_err(broken)?;
+            let (value, raw) = (
+                rest.get(..rest.len() - after.len()).unwrap_or_default(),
+                whole.get(..key + rest.len() - after.len()).unwrap_or_default(),
+            );
+            rest = after;
+            let occurrence = seen.entry(field).or_insert(0);
+            let place = (field, *occurrence);
+            *occurrence += 1;
+            for message in self.before.get(&place).into_iter().flatten() {
+                write_bytes(field, message, &mut out);
+            }
+            let only = self.fields.get(&(field, ONLY));
+            match self.fields.get(&place).or(only) {
+                None => out.extend_from_slice(raw),
+                Some(Edit::Remove) => {}
+                Some(Edit::Number(number)) => write_number(field, *number, &mut out),
+                Some(Edit::Bytes(bytes)) => write_bytes(field, bytes, &mut out),
+                Some(Edit::Within(_)) if only.is_some() && place.1 > 0 => {
+                    return Err(broken(format!("field {field} is given twice")));
+                }
+                Some(Edit::Within(edits)) => {
+                    if wire_type != WireType::LengthDelimited {
+                        return Err(broken(format!("field {field} is no message")));
+                    }
+                    let mut inner = value;
+                    decode_varint(&mut inner).map_err(broken)?;
+                    write_bytes(field, &edits.apply(inner)?, &mut out);
+                }
+            }
+        }
+        for ((field, occurrence), edit) in &self.fields {
+            if let Edit::Number(number) = edit
+                && *occurrence == ONLY
+                && !seen.contains_key(field)
+            {
+                write_number(*field, *number, &mut out);
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn broken(problem: impl ToString) -> Error {
+    Error::Model { problem: format!("is no sound protobuf message: {}", problem.to_string()) }
+}
+
+fn write_number(field: u32, number: u64, out: &mut Vec<u8>) {
+    encode_key(field, WireType::Varint, out);
+    encode_varint(number, out);
+}
+
+fn write_bytes(field: u32, bytes: &[u8], out: &mut Vec<u8>) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(bytes.len() as u64, out);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field 1 = 150; a field 2 = "ab", its length in two bytes; a field 19 that nobody knows.
+    const MESSAGE: &[u8] =
+        &[0x08, 0x96, 0x01, 0x12, 0x82, 0x00, b'a', b'b', 0x99, 0x01, 1, 2, 3, 4, 5, 6, 7, 8];
+
+    #[test]
+    fn what_is_not_edited_stays_byte_for_byte() {
+        assert_eq!(Edits::default().apply(MESSAGE).unwrap(), MESSAGE);
+        let mut edits = Edits::default();
+        edits.set_number(1, 1);
+        let edited = edits.apply(MESSAGE).unwrap();
+        assert_eq!(edited, [&[0x08, 0x01], &MESSAGE[3..]].concat());
+    }
+
+    #[test]
+    fn fields_are_set_removed_and_put_before_others() {
+        let mut edits = Edits::default();
+        edits.set_number(3, 7);
+        edits.remove((1, 0));
+        edits.put_before((2, 0), b"new".to_vec());
+        edits.set_bytes((2, 0), b"c");
+        let edited = edits.apply(MESSAGE).unwrap();
+        let wanted =
+            [&[0x12, 3, b'n', b'e', b'w', 0x12, 1, b'c'], &MESSAGE[8..], &[0x18, 7]].concat();
+        assert_eq!(edited, wanted);
+    }
+
+    #[test]
+    fn a_message_inside_is_edited_and_its_length_follows() {
+        let mut outer = vec![0x0a, 18];
+        outer.extend_from_slice(MESSAGE);
+        let mut edits = Edits::default();
+        edits.within(&[(1, ONLY)]).remove((1, 0));
+        assert_eq!(edits.apply(&outer).unwrap(), [&[0x0a, 15], &MESSAGE[3..]].concat());
+        let twice = [&outer[..], &outer].concat();
+        assert!(edits.apply(&twice).unwrap_err().to_string().contains("given twice"));
+        assert!(edits.apply(&outer[..9]).is_err());
+    }
+}
