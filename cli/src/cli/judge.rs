@@ -4,6 +4,7 @@
 pub(crate) mod angle;
 pub(crate) mod audited;
 pub(crate) mod compared;
+pub(crate) mod coverage;
 pub(crate) mod exact;
 pub(crate) mod expected;
 pub(crate) mod headroom;
@@ -17,3 +18,4 @@ pub(crate) mod reach;
 pub(crate) mod status;
 pub(crate) mod tolerance;
 pub(crate) mod value;
+pub(crate) mod weights;

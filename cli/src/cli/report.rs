@@ -2,6 +2,7 @@
 //! have in common, and `destinations` has each written to its place.
 
 pub(crate) mod charts;
+pub(crate) mod coverage;
 pub(crate) mod destinations;
 pub(crate) mod json;
 pub(crate) mod markdown;

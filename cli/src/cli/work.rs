@@ -2,6 +2,8 @@
 //! answers are. Nothing here knows what the user is shown.
 
 pub(crate) mod audit;
+pub(crate) mod baseline;
+pub(crate) mod carry;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod fix;
@@ -9,9 +11,12 @@ pub(crate) mod inspect;
 pub(crate) mod model;
 pub(crate) mod notes;
 mod numpy;
+pub(crate) mod operators;
 pub(crate) mod plan;
 pub(crate) mod probed;
 mod provenance;
 pub(crate) mod record;
 pub(crate) mod request;
 pub(crate) mod run;
+pub(crate) mod watched;
+pub(crate) mod weights;

@@ -17,3 +17,4 @@ mod refusals;
 mod reports;
 mod run;
 mod test;
+mod weights;

@@ -25,6 +25,7 @@ use super::tolerance::parse_allow;
 #[command(after_help = "Examples:
   onnx-cast audit model.onnx -i x=x.npy
   onnx-cast audit model.onnx -i recorded/ --report audit.html
+  onnx-cast audit model_fp16.onnx --baseline model.onnx -i recorded/
   onnx-cast audit models/ --jobs 4 --allow wrapped --markdown=comment.md")]
 pub(crate) struct AuditArgs {
     /// The models, or folders that hold them.
@@ -35,9 +36,13 @@ pub(crate) struct AuditArgs {
     #[command(flatten)]
     pub(crate) sets: SetsArgs,
     /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped, overflowed, became_nan,
-    /// undefined, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
+    /// undefined, made_infinite, made_nan, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
     pub(crate) allow: Vec<(String, f64)>,
+    /// The model of which PATH is a conversion: what it does as well is excused, and its weights are compared. Of a
+    /// folder with a model.onnx, the test_data_set_* folders give the inputs where PATH has none.
+    #[arg(long, value_name = "ORIGINAL")]
+    pub(crate) baseline: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) to: ReportArgs,
 }

@@ -26,7 +26,9 @@ pub(crate) fn audit(
     output: &mut Output,
 ) -> anyhow::Result<Status> {
     let requests = requests(&args)?;
-    check_places(&args.to, &args.input, requests.iter().map(|request| request.model.as_path()))?;
+    let models = requests.iter().map(|request| &request.model);
+    let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));
+    check_places(&args.to, &args.input, read.map(PathBuf::as_path))?;
     let models = ask_all(&requests, args.to.jobs(), max_memory, |request, problem| {
         Audited::unusable(request.model.display().to_string(), problem)
     })?;
@@ -38,7 +40,9 @@ pub(crate) fn audit(
     };
     let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));
     report.write(&args.to, models.iter().map(problem), output)?;
-    if models.iter().all(|model| model.casts.is_empty() && model.rounded == 0) {
+    let is_bare =
+        |model: &Audited| model.casts.is_empty() && model.rounded == 0 && model.baseline.is_none();
+    if models.iter().all(is_bare) {
         let names: Vec<&str> = models.iter().map(|model| model.model.as_str()).collect();
         bail!("{}: {}, so there is nothing to audit", names.join(", "), phrases::NOTHING_TO_AUDIT);
     }
@@ -65,6 +69,19 @@ fn requests(args: &AuditArgs) -> anyhow::Result<Vec<AuditRequest>> {
             }
         }
     }
+    let baseline = args.baseline.as_ref().map(|path| match path.is_dir() {
+        true => path.join("model.onnx"),
+        false => path.clone(),
+    });
+    // What lies beside the original is as good for its conversion.
+    if let Some(folder) = args.baseline.as_ref().filter(|path| path.is_dir())
+        && args.input.inputs.is_empty()
+    {
+        for (model, own) in models.iter_mut().filter(|(_, own)| own.is_empty()) {
+            let sets = cases::sets_in(folder, model)?.into_iter();
+            own.extend(sets.filter(|set| set.inputs().is_ok_and(|files| !files.is_empty())));
+        }
+    }
     let input = args.input.with_sets(args.sets);
     if models.iter().all(|(_, cases)| !cases.is_empty()) {
         input.check_nothing_is_random("those beside the models are recorded")?;
@@ -72,7 +89,8 @@ fn requests(args: &AuditArgs) -> anyhow::Result<Vec<AuditRequest>> {
     let request = |(model, cases): (PathBuf, Vec<Case>)| {
         let (mut limits, limits_file) = Limits::of(&model, args.to.tolerance.as_deref())?;
         limits.allow(&args.allow);
-        Ok(AuditRequest { model, cases, input: input.clone(), limits, limits_file })
+        let (input, baseline) = (input.clone(), baseline.clone());
+        Ok(AuditRequest { model, cases, input, limits, limits_file, baseline })
     };
     models.into_iter().map(request).collect()
 }

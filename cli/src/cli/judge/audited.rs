@@ -8,12 +8,14 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
 use tract_onnx_cast::{CastKind, RoundMode};
 
+use super::coverage::Unexercised;
 use super::headroom::headroom;
 use super::inputs::Inputs;
 use super::number::Num;
 use super::range::SourceRange;
 use super::reach::Reach;
 use super::status::Status;
+use super::weights::ComparedWeights;
 
 /// One audited model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -39,6 +41,13 @@ pub(crate) struct Audited {
     pub(crate) findings: Vec<AuditFinding>,
     /// What was beyond the limits, a sentence each.
     pub(crate) exceeded: Vec<String>,
+    /// The model of which this one is a conversion, and what it excuses, a sentence each.
+    pub(crate) baseline: Option<String>,
+    pub(crate) excused: Vec<String>,
+    /// What the conversion did to the constants of the baseline.
+    pub(crate) weights: ComparedWeights,
+    /// What no run has reached.
+    pub(crate) unexercised: Vec<Unexercised>,
 }
 
 /// One cast and what it did.
@@ -60,6 +69,9 @@ pub(crate) struct AuditedCast {
     pub(crate) outcomes: BTreeMap<String, u64>,
     pub(crate) became_subnormal: u64,
     pub(crate) sign_lost: u64,
+    /// Infinities and NaN that an operator on half precision makes of finite inputs; not of a cast.
+    pub(crate) made_infinite: u64,
+    pub(crate) made_nan: u64,
     pub(crate) max_abs: Num,
     pub(crate) max_rel: Num,
     pub(crate) max_ulp: Num,
@@ -98,6 +110,10 @@ impl Audited {
             roundings: vec![],
             findings: vec![],
             exceeded: vec![],
+            baseline: None,
+            excused: vec![],
+            weights: ComparedWeights::default(),
+            unexercised: vec![],
         }
     }
 }
@@ -128,6 +144,8 @@ impl AuditedCast {
             outcomes: counts.collect(),
             became_subnormal: stats.became_subnormal,
             sign_lost: stats.sign_lost,
+            made_infinite: 0,
+            made_nan: 0,
             max_abs: Num(stats.errors.absolute),
             max_rel: Num(stats.errors.relative),
             max_ulp: Num(stats.errors.ulp),
@@ -143,7 +161,8 @@ impl AuditedCast {
 
     /// Values whose result tells nothing of them, such as a NaN.
     pub(crate) fn damaged(&self) -> u64 {
-        Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name())).sum()
+        let outcomes = Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name()));
+        outcomes.sum::<u64>() + self.made_infinite + self.made_nan
     }
 
     /// Values that became the nearest end of the target's range, or zero.

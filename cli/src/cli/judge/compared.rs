@@ -6,12 +6,14 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::CastNode;
 
 use super::audited::AuditedCast;
+use super::coverage::Unexercised;
 use super::inputs::Inputs;
 use super::number::Num;
 use super::range::SourceRange;
 use super::reach::Reach;
 use super::status::Status;
 use super::tolerance::Tolerance;
+use super::weights::ComparedWeights;
 
 /// Two models, or a model and saved outputs, and how they differ.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,6 +43,10 @@ pub(crate) struct Compared {
     pub(crate) casts: CastChanges,
     /// What the casts of the converted model did, worst first.
     pub(crate) converted_casts: Vec<AuditedCast>,
+    /// What the conversion did to the constants.
+    pub(crate) weights: ComparedWeights,
+    /// What no run of the converted model has reached.
+    pub(crate) unexercised: Vec<Unexercised>,
 }
 
 /// Where two graphs part.
@@ -145,6 +151,8 @@ impl Compared {
             first_beyond: None,
             casts: CastChanges::default(),
             converted_casts: vec![],
+            weights: ComparedWeights::default(),
+            unexercised: vec![],
         }
     }
 }

@@ -63,7 +63,9 @@ impl OutputTolerances {
 type Measure = fn(&AuditedCast) -> f64;
 
 /// What an audit may be limited by besides the outcomes.
-const FURTHER_LIMITS: [(&str, Measure); 5] = [
+const FURTHER_LIMITS: [(&str, Measure); 7] = [
+    ("made_infinite", |cast| cast.made_infinite as f64),
+    ("made_nan", |cast| cast.made_nan as f64),
     ("became_subnormal", |cast| cast.became_subnormal as f64),
     ("sign_lost", |cast| cast.sign_lost as f64),
     ("max_abs", |cast| cast.max_abs.0),
@@ -151,7 +153,9 @@ impl Limits {
         let outcomes = Outcome::ALL.iter().map(|outcome| {
             (outcome.name(), cast.count(outcome.name()) as f64, outcome.is_damage())
         });
-        let further = FURTHER_LIMITS.iter().map(|(name, found)| (*name, found(cast), false));
+        let further = FURTHER_LIMITS
+            .iter()
+            .map(|(name, found)| (*name, found(cast), name.starts_with("made_")));
         let mut exceeded = vec![];
         for (what, found, is_damage) in outcomes.chain(further) {
             let limit = own.and_then(|own| own.get(what)).or_else(|| self.audit.all.get(what));

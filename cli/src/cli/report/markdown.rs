@@ -1,6 +1,6 @@
 //! Reports for a pull request's comment.
 
-use super::phrases;
+use super::{coverage, phrases};
 use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor};
 use crate::cli::judge::status::Status;
@@ -25,8 +25,8 @@ fn of_audit(model: &Audited) -> String {
     if let Some(words) = phrases::roundings_in_words(model) {
         text += &format!("\n{words}\n\n{}", cast_table(&model.roundings));
     }
-    for note in &model.notes {
-        text += &format!("- {}\n", plain(note));
+    for note in model.notes.iter().cloned().chain(coverage::audit_remarks(model)) {
+        text += &format!("- {}\n", plain(&note));
     }
     for AuditFinding { node, text: words, is_error, .. } in &model.findings {
         let kind = if *is_error { "**invalid:** " } else { "" };
@@ -93,7 +93,7 @@ fn of_comparison(pair: &Compared) -> String {
             text += &format!("\n{}:\n\n{row}", phrases::CULPRIT);
         }
     }
-    for line in pair.notes.iter().cloned().chain(phrases::change_lines(pair)) {
+    for line in coverage::remarks(pair) {
         text += &format!("\n- {}", plain(&line));
     }
     text + "\n"

@@ -5,7 +5,7 @@
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
-use super::{charts, phrases};
+use super::{charts, coverage, phrases};
 use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
@@ -172,8 +172,8 @@ fn audit_section(model: &Audited) -> Section {
         format!("{kind}`{}`: {}", finding.node, finding.text)
     });
     let exceeded = model.exceeded.iter().map(|text| format!("beyond the limits: {text}"));
-    let (lines, more_lines) =
-        split(exceeded.chain(model.notes.iter().cloned()).chain(findings).collect());
+    let notes = model.notes.iter().cloned().chain(coverage::audit_remarks(model));
+    let (lines, more_lines) = split(exceeded.chain(notes).chain(findings).collect());
     Section {
         name: model.model.clone(),
         is_good: model.status == Status::Passed,
@@ -200,7 +200,6 @@ fn audit_section(model: &Audited) -> Section {
 
 fn comparison_section(pair: &Compared) -> Section {
     let (is_good, verdict) = phrases::verdict(pair);
-    let changes = phrases::change_lines(pair);
     let changed = pair.casts.added.len() + pair.casts.removed.len() + pair.casts.retargeted.len();
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
@@ -218,7 +217,7 @@ fn comparison_section(pair: &Compared) -> Section {
         error,
         figure(changed.to_string(), "casts added, removed or retargeted"),
     ];
-    let (lines, more_lines) = split(pair.notes.iter().cloned().chain(changes).collect());
+    let (lines, more_lines) = split(coverage::remarks(pair).collect());
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
         is_good,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tract_onnx_cast::audit::{FindingKind, Outcome};
 
+use super::coverage::wrong_weights;
 use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
 use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
@@ -131,7 +132,7 @@ pub(crate) fn finding_lines(findings: &[AuditFinding]) -> Vec<String> {
 }
 
 /// Some names of a list, and how many others there are.
-fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
+pub(super) fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
     const NAMED: usize = 3;
     let count = all.len();
     let some: Vec<String> =
@@ -164,7 +165,12 @@ pub(crate) fn casts_in_words(model: &Audited) -> String {
 pub(crate) fn what_happened(cast: &AuditedCast) -> String {
     let worst_first = Outcome::ALL.iter().rev().map(|outcome| outcome.name());
     let counts = worst_first.map(|name| (name, cast.count(name)));
-    let more = [("became_subnormal", cast.became_subnormal), ("sign_lost", cast.sign_lost)];
+    let more = [
+        ("made_infinite", cast.made_infinite),
+        ("made_nan", cast.made_nan),
+        ("became_subnormal", cast.became_subnormal),
+        ("sign_lost", cast.sign_lost),
+    ];
     let parts = counts.chain(more).filter(|(_, count)| *count > 0);
     let mut parts: Vec<String> =
         parts.map(|(name, count)| format!("{count} {}", name.replace('_', " "))).collect();
@@ -204,8 +210,16 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
             false,
             format!("{failed} of {count} output(s) beyond the tolerance: {}", tolerances(pair)),
         ),
-        Status::Failed => {
-            (false, "nothing was compared: no output has a value other than NaN".into())
+        Status::Failed => match wrong_weights(&pair.weights) {
+            Some(wrong) => {
+                let so = if pair.identical { "equal" } else { "within the tolerance" };
+                (false, format!("{outputs} is {so} on these inputs, but {wrong}"))
+            }
+            None => (false, "nothing was compared: no output has a value other than NaN".into()),
+        },
+        Status::Passed if pair.identical && pair.weights.exact < pair.weights.compared => {
+            let differ = pair.weights.compared - pair.weights.exact;
+            (true, format!("{outputs} is equal on these inputs, though {differ} weight(s) differ"))
         }
         Status::Passed if pair.identical => (true, format!("{outputs} is exactly equal")),
         Status::Passed if pair.outputs.iter().all(|output| output.differing == 0) => {

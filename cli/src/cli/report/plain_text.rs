@@ -1,8 +1,8 @@
 //! Reports for people at a terminal.
 
-use super::phrases;
 use super::table::{Layout, fitted};
 use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
+use super::{coverage, phrases};
 use crate::cli::args::report::Shown;
 use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor};
@@ -60,6 +60,7 @@ impl Terminal<'_> {
             lines.extend(self.cast_table(&model.roundings));
             let notes = model.notes.iter().map(|note| format!("note: {}", single_line(note)));
             lines.extend(notes);
+            lines.extend(phrases::folded(coverage::audit_remarks(model), self.shown.top));
             let findings = phrases::finding_lines(&model.findings);
             lines.extend(phrases::folded(findings, self.shown.top));
             let file = model.tolerance_file.iter();
@@ -134,10 +135,13 @@ impl Terminal<'_> {
                 lines.extend(self.tensor_table(&pair.tensors));
             }
             lines.extend(pair.notes.iter().map(|note| format!("note: {}", single_line(note))));
+            let reached = coverage::unexercised_lines(&pair.unexercised);
+            lines.extend(phrases::folded(reached, self.shown.top));
             lines.extend(phrases::folded(phrases::change_lines(pair), self.shown.top));
             let file = pair.tolerance_file.iter();
             lines.extend(file.map(|file| format!("tolerances of {}", single_line(file))));
         }
+        lines.extend(phrases::folded(coverage::weight_lines(&pair.weights), self.shown.top));
         for (what, parting) in phrases::partings(pair) {
             lines.push(format!("{what}: {}", phrases::parting_in_words(parting)));
             if self.shown.is_quiet {

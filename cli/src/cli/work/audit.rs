@@ -6,10 +6,12 @@ use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
+use super::baseline::{Baseline, Conversion, suspicious};
 use super::notes::add_once;
-use super::probed::{Probed, casts_of, is_rounding, roundings_of};
+use super::probed::{Probed, casts_of, is_rounding};
 use super::provenance::inputs_of;
 use super::request::{Kind, Request};
+use super::watched::{Watched, unexercised};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::sets;
@@ -17,6 +19,7 @@ use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::headroom;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
+use crate::cli::judge::weights::ComparedWeights;
 
 /// A model to audit.
 #[derive(Serialize, Deserialize)]
@@ -27,6 +30,8 @@ pub(crate) struct AuditRequest {
     pub(crate) input: InputArgs,
     pub(crate) limits: Limits,
     pub(crate) limits_file: Option<PathBuf>,
+    /// The model of which this one is a conversion.
+    pub(crate) baseline: Option<PathBuf>,
 }
 
 impl Request for AuditRequest {
@@ -36,22 +41,45 @@ impl Request for AuditRequest {
 
     fn answer(&self) -> TractResult<Audited> {
         let probed = Probed::open(&self.model)?;
-        let model = probed.model()?;
+        let mut watched = Watched::of(&probed, &[])?;
+        let takes = watched.model.takes.clone();
         let sets = match &self.cases[..] {
-            [] => sets::gather(&model.takes, &self.model, &self.input)?,
-            cases => sets::of_cases(&model.takes, cases)?,
+            [] => sets::gather(&takes, &self.model, &self.input)?,
+            cases => sets::of_cases(&takes, cases)?,
         };
-        let inputs = inputs_of(&model.takes, &sets);
-        let (rows, run_notes) = probed.rows(model, &sets)?;
+        let inputs = inputs_of(&takes, &sets);
+        let mut outputs = vec![];
+        for set in &sets {
+            let run = watched.run(set, sets.len() > 1)?;
+            outputs.extend(self.baseline.is_some().then_some(run.outputs));
+        }
+        let (rows, mut run_notes) = (watched.rows(), std::mem::take(&mut watched.notes));
         let findings = probed.findings(&rows);
-        let (casts, roundings) = (casts_of(&rows), roundings_of(&rows));
+        let (casts, roundings) = (casts_of(&rows), probed.roundings(&rows, &sets));
         let rounded = rows.iter().filter(|row| is_rounding(&row.cast)).count();
         let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
         if let Some(name) = self.limits.unknown_casts(&names).next() {
             bail!("there are limits for the cast `{name}`, but the model has none of that name");
         }
-        let mut exceeded: Vec<String> =
-            casts.iter().chain(&roundings).flat_map(|cast| self.limits.exceeded(cast)).collect();
+        let (mut excused, mut weights) = (vec![], ComparedWeights::default());
+        let mut exceeded = vec![];
+        let all = casts.iter().chain(&roundings);
+        if let Some(path) = &self.baseline {
+            let values = suspicious(&roundings);
+            let conversion = Conversion { takes: &takes, sets: &sets, outputs, values };
+            let mut baseline = Baseline::run(path, conversion)?;
+            run_notes.append(&mut baseline.notes);
+            let mut compared = baseline.weights(&probed)?;
+            run_notes.append(&mut compared.notes);
+            weights = compared.judged(Some(&watched.exercise), baseline.outputs_differ);
+            let wrong = weights.changed.iter().filter(|weight| weight.is_error);
+            exceeded
+                .extend(wrong.map(|weight| format!("weight `{}`: {}", weight.name, weight.text)));
+            let left = all.map(|cast| baseline.excuse(cast, &mut excused));
+            exceeded.extend(left.flat_map(|cast| self.limits.exceeded(&cast)).collect::<Vec<_>>());
+        } else {
+            exceeded.extend(all.flat_map(|cast| self.limits.exceeded(cast)));
+        }
         let invalid = findings.iter().filter(|finding| finding.is_error);
         exceeded.extend(invalid.map(|finding| format!("`{}`: {}", finding.node, finding.text)));
         let seen =
@@ -82,6 +110,10 @@ impl Request for AuditRequest {
             roundings,
             findings,
             exceeded,
+            baseline: self.baseline.as_ref().map(|path| path.display().to_string()),
+            excused,
+            weights,
+            unexercised: unexercised(Some(&watched.exercise), &rows),
         })
     }
 
@@ -90,7 +122,9 @@ impl Request for AuditRequest {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        self.input.files().chain(self.cases.iter().map(|case| case.set.clone())).collect()
+        let cases = self.cases.iter().map(|case| case.set.clone());
+        let folder = self.baseline.iter().filter_map(|path| path.parent()).map(PathBuf::from);
+        self.input.files().chain(cases).chain(folder).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 mod inner;
 mod main_graph;
 mod parting;
+mod runner;
 mod sides;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +14,10 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
 use super::notes::add_once;
+use super::probed::casts_of;
 use super::request::{Kind, Request};
+use super::watched::unexercised;
+use super::weights::Weights;
 use crate::cli::args::input::InputArgs;
 use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
 use crate::cli::judge::headroom;
@@ -21,10 +25,12 @@ use crate::cli::judge::limits::Limits;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::pairing::{Pairs, pair};
 use crate::cli::judge::status::Status;
+use crate::cli::judge::weights::ComparedWeights;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use inner::inner_tensors;
 use parting::{changes, parting};
+use runner::Runner;
 use sides::Sides;
 
 /// A pair to compare.
@@ -54,15 +60,32 @@ impl Request for CompareRequest {
                 );
             }
         }
-        let (reference, converted) = sides.outputs()?;
-        let outputs = compared(&reference, &converted, &self.limits, &mut sides.notes)?;
+        let weights = match (&sides.reference.model, &sides.converted.model) {
+            (Some(a), Some(b)) => Some(Weights::of(&a.probed.holder(), &b.probed.holder())?),
+            _ => None,
+        };
+        let (count, mut notes) = (sides.count()?, std::mem::take(&mut sides.notes));
+        let mut reference = Runner::of(&sides.reference, &mut notes);
+        let mut converted = Runner::of(&sides.converted, &mut notes);
+        let mut metrics = OutputMetrics::default();
+        for place in 0..count {
+            let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
+            let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
+            metrics.add(&a, &b, &self.limits, &mut notes)?;
+        }
+        let outputs = metrics.finish(&self.limits)?;
         let failed = outputs.iter().any(|output| !output.passed);
+        let weights = weights.map(|mut weights| {
+            notes.append(&mut weights.notes);
+            weights.judged(converted.exercise(), failed)
+        });
+        let rows = converted.rows();
         let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
         let (mut first_difference, mut first_damage, mut first_beyond) = (None, None, None);
         if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
             casts = (
                 changes(&a.probed.casts, &b.probed.casts),
-                b.audit(&sides.converted_sets, &mut sides.notes),
+                [casts_of(&rows), b.probed.roundings(&rows, &sides.converted_sets)].concat(),
             );
             if self.all_tensors || failed {
                 let inner = inner_tensors(a, b, &sides, self.limits.inner());
@@ -77,30 +100,32 @@ impl Request for CompareRequest {
                         first_difference = parting(all().find(|tensor| !tensor.passed));
                         first_beyond = parting(all().find(is_beyond));
                         first_damage = parting(all().find(is_damaged));
-                        sides.notes.extend(differs_from);
+                        notes.extend(differs_from);
                         tensors = if self.all_tensors { inner } else { vec![] };
                     }
-                    Err(error) => sides.notes.push(one_line(&error)),
+                    Err(error) => notes.push(one_line(&error)),
                 }
             }
         }
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
-        let status = if failed || !is_compared { Status::Failed } else { Status::Passed };
+        let is_wrong = weights.as_ref().is_some_and(ComparedWeights::has_errors);
+        let status =
+            if failed || is_wrong || !is_compared { Status::Failed } else { Status::Passed };
         let inputs = sides.inputs();
         let random = inputs.warning(status);
         let warnings = random.into_iter().chain(headroom::warning(casts.1.iter())).collect();
         let identical = outputs.iter().all(|output| output.identical);
-        sides.notes.extend(outputs.iter().filter_map(emptiness));
+        notes.extend(outputs.iter().filter_map(emptiness));
         Ok(Compared {
             reference: self.reference.display().to_string(),
             converted: self.converted.display().to_string(),
             status,
             problem: None,
-            sets: reference.len(),
+            sets: count,
             inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
             identical,
-            notes: sides.notes,
+            notes,
             warnings,
             outputs,
             tensors,
@@ -109,6 +134,8 @@ impl Request for CompareRequest {
             first_beyond,
             casts: casts.0,
             converted_casts: casts.1,
+            weights: weights.unwrap_or_default(),
+            unexercised: unexercised(converted.exercise(), &rows),
         })
     }
 
@@ -123,20 +150,23 @@ impl Request for CompareRequest {
     }
 }
 
-/// Compares the outputs of all sets.
-fn compared(
-    reference: &[Vec<NamedTensor>],
-    converted: &[Vec<NamedTensor>],
-    limits: &Limits,
-    notes: &mut Vec<String>,
-) -> TractResult<Vec<ComparedTensor>> {
-    let mut all: Vec<Metrics> = vec![];
-    for (reference, converted) in reference.iter().zip(converted) {
+/// The outputs of both sides, compared a set at a time.
+#[derive(Default)]
+struct OutputMetrics(Vec<Metrics>);
+
+impl OutputMetrics {
+    fn add(
+        &mut self,
+        reference: &[NamedTensor],
+        converted: &[NamedTensor],
+        limits: &Limits,
+        notes: &mut Vec<String>,
+    ) -> TractResult<()> {
         let Pairs { places, note } = pair(reference, converted)?;
         add_once(notes, note);
         for (index, (a, b)) in places.into_iter().enumerate() {
             let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
-            if all.len() <= index {
+            if self.0.len() <= index {
                 let is_text = |output: &NamedTensor| output.ty.family() == Family::Text;
                 if a.ty != b.ty && !is_text(a) && !is_text(b) {
                     notes.push(format!(
@@ -144,20 +174,24 @@ fn compared(
                         a.name, a.ty, b.ty
                     ));
                 }
-                all.push(Metrics::new(a, b, limits.output(&a.name)));
+                self.0.push(Metrics::new(a, b, limits.output(&a.name)));
             }
-            if let Some(metrics) = all.get_mut(index) {
+            if let Some(metrics) = self.0.get_mut(index) {
                 metrics.add(a, b)?;
             }
         }
+        Ok(())
     }
-    ensure!(!all.is_empty(), "there are no outputs to compare");
-    let outputs: Vec<ComparedTensor> = all.into_iter().map(Metrics::finish).collect();
-    let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
-    if let Some(name) = limits.unknown_outputs(&names).next() {
-        bail!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+
+    fn finish(self, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
+        ensure!(!self.0.is_empty(), "there are no outputs to compare");
+        let outputs: Vec<ComparedTensor> = self.0.into_iter().map(Metrics::finish).collect();
+        let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+        if let Some(name) = limits.unknown_outputs(&names).next() {
+            bail!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+        }
+        Ok(outputs)
     }
-    Ok(outputs)
 }
 
 /// A note that the comparison of an output shows nothing, if it does not.

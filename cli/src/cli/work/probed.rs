@@ -1,14 +1,16 @@
 //! A model with a probe behind each cast.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use tract_onnx::pb::ModelProto;
+use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{Audit, AuditRow, Finding, FindingKind, Outcome, findings};
+use tract_onnx_cast::audit::{AuditRow, Finding, FindingKind, Outcome, findings};
 use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
 
 use super::model::{Model, check_file};
-use super::notes::add_once;
+use super::operators;
+use super::weights::Holder;
 use crate::cli::input::sets::Set;
 use crate::cli::judge::audited::{AuditFinding, AuditedCast};
 use crate::cli::message;
@@ -56,25 +58,40 @@ impl Probed {
         self.explained(model.and_then(Model::of))
     }
 
-    /// What the casts do, over all sets, and notes on how the model was run.
-    pub(crate) fn rows(
-        &self,
-        model: Model,
-        sets: &[Set],
-    ) -> TractResult<(Vec<AuditRow>, Vec<String>)> {
-        let mut notes = vec![];
-        let audit = Audit::new(self.casts.clone());
-        for set in sets {
-            let run = model.clone().run_after(set.tensors.clone(), |typed| audit.watch(typed));
-            let ran = self.explained(message::at_if(sets.len() > 1, &set.name, run))?;
-            add_once(&mut notes, ran.note);
-            audit.end_set();
+    /// The model with further values as outputs, with or without probes.
+    pub(crate) fn exposing(&self, values: &[String], probes: bool) -> TractResult<Model> {
+        let mut proto = self.proto.clone();
+        if let Some(graph) = &mut proto.graph {
+            let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
+            let declared: HashMap<String, ValueInfoProto> =
+                graph.value_info.iter().map(|info| (info.name.clone(), info.clone())).collect();
+            for value in values.iter().filter(|value| !outputs.contains(*value)) {
+                let bare = || ValueInfoProto { name: value.clone(), ..ValueInfoProto::default() };
+                graph.output.push(declared.get(value).cloned().unwrap_or_else(bare));
+            }
         }
-        Ok((audit.rows(), notes))
+        let onnx = self.onnx.clone().with_probes(probes).with_ignore_output_shapes(true);
+        Model::of(onnx.model_for_proto_in(proto, self.folder.as_deref())?)
+    }
+
+    /// What operators on half precision did to their results, the worst first, where it was more than to round them. The model
+    /// ran on these sets.
+    pub(crate) fn roundings(&self, rows: &[AuditRow], sets: &[Set]) -> Vec<AuditedCast> {
+        let mut roundings = worst_first(rows.iter().filter(|row| is_rounding(&row.cast)));
+        operators::blame(self, rows, sets, &mut roundings);
+        roundings.retain(|row| row.damaged() + row.lost() + row.became_subnormal > 0);
+        // Stable, so that what is equally bad stays as it is.
+        roundings.sort_by_key(|row| std::cmp::Reverse(row.damaged()));
+        roundings
+    }
+
+    /// What is there of the model's weights.
+    pub(crate) fn holder(&self) -> Holder<'_> {
+        Holder { proto: &self.proto, folder: self.folder.as_deref(), onnx: &self.onnx }
     }
 
     /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.
-    fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
+    pub(super) fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
         match (&self.problem, result) {
             (Some(problem), Err(_)) => Err(anyhow::anyhow!("{}", message::one_line(problem))),
             (_, result) => result,
@@ -114,13 +131,6 @@ pub(crate) fn is_rounding(cast: &CastNode) -> bool {
 /// What the model's own casts and quantisers did, the worst first.
 pub(crate) fn casts_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
     worst_first(rows.iter().filter(|row| !is_rounding(&row.cast)))
-}
-
-/// What operators on half precision did to their results, the worst first, where it was more than to round them.
-pub(crate) fn roundings_of(rows: &[AuditRow]) -> Vec<AuditedCast> {
-    let mut roundings = worst_first(rows.iter().filter(|row| is_rounding(&row.cast)));
-    roundings.retain(|row| row.damaged() + row.lost() + row.became_subnormal > 0);
-    roundings
 }
 
 /// What casts did, the worst first. Equally bad ones are in the order of computation.

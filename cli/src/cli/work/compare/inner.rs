@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx::pb::ValueInfoProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
@@ -12,8 +11,6 @@ use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::Model;
-use crate::cli::work::probed::Probed;
 
 /// Runs both models once more, with every tensor that they share as an output. The second result is a note on the first
 /// one that is within the tolerance, but not the same on both sides.
@@ -29,8 +26,8 @@ pub(super) fn inner_tensors(
     let shared: Vec<String> = made_a.into_iter().filter(|name| known.contains(name)).collect();
     let mut all: Vec<Option<Metrics>> = shared.iter().map(|_| None).collect();
     for (set_a, set_b) in sides.reference_sets.iter().zip(&sides.converted_sets) {
-        let reference = exposing(&a.probed, &shared)?.run(set_a.tensors.clone())?.outputs;
-        let converted = exposing(&b.probed, &shared)?.run(set_b.tensors.clone())?.outputs;
+        let reference = a.probed.exposing(&shared, false)?.run(set_a.tensors.clone())?.outputs;
+        let converted = b.probed.exposing(&shared, false)?.run(set_b.tensors.clone())?.outputs;
         let by_name = |outputs: Vec<NamedTensor>| -> HashMap<String, NamedTensor> {
             outputs.into_iter().map(|output| (output.name.clone(), output)).collect()
         };
@@ -70,20 +67,4 @@ fn of_types(reference: &NamedTensor, converted: &NamedTensor) -> Tolerance {
     let atol = rtol * limits.0.abs().max(limits.1.abs());
     // A range of DOUBLE times 64 may overflow, but tolerances are finite.
     Tolerance { rtol: Some(rtol), atol: Some(atol.min(f64::MAX)), ulp: None, cosine: None }
-}
-
-/// The model with further values as outputs.
-fn exposing(probed: &Probed, values: &[String]) -> TractResult<Model> {
-    let mut proto = probed.proto.clone();
-    if let Some(graph) = &mut proto.graph {
-        let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
-        let declared: HashMap<String, ValueInfoProto> =
-            graph.value_info.iter().map(|info| (info.name.clone(), info.clone())).collect();
-        for value in values.iter().filter(|value| !outputs.contains(*value)) {
-            let bare = || ValueInfoProto { name: value.clone(), ..ValueInfoProto::default() };
-            graph.output.push(declared.get(value).cloned().unwrap_or_else(bare));
-        }
-    }
-    let onnx = probed.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
-    Model::of(onnx.model_for_proto_in(proto, probed.folder.as_deref())?)
 }

@@ -1,36 +1,31 @@
 //! The two sides of a comparison, and what they run on.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, Family, Rules};
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
-use crate::cli::input::declared::Declared;
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::{self, Set};
-use crate::cli::input::sizes::check_shapes;
-use crate::cli::judge::audited::AuditedCast;
 use crate::cli::judge::inputs::Inputs;
-use crate::cli::message::{at, one_line};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::message::at;
+use crate::cli::work::carry::carried;
 use crate::cli::work::model::Model;
 use crate::cli::work::notes::add_once;
-use crate::cli::work::probed::{Probed, casts_of, roundings_of};
+use crate::cli::work::probed::Probed;
 use crate::cli::work::provenance::inputs_of;
 
-/// Outputs, a list for each set.
-pub(super) type BySet = Vec<Vec<NamedTensor>>;
+/// What the sides are called in messages.
+const SIDES: [&str; 2] = ["the reference", "the converted model"];
 
 /// One of the two sides.
 pub(super) struct Side {
     pub(super) path: PathBuf,
     pub(super) model: Option<Loaded>,
     cases: Vec<Case>,
-    saved: Vec<Saved>,
+    pub(super) saved: Vec<Saved>,
 }
 
 pub(super) struct Loaded {
@@ -54,37 +49,6 @@ impl Side {
             }
         }
         Ok(side)
-    }
-
-    /// The outputs of every set.
-    fn outputs(&mut self, sets: &[Set], notes: &mut Vec<String>) -> TractResult<BySet> {
-        let Some(loaded) = &self.model else {
-            return Ok(self.saved.drain(..).map(|saved| saved.outputs).collect());
-        };
-        let run = |set: &Set| {
-            let ran = at(self.path.display(), loaded.model.clone().run(set.tensors.clone()))?;
-            add_once(notes, ran.note.map(|note| format!("{}: {note}", self.path.display())));
-            Ok(ran.outputs)
-        };
-        sets.iter().map(run).collect()
-    }
-}
-
-impl Loaded {
-    /// What the casts do. If that cannot be found out, a note says why, and the comparison goes on.
-    pub(super) fn audit(&self, sets: &[Set], notes: &mut Vec<String>) -> Vec<AuditedCast> {
-        if self.probed.casts.is_empty() {
-            return vec![];
-        }
-        let rows = self.probed.model().and_then(|model| self.probed.rows(model, sets));
-        match rows {
-            // A note on how the model was run is there from its outputs.
-            Ok((rows, _)) => [casts_of(&rows), roundings_of(&rows)].concat(),
-            Err(error) => {
-                notes.push(format!("the casts could not be audited: {}", one_line(&error)));
-                vec![]
-            }
-        }
     }
 }
 
@@ -162,7 +126,7 @@ impl Sides {
         self.converted_sets = match other {
             Some(second) => {
                 let carry = |set: &Set| {
-                    carried(&first.model.takes, &second.model.takes, set, &mut self.notes)
+                    carried(&first.model.takes, &second.model.takes, SIDES, set, &mut self.notes)
                 };
                 at("the inputs differ", sets.iter().map(carry).collect::<TractResult<_>>())?
             }
@@ -180,13 +144,20 @@ impl Sides {
         })
     }
 
-    /// The outputs of both sides, of as many sets.
-    pub(super) fn outputs(&mut self) -> TractResult<(BySet, BySet)> {
-        let reference = self.reference.outputs(&self.reference_sets, &mut self.notes)?;
-        let converted = self.converted.outputs(&self.converted_sets, &mut self.notes)?;
-        let (a, b) = (reference.len(), converted.len());
+    /// How many runs are compared.
+    ///
+    /// # Errors
+    ///
+    /// When the sides have other numbers of them.
+    pub(super) fn count(&self) -> TractResult<usize> {
+        let of = |side: &Side, sets: &[Set]| match side.model {
+            Some(_) => sets.len(),
+            None => side.saved.len(),
+        };
+        let (a, b) =
+            (of(&self.reference, &self.reference_sets), of(&self.converted, &self.converted_sets));
         ensure!(a == b, "the reference has {a} set(s) of outputs, the converted side {b}");
-        Ok((reference, converted))
+        Ok(a)
     }
 }
 
@@ -198,43 +169,4 @@ fn copies(sets: &[Set]) -> Vec<Set> {
         origin: set.origin.clone(),
     };
     sets.iter().map(copy).collect()
-}
-
-/// A set of the reference's inputs as the converted model takes it: inputs are matched by name, and values cast where the
-/// element type has changed.
-fn carried(from: &Declared, to: &Declared, set: &Set, notes: &mut Vec<String>) -> TractResult<Set> {
-    let names = |model: &Declared| {
-        model.inputs.iter().map(|input| format!("`{}`", input.name)).collect::<Vec<_>>().join(", ")
-    };
-    let by_name: HashMap<&str, _> = from
-        .inputs
-        .iter()
-        .zip(&set.tensors)
-        .map(|(input, tensor)| (input.name.as_str(), (input, tensor)))
-        .collect();
-    let mut tensors = vec![];
-    for input in &to.inputs {
-        let Some((source, tensor)) = by_name.get(input.name.as_str()) else {
-            bail!("the reference takes {}, the converted model {}", names(from), names(to));
-        };
-        let is_text = |family: Family| family == Family::Text;
-        tensors.push(if source.ty == input.ty {
-            (*tensor).clone()
-        } else if is_text(source.ty.family()) || is_text(input.ty.family()) {
-            bail!("`{}` is {} in the reference and {} converted", input.name, source.ty, input.ty);
-        } else {
-            let note = format!(
-                "input `{}` is {} in the reference and {} converted: its values are cast",
-                input.name, source.ty, input.ty
-            );
-            if !notes.contains(&note) {
-                notes.push(note);
-            }
-            Conversion::new(source.ty, input.ty, Rules::default()).run(tensor)?
-        });
-    }
-    let (a, b) = (from.inputs.len(), to.inputs.len());
-    ensure!(a == b, "the reference takes {}, the converted model {}", names(from), names(to));
-    check_shapes(to, &tensors)?;
-    Ok(Set { name: set.name.clone(), tensors, notes: vec![], origin: set.origin.clone() })
 }

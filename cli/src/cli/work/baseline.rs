@@ -1,0 +1,151 @@
+//! The model of which an audited one is a conversion.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use anyhow::ensure;
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{self, Outcome};
+
+use super::carry::carried;
+use super::probed::Probed;
+use super::watched::Watched;
+use super::weights::Weights;
+use crate::cli::input::declared::Declared;
+use crate::cli::input::sets::Set;
+use crate::cli::judge::audited::AuditedCast;
+use crate::cli::judge::metrics::Metrics;
+use crate::cli::judge::pairing::pair;
+use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::message::at;
+use crate::cli::tensor::NamedTensor;
+
+/// What two models that mean the same make of the same inputs points in the same direction.
+const LEAST_COSINE: f64 = 0.99;
+/// What the two are called in messages.
+const CALLED: [&str; 2] = ["the model", "the baseline"];
+
+/// A baseline that has run on the inputs of its conversion.
+pub(super) struct Baseline {
+    probed: Probed,
+    casts: Vec<AuditedCast>,
+    /// How many infinities and NaN the values have that were asked for.
+    not_finite: HashMap<String, (u64, u64)>,
+    /// Whether the outputs are other ones.
+    pub(super) outputs_differ: bool,
+    pub(super) notes: Vec<String>,
+}
+
+/// What the conversion did, as far as the baseline wants to know.
+pub(super) struct Conversion<'a> {
+    pub(super) takes: &'a Declared,
+    pub(super) sets: &'a [Set],
+    /// Of each set.
+    pub(super) outputs: Vec<Vec<NamedTensor>>,
+    /// Values that are not finite in it.
+    pub(super) values: Vec<String>,
+}
+
+impl Baseline {
+    /// Runs a baseline on what its conversion has run on.
+    ///
+    /// # Errors
+    ///
+    /// When it takes other inputs, makes other outputs, or cannot be run.
+    pub(super) fn run(path: &Path, conversion: Conversion) -> TractResult<Baseline> {
+        let probed = at(format!("the baseline {}", path.display()), Probed::open(path))?;
+        let mut notes = vec![];
+        let mut not_finite: HashMap<String, (u64, u64)> = HashMap::new();
+        let mut metrics: Vec<Metrics> = vec![];
+        let rows = {
+            let mut watched = Watched::of(&probed, &conversion.values)?;
+            for (set, outputs) in conversion.sets.iter().zip(&conversion.outputs) {
+                let takes = watched.model.takes.clone();
+                let set = at(
+                    "the baseline has other inputs",
+                    carried(conversion.takes, &takes, CALLED, set, &mut notes),
+                )?;
+                let run = at(format!("the baseline {}", path.display()), watched.run(&set, false))?;
+                for value in run.exposed.iter().chain(&run.outputs) {
+                    let range = audit::range(value.ty, &value.tensor)?;
+                    let counts = not_finite.entry(value.name.clone()).or_default();
+                    *counts = (counts.0 + range.infinities, counts.1 + range.nans);
+                }
+                let pairs = at("the baseline has other outputs", pair(&run.outputs, outputs))?;
+                for (place, (a, b)) in pairs.places.into_iter().enumerate() {
+                    let (Some(a), Some(b)) = (run.outputs.get(a), outputs.get(b)) else { continue };
+                    let cosine = Some(LEAST_COSINE);
+                    let tolerance = Tolerance { cosine, ..Tolerance::default() };
+                    if metrics.len() <= place {
+                        metrics.push(Metrics::new(a, b, tolerance));
+                    }
+                    if let Some(metrics) = metrics.get_mut(place) {
+                        metrics.add(a, b)?;
+                    }
+                }
+            }
+            watched.rows()
+        };
+        let outputs_differ = metrics.into_iter().any(|metrics| !metrics.finish().passed);
+        let casts = rows.iter().map(AuditedCast::of).collect();
+        Ok(Baseline { probed, casts, not_finite, outputs_differ, notes })
+    }
+
+    /// What the conversion did to the constants.
+    ///
+    /// # Errors
+    ///
+    /// When a constant cannot be read, or the two models have nothing in common.
+    pub(super) fn weights(&self, conversion: &Probed) -> TractResult<Weights> {
+        let weights = Weights::of(&self.probed.holder(), &conversion.holder())?;
+        let (a, b) = (inner_values(&self.probed.proto), inner_values(&conversion.proto));
+        let is_bare = a.is_empty() || b.is_empty();
+        let shares = weights.pairs() > 0 || a.iter().any(|name| b.contains(name)) || is_bare;
+        ensure!(shares, "the baseline shares no weight and no value's name with the model");
+        Ok(weights)
+    }
+
+    /// The cast without what the baseline does as well, of which a sentence each is added to the second argument.
+    pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<String>) -> AuditedCast {
+        let mut left = cast.clone();
+        let below = |cast: &AuditedCast| {
+            cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.into())
+        };
+        let is_it = |other: &&AuditedCast| {
+            (other.output == cast.output || other.node == cast.node) && below(other) == below(cast)
+        };
+        let counterpart = self.casts.iter().find(is_it);
+        let mut take = |what: &str, count: &mut u64, theirs: u64| {
+            if *count > 0 && theirs >= *count {
+                let node = &cast.node;
+                excused.push(format!("`{node}`: {what} {count}, and {theirs} in the original"));
+                *count = 0;
+            }
+        };
+        for outcome in Outcome::ALL.iter().filter(|outcome| outcome.is_damage()) {
+            let theirs = counterpart.map_or(0, |theirs| theirs.count(outcome.name()));
+            if let Some(count) = left.outcomes.get_mut(outcome.name()) {
+                take(outcome.name(), count, theirs);
+            }
+        }
+        let (infinite, nans) = self.not_finite.get(&cast.output).copied().unwrap_or_default();
+        take("made_infinite", &mut left.made_infinite, infinite);
+        take("made_nan", &mut left.made_nan, nans);
+        left
+    }
+}
+
+/// The values that the main graph's nodes make, outputs excepted.
+fn inner_values(model: &ModelProto) -> HashSet<&str> {
+    let Some(graph) = &model.graph else { return HashSet::new() };
+    let outputs: HashSet<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+    let made = graph.node.iter().flat_map(|node| &node.output).map(String::as_str);
+    made.filter(|name| !name.is_empty() && !outputs.contains(name)).collect()
+}
+
+/// The values that rounding rows tell are not finite, of which a baseline is asked whether they are so there.
+pub(super) fn suspicious(roundings: &[AuditedCast]) -> Vec<String> {
+    let made = roundings.iter().filter(|row| row.made_infinite + row.made_nan > 0);
+    made.map(|row| row.output.clone()).collect()
+}

@@ -1,0 +1,118 @@
+//! Operators on half precision that make infinities or NaN of finite inputs.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::{GraphProto, NodeProto};
+use tract_onnx_cast::audit::{self, AuditRow, Outcome};
+
+use super::probed::Probed;
+use super::weights::value_of;
+use crate::cli::input::sets::Set;
+use crate::cli::judge::audited::AuditedCast;
+
+/// Counts, for each operator of the main graph, the infinities and NaN that it makes while everything that it takes is finite.
+/// What overflows only when it is rounded is counted as that.
+pub(super) fn blame(
+    probed: &Probed,
+    rows: &[AuditRow],
+    sets: &[Set],
+    roundings: &mut [AuditedCast],
+) {
+    let Some(graph) = &probed.proto.graph else { return };
+    let mut trace = None;
+    for rounding in roundings.iter_mut().filter(|row| row.graph == graph.name) {
+        let (infinite, nans) = (rounding.source.infinities, rounding.source.nans);
+        if infinite + nans == 0 {
+            continue;
+        }
+        let trace = trace.get_or_insert_with(|| Trace::of(probed, graph, rows, sets));
+        if trace.is_finite_before(&rounding.output) {
+            (rounding.made_infinite, rounding.made_nan) = (infinite, nans);
+        }
+    }
+}
+
+/// Where values that are not finite come from.
+struct Trace<'a> {
+    probed: &'a Probed,
+    sets: &'a [Set],
+    inputs: Vec<&'a str>,
+    makers: HashMap<&'a str, &'a NodeProto>,
+    /// Whether all values were finite that a cast or an operator on half precision has made, by their names.
+    counted: HashMap<&'a str, bool>,
+}
+
+impl<'a> Trace<'a> {
+    fn of(
+        probed: &'a Probed,
+        graph: &'a GraphProto,
+        rows: &'a [AuditRow],
+        sets: &'a [Set],
+    ) -> Trace<'a> {
+        let held: HashSet<&str> = graph.initializer.iter().map(|held| held.name.as_str()).collect();
+        let inputs = graph.input.iter().map(|input| input.name.as_str());
+        let makers = graph
+            .node
+            .iter()
+            .flat_map(|node| node.output.iter().map(move |output| (output.as_str(), node)));
+        let is_finite = |row: &AuditRow| {
+            let made = [Outcome::Overflowed, Outcome::BecameNan].map(|o| row.stats.count(o));
+            let range = &row.stats.source;
+            made.iter().sum::<u64>() + range.nans + range.infinities == 0
+        };
+        let rows = rows.iter().filter(|row| row.cast.graph == graph.name);
+        Trace {
+            probed,
+            sets,
+            inputs: inputs.filter(|name| !held.contains(name)).collect(),
+            makers: makers.collect(),
+            counted: rows.map(|row| (row.cast.output.as_str(), is_finite(row))).collect(),
+        }
+    }
+
+    /// Whether everything is finite that the node takes which makes a value.
+    fn is_finite_before(&self, value: &str) -> bool {
+        let mut seen = HashSet::new();
+        let mut next: Vec<&str> = self.taken_for(value);
+        while let Some(value) = next.pop() {
+            if value.is_empty() || !seen.insert(value) {
+                continue;
+            }
+            let is_finite = match self.counted.get(value) {
+                Some(is_finite) => *is_finite,
+                None if self.makers.contains_key(value) => {
+                    // It is only moved here, or computed in another type.
+                    next.extend(self.taken_for(value));
+                    self.constant_is_finite(value).unwrap_or(true)
+                }
+                None => {
+                    self.constant_is_finite(value).unwrap_or_else(|| self.input_is_finite(value))
+                }
+            };
+            if !is_finite {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn taken_for(&self, value: &str) -> Vec<&'a str> {
+        let node = self.makers.get(value);
+        node.iter().flat_map(|node| &node.input).map(String::as_str).collect()
+    }
+
+    fn constant_is_finite(&self, name: &str) -> Option<bool> {
+        let value = value_of(&self.probed.holder(), name)?;
+        let range = audit::range(value.ty, &value.tensor).ok()?;
+        Some(range.nans + range.infinities == 0)
+    }
+
+    fn input_is_finite(&self, name: &str) -> bool {
+        let Some(place) = self.inputs.iter().position(|input| *input == name) else { return true };
+        self.sets.iter().filter_map(|set| set.tensors.get(place)).all(|tensor| {
+            let ty = tract_onnx_cast::ElementType::native(tensor.datum_type());
+            let range = ty.and_then(|ty| audit::range(ty, tensor).ok());
+            range.is_none_or(|range| range.nans + range.infinities == 0)
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! A model that runs while its casts are counted, and while what its runs read of its constants is noted.
+
+use std::collections::HashSet;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{Audit, AuditRow};
+
+use super::model::Model;
+use super::notes::add_once;
+use super::probed::{Probed, is_rounding};
+use super::weights::exercise::Exercise;
+use super::weights::value_of;
+use crate::cli::input::sets::Set;
+use crate::cli::judge::coverage::Unexercised;
+use crate::cli::message;
+use crate::cli::tensor::NamedTensor;
+
+/// A model that is watched over as many runs as there are.
+pub(crate) struct Watched<'a> {
+    probed: &'a Probed,
+    /// What runs; the values that are looked at are further outputs of it.
+    pub(crate) model: Model,
+    audit: Audit,
+    pub(crate) exercise: Exercise,
+    /// The names of the model's own outputs, of which the further ones come after.
+    outputs: usize,
+    exposed: Vec<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl<'a> Watched<'a> {
+    /// Watches a model, and these values of it besides.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be loaded.
+    pub(crate) fn of(probed: &'a Probed, values: &[String]) -> TractResult<Watched<'a>> {
+        let mut exercise = Exercise::of(&probed.proto);
+        let graph = probed.proto.graph.as_ref();
+        let names = |list: fn(&tract_onnx::pb::GraphProto) -> Vec<String>| {
+            graph.map(list).unwrap_or_default().into_iter().collect::<HashSet<String>>()
+        };
+        let outputs = graph.map_or(0, |graph| graph.output.len());
+        let outputs_by_name = names(|graph| graph.output.iter().map(|o| o.name.clone()).collect());
+        let inputs = names(|graph| graph.input.iter().map(|i| i.name.clone()).collect());
+        let made = names(|graph| graph.node.iter().flat_map(|n| n.output.clone()).collect());
+        let mut exposed: Vec<String> = vec![];
+        for name in exercise.watched().into_iter().chain(values.iter().cloned()) {
+            if made.contains(&name) && !outputs_by_name.contains(&name) && !exposed.contains(&name)
+            {
+                exposed.push(name);
+            } else if !inputs.contains(&name)
+                && let Some(value) = value_of(&probed.holder(), &name)
+            {
+                exercise.see(&value);
+            }
+        }
+        let exposing = (!exposed.is_empty()).then(|| probed.exposing(&exposed, true));
+        let model = match exposing {
+            Some(Ok(model)) => model,
+            _ => {
+                exposed.clear();
+                probed.model()?
+            }
+        };
+        let audit = Audit::new(probed.casts.clone());
+        Ok(Watched { probed, model, audit, exercise, outputs, exposed, notes: vec![] })
+    }
+
+    /// Runs the model on a set. The results are its own outputs, and the further values that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// When tract cannot run the model.
+    pub(crate) fn run(&mut self, set: &Set, is_told: bool) -> TractResult<Run> {
+        let ran = self.attempt(set);
+        let ran = match ran {
+            // The further outputs may be what tract fails at.
+            Err(_) if !self.exposed.is_empty() => {
+                self.exposed.clear();
+                self.model = self.probed.model()?;
+                self.audit = Audit::new(self.probed.casts.clone());
+                self.attempt(set)
+            }
+            ran => ran,
+        };
+        let ran = self.probed.explained(message::at_if(is_told, &set.name, ran))?;
+        add_once(&mut self.notes, ran.note);
+        self.audit.end_set();
+        let mut outputs = ran.outputs;
+        let further = outputs.split_off(self.outputs.min(outputs.len()));
+        let named =
+            |(name, value): (&String, NamedTensor)| NamedTensor { name: name.clone(), ..value };
+        let exposed: Vec<NamedTensor> = self.exposed.iter().zip(further).map(named).collect();
+        let watched = self.exercise.watched();
+        for (input, tensor) in self.model.takes.inputs.iter().zip(&set.tensors) {
+            if watched.contains(&input.name) {
+                let (name, ty, tensor) = (input.name.clone(), input.ty, tensor.clone());
+                self.exercise.see(&NamedTensor { name, ty, tensor });
+            }
+        }
+        for output in outputs.iter().chain(&exposed) {
+            self.exercise.see(output);
+        }
+        Ok(Run { outputs, exposed })
+    }
+
+    fn attempt(&self, set: &Set) -> TractResult<super::model::Ran> {
+        self.model.clone().run_after(set.tensors.clone(), |typed| self.audit.watch(typed))
+    }
+
+    /// What the casts did.
+    pub(crate) fn rows(&self) -> Vec<AuditRow> {
+        self.audit.rows()
+    }
+}
+
+/// What came of a run.
+pub(crate) struct Run {
+    pub(crate) outputs: Vec<NamedTensor>,
+    /// The further values.
+    pub(crate) exposed: Vec<NamedTensor>,
+}
+
+/// What no run of a model has reached: parts of its constants, and casts that no value has passed.
+pub(crate) fn unexercised(exercise: Option<&Exercise>, rows: &[AuditRow]) -> Vec<Unexercised> {
+    let idle = rows.iter().filter(|row| !is_rounding(&row.cast) && row.stats.elements() == 0);
+    let casts = idle.map(|row| Unexercised {
+        kind: "cast".into(),
+        name: row.cast.node.clone(),
+        seen: 0,
+        total: None,
+        text: format!("no value has passed the cast `{}`", row.cast.node),
+    });
+    exercise.into_iter().flat_map(Exercise::unexercised).chain(casts).collect()
+}

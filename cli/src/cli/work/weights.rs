@@ -1,0 +1,241 @@
+//! What a conversion did to a model's weights.
+
+mod constants;
+pub(crate) mod exercise;
+mod folded;
+mod matching;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::CastOnnx;
+
+use crate::cli::judge::number::Num;
+use crate::cli::judge::weights::change::Change;
+use crate::cli::judge::weights::{ComparedWeight, ComparedWeights};
+use crate::cli::message::one_line;
+use crate::cli::tensor::NamedTensor;
+use constants::{Constant, transposed};
+use exercise::Exercise;
+
+/// A model as far as its constants go.
+pub(crate) struct Holder<'a> {
+    pub(crate) proto: &'a ModelProto,
+    pub(crate) folder: Option<&'a Path>,
+    pub(crate) onnx: &'a CastOnnx,
+}
+
+/// A weight that is more than rounded, before it is judged.
+pub(crate) struct ChangedWeight {
+    pub(crate) fact: ComparedWeight,
+    pub(crate) change: Change,
+    /// The constants of the converted model that hold it.
+    pub(crate) roots: HashSet<String>,
+}
+
+/// What became of the weights of a model.
+#[derive(Default)]
+pub(crate) struct Weights {
+    /// All but what is changed, which is still to be judged.
+    facts: ComparedWeights,
+    pub(crate) changed: Vec<ChangedWeight>,
+    pub(crate) notes: Vec<String>,
+    /// Weights of one name whose values hardly agree: exporters number their constants, so that may be chance.
+    doubtful: Vec<ChangedWeight>,
+    /// Constants that are paired, or of which one is computed that is.
+    used: HashSet<String>,
+}
+
+/// The value of a constant of the main graph, if there is one of that name that can be read.
+pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
+    let all = constants::of(holder.proto);
+    let constant = all.iter().find(|constant| constant.path.is_empty() && constant.name == name)?;
+    constant.read(holder.folder).ok()
+}
+
+impl Weights {
+    /// Compares the constants of two models, a pair at a time: by name, what a model computes of its constants as well, and
+    /// what is left by values.
+    ///
+    /// # Errors
+    ///
+    /// When a constant cannot be read, such as one whose external data is missing.
+    pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
+        let mut weights = Weights::default();
+        let mut left_b = constants::of(converted.proto);
+        let mut left_a = vec![];
+        let folders = (reference.folder, converted.folder);
+        for constant in constants::of(reference.proto) {
+            if let Some(constant) = weights.pair_by_name(constant, &mut left_b, folders)? {
+                left_a.push(constant);
+            }
+        }
+        if left_a.iter().any(Constant::is_weight) {
+            let mut computed = weights.computed(converted, &left_a);
+            let mut left = vec![];
+            for constant in left_a {
+                left.extend(weights.pair_by_name(constant, &mut computed, folders)?);
+            }
+            left_a = left;
+            left_b.extend(computed);
+        }
+        if left_b.iter().any(Constant::is_weight) {
+            let mut left = vec![];
+            for constant in weights.computed(reference, &left_b) {
+                left.extend(weights.pair_by_name(constant, &mut left_b, folders)?);
+            }
+            left_a.extend(left);
+        }
+        let pairs = matching::by_values(&left_a, folders.0, &left_b, folders.1)?;
+        for (x, y, is_turned) in &pairs {
+            if let (Some(x), Some(y)) = (left_a.get(*x), left_b.get(*y)) {
+                weights.compare(x, y, "values", *is_turned, folders)?;
+            }
+        }
+        weights.settle_doubts(&left_a, &left_b, &pairs);
+        let left = |all: &[Constant], paired: HashSet<usize>| {
+            // What a paired weight is computed of has its counterpart.
+            let used = paired.iter().filter_map(|place| all.get(*place));
+            let used: HashSet<&String> = used.flat_map(|constant| &constant.roots).collect();
+            let is_named = |name: &String| {
+                weights.changed.iter().any(|changed| {
+                    changed.fact.name == *name || changed.fact.converted_name.as_ref() == Some(name)
+                })
+            };
+            let alone = all.iter().enumerate().filter(|(place, constant)| {
+                constant.is_weight()
+                    && !paired.contains(place)
+                    && !used.contains(&constant.name)
+                    && !weights.used.contains(&constant.name)
+                    && !is_named(&constant.name)
+            });
+            alone.map(|(_, constant)| constant.name.clone()).collect()
+        };
+        let unpaired_a = left(&left_a, pairs.iter().map(|(place, ..)| *place).collect());
+        let unpaired_b = left(&left_b, pairs.iter().map(|(_, place, _)| *place).collect());
+        weights.facts.unpaired_reference = unpaired_a;
+        weights.facts.unpaired_converted = unpaired_b;
+        Ok(weights)
+    }
+
+    /// The facts, each changed weight judged by what `exercise` has read of the values that differ, and by whether the outputs
+    /// differ.
+    pub(crate) fn judged(self, exercise: Option<&Exercise>, shows: bool) -> ComparedWeights {
+        let Weights { mut facts, changed, .. } = self;
+        for mut weight in changed {
+            let unread = exercise.and_then(|exercise| exercise.unread(&weight));
+            weight.fact.judge(&weight.change, unread, shows);
+            facts.changed.push(weight.fact);
+        }
+        facts.sort();
+        facts
+    }
+
+    /// How many pairs there are.
+    pub(crate) fn pairs(&self) -> usize {
+        self.facts.compared
+    }
+
+    /// What a model computes of its constants, to find those of another model in it. If tract cannot compute it, a note says why.
+    fn computed(&mut self, holder: &Holder, sought: &[Constant]) -> Vec<Constant<'static>> {
+        let sought = sought.iter().map(|constant| constant.name.as_str()).collect();
+        folded::of(holder, &sought).unwrap_or_else(|error| {
+            let reason = one_line(&error);
+            self.notes
+                .push(format!("weights that are computed of others are not compared: {reason}"));
+            vec![]
+        })
+    }
+
+    /// Compares a constant with the one of its name, which leaves the others. The constant is handed back where there is none.
+    fn pair_by_name<'a>(
+        &mut self,
+        constant: Constant<'a>,
+        others: &mut Vec<Constant>,
+        folders: (Option<&Path>, Option<&Path>),
+    ) -> TractResult<Option<Constant<'a>>> {
+        let is_it = |other: &Constant| {
+            other.name == constant.name && other.path == constant.path && other.may_be(&constant)
+        };
+        let Some(place) = others.iter().position(is_it) else { return Ok(Some(constant)) };
+        let other = others.remove(place);
+        let is_turned = constant.shape != other.shape
+            && constant.shape.len() == 2
+            && constant.shape.iter().rev().eq(&other.shape);
+        if !self.compare(&constant, &other, "name", is_turned, folders)? {
+            others.insert(place, other);
+            return Ok(Some(constant));
+        }
+        self.used.extend(other.roots);
+        self.used.extend(constant.roots);
+        Ok(None)
+    }
+
+    /// Keeps the doubtful pairs of which neither side belongs to another weight by its values.
+    fn settle_doubts(&mut self, a: &[Constant], b: &[Constant], pairs: &[(usize, usize, bool)]) {
+        let is_in = |constant: Option<&Constant>, path: &str, name: &str| {
+            constant.is_some_and(|constant| constant.path == path && constant.name == name)
+        };
+        let of_numbers = std::mem::take(&mut self.doubtful).into_iter().filter(|doubt| {
+            // Of small integers nobody can tell: shapes, axes and the like.
+            doubt.change.is_float() || doubt.fact.elements >= constants::WEIGHT as u64
+        });
+        for doubt in of_numbers {
+            let (path, name) = (&doubt.fact.graph, &doubt.fact.name);
+            let is_other = pairs
+                .iter()
+                .any(|(x, y, _)| is_in(a.get(*x), path, name) || is_in(b.get(*y), path, name));
+            if !is_other {
+                self.facts.compared += 1;
+                self.changed.push(doubt);
+            }
+        }
+    }
+
+    /// Compares two constants. The result is whether they are the same weight for sure.
+    fn compare(
+        &mut self,
+        a: &Constant,
+        b: &Constant,
+        paired_by: &str,
+        is_turned: bool,
+        (of_a, of_b): (Option<&Path>, Option<&Path>),
+    ) -> TractResult<bool> {
+        let (x, mut y) = (a.read(of_a)?, b.read(of_b)?);
+        if is_turned {
+            y = transposed(y)?;
+        }
+        let change = Change::between(&x, &y, b.stored.or(a.stored))?;
+        if !change.is_odd() {
+            self.facts.compared += 1;
+            *(if change.is_exact() { &mut self.facts.exact } else { &mut self.facts.rounded }) += 1;
+            return Ok(true);
+        }
+        let fact = ComparedWeight {
+            name: a.name.clone(),
+            converted_name: (a.name != b.name).then(|| b.name.clone()),
+            graph: a.path.clone(),
+            reference_type: x.ty.name().into(),
+            converted_type: y.ty.name().into(),
+            shape: a.shape.clone(),
+            paired_by: paired_by.into(),
+            elements: change.elements,
+            outcomes: change.outcomes.clone(),
+            max_abs: Num(change.max_abs),
+            largest: change.largest.clone(),
+            unexercised: None,
+            is_error: false,
+            text: String::new(),
+        };
+        let changed = ChangedWeight { fact, change, roots: b.roots.clone() };
+        if changed.change.is_another() && !changed.change.is_damage() {
+            self.doubtful.push(changed);
+            return Ok(false);
+        }
+        self.facts.compared += 1;
+        self.changed.push(changed);
+        Ok(true)
+    }
+}

@@ -1,0 +1,156 @@
+//! The constants of a model: initializers, what `Constant` nodes hold, and what is computed of them alone.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::Context;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, Family, tensor_proto};
+
+use crate::cli::message::at;
+use crate::cli::tensor::NamedTensor;
+
+/// So many elements make a constant a weight, rather than a number of the computation or a shape.
+pub(super) const WEIGHT: usize = 8;
+
+/// A constant of a model.
+pub(super) struct Constant<'a> {
+    pub(super) name: String,
+    /// The path of its graph below the main one; empty for the main one.
+    pub(super) path: String,
+    pub(super) ty: ElementType,
+    pub(super) shape: Vec<usize>,
+    /// The narrow type from which it is computed.
+    pub(super) stored: Option<ElementType>,
+    /// The names of the constants from which it is computed, its own included.
+    pub(super) roots: HashSet<String>,
+    held: Held<'a>,
+}
+
+/// Where the values are.
+enum Held<'a> {
+    InFile(&'a TensorProto),
+    InMemory(Tensor),
+}
+
+impl<'a> Constant<'a> {
+    fn in_file(name: &str, path: &str, proto: &'a TensorProto) -> Option<Constant<'a>> {
+        let dims = proto.dims.iter().map(|dim| usize::try_from(*dim).ok());
+        Some(Constant {
+            name: name.into(),
+            path: path.into(),
+            ty: ElementType::from_id(proto.data_type)?,
+            shape: dims.collect::<Option<_>>()?,
+            stored: None,
+            roots: HashSet::from([name.to_owned()]),
+            held: Held::InFile(proto),
+        })
+    }
+
+    pub(super) fn in_memory(value: NamedTensor, path: &str) -> Constant<'a> {
+        Constant {
+            roots: HashSet::from([value.name.clone()]),
+            name: value.name,
+            path: path.into(),
+            ty: value.ty,
+            shape: value.tensor.shape().to_vec(),
+            stored: None,
+            held: Held::InMemory(value.tensor),
+        }
+    }
+
+    /// How many elements it has.
+    pub(super) fn elements(&self) -> usize {
+        self.shape.iter().fold(1, |count, dim| count.saturating_mul(*dim))
+    }
+
+    /// Whether it is a weight, by its type and size.
+    pub(super) fn is_weight(&self) -> bool {
+        self.is_float() && self.elements() >= WEIGHT
+    }
+
+    fn is_float(&self) -> bool {
+        matches!(self.ty.family(), Family::Float(_))
+    }
+
+    /// Whether its values can be compared with those of another, by type and size. Integers in the place of floating-point
+    /// numbers are codes.
+    pub(super) fn may_be(&self, other: &Constant) -> bool {
+        let is_text = |constant: &Constant| constant.ty.family() == Family::Text;
+        self.elements() == other.elements()
+            && self.is_float() == other.is_float()
+            && is_text(self) == is_text(other)
+    }
+
+    /// The values.
+    ///
+    /// # Errors
+    ///
+    /// When the file that holds them cannot be read, or is not what the model says.
+    pub(super) fn read(&self, folder: Option<&Path>) -> TractResult<NamedTensor> {
+        let (ty, tensor) = match &self.held {
+            Held::InMemory(tensor) => (self.ty, tensor.clone()),
+            Held::InFile(proto) => {
+                at(format!("weight `{}`", self.name), tensor_proto::read(proto, folder))?
+            }
+        };
+        Ok(NamedTensor { name: self.name.clone(), ty, tensor })
+    }
+}
+
+/// The constants that a model holds, those in subgraphs and functions included.
+pub(super) fn of(model: &ModelProto) -> Vec<Constant<'_>> {
+    let mut found = vec![];
+    if let Some(graph) = &model.graph {
+        of_graph(graph, "", &mut found);
+    }
+    for function in &model.functions {
+        of_nodes(&function.node, function.name.as_deref().unwrap_or_default(), &mut found);
+    }
+    found
+}
+
+fn of_graph<'a>(graph: &'a GraphProto, path: &str, found: &mut Vec<Constant<'a>>) {
+    found.extend(graph.initializer.iter().filter_map(|t| Constant::in_file(&t.name, path, t)));
+    of_nodes(&graph.node, path, found);
+}
+
+fn of_nodes<'a>(nodes: &'a [NodeProto], path: &str, found: &mut Vec<Constant<'a>>) {
+    for node in nodes {
+        let output = node.output.first().map_or("", String::as_str);
+        if node.op_type == "Constant" {
+            found.extend(node.attribute.iter().find_map(|held| of_attribute(output, path, held)));
+        }
+        let name = if node.name.is_empty() { output } else { &node.name };
+        for attribute in &node.attribute {
+            for inner in attribute.g.iter().chain(&attribute.graphs) {
+                let separator = if path.is_empty() { "" } else { "/" };
+                let path = format!("{path}{separator}{name}.{}", attribute.name);
+                of_graph(inner, &path, found);
+            }
+        }
+    }
+}
+
+/// What a `Constant` node holds.
+fn of_attribute<'a>(name: &str, path: &str, attribute: &'a AttributeProto) -> Option<Constant<'a>> {
+    let in_memory =
+        |ty, tensor| Some(Constant::in_memory(NamedTensor { name: name.into(), ty, tensor }, path));
+    match AttributeType::try_from(attribute.r#type).ok()? {
+        AttributeType::Tensor => Constant::in_file(name, path, attribute.t.as_ref()?),
+        AttributeType::Float => in_memory(ElementType::Float, tensor0(attribute.f)),
+        AttributeType::Floats => in_memory(ElementType::Float, tensor1(&attribute.floats)),
+        AttributeType::Int => in_memory(ElementType::Int64, tensor0(attribute.i)),
+        AttributeType::Ints => in_memory(ElementType::Int64, tensor1(&attribute.ints)),
+        _ => None,
+    }
+}
+
+/// The elements of a tensor of rank 2 in the other order.
+pub(super) fn transposed(tensor: NamedTensor) -> TractResult<NamedTensor> {
+    let NamedTensor { name, ty, tensor } = tensor;
+    let tensor = tensor.permute_axes(&[1, 0]).context("has two axes")?;
+    Ok(NamedTensor { name, ty, tensor })
+}

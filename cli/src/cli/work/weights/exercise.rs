@@ -1,0 +1,239 @@
+//! Which parts of a model's weights runs have read: rows of tables, and branches.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use tract_onnx_cast::audit::Numbers;
+
+use super::ChangedWeight;
+use super::folded::{Constancy, all_inputs};
+use crate::cli::judge::coverage::Unexercised;
+use crate::cli::judge::value::coordinates;
+use crate::cli::tensor::NamedTensor;
+
+/// So many rows are named.
+const NAMED: usize = 3;
+
+/// What is read of a model's constants.
+#[derive(Default)]
+pub(crate) struct Exercise {
+    tables: Vec<Table>,
+    branches: Vec<Branch>,
+    /// The constants that are read as a whole whenever the model runs.
+    whole: HashSet<String>,
+}
+
+/// A constant of which a `Gather` reads rows.
+struct Table {
+    /// The constant, and what it is computed of.
+    name: String,
+    roots: HashSet<String>,
+    shape: Vec<usize>,
+    axis: usize,
+    indices: String,
+    /// `None` as long as no indices have been seen.
+    read: Option<BTreeSet<usize>>,
+}
+
+/// One of the two branches of an `If`.
+struct Branch {
+    node: String,
+    condition: String,
+    is_then: bool,
+    /// The constants of the main graph that it reads.
+    reads: HashSet<String>,
+    /// `None` as long as no condition has been seen.
+    ran: Option<bool>,
+}
+
+impl Exercise {
+    /// What there is to read in a model.
+    pub(crate) fn of(model: &ModelProto) -> Exercise {
+        let mut exercise = Exercise::default();
+        let Some(graph) = &model.graph else { return exercise };
+        let constancy = Constancy::of(model, graph);
+        let roots_of = |name: &str| constancy.known.get(name).map(|origin| &origin.roots);
+        let is_constant =
+            |node: &NodeProto| constancy.nodes.iter().any(|constant| std::ptr::eq(*constant, node));
+        for node in graph.node.iter().filter(|node| !is_constant(node)) {
+            let table = exercise.table(node, &constancy);
+            for (place, input) in node.input.iter().enumerate() {
+                if !(table.is_some() && place == 0) {
+                    exercise.whole.extend(roots_of(input).into_iter().flatten().cloned());
+                }
+            }
+            exercise.tables.extend(table);
+            for attribute in &node.attribute {
+                for inner in attribute.g.iter().chain(&attribute.graphs) {
+                    let read = captured(inner).into_iter().filter_map(|name| roots_of(name));
+                    let read: HashSet<String> = read.flatten().cloned().collect();
+                    let condition = node.input.first().filter(|_| node.op_type == "If");
+                    match condition {
+                        Some(condition) => exercise.branches.push(Branch {
+                            node: name_of(node),
+                            condition: condition.clone(),
+                            is_then: attribute.name == "then_branch",
+                            reads: read,
+                            ran: None,
+                        }),
+                        None => exercise.whole.extend(read),
+                    }
+                }
+            }
+        }
+        let outputs = graph.output.iter().filter_map(|output| roots_of(&output.name));
+        exercise.whole.extend(outputs.flatten().cloned());
+        exercise
+    }
+
+    fn table(&self, node: &NodeProto, constancy: &Constancy) -> Option<Table> {
+        let ([data, indices, ..], "Gather") = (&node.input[..], node.op_type.as_str()) else {
+            return None;
+        };
+        let origin = constancy.known.get(data)?;
+        let shape = origin.largest.as_ref()?.shape.clone();
+        let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(0, |axis| axis.i);
+        let rank = shape.len() as i64;
+        let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
+        let is_table = shape.len() > 1 && *shape.get(axis)? > 1;
+        is_table.then(|| Table {
+            name: data.clone(),
+            roots: origin.roots.clone(),
+            shape,
+            axis,
+            indices: indices.clone(),
+            read: None,
+        })
+    }
+
+    /// The values of the main graph that tell what is read.
+    pub(crate) fn watched(&self) -> Vec<String> {
+        let indices = self.tables.iter().map(|table| &table.indices);
+        let mut all: Vec<String> =
+            indices.chain(self.branches.iter().map(|branch| &branch.condition)).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Notes what a run has read, of a value that is watched.
+    pub(crate) fn see(&mut self, value: &NamedTensor) {
+        let Ok(numbers) = Numbers::of(value.ty, &value.tensor) else { return };
+        let all = || (0..value.tensor.len()).filter_map(|i| Some(numbers.get(i)?.rounded()));
+        for table in self.tables.iter_mut().filter(|table| table.indices == value.name) {
+            let rows = table.shape.get(table.axis).copied().unwrap_or(0) as f64;
+            let read = table.read.get_or_insert_default();
+            let places = all().map(|index| if index < 0.0 { index + rows } else { index });
+            read.extend(places.filter(|place| (0.0..rows).contains(place)).map(|row| row as usize));
+        }
+        for branch in self.branches.iter_mut().filter(|branch| branch.condition == value.name) {
+            let Some(holds) = all().next().map(|condition| condition != 0.0) else { continue };
+            *branch.ran.get_or_insert_default() |= holds == branch.is_then;
+        }
+    }
+
+    /// What no run has read.
+    pub(crate) fn unexercised(&self) -> Vec<Unexercised> {
+        let mut found = vec![];
+        let mut by_table: HashMap<&str, (BTreeSet<usize>, usize)> = HashMap::new();
+        let mut names: Vec<&str> = vec![];
+        for table in &self.tables {
+            let is_whole = table.roots.iter().all(|root| self.whole.contains(root));
+            let Some(read) = table.read.as_ref().filter(|_| !is_whole) else { continue };
+            let rows = table.shape.get(table.axis).copied().unwrap_or(0);
+            let entry = by_table.entry(&table.name).or_default();
+            entry.0.extend(read);
+            entry.1 = rows;
+            if !names.contains(&table.name.as_str()) {
+                names.push(&table.name);
+            }
+        }
+        for name in names {
+            let Some((read, rows)) = by_table.get(name) else { continue };
+            if read.len() < *rows {
+                found.push(Unexercised {
+                    kind: "rows".into(),
+                    name: name.into(),
+                    seen: read.len() as u64,
+                    total: Some(*rows as u64),
+                    text: format!("{} of the {rows} rows of `{name}` were read", read.len()),
+                });
+            }
+        }
+        for branch in self.branches.iter().filter(|branch| branch.ran == Some(false)) {
+            let which = if branch.is_then { "then_branch" } else { "else_branch" };
+            found.push(Unexercised {
+                kind: "branch".into(),
+                name: branch.node.clone(),
+                seen: 0,
+                total: None,
+                text: format!("the {which} of `{}` did not run", branch.node),
+            });
+        }
+        found
+    }
+
+    /// Which of the values of a weight that differ no run has read, in words; `None` where all were, or nobody can tell.
+    pub(crate) fn unread(&self, weight: &ChangedWeight) -> Option<String> {
+        let roots = &weight.roots;
+        if !weight.fact.graph.is_empty() {
+            let idle = |branch: &&Branch| {
+                branch.ran == Some(false) && weight.fact.graph.starts_with(&branch.path())
+            };
+            return self.branches.iter().find(idle).map(Branch::in_words);
+        }
+        if roots.iter().any(|root| self.whole.contains(root)) {
+            return None;
+        }
+        let reads = |names: &HashSet<String>| roots.iter().any(|root| names.contains(root));
+        let tables: Vec<&Table> = self.tables.iter().filter(|table| reads(&table.roots)).collect();
+        let branches: Vec<&Branch> =
+            self.branches.iter().filter(|branch| reads(&branch.reads)).collect();
+        if tables.is_empty() {
+            let idle = branches.iter().all(|branch| branch.ran == Some(false));
+            return branches.first().filter(|_| idle).map(|branch| branch.in_words());
+        }
+        if branches.iter().any(|branch| branch.ran != Some(false)) {
+            return None;
+        }
+        let (axis, mut read) = (tables.first()?.axis, BTreeSet::new());
+        for table in &tables {
+            read.extend(table.read.as_ref()?);
+        }
+        let shape = &weight.fact.shape;
+        let row = |place: &usize| coordinates(*place, shape).get(axis).copied();
+        let differing: BTreeSet<usize> = weight.change.places.iter().filter_map(row).collect();
+        let unread: Vec<usize> = differing.difference(&read).copied().collect();
+        let named: Vec<String> = unread.iter().take(NAMED).map(usize::to_string).collect();
+        let more = unread.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let (plural, rows) = (if unread.len() == 1 { "" } else { "s" }, named.join(", "));
+        (!unread.is_empty())
+            .then(|| format!("no run has read the row{plural} {rows}{more} where values differ"))
+    }
+}
+
+impl Branch {
+    /// The path of its graph below the main one.
+    fn path(&self) -> String {
+        format!("{}.{}", self.node, if self.is_then { "then_branch" } else { "else_branch" })
+    }
+
+    fn in_words(&self) -> String {
+        let which = if self.is_then { "then_branch" } else { "else_branch" };
+        format!("only the {which} of `{}` reads it, which did not run", self.node)
+    }
+}
+
+fn name_of(node: &NodeProto) -> String {
+    let output = node.output.first().cloned().unwrap_or_default();
+    if node.name.is_empty() { output } else { node.name.clone() }
+}
+
+/// The values that the nodes of a graph and of its subgraphs take.
+fn captured(graph: &GraphProto) -> Vec<&String> {
+    let mut names = vec![];
+    graph.node.iter().for_each(|node| all_inputs(node, &mut names));
+    names.extend(graph.output.iter().map(|output| &output.name));
+    names
+}

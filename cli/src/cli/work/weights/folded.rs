@@ -1,0 +1,148 @@
+//! Weights that a model computes of constants when it is loaded: stored narrow, and cast or dequantised.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+
+use super::Holder;
+use super::constants::{self, Constant};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Model;
+
+/// What is known of a value that is computed of constants alone.
+#[derive(Clone, Default)]
+pub(super) struct Origin {
+    /// The constants that it is computed of.
+    pub(super) roots: HashSet<String>,
+    pub(super) largest: Option<Largest>,
+}
+
+/// The largest of the constants of which a value is computed: it holds the values, and others scale them.
+#[derive(Clone)]
+pub(super) struct Largest {
+    pub(super) ty: ElementType,
+    size: usize,
+    pub(super) shape: Vec<usize>,
+}
+
+/// The values of a main graph that are made of constants alone.
+pub(super) struct Constancy<'a> {
+    pub(super) known: HashMap<String, Origin>,
+    /// The nodes that make them, in their order.
+    pub(super) nodes: Vec<&'a NodeProto>,
+}
+
+impl<'a> Constancy<'a> {
+    pub(super) fn of(model: &'a ModelProto, graph: &'a GraphProto) -> Constancy<'a> {
+        let mut known: HashMap<String, Origin> = HashMap::new();
+        for constant in constants::of(model).into_iter().filter(|held| held.path.is_empty()) {
+            let size = constant.elements();
+            let largest = Some(Largest { ty: constant.ty, size, shape: constant.shape });
+            known.insert(constant.name, Origin { roots: constant.roots, largest });
+        }
+        let mut nodes: Vec<&NodeProto> = vec![];
+        for node in &graph.node {
+            let is_pure = !node.op_type.starts_with("Random")
+                && !matches!(node.op_type.as_str(), "Bernoulli" | "Multinomial" | "Dropout")
+                && node.attribute.iter().all(|a| a.g.is_none() && a.graphs.is_empty());
+            let is_constant = node.op_type == "Constant";
+            if !is_pure || (node.input.is_empty() && !is_constant) {
+                continue;
+            }
+            let given = node.input.iter().filter(|name| !name.is_empty());
+            let origins: Option<Vec<Origin>> = given.map(|name| known.get(name).cloned()).collect();
+            let Some(origins) = origins else { continue };
+            nodes.push(node);
+            if is_constant {
+                continue;
+            }
+            let largest = origins.iter().filter_map(|origin| origin.largest.clone());
+            let largest = largest.max_by_key(|largest| largest.size);
+            let roots = origins.into_iter().flat_map(|origin| origin.roots).collect();
+            let origin = Origin { roots, largest };
+            known.extend(node.output.iter().map(|output| (output.clone(), origin.clone())));
+        }
+        Constancy { known, nodes }
+    }
+}
+
+/// The values of the main graph that are computed of constants alone, and are used with others or `sought` by name.
+///
+/// # Errors
+///
+/// When tract cannot compute them.
+pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Constant<'static>>> {
+    let Some(graph) = &holder.proto.graph else { return Ok(vec![]) };
+    let Constancy { known, nodes } = Constancy::of(holder.proto, graph);
+    let wanted = used_with_others(graph, &nodes, sought);
+    if wanted.is_empty() {
+        return Ok(vec![]);
+    }
+    let model = alone(holder.proto, graph, &nodes, &wanted);
+    let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
+    let ran = Model::of(onnx.model_for_proto_in(model, holder.folder)?)?.run(vec![])?;
+    let constant = |value: NamedTensor| {
+        let origin = known.get(&value.name).cloned().unwrap_or_default();
+        let mut constant = Constant::in_memory(value, "");
+        constant.stored = origin.largest.map(|largest| largest.ty).filter(|ty| *ty != constant.ty);
+        constant.roots.extend(origin.roots);
+        constant
+    };
+    Ok(ran.outputs.into_iter().map(constant).collect())
+}
+
+/// The values that these nodes make, `Constant` nodes excepted, and that other nodes or the outside use, or that are sought.
+fn used_with_others(
+    graph: &GraphProto,
+    nodes: &[&NodeProto],
+    sought: &HashSet<&str>,
+) -> Vec<String> {
+    let computed = nodes.iter().filter(|node| node.op_type != "Constant");
+    let made: HashSet<&String> = computed.flat_map(|node| &node.output).collect();
+    let is_inside = |node: &&NodeProto| nodes.iter().any(|other| std::ptr::eq(*other, *node));
+    let outside = graph.node.iter().filter(|node| !is_inside(node));
+    let mut used = vec![];
+    outside.for_each(|node| all_inputs(node, &mut used));
+    used.extend(graph.output.iter().map(|output| &output.name));
+    let all = nodes.iter().flat_map(|node| &node.output);
+    used.extend(all.filter(|name| sought.contains(name.as_str())));
+    let mut seen = HashSet::new();
+    used.into_iter().filter(|name| made.contains(name) && seen.insert(*name)).cloned().collect()
+}
+
+/// The values that a node and its subgraphs take.
+pub(super) fn all_inputs<'a>(node: &'a NodeProto, names: &mut Vec<&'a String>) {
+    names.extend(&node.input);
+    for graph in node.attribute.iter().flat_map(|a| a.g.iter().chain(&a.graphs)) {
+        graph.node.iter().for_each(|node| all_inputs(node, names));
+        names.extend(graph.output.iter().map(|output| &output.name));
+    }
+}
+
+/// A model of these nodes alone.
+fn alone(
+    model: &ModelProto,
+    graph: &GraphProto,
+    nodes: &[&NodeProto],
+    outputs: &[String],
+) -> ModelProto {
+    let used: HashSet<&String> = nodes.iter().flat_map(|node| &node.input).collect();
+    let held = graph.initializer.iter().filter(|held| used.contains(&held.name));
+    let bare = |name: &String| ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() };
+    let graph = GraphProto {
+        name: graph.name.clone(),
+        node: nodes.iter().map(|node| (*node).clone()).collect(),
+        initializer: held.cloned().collect(),
+        output: outputs.iter().map(bare).collect(),
+        ..GraphProto::default()
+    };
+    ModelProto {
+        ir_version: model.ir_version,
+        opset_import: model.opset_import.clone(),
+        functions: model.functions.clone(),
+        graph: Some(graph),
+        ..ModelProto::default()
+    }
+}

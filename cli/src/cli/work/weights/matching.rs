@@ -1,0 +1,104 @@
+//! Weights that have other names in two models, by their values.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Numbers;
+
+use super::constants::Constant;
+
+/// How many values of a weight are looked at before all of them are.
+const SAMPLES: usize = 64;
+/// How far two values may be apart that belong together: more than a rounding to BFLOAT16, and less than to a type of 8 bits.
+const NEAR: f64 = 0.02;
+
+/// Some values of a weight, and those at the same places of its transpose.
+struct Sample {
+    values: Vec<f64>,
+    peak: f64,
+    /// Whether the values tell it from others.
+    is_telling: bool,
+}
+
+/// Which weights of one model are which of the other: places in the two lists, and whether the second is transposed.
+///
+/// # Errors
+///
+/// When a weight cannot be read.
+pub(super) fn by_values(
+    a: &[Constant],
+    of_a: Option<&Path>,
+    b: &[Constant],
+    of_b: Option<&Path>,
+) -> TractResult<Vec<(usize, usize, bool)>> {
+    let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (place, constant) in b.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
+        by_size.entry(constant.elements()).or_default().push(place);
+    }
+    let mut samples: HashMap<(usize, bool), Sample> = HashMap::new();
+    let (mut pairs, mut taken) = (vec![], HashSet::new());
+    for (x, constant) in a.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
+        let Some(candidates) = by_size.get(&constant.elements()) else { continue };
+        let mine = sample(constant, of_a, false)?;
+        let mut best: Option<(usize, usize, bool)> = None;
+        for y in candidates.iter().filter(|y| !taken.contains(*y)) {
+            let Some(other) = b.get(*y) else { continue };
+            let is_square = matches!(other.shape[..], [rows, columns] if rows == columns);
+            let turned = other.shape.iter().rev().eq(&constant.shape) && other.shape.len() == 2;
+            let ways: &[bool] =
+                match (turned, is_square || other.shape != constant.shape && !turned) {
+                    (true, true) => &[false, true],
+                    (true, false) => &[true],
+                    (false, _) => &[false],
+                };
+            for way in ways {
+                let theirs = match samples.entry((*y, *way)) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => entry.insert(sample(other, of_b, *way)?),
+                };
+                let agreeing = mine.agreeing(theirs);
+                if agreeing * 4 >= mine.values.len() * 3
+                    && mine.is_telling
+                    && best.is_none_or(|(most, ..)| agreeing > most)
+                {
+                    best = Some((agreeing, *y, *way));
+                }
+            }
+        }
+        if let Some((_, y, way)) = best {
+            taken.insert(y);
+            pairs.push((x, y, way));
+        }
+    }
+    Ok(pairs)
+}
+
+impl Sample {
+    fn agreeing(&self, other: &Sample) -> usize {
+        let is_near = |(x, y): &(&f64, &f64)| {
+            let error = (*x - *y).abs();
+            error <= NEAR * x.abs() || error <= 1e-4 * self.peak || x.to_bits() == y.to_bits()
+        };
+        self.values.iter().zip(&other.values).filter(is_near).count()
+    }
+}
+
+fn sample(constant: &Constant, folder: Option<&Path>, is_turned: bool) -> TractResult<Sample> {
+    let mut read = constant.read(folder)?;
+    if is_turned {
+        read = super::constants::transposed(read)?;
+    }
+    let numbers = Numbers::of(read.ty, &read.tensor)?;
+    let length = read.tensor.len();
+    // An odd stride meets every column of a matrix.
+    let stride = (length / SAMPLES).max(1) | 1;
+    let places = (0..length).step_by(stride);
+    let values: Vec<f64> = places.filter_map(|place| Some(numbers.get(place)?.rounded())).collect();
+    let peak = values.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(0.0, f64::max);
+    let mut different: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
+    different.sort_unstable();
+    different.dedup();
+    Ok(Sample { is_telling: different.len() * 4 > values.len(), values, peak })
+}

@@ -1,0 +1,282 @@
+//! What a conversion did to weights, and what the original excuses: `compare`, and `audit --baseline`.
+
+use serde_json::{Value, json};
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
+
+use crate::common::proto::{graph, model, node, value};
+use crate::program::{Folder, cast, json, refused, said};
+use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int64};
+
+/// A model of these nodes that holds weights: the type, and FLOAT values that are cast to it.
+fn holding(
+    inputs: &[(&str, ElementType, &[i64])],
+    nodes: &[NodeProto],
+    output: (&str, ElementType, &[i64]),
+    weights: &[(&str, ElementType, Tensor)],
+) -> ModelProto {
+    let inputs: Vec<_> = inputs.iter().map(|(name, ty, shape)| value(name, *ty, shape)).collect();
+    let mut graph = graph(&inputs, nodes, &[value(output.0, output.1, output.2)]);
+    graph.initializer = weights.iter().map(|(name, ty, tensor)| held(name, *ty, tensor)).collect();
+    model(19, graph)
+}
+
+fn held(name: &str, ty: ElementType, floats: &Tensor) -> tract_onnx::pb::TensorProto {
+    let cast = Conversion::new(Float, ty, Rules::default()).run(floats).expect("a cast");
+    tensor_proto::write(name, ty, &cast).expect("a tensor")
+}
+
+/// Sixteen different numbers.
+fn numbers() -> Vec<f32> {
+    (0..16).map(|place| (place * 37 % 16) as f32 / 3.0 - 2.0).collect()
+}
+
+fn matrix(numbers: &[f32]) -> Tensor {
+    tensor1(numbers).into_shape(&[4, 4]).expect("a matrix")
+}
+
+/// `y` is `x` times a matrix of this type.
+fn product(ty: ElementType, weight: &[f32]) -> ModelProto {
+    let nodes = match ty {
+        Float => vec![node("MatMul", &["x", "w"], &["y"], vec![])],
+        _ => vec![
+            cast("down", "x", "h", ty),
+            node("MatMul", &["h", "w"], &["p"], vec![]),
+            cast("up", "p", "y", Float),
+        ],
+    };
+    let weights = [("w", ty, matrix(weight))];
+    holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
+}
+
+fn compared(status: i32, arguments: &[&str]) -> Value {
+    json(&said(status, &[&["compare", "--json"], arguments].concat()))["comparisons"][0].clone()
+}
+
+#[test]
+fn a_weight_that_is_rounded_is_no_finding() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &product(Float, &numbers()));
+    let b = folder.message("b.onnx", &product(Float16, &numbers()));
+    let weights = &compared(0, &[&a, &b, "--atol", "0.1"])["weights"];
+    assert_eq!(
+        (&weights["compared"], &weights["rounded"], &weights["changed"]),
+        (&json!(1), &json!(1), &json!([]))
+    );
+    said(0, &["audit", &b, "--baseline", &a]);
+}
+
+#[test]
+fn a_weight_that_is_clipped_is_named() {
+    let folder = Folder::new();
+    let mut weight = numbers();
+    weight[6] = 20000.0;
+    let a = folder.message("a.onnx", &product(Float, &weight));
+    weight[6] = 10000.0;
+    let b = folder.message("b.onnx", &product(Float16, &weight));
+    for tolerance in ["0.1", "1e9"] {
+        let report = compared(1, &[&a, &b, "--atol", tolerance]);
+        let changed = &report["weights"]["changed"][0];
+        assert_eq!((&changed["name"], &changed["is_error"]), (&json!("w"), &json!(true)));
+        assert_eq!(
+            (&changed["outcomes"]["clipped"], &changed["max_abs"]),
+            (&json!(1), &json!(1e4))
+        );
+        assert!(changed["largest"].as_str().expect("a place").contains("[1, 2]"), "{changed}");
+    }
+    let text = said(1, &["audit", &b, "--baseline", &a]);
+    assert!(text.contains("wrong weight `w` (FLOAT → FLOAT16): of 16 values 1 clipped"), "{text}");
+    assert!(text.contains("beyond the limits: weight `w`"), "{text}");
+    said(0, &["audit", &b]);
+}
+
+#[test]
+fn what_stands_for_an_infinity_may_be_cut_off() {
+    let folder = Folder::new();
+    let masked = |ty, mask: f32| {
+        let nodes = match ty {
+            Float => vec![
+                node("Where", &["c", "mask", "x"], &["q"], vec![]),
+                node("Softmax", &["q"], &["y"], vec![]),
+            ],
+            _ => vec![
+                cast("down", "x", "h", ty),
+                node("Where", &["c", "mask", "h"], &["p"], vec![]),
+                cast("up", "p", "q", Float),
+                node("Softmax", &["q"], &["y"], vec![]),
+            ],
+        };
+        let weights = [("mask", ty, tensor0(mask))];
+        let inputs: [(&str, ElementType, &[i64]); 2] = [("x", Float, &[4]), ("c", Bool, &[4])];
+        folder
+            .message(&format!("{ty}.onnx"), &holding(&inputs, &nodes, ("y", Float, &[4]), &weights))
+    };
+    let (a, b) = (masked(Float, f32::MIN), masked(Float16, -10000.0));
+    let c = format!("c={}", folder.tensor("c.pb", Bool, tensor1(&[true, false, false, true])));
+    let report = compared(0, &[&a, &b, "-i", &c, "--atol", "0.01"]);
+    let changed = &report["weights"]["changed"][0];
+    assert_eq!((&changed["name"], &changed["is_error"]), (&json!("mask"), &json!(false)));
+}
+
+#[test]
+fn a_row_that_no_input_reads_is_not_equal() {
+    let folder = Folder::new();
+    let table = |off: f32| {
+        let mut numbers = numbers();
+        numbers[8..12].iter_mut().for_each(|number| *number += off);
+        let nodes = [node("Gather", &["table", "ids"], &["y"], vec![])];
+        let weights = [("table", Float, matrix(&numbers))];
+        holding(&[("ids", Int64, &[2])], &nodes, ("y", Float, &[2, 4]), &weights)
+    };
+    let a = folder.message("a.onnx", &table(0.0));
+    let b = folder.message("b.onnx", &table(5.0));
+    let ids = |ids: &[i64]| format!("ids={}", folder.tensor("ids.pb", Int64, tensor1(ids)));
+    let report = compared(1, &[&a, &b, "-i", &ids(&[0, 1])]);
+    assert_eq!(report["identical"], json!(true));
+    let changed = &report["weights"]["changed"][0];
+    let unread = changed["unexercised"].as_str().expect("a row");
+    assert!(unread.contains("no run has read the row 2 where values differ"), "{unread}");
+    let rows = &report["unexercised"][0];
+    for (heading, fact) in [("weight", changed), ("unexercised", rows)] {
+        let named = fact.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+        let mut documented = crate::reports::documented(heading);
+        documented.retain(|name| !named.contains(name));
+        assert_eq!(documented, [""; 0], "{heading}");
+    }
+    assert_eq!((&rows["kind"], &rows["name"]), (&json!("rows"), &json!("table")));
+    assert_eq!((&rows["seen"], &rows["total"]), (&json!(2), &json!(4)));
+    let text = said(1, &["compare", &a, &b, "-i", &ids(&[0, 1])]);
+    assert!(!text.contains("exactly equal"), "{text}");
+    assert!(text.contains("off by 5") && text.contains("[2, "), "{text}");
+    // The same row from the other end.
+    let report = compared(1, &[&a, &b, "-i", &ids(&[0, -2])]);
+    assert_eq!(report["weights"]["changed"][0]["unexercised"], Value::Null);
+    assert!(said(0, &["compare", &a, &a, "-i", &ids(&[0, 1])]).contains("exactly equal"));
+}
+
+#[test]
+fn a_branch_that_did_not_run_is_told() {
+    let folder = Folder::new();
+    let branches = |factor: f32| {
+        use crate::common::proto::{graph_attribute, unshaped};
+        let branch = |op: &str, weight: &str, to: &str, number: f32| {
+            let nodes = [node(op, &["x", weight], &[to], vec![])];
+            let mut branch = graph(&[], &nodes, &[unshaped(to, Float)]);
+            branch.initializer = vec![held(weight, Float, &tensor1(&[number; 4]))];
+            branch
+        };
+        let attributes = vec![
+            graph_attribute("then_branch", branch("Add", "one", "a", 1.0)),
+            graph_attribute("else_branch", branch("Mul", "factor", "b", factor)),
+        ];
+        let nodes = [node("If", &["c"], &["y"], attributes)];
+        let inputs: [(&str, ElementType, &[i64]); 2] = [("x", Float, &[4]), ("c", Bool, &[])];
+        holding(&inputs, &nodes, ("y", Float, &[4]), &[])
+    };
+    let a = folder.message("a.onnx", &branches(1.0));
+    let b = folder.message("b.onnx", &branches(3.0));
+    let c = format!("c={}", folder.tensor("c.pb", Bool, tensor0(true)));
+    let report = compared(1, &[&a, &b, "-i", &c]);
+    assert_eq!(report["unexercised"][0]["kind"], json!("branch"));
+    let changed = &report["weights"]["changed"][0];
+    assert_eq!(
+        (&changed["name"], &changed["graph"]),
+        (&json!("factor"), &json!("If_y.else_branch"))
+    );
+    said(0, &["compare", &a, &a, "-i", &c]);
+}
+
+#[test]
+fn a_weight_that_is_stored_narrow_is_compared_as_it_is_used() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &product(Float, &numbers()));
+    let stored = |numbers: &[f32]| {
+        let nodes = [
+            cast("wide", "codes", "half", Float),
+            node("Mul", &["half", "scale"], &["w"], vec![]),
+            node("MatMul", &["x", "w"], &["y"], vec![]),
+        ];
+        let scaled: Vec<f32> = numbers.iter().map(|number| number * 8.0).collect();
+        let weights =
+            [("codes", Float8E4M3FN, matrix(&scaled)), ("scale", Float, tensor0(0.125f32))];
+        holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
+    };
+    let b = folder.message("b.onnx", &stored(&numbers()));
+    let weights = &compared(0, &[&a, &b, "--atol", "2"])["weights"];
+    assert_eq!((&weights["rounded"], &weights["changed"]), (&json!(1), &json!([])));
+    assert_eq!(weights["unpaired_converted"], json!([]));
+    let mut wrong = numbers();
+    wrong[5] += 5.0;
+    let b = folder.message("b.onnx", &stored(&wrong));
+    let weights = &compared(1, &[&a, &b, "--atol", "100"])["weights"];
+    assert_eq!(weights["changed"][0]["name"], json!("w"));
+}
+
+#[test]
+fn renamed_weights_are_paired_by_their_values() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &product(Float, &numbers()));
+    let mut renamed = numbers();
+    renamed[3] += 4.0;
+    let mut b = product(Float, &renamed);
+    let graph = b.graph.as_mut().expect("a graph");
+    graph.initializer[0].name = "onnx::MatMul_7".into();
+    graph.node[0].input[1] = "onnx::MatMul_7".into();
+    let b = folder.message("b.onnx", &b);
+    let changed = &compared(1, &[&a, &b, "--atol", "1e9"])["weights"]["changed"][0];
+    assert_eq!((&changed["name"], &changed["paired_by"]), (&json!("w"), &json!("values")));
+    assert_eq!(changed["converted_name"], json!("onnx::MatMul_7"));
+}
+
+// ---- The original ----
+
+/// The integral part of the logarithm of `x`, with 0 where that has none: as FLOAT or FLOAT16.
+fn logarithm(ty: ElementType) -> ModelProto {
+    let nodes = [
+        cast("narrow", "x", "h", ty),
+        node("Relu", &["h"], &["r"], vec![]),
+        node("Log", &["r"], &["l"], vec![]),
+        cast("whole", "l", "i", Int64),
+        cast("is_positive", "r", "m", Bool),
+        cast("mask", "m", "n", Int64),
+        node("Mul", &["i", "n"], &["y"], vec![]),
+    ];
+    holding(&[("x", Float, &[3])], &nodes, ("y", Int64, &[3]), &[])
+}
+
+#[test]
+fn what_the_original_does_as_well_is_excused() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &logarithm(Float));
+    let b = folder.message("b.onnx", &logarithm(Float16));
+    let x = format!("x={}", folder.tensor("x.pb", Float, tensor1(&[-1f32, 3.0, 100.0])));
+    said(1, &["audit", &a, "-i", &x]);
+    let text = said(1, &["audit", &b, "-i", &x]);
+    assert!(text.contains("beyond the limits: `Log_l`: made_infinite 1"), "{text}");
+    let text = said(0, &["audit", &b, "-i", &x, "--baseline", &a]);
+    assert!(text.contains("as in the original: `whole`: undefined 1"), "{text}");
+    assert!(text.contains("as in the original: `Log_l`: made_infinite 1"), "{text}");
+    // Twice as much is not excused.
+    let low = format!("x={}", folder.tensor("low.pb", Float, tensor1(&[1e-9f32, -1.0, 3.0])));
+    let text = said(1, &["audit", &b, "-i", &low, "--baseline", &a]);
+    assert!(text.contains("beyond the limits: `whole`: undefined 2"), "{text}");
+}
+
+#[test]
+fn a_baseline_that_is_none_is_refused() {
+    let folder = Folder::new();
+    let b = folder.message("b.onnx", &product(Float16, &numbers()));
+    let other = {
+        let nodes =
+            [node("Sigmoid", &["x"], &["s"], vec![]), node("MatMul", &["s", "v"], &["y"], vec![])];
+        let weights = [("v", Float, matrix(&[1.0, 9.0, 4.0, 7.0].repeat(4)))];
+        holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
+    };
+    let other = folder.message("other.onnx", &other);
+    let line = refused(&["audit", &b, "--baseline", &other]);
+    assert!(line.contains("shares no weight"), "{line}");
+    let inputs = folder.message("inputs.onnx", &logarithm(Float));
+    let line = refused(&["audit", &b, "--baseline", &inputs]);
+    assert!(line.contains("baseline has other inputs"), "{line}");
+}
