@@ -5,6 +5,7 @@ mod common;
 
 mod attacks;
 mod audit_counts;
+mod documented;
 mod fix;
 mod half;
 mod inputs;
