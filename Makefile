@@ -9,22 +9,31 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip install --quiet --requirement $(2)
 # A module of scripts/ in that environment: $(call python,NAME) MODULE.
 python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
-EXAMPLES = plug_in bfloat16 threads nnef streaming
+EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
-	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python
+	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
+	test-package newest semver show
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
-	$(CARGO) build --locked
-	@echo; echo "# Seconds and nanoseconds since 1970, cast to INT64: all 64 bits arrive"
-	@$(ONNX_CAST) run $(WHOLE)/int64_timestamps/model.onnx \
-		-i seconds=$(WHOLE)/int64_timestamps/test_data_set_0/input_0.pb
-	@echo; echo "# A perceptron with float8 weights: its casts, and a run on random input"
-	@$(ONNX_CAST) inspect $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
-	@$(ONNX_CAST) run $(WHOLE)/mlp_weights_FLOAT8E4M3FN/model.onnx
-	@echo; echo "# The same numbers as bfloat16, float8 and int4, which tract itself does not have"
-	@$(ONNX_CAST) run $(WHOLE)/castlike_small_types/model.onnx
+	$(CARGO) build --locked --bins
+	$(CARGO) build --locked --quiet --example against_stock
+	@echo; echo "# What stock tract makes of four models, beside what it makes of them with the plug-in"
+	@$(CARGO) run --locked --quiet --example against_stock $(WHOLE)/int64_timestamps $(WHOLE)/qdq_softmax \
+		$(WHOLE)/half_perceptron_BFLOAT16 $(WHOLE)/mlp_weights_INT4
+	@$(MAKE) --no-print-directory show
+
+# The demo's part that needs no more than the program: ONNX_CAST=onnx-cast for one that is installed.
+show:
+	@mkdir -p $(TARGET)
+	@echo; echo "# A network whose numbers are bfloat16, which tract itself does not have, and one with int4 weights"
+	@$(ONNX_CAST) run $(WHOLE)/half_perceptron_BFLOAT16/model.onnx
+	@$(ONNX_CAST) run $(WHOLE)/mlp_weights_INT4/model.onnx
+	@echo; echo "# A conversion to float16 whose every score is 0: which cast, and where it shows"
+	@$(ONNX_CAST) compare $(WHOLE)/rms_norm_FLOAT $(WHOLE)/rms_norm_FLOAT16 --rtol 1e-2 --atol 1e-2 \
+		--report $(TARGET)/demo.html; test $$? = 1
+	@echo; echo "# The same as a page: $(TARGET)/demo.html"
 	@echo; echo "# Every model that this project ships, against the reference's outputs"
 	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > $(TARGET)/demo.txt; status=$$?; \
 		tail -n 1 $(TARGET)/demo.txt; exit $$status
@@ -148,6 +157,28 @@ wheel:
 test-python:
 	$(MAKE) wheel WHEEL_PROFILE=dev
 	scripts/ci/test_wheel.sh $(TARGET)/wheels $(TARGET)/python-venv
+
+# Needs python3. The workflow that docs/checking-a-conversion.md documents, step by step on a fresh clone, with the program built here.
+test-workflow:
+	$(call venv,ci,scripts/requirements-ci.txt)
+	$(CARGO) build --locked
+	scripts/ci/test_workflow.sh $(TARGET) $(TARGET)/ci-venv/bin/python
+
+# Needs python3. What would be published, and a new crate that depends on it. BUILD=build builds that, rather than checking it.
+test-package:
+	BUILD=$(or $(BUILD),check) scripts/ci/test_package.sh $(TARGET)
+
+# The newest dependencies that Cargo.toml allows, without the lock file; in a folder of its own, so that Cargo.lock stays.
+newest:
+	rm -rf $(TARGET)/newest && mkdir -p $(TARGET)/newest
+	git archive HEAD | tar -x -C $(TARGET)/newest
+	cd $(TARGET)/newest && rm Cargo.lock && $(CARGO) update && INSTA_UPDATE=no $(CARGO) test --target-dir build
+
+# Needs cargo-semver-checks, which it installs. What changed of the library since the last release; nothing before the first.
+semver:
+	@tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null); \
+	if [ -z "$$tag" ]; then echo "there is no release to compare with"; else \
+		cargo install --locked cargo-semver-checks && cargo semver-checks --package tract-onnx-cast --baseline-rev "$$tag"; fi
 
 # Needs cargo-deny.
 deny:

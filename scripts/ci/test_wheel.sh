@@ -12,15 +12,17 @@ if [ "$size" -gt 15000000 ]; then
 fi
 rm -rf "$venv"
 python3 -m venv "$venv"
+bin=$venv/bin
+[ -d "$bin" ] || bin=$venv/Scripts
 started=$SECONDS
-"$venv/bin/pip" install --quiet "$wheel"
+"$bin/pip" install --quiet "$wheel"
 echo "$wheel: $size bytes, installed in $((SECONDS - started)) s"
-"$venv/bin/pip" install --quiet --requirement "$repository/python/requirements-test.txt"
-"$venv/bin/mypy" --config-file "$repository/pyproject.toml" --python-executable "$venv/bin/python" "$repository/python/onnx_cast"
+"$bin/pip" install --quiet --requirement "$repository/python/requirements-test.txt"
+"$bin/mypy" --config-file "$repository/pyproject.toml" --python-executable "$bin/python" "$repository/python/onnx_cast"
 # From a folder without the sources, so that the installed module is tested. No cargo, no rustc.
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-python=$(realpath "$venv/bin")/python
+python=$(realpath "$bin")/python
 cd "$scratch"
 "$python" -P -m pytest -q \
   -c "$repository/pyproject.toml" --rootdir "$repository" -p no:cacheprovider "$repository/python/tests"
