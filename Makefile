@@ -12,7 +12,7 @@ python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
-	snapshots-changed models test-data operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
+	snapshots-changed models test-data quantizers operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
 	test-package newest semver show
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
@@ -104,6 +104,13 @@ test-data:
 	$(call python,models) vectors.quantizers
 	$(call python,models) vectors.make_limits
 	$(call python,models) vectors.make_node_tests
+
+# Needs python3 and an hour. As the tests of quantisers, with 20,000 elements of each combination of types.
+quantizers:
+	$(call venv,models,scripts/requirements.txt)
+	mkdir -p target
+	$(call python,models) vectors.quantizers --scales 2000 --archive $(CURDIR)/target/quantizers.zip
+	ONNX_CAST_QUANTIZERS=$(CURDIR)/target/quantizers.zip $(CARGO) test --locked --test numerics linear_is_exact
 
 # Needs python3. Checks the scripts and their format; `make check` does not, since it needs cargo and make only.
 lint-scripts:

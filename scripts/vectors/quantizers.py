@@ -4,12 +4,14 @@ Writes tests/data/quantizers.zip, a member for each operator with a line for eac
 computed in exact rational numbers from docs/semantics.md, section 13, without a line of the crate; tests/data/vectors.md
 describes the lines.
 
-With `--check` nothing is written, and the exit status tells whether the archive holds what would be written.
+With `--check` nothing is written, and the exit status tells whether the archive holds what would be written. More elements
+of each combination, for the tests to read from another archive, are had by `--scales N --archive FILE`.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import json
 import multiprocessing
@@ -33,8 +35,8 @@ SMALL_FLOATS = (
     "FLOAT4E2M1", "FLOAT6E2M3", "FLOAT6E3M2",
 )  # fmt: skip
 QUANTIZED = SMALL_INTEGERS + SMALL_FLOATS
-# Scales of a line, and the elements of each.
-SCALES, EACH = 24, 10
+# The elements of each scale of a line.
+EACH = 10
 
 Row = dict[str, Any]
 
@@ -42,19 +44,23 @@ Row = dict[str, Any]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare, do not write")
+    parser.add_argument("--scales", type=int, default=24, help="scales of a line")
+    parser.add_argument("--archive", type=Path, default=ARCHIVE, help="the archive")
     arguments = parser.parse_args()
+    quantized = functools.partial(quantize_row, scales=arguments.scales)
+    dequantized = functools.partial(dequantize_row, scales=arguments.scales)
     with multiprocessing.Pool() as pool:
         members = {
-            "quantize.jsonl": lines(pool.imap(quantize_row, quantizers())),
-            "dequantize.jsonl": lines(pool.imap(dequantize_row, dequantizers())),
+            "quantize.jsonl": lines(pool.imap(quantized, quantizers())),
+            "dequantize.jsonl": lines(pool.imap(dequantized, dequantizers())),
         }
     if not arguments.check:
-        write(members)
+        write(arguments.archive, members)
         return 0
-    with zipfile.ZipFile(ARCHIVE) as archive:
+    with zipfile.ZipFile(arguments.archive) as archive:
         wrong = [name for name, text in members.items() if archive.read(name).decode() != text]
     for name in wrong:
-        print(f"differs: {ARCHIVE}: {name}", file=sys.stderr)
+        print(f"differs: {arguments.archive}: {name}", file=sys.stderr)
     return 1 if wrong else 0
 
 
@@ -62,9 +68,9 @@ def lines(rows: Iterator[Row]) -> str:
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def write(members: dict[str, str]) -> None:
+def write(path: Path, members: dict[str, str]) -> None:
     """The same bytes on every day and system."""
-    with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, text in members.items():
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
@@ -222,18 +228,20 @@ def some_x(row: Row, scale: int, zero: int | None, rng: random.Random) -> int:
     return max(beside, 0) & (2 * FLOATS[x].sign_bit - 1)
 
 
-def some_parameters(row: Row, small: str, rng: random.Random) -> list[tuple[int, int | None]]:
+def some_parameters(
+    row: Row, small: str, scales: int, rng: random.Random
+) -> list[tuple[int, int | None]]:
     """Scales and zero points; a quarter of the lines has no zero points."""
     plain = rng.random() < 0.25
     return [
         (some_scale(row["scale"], rng), None if plain else some_zero(row[small], rng))
-        for _ in range(SCALES)
+        for _ in range(scales)
     ]
 
 
-def quantize_row(row: Row) -> Row:
+def quantize_row(row: Row, scales: int) -> Row:
     rng = random.Random(repr(row))
-    parameters = some_parameters(row, "y", rng)
+    parameters = some_parameters(row, "y", scales, rng)
     elements = [
         (some_x(row, scale, zero, rng), scale, zero)
         for scale, zero in parameters
@@ -253,13 +261,13 @@ def quantize_row(row: Row) -> Row:
     return row | hexes(row, "y", parameters, elements) | {"results": results}
 
 
-def dequantize_row(row: Row) -> Row:
+def dequantize_row(row: Row, scales: int) -> Row:
     rng = random.Random(repr(row))
-    parameters = some_parameters(row, "x", rng)
+    parameters = some_parameters(row, "x", scales, rng)
     bits = exact.bit_width(row["x"])
     codes = [
         index % (1 << bits) if bits <= 8 else any_code(row["x"], rng) >> rng.randrange(0, bits)
-        for index in range(SCALES * EACH)
+        for index in range(scales * EACH)
     ]
     elements = [(code, *parameters[index // EACH]) for index, code in enumerate(codes)]
     ys = [dequantize(row, *element) for element in elements]

@@ -169,11 +169,9 @@ impl Save for OnnxBitCast {
     }
 
     fn restore(_node: String, saved: &Saved) -> TractResult<OnnxBitCast> {
-        let ty = |index: usize| {
-            let name = saved.text_at(index)?;
-            ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
-        };
-        let op = OnnxBitCast { from: ty(0)?, to: ty(1)? };
+        let op = OnnxBitCast { from: saved.type_at(0)?, to: saved.type_at(1)? };
+        let is_text = |ty: ElementType| ty.family() == Family::Text;
+        ensure!(!is_text(op.from) && !is_text(op.to), "STRING has no bits");
         ensure!(op.from.bits() == op.to.bits(), "{} and {} are not as wide", op.from, op.to);
         Ok(op)
     }

@@ -2,6 +2,8 @@
 
 use tract_onnx::tract_core::internal::*;
 
+use crate::cast::element_type::ElementType;
+
 /// The parameters of an operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Saved {
@@ -32,6 +34,12 @@ impl Saved {
     pub(crate) fn text_at(&self, index: usize) -> TractResult<&str> {
         let text = self.texts.get(index).with_context(|| format!("has no text {index}"))?;
         Ok(text)
+    }
+
+    /// The element type whose name is a text.
+    pub(crate) fn type_at(&self, index: usize) -> TractResult<ElementType> {
+        let name = self.text_at(index)?;
+        ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
     }
 }
 

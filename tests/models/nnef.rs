@@ -112,12 +112,17 @@ fn models_come_back_with_the_same_bits() {
 
 /// The error of reading a graph whose cast has these arguments.
 fn error_of(arguments: &str) -> String {
+    error_of_op("tract_onnx_cast", arguments)
+}
+
+/// The error of reading a graph with a node of this operator that has these arguments.
+fn error_of_op(op: &str, arguments: &str) -> String {
     let graph = format!(
         "version 1.0;\nextension tract_registry tract_core;\n\
          extension tract_registry tract_onnx_cast;\n\n\
          graph network(x) -> (y) {{\n\
          x = tract_core_external(shape = [3], datum_type = \"f32\");\n\
-         y = tract_onnx_cast({arguments});\n}}\n"
+         y = {op}({arguments});\n}}\n"
     );
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("graph.nnef"), graph).unwrap();
@@ -141,5 +146,22 @@ fn files_that_are_not_sound_are_refused_with_the_node() {
         let error = error_of(arguments);
         assert!(error.contains("node `y` (tract_onnx_cast)"), "{arguments}: {error}");
         assert!(error.contains(problem), "{arguments}: {error}");
+    }
+}
+
+/// Strings have no bits that could be those of a number.
+#[test]
+fn bits_of_strings_are_refused() {
+    let error = |from: &str, to: &str| {
+        error_of_op(
+            "tract_onnx_cast_bit_cast",
+            &format!("x, texts = [\"{from}\", \"{to}\"], dims = [], axes = []"),
+        )
+    };
+    assert_eq!(error("FLOAT", "INT32"), "read");
+    assert!(error("FLOAT", "INT16").contains("FLOAT and INT16 are not as wide"));
+    for (from, to) in [("STRING", "STRING"), ("FLOAT", "STRING"), ("STRING", "UINT64")] {
+        let error = error(from, to);
+        assert!(error.contains("STRING has no bits"), "{from} as {to}: {error}");
     }
 }

@@ -1,8 +1,9 @@
 //! The exact vectors of `data/quantizers.zip`, bit for bit: every combination of types, every layout, every level of this
-//! CPU. `data/vectors.md` describes their form.
+//! CPU. `data/vectors.md` describes their form. `ONNX_CAST_QUANTIZERS` is another archive of that form.
 
 use std::fs::File;
 use std::io::Read;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +15,9 @@ use crate::common::elements::{code_of_le_bytes, codes_of_tensor, tensor_of_codes
 use crate::common::machine::levels;
 
 fn lines<T: DeserializeOwned>(member: &str) -> Vec<T> {
-    let file = File::open(root().join("tests/data/quantizers.zip")).expect("the vectors");
+    let other = std::env::var_os("ONNX_CAST_QUANTIZERS").map(PathBuf::from);
+    let path = other.unwrap_or_else(|| root().join("tests/data/quantizers.zip"));
+    let file = File::open(path).expect("the vectors");
     let mut archive = zip::ZipArchive::new(file).expect("an archive");
     let mut text = String::new();
     let mut member = archive.by_name(member).expect("a member");
@@ -69,8 +72,8 @@ fn of_shape(ty: ElementType, codes: &[u64], shape: &[usize]) -> Tensor {
 /// The shape of x, `axis`, `block_size`, the shape of the scale, and whether the elements of a scale are a column of x.
 type Layout<'a> = (&'a [usize], i64, usize, &'a [usize], bool);
 
-/// Compares what a quantiser makes of a line with what is expected, and tells how many elements there were.
-fn check(quantizer: Quantizer, line: &Line, y_hex: &str) -> usize {
+/// Compares what a quantiser makes of a line, of at least 240 elements, with what is expected.
+fn check(quantizer: Quantizer, line: &Line, y_hex: &str) {
     let quantization = Quantization::new(quantizer).expect("types that the operator has");
     let x = codes_of_hex(quantizer.x(), &line.x_hex);
     let scales = codes_of_hex(quantizer.scale(), &line.scale_hex);
@@ -117,30 +120,32 @@ fn check(quantizer: Quantizer, line: &Line, y_hex: &str) -> usize {
             );
         }
     }
-    want.len()
+    assert!(want.len() >= 240, "{quantizer:?}: {} elements", want.len());
 }
 
 #[test]
 fn quantize_linear_is_exact() {
-    let mut elements = 0;
+    let mut combinations = 0;
     for line in lines::<Line>("quantize.jsonl") {
         let [x, scale, y] = [&line.x, &line.scale, &line.y].map(|name| element_type(name));
         for results in &line.results {
             let (precision, saturate) = (element_type(&results.precision), results.saturate != 0);
             let op = Quantize { x, scale, y, precision, saturate };
-            elements += check(Quantizer::Quantize(op), &line, &results.y_hex);
+            check(Quantizer::Quantize(op), &line, &results.y_hex);
+            combinations += 1;
         }
     }
-    assert_eq!(elements, 4 * 5 * (11 * 3 + 4 * 6) * 240);
+    assert_eq!(combinations, 4 * 5 * (11 * 3 + 4 * 6));
 }
 
 #[test]
 fn dequantize_linear_is_exact() {
-    let mut elements = 0;
+    let mut combinations = 0;
     for line in lines::<Line>("dequantize.jsonl") {
         let [x, scale, y] = [&line.x, &line.scale, &line.y].map(|name| element_type(name));
         let y_hex = line.y_hex.as_deref().expect("results");
-        elements += check(Quantizer::Dequantize(Dequantize { x, scale, y }), &line, y_hex);
+        check(Quantizer::Dequantize(Dequantize { x, scale, y }), &line, y_hex);
+        combinations += 1;
     }
-    assert_eq!(elements, 16 * 4 * 3 * 240);
+    assert_eq!(combinations, 16 * 4 * 3);
 }

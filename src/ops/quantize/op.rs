@@ -206,10 +206,7 @@ impl Save for OnnxQuantizer {
     }
 
     fn restore(node: String, saved: &Saved) -> TractResult<OnnxQuantizer> {
-        let ty = |index: usize| {
-            let name = saved.text_at(index)?;
-            ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
-        };
+        let ty = |index| saved.type_at(index);
         let (x, scale, y, precision) = (ty(1)?, ty(2)?, ty(3)?, ty(4)?);
         let saturate = saved.text_at(5)?.parse()?;
         let quantizer = match saved.text_at(0)? {

@@ -165,17 +165,14 @@ impl Save for OnnxCodeTable {
     }
 
     fn restore(_node: String, saved: &Saved) -> TractResult<OnnxCodeTable> {
-        let ty = |index: usize| {
-            let name = saved.text_at(index)?;
-            ElementType::from_name(name).with_context(|| format!("{name:?} is no element type"))
-        };
         let digits = saved.text_at(2)?;
         ensure!(digits.is_ascii() && digits.len() == 512, "has no table of 256 codes");
         let mut table = [0; 256];
         for (index, code) in table.iter_mut().enumerate() {
             *code = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16)?;
         }
-        let table = CodeTable::new(ty(0)?, ty(1)?, table, &Default::default());
+        let table =
+            CodeTable::new(saved.type_at(0)?, saved.type_at(1)?, table, &Default::default());
         table.map(OnnxCodeTable).context("has types that are no bytes")
     }
 }
