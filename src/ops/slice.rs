@@ -10,10 +10,13 @@
 mod bounds;
 mod data;
 
+use std::collections::HashSet;
+
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::array::Slice as Part;
+use tract_onnx::tract_core::ops::array::{MultiBroadcastTo, Slice as Part};
+use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
@@ -255,24 +258,56 @@ impl Expansion for Slice {
         let Some(slices) = self.slices(&shape, count, &known)? else {
             bail!(self.error("has axes that are only known when the model runs"));
         };
+        // tract takes a slice of an axis of one element for that element.
+        let is_short = |(axis, part): (&usize, &Bounds)| {
+            let is_one = shape.get(*axis).and_then(TDim::as_i64).is_some_and(|dim| dim <= 1);
+            is_one && (part.low.as_i64().is_none() || part.high.as_i64().is_none())
+        };
+        let is_misread = |parts: &Vec<Bounds>| {
+            let has_steps = parts.iter().any(|part| part.step != 1);
+            slices.axes.iter().zip(parts).any(is_short) || has_steps && follows_expand(model, data)
+        };
         match slices.parts {
-            Some(parts) => wire_parts(prefix, model, data, &slices.axes, &parts),
-            None => {
+            Some(parts) if !is_misread(&parts) => {
+                wire_parts(prefix, model, data, &slices.axes, &parts)
+            }
+            parts => {
                 let steps = match self.from {
                     From::Inputs { steps, .. } => steps.and_then(|slot| inputs.get(slot)),
                     From::Attributes { .. } => None,
                 };
                 let inputs: TVec<OutletId> = inputs.iter().take(3).chain(steps).copied().collect();
-                let lens = slices.axes.iter().map(|_| model.symbols.new_with_prefix("l").to_dim());
-                let op = SliceByData {
-                    node: self.node.clone(),
-                    lens: lens.collect(),
-                    axes: slices.axes.into(),
+                let lens = match parts {
+                    Some(parts) => parts.iter().map(Bounds::len).collect(),
+                    None => {
+                        let symbol = |_| model.symbols.new_with_prefix("l").to_dim();
+                        slices.axes.iter().map(symbol).collect()
+                    }
                 };
+                let op = SliceByData { node: self.node.clone(), lens, axes: slices.axes.into() };
                 model.wire_node(prefix, op, &inputs)
             }
         }
     }
+}
+
+/// Whether a value may come of an `Expand`, by operators through which tract takes a slice with a step: it takes it through
+/// the `Expand` too, whose shape it leaves as it is (tract-core, `ops/downsample/mod.rs`). Where it would have to go far to
+/// tell, it may.
+fn follows_expand(model: &TypedModel, value: OutletId) -> bool {
+    const FAR: usize = 1000;
+    let (mut seen, mut next) = (HashSet::new(), vec![value.node]);
+    while let Some(id) = next.pop() {
+        let node = model.node(id);
+        if node.op_is::<MultiBroadcastTo>() || seen.len() > FAR {
+            return true;
+        }
+        let is_far = node.op_is::<Conv>();
+        if seen.insert(id) && !is_far {
+            next.extend(node.inputs.iter().map(|input| input.node));
+        }
+    }
+    false
 }
 
 /// Wires the slices of all axes one after the other.

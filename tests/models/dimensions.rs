@@ -299,3 +299,37 @@ fn names_of_this_crate_are_refused() {
         "graph `g`: value `tract-onnx-cast:s` has a name that this crate gives"
     );
 }
+
+/// tract takes a slice with a step through an expansion, whose shape it leaves.
+#[test]
+fn a_slice_with_a_step_of_an_expansion_is_a_slice() {
+    let sketch = shape_of(&[2, 2])
+        .initializer(int64("sizes", &[2, 1, 1]))
+        .initializer(int64("start", &[-(1 << 33)]))
+        .initializer(int64("end", &[(1 << 32) + 1]))
+        .initializer(int64("axis", &[1]))
+        .initializer(int64("step", &[2]))
+        .node("Expand", &["x", "sizes"], &["wide"], vec![])
+        .node("Neg", &["wide"], &["n"], vec![])
+        .node("Slice", &["n", "start", "end", "axis", "step"], &["y"], vec![])
+        .output("y", Float, &[2, 1, 2]);
+    let x = Tensor::from_shape(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]).expect("a tensor");
+    let y = Tensor::from_shape(&[2, 1, 2], &[-1.0f32, -2.0, -1.0, -2.0]).expect("a tensor");
+    gives(sketch, &[x], &[y]);
+}
+
+/// tract takes a slice of an axis of one element for that element.
+#[test]
+fn a_slice_of_one_element_may_be_empty() {
+    for (start, expected) in [(0, vec![true]), (-3, vec![true]), (1, vec![])] {
+        let sketch = shape_of(&[3])
+            .initializer(int64("one", &[1]))
+            .initializer(int64("offset", &[start]))
+            .initializer(int64("end", &[i64::MAX]))
+            .node("Greater", &["s", "one"], &["b"], vec![])
+            .node("Mul", &["s", "offset"], &["start"], vec![])
+            .node("Slice", &["b", "start", "end"], &["y"], vec![])
+            .output("y", Bool, &[expected.len() as i64]);
+        gives(sketch, &[zeros(&[3])], &[tensor1(&expected)]);
+    }
+}

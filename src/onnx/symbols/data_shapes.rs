@@ -73,10 +73,22 @@ pub(in crate::onnx) fn measure_unused(
     values: &[Value],
     leaves_open: bool,
 ) -> HashSet<String> {
+    let (mut unused, mut names) = (HashSet::new(), HashSet::new());
+    measure_unused_in(graph, plan, values, leaves_open, &mut unused, &mut names);
+    names
+}
+
+/// As [`measure_unused`], given what is unused of the graphs around.
+fn measure_unused_in(
+    graph: &mut GraphProto,
+    plan: &GraphPlan,
+    values: &[Value],
+    leaves_open: bool,
+    unused: &mut HashSet<ValueId>,
+    names: &mut HashSet<String>,
+) {
     let used = used_values(plan);
     let is_used = |node: &NodePlan| node.outputs.iter().flatten().any(|id| used.contains(id));
-    let mut unused: HashSet<ValueId> = HashSet::new();
-    let mut names = HashSet::new();
     for node_plan in &plan.nodes {
         let Some(node) = graph.node.get_mut(node_plan.index) else { continue };
         let follows = node_plan.inputs.iter().flatten().any(|id| unused.contains(id));
@@ -96,10 +108,9 @@ pub(in crate::onnx) fn measure_unused(
             .iter_mut()
             .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
         for (graph, plan) in inner.zip(&node_plan.subgraphs) {
-            names.extend(measure_unused(graph, plan, values, leaves_open));
+            measure_unused_in(graph, plan, values, leaves_open, unused, names);
         }
     }
-    names
 }
 
 /// Whether the input of a node at a place is data, so that it is known only when the model runs.
@@ -116,18 +127,8 @@ fn used_values(plan: &GraphPlan) -> HashSet<ValueId> {
         if is_used && node.behaviour.sizes != Sizes::Measures {
             used.extend(node.inputs.iter().flatten());
         }
-        node.subgraphs.iter().for_each(|plan| use_all(plan, &mut used));
+        // What a subgraph uses is told by its own outputs.
+        node.subgraphs.iter().for_each(|plan| used.extend(used_values(plan)));
     }
     used
-}
-
-/// Whatever a subgraph takes from around it on the way to its outputs.
-fn use_all(plan: &GraphPlan, used: &mut HashSet<ValueId>) {
-    used.extend(plan.outputs.iter().flatten());
-    for node in plan.nodes.iter().rev() {
-        if node.outputs.iter().flatten().any(|id| used.contains(id)) {
-            used.extend(node.inputs.iter().flatten());
-            node.subgraphs.iter().for_each(|plan| use_all(plan, used));
-        }
-    }
 }

@@ -114,10 +114,10 @@ impl OnnxCast {
     /// The symbolic value that every element of the input has, if the cast keeps it.
     pub(super) fn uniform_tdim(&self, input: &TypedFact) -> Option<TDim> {
         let (from, to) = (self.conversion.source(), self.conversion.target());
-        // Dimensions are small numbers, but not so small that every type holds them; truth values are.
+        // Dimensions are small numbers, but not so small that every type holds them; truth values are. Of a float factor that is
+        // such a number tract makes a constant without the factor's shape (tract-core, `optim/uniform_mask.rs`).
         let holds_dimensions =
-            matches!(to.family(), Family::Signed | Family::Unsigned | Family::Float(_))
-                && to.bits() >= 32;
+            matches!(to.family(), Family::Signed | Family::Unsigned) && to.bits() >= 32;
         let holds_truth = from == ElementType::Bool && to != ElementType::Float8E8M0;
         if !holds_dimensions && !holds_truth {
             return None;

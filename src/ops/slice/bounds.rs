@@ -30,7 +30,7 @@ impl Bounds {
 ///
 /// Of an axis whose size is a symbol, a start and an end that are not far from one of its ends are taken for places in it: a shape
 /// that is a minimum of a symbol and a small number would be of no use to what follows. If the axis turns out to be shorter,
-/// the slice fails when it runs. `is_exact` is for what never runs.
+/// the slice fails when it runs. `is_exact` is for what never runs; an axis of one element is too short for such a guess.
 pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: bool) -> Bounds {
     if let (Some(dim), Some(start), Some(end)) = (dim.as_i64(), start.as_i64(), end.as_i64()) {
         let (low, high) = range(dim.into(), start.into(), end.into(), step);
@@ -42,6 +42,15 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
         false => (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim)),
     };
+    if dim.as_i64().is_some_and(|dim| dim <= 1) {
+        let clamped = |place: Place| {
+            let within = TDim::Min(vec![place.within(dim, 1), dim.clone()]);
+            TDim::Max(vec![within, TDim::Val(0)]).simplify()
+        };
+        let (low, high) = (clamped(low), clamped(high));
+        let high = TDim::Max(vec![high, low.clone()]).simplify();
+        return Bounds { low, high, step: limited(step) };
+    }
     let far = if is_exact { 1 } else { FAR };
     let low_dim = low.within(dim, far);
     let high_dim = if low.is_behind(&high) { low_dim.clone() } else { high.within(dim, far) };
