@@ -14,6 +14,7 @@ mod mutations;
 mod program;
 mod quantized;
 mod reading;
+mod reexports;
 mod refusals;
 mod reports;
 mod run;

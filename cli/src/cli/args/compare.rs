@@ -50,7 +50,8 @@ pub(crate) struct CompareArgs {
     /// A tolerance of one output's own.
     #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output)]
     pub(crate) per_output: Vec<(String, Tolerance)>,
-    /// Compare every tensor that both graphs have by name; else only where the outputs fail, to find where they part.
+    /// Compare every tensor that belongs to one of the other graph, by name, values or structure; else only where the outputs
+    /// fail, to find where they part.
     #[arg(long)]
     pub(crate) all_tensors: bool,
     #[command(flatten)]

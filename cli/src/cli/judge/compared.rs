@@ -35,6 +35,8 @@ pub(crate) struct Compared {
     pub(crate) outputs: Vec<ComparedTensor>,
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
     pub(crate) tensors: Vec<ComparedTensor>,
+    /// Where the error grows most from what a node takes to what it makes.
+    pub(crate) largest_jump: Option<Parting>,
     pub(crate) first_difference: Option<Parting>,
     /// The first tensor in which the converted model has a NaN or an infinity that the reference does not have.
     pub(crate) first_damage: Option<Parting>,
@@ -60,6 +62,9 @@ pub(crate) struct Parting {
     pub(crate) cast: Option<AuditedCast>,
     /// The worst of the casts before it that spoil values and that the reference does not have.
     pub(crate) culprit: Option<AuditedCast>,
+    /// The error of the tensor by its values, and the largest one of what the node takes.
+    pub(crate) error: Num,
+    pub(crate) error_before: Num,
 }
 
 /// How the two graphs' casts differ, by the value that they make.
@@ -90,6 +95,10 @@ pub(crate) struct ComparedTensor {
     pub(crate) name: String,
     /// The converted side's name, where it is another.
     pub(crate) converted_name: Option<String>,
+    /// How the two were found to belong together (`name`, `position`, `values` or `structure`), and how sure that is
+    /// (`certain` or `likely`).
+    pub(crate) paired_by: String,
+    pub(crate) confidence: String,
     pub(crate) reference_type: String,
     pub(crate) converted_type: String,
     pub(crate) shape: Vec<usize>,
@@ -146,6 +155,7 @@ impl Compared {
             warnings: vec![],
             outputs: vec![],
             tensors: vec![],
+            largest_jump: None,
             first_difference: None,
             first_damage: None,
             first_beyond: None,

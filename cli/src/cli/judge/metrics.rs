@@ -41,6 +41,8 @@ impl Metrics {
         let renamed = (reference.name != converted.name).then(|| converted.name.clone());
         let tensor = ComparedTensor {
             name: reference.name.clone(),
+            paired_by: if renamed.is_some() { "position" } else { "name" }.into(),
+            confidence: if renamed.is_some() { "likely" } else { "certain" }.into(),
             converted_name: renamed,
             reference_type: reference.ty.name().into(),
             converted_type: converted.ty.name().into(),

@@ -315,6 +315,7 @@ pub(crate) fn difference(tensor: &ComparedTensor) -> String {
 pub(crate) fn partings(pair: &Compared) -> impl Iterator<Item = (&'static str, &Parting)> {
     let all = [
         ("the first tensor with NaN or infinities of its own", &pair.first_damage),
+        ("the tensor where the error grows most", &pair.largest_jump),
         ("the first tensor whose values the converted type cannot hold", &pair.first_beyond),
         ("the first tensor where they part", &pair.first_difference),
     ];

@@ -2,6 +2,7 @@
 
 mod inner;
 mod main_graph;
+mod pairs;
 mod parting;
 mod runner;
 mod sides;
@@ -28,8 +29,8 @@ use crate::cli::judge::status::Status;
 use crate::cli::judge::weights::ComparedWeights;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
-use inner::inner_tensors;
-use parting::{changes, parting};
+use inner::{Inner, inner_tensors};
+use parting::{Growth, changes, parting};
 use runner::Runner;
 use sides::Sides;
 
@@ -81,30 +82,38 @@ impl Request for CompareRequest {
         });
         let rows = converted.rows();
         let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
-        let (mut first_difference, mut first_damage, mut first_beyond) = (None, None, None);
+        let (mut largest_jump, mut first_difference) = (None, None);
+        let (mut first_damage, mut first_beyond) = (None, None);
         if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
-            casts = (
-                changes(&a.probed.casts, &b.probed.casts),
-                [casts_of(&rows), b.probed.roundings(&rows, &sides.converted_sets)].concat(),
-            );
-            if self.all_tensors || failed {
-                let inner = inner_tensors(a, b, &sides, self.limits.inner());
-                match at("the inner tensors", inner) {
-                    Ok((inner, differs_from)) => {
-                        let all = || inner.iter().chain(&outputs);
-                        let is_damaged = |tensor: &&ComparedTensor| {
-                            tensor.nan_differences + tensor.infinity_differences > 0
-                        };
-                        let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
-                        let parting = |tensor| parting(b, tensor, &casts.0, &casts.1);
-                        first_difference = parting(all().find(|tensor| !tensor.passed));
-                        first_beyond = parting(all().find(is_beyond));
-                        first_damage = parting(all().find(is_damaged));
-                        notes.extend(differs_from);
-                        tensors = if self.all_tensors { inner } else { vec![] };
-                    }
+            let mut inner = Inner::default();
+            let is_wanted = self.all_tensors || failed;
+            if is_wanted {
+                let found = inner_tensors(a, b, &sides, self.limits.inner(), &outputs);
+                match at("the inner tensors", found) {
+                    Ok(found) => inner = found,
                     Err(error) => notes.push(one_line(&error)),
                 }
+            }
+            let all = || inner.tensors.iter().chain(&outputs);
+            let renamed = all()
+                .filter_map(|tensor| Some((tensor.name.clone(), tensor.converted_name.clone()?)));
+            casts = (
+                changes(a, b, &renamed.collect()),
+                [casts_of(&rows), b.probed.roundings(&rows, &sides.converted_sets)].concat(),
+            );
+            if is_wanted && !inner.tensors.is_empty() {
+                let is_damaged = |tensor: &&ComparedTensor| {
+                    tensor.nan_differences + tensor.infinity_differences > 0
+                };
+                let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
+                let growth = Growth::of(b, all(), &outputs);
+                let parting = |tensor| parting(b, tensor, &casts.0, &casts.1, &growth);
+                largest_jump = parting(growth.largest().filter(|_| failed));
+                first_difference = parting(all().find(|tensor| !tensor.passed));
+                first_beyond = parting(all().find(is_beyond));
+                first_damage = parting(all().find(is_damaged));
+                notes.extend(inner.differs_from);
+                tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
         }
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
@@ -129,6 +138,7 @@ impl Request for CompareRequest {
             warnings,
             outputs,
             tensors,
+            largest_jump,
             first_difference,
             first_damage,
             first_beyond,

@@ -1,4 +1,4 @@
-//! Tensors inside two models, by name.
+//! Tensors inside two models.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,52 +6,114 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
 use super::main_graph::MainGraph;
+use super::pairs::{How, Pair, pairs};
 use super::sides::{Loaded, Sides};
 use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 
-/// Runs both models once more, with every tensor that they share as an output. The second result is a note on the first
-/// one that is within the tolerance, but not the same on both sides.
+/// Tensors inside two models.
+#[derive(Default)]
+pub(super) struct Inner {
+    /// In the order of the reference.
+    pub(super) tensors: Vec<ComparedTensor>,
+    /// A note on the first one that is within the tolerance, but not the same on both sides.
+    pub(super) differs_from: Option<String>,
+}
+
+/// Runs both models once more, with every tensor as an output, and compares those that belong together. `outputs` are the
+/// models' outputs, which are paired already.
 pub(super) fn inner_tensors(
     a: &Loaded,
     b: &Loaded,
     sides: &Sides,
     tolerance: Tolerance,
-) -> TractResult<(Vec<ComparedTensor>, Option<String>)> {
-    let (made_a, made_b) =
-        (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
-    let known: HashSet<&String> = made_b.iter().collect();
-    let shared: Vec<String> = made_a.into_iter().filter(|name| known.contains(name)).collect();
-    let mut all: Vec<Option<Metrics>> = shared.iter().map(|_| None).collect();
-    for (set_a, set_b) in sides.reference_sets.iter().zip(&sides.converted_sets) {
-        let reference = a.probed.exposing(&shared, false)?.run(set_a.tensors.clone())?.outputs;
-        let converted = b.probed.exposing(&shared, false)?.run(set_b.tensors.clone())?.outputs;
-        let by_name = |outputs: Vec<NamedTensor>| -> HashMap<String, NamedTensor> {
-            outputs.into_iter().map(|output| (output.name.clone(), output)).collect()
+    outputs: &[ComparedTensor],
+) -> TractResult<Inner> {
+    let (of_a, of_b) = (MainGraph::of(&a.probed.proto), MainGraph::of(&b.probed.proto));
+    let mut exposed = [of_a.made(), of_b.made()];
+    let known: Vec<(&str, &str)> = outputs
+        .iter()
+        .map(|output| {
+            let renamed = output.converted_name.as_ref().unwrap_or(&output.name);
+            (output.name.as_str(), renamed.as_str())
+        })
+        .collect();
+    let mut all: Vec<(Pair, Metrics)> = vec![];
+    for (place, (set_a, set_b)) in
+        sides.reference_sets.iter().zip(&sides.converted_sets).enumerate()
+    {
+        let run = |exposed: &[Vec<String>; 2]| -> TractResult<[Vec<NamedTensor>; 2]> {
+            let [of_a, of_b] = exposed;
+            let reference = a.probed.exposing(of_a, false)?.run(set_a.tensors.clone())?.outputs;
+            Ok([reference, b.probed.exposing(of_b, false)?.run(set_b.tensors.clone())?.outputs])
         };
-        let (reference, converted) = (by_name(reference), by_name(converted));
-        for (name, metrics) in shared.iter().zip(&mut all) {
-            let (Some(x), Some(y)) = (reference.get(name), converted.get(name)) else { continue };
-            let metrics = metrics.get_or_insert_with(|| {
+        let [reference, converted] = match run(&exposed) {
+            // A value may be no tensor, which nobody can look at.
+            Err(_) if place == 0 => {
+                let [all_a, all_b] = exposed;
+                let names: HashSet<&String> = all_b.iter().collect();
+                let shared: Vec<String> =
+                    all_a.iter().filter(|name| names.contains(name)).cloned().collect();
+                exposed = [shared.clone(), shared];
+                run(&exposed)?
+            }
+            ran => ran?,
+        };
+        if place == 0 {
+            let pairs = pairs((&of_a, &reference), (&of_b, &converted), &known)?;
+            // What belongs to nothing need not be made again.
+            exposed[0] = pairs.iter().map(|pair| pair.reference.clone()).collect();
+            exposed[1] = pairs.iter().map(|pair| pair.converted.clone()).collect();
+            let (x, y) = (by_name(&reference), by_name(&converted));
+            for pair in pairs {
+                let Some((x, y)) = x.get(&*pair.reference).zip(y.get(&*pair.converted)) else {
+                    continue;
+                };
                 let is_given = tolerance != Tolerance::default();
                 let tolerance = if is_given || x.ty == y.ty { tolerance } else { of_types(x, y) };
-                Metrics::new(x, y, tolerance)
-            });
-            metrics.add(x, y)?;
+                all.push((pair, Metrics::new(x, y, tolerance)));
+            }
+        }
+        let (x, y) = (by_name(&reference), by_name(&converted));
+        for (pair, metrics) in &mut all {
+            let Some((x, y)) = x.get(&*pair.reference).zip(y.get(&*pair.converted)) else {
+                continue;
+            };
+            match pair.how {
+                How::Name => metrics.add(x, y)?,
+                // Another exporter may keep the same elements in another shape.
+                _ => metrics.add(x, &reshaped(y, x.tensor.shape())?)?,
+            }
         }
     }
-    let inner: Vec<ComparedTensor> = all.into_iter().flatten().map(Metrics::finish).collect();
+    let finish = |(pair, metrics): (Pair, Metrics)| {
+        let mut tensor = metrics.finish();
+        let (paired_by, confidence) = pair.how.in_words();
+        (tensor.paired_by, tensor.confidence) = (paired_by.into(), confidence.into());
+        tensor
+    };
+    let inner: Vec<ComparedTensor> = all.into_iter().map(finish).collect();
     // The note is about inner tensors: outputs are reported with their own tolerances.
-    let outputs = MainGraph::of(&a.probed.proto).outputs();
+    let outputs = of_a.outputs();
     let is_inner = |tensor: &&ComparedTensor| !outputs.contains(tensor.name.as_str());
     let first = inner.iter().filter(is_inner).find(|tensor| !tensor.identical && tensor.passed);
-    let note = first.map(|tensor| {
+    let differs_from = first.map(|tensor| {
         let (name, error) = (&tensor.name, tensor.max_abs);
         format!("values first differ, within the tolerance, in `{name}`: by {error} at most")
     });
-    Ok((inner, note))
+    Ok(Inner { tensors: inner, differs_from })
+}
+
+fn by_name(tensors: &[NamedTensor]) -> HashMap<&str, &NamedTensor> {
+    tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect()
+}
+
+fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> TractResult<NamedTensor> {
+    let NamedTensor { name, ty, tensor } = tensor;
+    let tensor = tensor.clone().into_shape(shape)?;
+    Ok(NamedTensor { name: name.clone(), ty: *ty, tensor })
 }
 
 /// What a tensor may be off by where the element type has changed and nobody has said: 64 units in the last place of the

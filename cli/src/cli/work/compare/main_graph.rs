@@ -8,15 +8,57 @@ use tract_onnx::pb::{ModelProto, NodeProto, ValueInfoProto};
 pub(super) struct MainGraph<'a> {
     nodes: &'a [NodeProto],
     outputs: &'a [ValueInfoProto],
+    inputs: HashSet<&'a str>,
+    makers: HashMap<&'a str, &'a NodeProto>,
+    /// The values that are made of constants alone.
+    constants: HashSet<&'a str>,
 }
 
 impl<'a> MainGraph<'a> {
     pub(super) fn of(model: &'a ModelProto) -> MainGraph<'a> {
         let graph = model.graph.as_ref();
-        MainGraph {
-            nodes: graph.map_or(&[], |graph| &graph.node),
-            outputs: graph.map_or(&[], |graph| &graph.output),
+        let nodes: &[NodeProto] = graph.map_or(&[], |graph| &graph.node);
+        let held: HashSet<&str> = graph
+            .iter()
+            .flat_map(|graph| &graph.initializer)
+            .map(|held| held.name.as_str())
+            .collect();
+        let inputs = graph.iter().flat_map(|graph| &graph.input).map(|input| input.name.as_str());
+        let makers =
+            nodes.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node)));
+        let mut constants = held.clone();
+        for node in nodes.iter().filter(|node| node.attribute.iter().all(|a| a.g.is_none())) {
+            if node.input.iter().all(|input| input.is_empty() || constants.contains(&**input)) {
+                constants.extend(node.output.iter().map(String::as_str));
+            }
         }
+        MainGraph {
+            nodes,
+            constants,
+            outputs: graph.map_or(&[], |graph| &graph.output),
+            inputs: inputs.filter(|name| !held.contains(name)).collect(),
+            makers: makers.collect(),
+        }
+    }
+
+    /// Whether a value is an input of the model.
+    pub(super) fn is_input(&self, value: &str) -> bool {
+        self.inputs.contains(value)
+    }
+
+    /// Whether a value is made of constants alone.
+    pub(super) fn is_constant(&self, value: &str) -> bool {
+        self.constants.contains(value)
+    }
+
+    /// The operator that makes a value.
+    pub(super) fn op(&self, value: &str) -> Option<&'a str> {
+        self.makers.get(value).map(|node| node.op_type.as_str())
+    }
+
+    /// What the node takes that makes a value.
+    pub(super) fn taken(&self, value: &str) -> &'a [String] {
+        self.makers.get(value).map_or(&[], |node| &node.input)
     }
 
     /// The names of the model's outputs.
@@ -32,21 +74,16 @@ impl<'a> MainGraph<'a> {
 
     /// The node that makes a value, and its operator.
     pub(super) fn maker(&self, value: &str) -> Option<(String, String)> {
-        let node = self.nodes.iter().find(|node| node.output.iter().any(|name| name == value))?;
+        let node = self.makers.get(value)?;
         let name = if node.name.is_empty() { value } else { &node.name };
         Some((name.into(), node.op_type.clone()))
     }
 
     /// The values of the main graph from which a value is computed.
     pub(super) fn before(&self, value: &str) -> HashSet<String> {
-        let makers: HashMap<&String, &NodeProto> = self
-            .nodes
-            .iter()
-            .flat_map(|node| node.output.iter().map(move |name| (name, node)))
-            .collect();
         let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
         while let Some(value) = next.pop() {
-            let inputs = makers.get(&value).into_iter().flat_map(|node| &node.input);
+            let inputs = self.taken(&value).iter();
             next.extend(inputs.filter(|input| seen.insert((*input).clone())).cloned());
         }
         seen

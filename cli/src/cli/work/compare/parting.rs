@@ -1,13 +1,14 @@
 //! Where two models part, and how their casts differ.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use tract_onnx_cast::{CastKind, CastNode};
+use tract_onnx_cast::{CastKind, CastNode, ElementType, Family};
 
 use super::main_graph::MainGraph;
 use super::sides::Loaded;
 use crate::cli::judge::audited::AuditedCast;
 use crate::cli::judge::compared::{CastChanges, CastName, ComparedTensor, Parting, Retargeted};
+use crate::cli::judge::number::Num;
 
 /// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
 /// reference does not have and that spoiled values.
@@ -16,10 +17,12 @@ pub(super) fn parting(
     tensor: Option<&ComparedTensor>,
     changes: &CastChanges,
     casts: &[AuditedCast],
+    growth: &Growth,
 ) -> Option<Parting> {
     let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
     let graph = MainGraph::of(&converted.probed.proto);
+    let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
     let (node, op) = graph.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();
     let before = graph.before(name);
@@ -34,33 +37,149 @@ pub(super) fn parting(
             && before.contains(&cast.output)
             && is_new(cast)
     });
-    Some(Parting { node, op, cast, culprit: culprit.cloned(), tensor })
+    Some(Parting { node, op, cast, culprit: culprit.cloned(), tensor, error, error_before })
 }
 
-/// How the casts of two models differ. A cast is known by the value that it makes.
-pub(super) fn changes(reference: &[CastNode], converted: &[CastNode]) -> CastChanges {
+/// How the casts of two models differ. A cast is known by the value that it makes, and `renamed` tells what the reference's
+/// values are called in the converted model. Where few names are shared, casts of the same types belong together in their order.
+pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>) -> CastChanges {
     let is_own = |cast: &&CastNode| cast.kind == CastKind::Cast;
     // Converters rename the main graph, so only the path below it counts.
-    let key = |cast: &CastNode| {
-        let path = cast.graph.split_once('/').map_or("", |(_, path)| path);
-        (path.to_owned(), cast.output.clone())
+    let path = |cast: &CastNode| {
+        cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())
     };
-    let of = |casts: &[CastNode]| -> HashMap<_, CastNode> {
-        casts.iter().filter(is_own).map(|cast| (key(cast), cast.clone())).collect()
-    };
-    let (before, after) = (of(reference), of(converted));
+    let mut gone: Vec<(String, String, &CastNode)> = vec![];
+    for cast in a.probed.casts.iter().filter(is_own) {
+        let output = renamed.get(&cast.output).unwrap_or(&cast.output);
+        gone.push((path(cast), output.clone(), cast));
+    }
     let mut changes = CastChanges::default();
-    for cast in converted.iter().filter(is_own) {
-        match before.get(&key(cast)) {
-            None => changes.added.push(CastName::of(cast)),
-            Some(was) if (was.from, was.to) != (cast.from, cast.to) => {
-                let (reference, converted) = (CastName::of(was), CastName::of(cast));
-                changes.retargeted.push(Retargeted { reference, converted });
-            }
-            Some(_) => {}
+    let mut new = vec![];
+    for cast in b.probed.casts.iter().filter(is_own) {
+        let is_it = |(path_of, output, _): &(String, String, &CastNode)| {
+            *path_of == path(cast) && *output == cast.output
+        };
+        let Some(place) = gone.iter().position(is_it) else {
+            new.push(cast);
+            continue;
+        };
+        let (_, _, was) = gone.remove(place);
+        if (was.from, was.to) != (cast.from, cast.to) {
+            let (reference, converted) = (CastName::of(was), CastName::of(cast));
+            changes.retargeted.push(Retargeted { reference, converted });
         }
     }
-    let gone = reference.iter().filter(is_own).filter(|cast| !after.contains_key(&key(cast)));
-    changes.removed = gone.map(CastName::of).collect();
+    if share_few_names(a, b) {
+        new.retain(|cast| {
+            let is_alike = |(path_of, _, was): &(String, String, &CastNode)| {
+                *path_of == path(cast) && (was.from, was.to) == (cast.from, cast.to)
+            };
+            let place = gone.iter().position(is_alike);
+            place.map(|place| gone.remove(place)).is_none()
+        });
+    }
+    changes.added = new.into_iter().map(CastName::of).collect();
+    changes.removed = gone.into_iter().map(|(_, _, cast)| CastName::of(cast)).collect();
     changes
+}
+
+/// Whether less than half of the smaller model's values have a name that the other one has too: it was exported anew.
+fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
+    let (a, b) = (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
+    let names: HashSet<&String> = b.iter().collect();
+    let shared = a.iter().filter(|name| names.contains(name)).count();
+    shared * 2 < a.len().min(b.len())
+}
+
+/// Where errors grow.
+pub(super) struct Growth<'a> {
+    graph: MainGraph<'a>,
+    /// By the converted side's names.
+    errors: HashMap<&'a str, f64>,
+    /// What is no growth: the roundings of the types, and a part of the outputs' errors.
+    floor: f64,
+    tensors: Vec<&'a ComparedTensor>,
+}
+
+impl<'a> Growth<'a> {
+    pub(super) fn of(
+        converted: &'a Loaded,
+        tensors: impl Iterator<Item = &'a ComparedTensor>,
+        outputs: &[ComparedTensor],
+    ) -> Growth<'a> {
+        let tensors: Vec<&ComparedTensor> = tensors.collect();
+        let named = |tensor: &&'a ComparedTensor| {
+            (tensor.converted_name.as_ref().unwrap_or(&tensor.name).as_str(), error_of(tensor))
+        };
+        let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
+        Growth {
+            graph: MainGraph::of(&converted.probed.proto),
+            errors: tensors.iter().map(named).collect(),
+            floor: last * 0.02,
+            tensors,
+        }
+    }
+
+    /// The largest error of what the node takes that makes a value; of what is not compared, that of what it is made of.
+    pub(super) fn before(&self, value: &str) -> f64 {
+        let (mut seen, mut largest) = (HashSet::new(), 0f64);
+        let mut next: Vec<&str> = self.graph.taken(value).iter().map(String::as_str).collect();
+        while let Some(value) = next.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match self.errors.get(value) {
+                Some(error) => largest = largest.max(*error),
+                None => next.extend(self.graph.taken(value).iter().map(String::as_str)),
+            }
+        }
+        largest
+    }
+
+    /// The tensor whose error is the most times as large as that of what it is made of.
+    pub(super) fn largest(&self) -> Option<&'a ComparedTensor> {
+        let mut best: Option<(f64, &ComparedTensor)> = None;
+        for tensor in &self.tensors {
+            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+            let floor = self.floor + rounding_of(tensor);
+            let (after, before) = (error_of(tensor), self.before(name));
+            // What is infinitely far off is so everywhere behind.
+            let grown = (after.min(MOST) + floor) / (before.min(MOST) + floor);
+            if after > floor && grown > 2.0 && best.is_none_or(|(most, _)| grown > most) {
+                best = Some((grown, tensor));
+            }
+        }
+        best.map(|(_, tensor)| tensor)
+    }
+}
+
+/// An error beyond which it does not matter how large it is.
+const MOST: f64 = 1e3;
+
+/// How far a tensor is off: its largest error by its largest value; infinite where NaN or infinities differ.
+fn error_of(tensor: &ComparedTensor) -> f64 {
+    let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
+    let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
+    match tensor {
+        _ if tensor.problem.is_some() => f64::INFINITY,
+        _ if tensor.nan_differences + tensor.infinity_differences > 0 => f64::INFINITY,
+        _ if tensor.max_abs.0 == 0.0 => {
+            if tensor.differing > 0 {
+                1.0
+            } else {
+                0.0
+            }
+        }
+        _ if peak == 0.0 => f64::INFINITY,
+        _ => tensor.max_abs.0 / peak,
+    }
+}
+
+/// A few roundings to the coarser of a tensor's two types.
+fn rounding_of(tensor: &ComparedTensor) -> f64 {
+    let bits = |ty: &str| match ElementType::from_name(ty).map(ElementType::family) {
+        Some(Family::Float(format)) => format.mantissa_bits.min(20) as i32,
+        _ => 20,
+    };
+    4.0 * 0.5f64.powi(bits(&tensor.reference_type).min(bits(&tensor.converted_type)) + 1)
 }

@@ -1,0 +1,325 @@
+//! Which tensors inside two models are the same: by name, by their values, or by the operators that make them of pairs.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+
+use super::main_graph::MainGraph;
+use crate::cli::judge::value::{Value, values};
+use crate::cli::tensor::NamedTensor;
+
+/// How many values of a tensor are looked at.
+const SAMPLES: usize = 64;
+/// How far two values may be apart that are the same but for rounding, by the value and by the tensor's largest one.
+const NEAR: (f64, f64) = (0.02, 0.002);
+/// So many different values tell a tensor from others.
+const TELLING: usize = 8;
+
+/// Two tensors that are the same one, as far as can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pair {
+    pub(super) reference: String,
+    pub(super) converted: String,
+    pub(super) how: How,
+}
+
+/// How a pair was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Name,
+    /// All values that were looked at are the same.
+    SameValues,
+    /// They are the same but for rounding.
+    NearValues,
+    Structure,
+}
+
+impl How {
+    /// As reports have it, and how sure that is.
+    pub(super) const fn in_words(self) -> (&'static str, &'static str) {
+        match self {
+            How::Name => ("name", "certain"),
+            How::SameValues => ("values", "certain"),
+            How::NearValues => ("values", "likely"),
+            How::Structure => ("structure", "likely"),
+        }
+    }
+}
+
+/// What is known of one tensor.
+struct Sample {
+    elements: usize,
+    shape: Vec<usize>,
+    is_float: bool,
+    values: Vec<f64>,
+    peak: f64,
+    is_telling: bool,
+}
+
+/// How alike two samples are.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Likeness {
+    near: f64,
+    same: f64,
+}
+
+/// A side of the search.
+struct Side<'a> {
+    graph: &'a MainGraph<'a>,
+    /// The values that nodes compute of inputs, in their order, with what is known of them.
+    samples: Vec<(String, Sample)>,
+    places: HashMap<String, usize>,
+}
+
+/// Pairs the tensors of two models that have run on the same inputs. `known` are pairs by their names, which no others replace.
+///
+/// # Errors
+///
+/// When a tensor is not of its type's carrier.
+pub(super) fn pairs(
+    (a, of_a): (&MainGraph, &[NamedTensor]),
+    (b, of_b): (&MainGraph, &[NamedTensor]),
+    known: &[(&str, &str)],
+) -> TractResult<Vec<Pair>> {
+    let (a, b) = (Side::of(a, of_a)?, Side::of(b, of_b)?);
+    let mut search = Search { pairs: HashMap::new(), taken: HashSet::new(), a: &a, b: &b };
+    let mut doubtful = vec![];
+    for (name, other) in known {
+        search.add(name, other, How::Name);
+    }
+    for (name, sample) in &a.samples {
+        if search.pairs.contains_key(name) || search.taken.contains(name) {
+            continue;
+        }
+        let Some(other) = b.sample(name) else { continue };
+        let is_alike = sample.elements == other.elements && sample.likeness(other).near >= 0.5;
+        if is_alike {
+            search.add(name, name, How::Name);
+        } else {
+            doubtful.push(name);
+        }
+    }
+    search.by_values();
+    search.by_structure(&doubtful.iter().map(|name| name.as_str()).collect());
+    for name in doubtful {
+        let is_free = !search.pairs.contains_key(name) && !search.taken.contains(name);
+        let is_same_kind = a.graph.op(name) == b.graph.op(name)
+            || a.sample(name).map(|s| &s.shape) == b.sample(name).map(|s| &s.shape);
+        if is_free && is_same_kind {
+            search.add(name, name, How::Name);
+        }
+    }
+    search.by_structure(&HashSet::new());
+    let found = a.samples.iter().filter_map(|(name, _)| {
+        let (converted, how) = search.pairs.get(name)?.clone();
+        Some(Pair { reference: name.clone(), converted, how })
+    });
+    Ok(found.collect())
+}
+
+impl<'a> Side<'a> {
+    fn of(graph: &'a MainGraph<'a>, tensors: &[NamedTensor]) -> TractResult<Side<'a>> {
+        let by_name: HashMap<&str, &NamedTensor> =
+            tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+        let mut side = Side { graph, samples: vec![], places: HashMap::new() };
+        for name in graph.made() {
+            if let Some(tensor) = by_name.get(name.as_str()) {
+                side.places.insert(name.clone(), side.samples.len());
+                side.samples.push((name, Sample::of(tensor)?));
+            }
+        }
+        Ok(side)
+    }
+
+    fn sample(&self, name: &str) -> Option<&Sample> {
+        self.samples.get(*self.places.get(name)?).map(|(_, sample)| sample)
+    }
+
+    /// How far along the graph a value is, from 0 to 1.
+    fn depth(&self, name: &str) -> f64 {
+        let place = self.places.get(name).copied().unwrap_or(0);
+        place as f64 / self.samples.len().max(1) as f64
+    }
+
+    /// What the node that makes a value computes it of, constants left out; an input of the model is known by its name.
+    fn operands(&self, name: &str) -> Vec<&'a str> {
+        let taken = self.graph.taken(name).iter().map(String::as_str);
+        let is_computed = |name: &&str| {
+            let is_there = self.places.contains_key(*name) || self.graph.is_input(name);
+            is_there && !self.graph.is_constant(name)
+        };
+        taken.filter(is_computed).collect()
+    }
+}
+
+impl Sample {
+    fn of(tensor: &NamedTensor) -> TractResult<Sample> {
+        let elements = tensor.tensor.len();
+        let mut sample = Sample {
+            elements,
+            shape: tensor.tensor.shape().to_vec(),
+            is_float: matches!(tensor.ty.family(), Family::Float(_)),
+            values: vec![],
+            peak: 0.0,
+            is_telling: false,
+        };
+        if tensor.ty.family() == Family::Text {
+            return Ok(sample);
+        }
+        // An odd stride meets every column of a matrix.
+        let stride = (elements / SAMPLES).max(1) | 1;
+        for place in (0..elements).step_by(stride) {
+            sample
+                .values
+                .extend(values(tensor.ty, &tensor.tensor, place..place + 1)?.iter().map(number));
+        }
+        let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+        sample.peak = finite.fold(0.0, f64::max);
+        let different: HashSet<u64> = sample.values.iter().map(|x| x.to_bits()).collect();
+        sample.is_telling = different.len() >= TELLING;
+        Ok(sample)
+    }
+
+    fn likeness(&self, other: &Sample) -> Likeness {
+        let both = || self.values.iter().zip(&other.values);
+        let is_same = |(x, y): &(&f64, &f64)| x == y || (x.is_nan() && y.is_nan());
+        let is_near = |pair: &(&f64, &f64)| {
+            let error = (pair.0 - pair.1).abs();
+            is_same(pair) || error <= NEAR.0 * pair.0.abs() || error <= NEAR.1 * self.peak
+        };
+        let count = self.values.len().max(1) as f64;
+        Likeness {
+            near: both().filter(is_near).count() as f64 / count,
+            same: both().filter(is_same).count() as f64 / count,
+        }
+    }
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Float(x) | Value::Double(x) => x.0,
+        Value::Signed(x) => *x as f64,
+        Value::Unsigned(x) => *x as f64,
+        Value::Bool(x) => f64::from(u8::from(*x)),
+        Value::Text(_) => 0.0,
+    }
+}
+
+struct Search<'a> {
+    /// The converted side's tensor of each of the reference's.
+    pairs: HashMap<String, (String, How)>,
+    taken: HashSet<String>,
+    a: &'a Side<'a>,
+    b: &'a Side<'a>,
+}
+
+impl Search<'_> {
+    fn add(&mut self, a: &str, b: &str, how: How) {
+        self.pairs.insert(a.into(), (b.into(), how));
+        self.taken.insert(b.into());
+    }
+
+    /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals those at the same depth.
+    fn by_values(&mut self) {
+        let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (place, (_, sample)) in self.b.samples.iter().enumerate() {
+            by_size.entry(sample.elements).or_default().push(place);
+        }
+        // A tensor may stand for several that are only reshaped, but one of its own is better.
+        for may_share in [false, true] {
+            for (name, sample) in &self.a.samples {
+                if self.pairs.contains_key(name) {
+                    continue;
+                }
+                let mut best: Option<(Likeness, bool, f64, &str)> = None;
+                for place in by_size.get(&sample.elements).into_iter().flatten() {
+                    let Some((other, theirs)) = self.b.samples.get(*place) else { continue };
+                    let is_named = self.a.places.contains_key(other) && name != other && !may_share;
+                    let is_taken = self.taken.contains(other);
+                    if (is_taken && !may_share) || sample.is_float != theirs.is_float {
+                        continue;
+                    }
+                    let likeness = sample.likeness(theirs);
+                    let is_same_op = self.a.graph.op(name) == self.b.graph.op(other);
+                    let is_telling =
+                        sample.is_telling || (is_same_op && self.are_operands_paired(name, other));
+                    let least = if may_share { likeness.same } else { likeness.near };
+                    if !is_telling || least < 0.95 || (is_named && likeness.same < 1.0) {
+                        continue;
+                    }
+                    let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
+                    let this = (likeness, is_same_op, apart, other.as_str());
+                    if best.is_none_or(|best| (this.0, this.1, this.2) > (best.0, best.1, best.2)) {
+                        best = Some(this);
+                    }
+                }
+                if let Some((likeness, _, _, other)) = best {
+                    let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+                    let other = other.to_owned();
+                    self.add(name, &other, how);
+                }
+            }
+        }
+    }
+
+    fn are_operands_paired(&self, a: &str, b: &str) -> bool {
+        let (x, y) = (self.a.operands(a), self.b.operands(b));
+        !x.is_empty() && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| self.is_pair(x, y))
+    }
+
+    fn is_pair(&self, a: &str, b: &str) -> bool {
+        match self.pairs.get(a) {
+            Some((other, _)) => other == b,
+            None => a == b && self.a.graph.is_input(a) && self.b.graph.is_input(b),
+        }
+    }
+
+    /// Pairs what the same operator makes of pairs, if nothing else does, and what the same operator takes that makes a pair.
+    /// Tensors of the names `spared` are left.
+    fn by_structure(&mut self, spared: &HashSet<&str>) {
+        let is_free = |search: &Search, a: &str, b: &str| {
+            let is_spared = spared.contains(a) || spared.contains(b);
+            let is_paired = search.pairs.contains_key(a) || search.taken.contains(b);
+            let sizes = search.a.sample(a).zip(search.b.sample(b));
+            let fits =
+                sizes.is_some_and(|(a, b)| a.elements == b.elements && a.is_float == b.is_float);
+            !is_spared && !is_paired && fits
+        };
+        loop {
+            let before = self.pairs.len();
+            for (name, _) in &self.a.samples {
+                if self.pairs.contains_key(name) {
+                    continue;
+                }
+                let made = self.b.samples.iter().map(|(other, _)| other.as_str());
+                let mut alike = made.filter(|other| {
+                    is_free(self, name, other)
+                        && self.a.graph.op(name) == self.b.graph.op(other)
+                        && self.are_operands_paired(name, other)
+                });
+                if let (Some(other), None) = (alike.next(), alike.next()) {
+                    let other = other.to_owned();
+                    self.add(name, &other, How::Structure);
+                }
+            }
+            for (name, _) in self.a.samples.iter().rev() {
+                let Some((other, _)) = self.pairs.get(name).cloned() else { continue };
+                if self.a.graph.op(name) != self.b.graph.op(&other) {
+                    continue;
+                }
+                let (x, y) = (self.a.operands(name), self.b.operands(&other));
+                let mut open = x.iter().zip(&y).filter(|(x, y)| !self.is_pair(x, y));
+                if x.len() == y.len()
+                    && let (Some((x, y)), None) = (open.next(), open.next())
+                    && is_free(self, x, y)
+                {
+                    self.add(x, y, How::Structure);
+                }
+            }
+            if self.pairs.len() == before {
+                return;
+            }
+        }
+    }
+}

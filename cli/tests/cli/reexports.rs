@@ -1,0 +1,141 @@
+//! Models that were exported anew: `compare` pairs what is inside them without names.
+
+use serde_json::{Value, json};
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, tensor_proto};
+
+use crate::common::proto::{graph, model, node, value};
+use crate::program::{Folder, cast, json, said};
+use ElementType::{Float, Float16};
+
+fn matrix(seed: u32) -> Tensor {
+    let numbers = (0..64u32).map(|place| (place * 29 + seed * 17) % 53);
+    let numbers: Vec<f32> = numbers.map(|number| number as f32 / 26.0 - 1.0).collect();
+    tensor1(&numbers).into_shape(&[8, 8]).expect("a matrix")
+}
+
+/// Two layers and a rounding to FLOAT16. The second exporter names nothing as the first does, writes `Gemm` for a product and a
+/// sum, and adds a reshaping; `fault` is added to a weight of its second layer.
+fn exported(is_second: bool, fault: f32) -> ModelProto {
+    let name = |first: &'static str, second: &'static str| if is_second { second } else { first };
+    let (h, t, d, u, p) = (
+        name("/l1/Add_output_0", "linear"),
+        name("/act/Tanh_output_0", "tanh"),
+        name("/Cast_output_0", "to_1"),
+        name("/Cast_1_output_0", "to_2"),
+        name("/l2/MatMul_output_0", "linear_1"),
+    );
+    let mut nodes = match is_second {
+        true => vec![
+            node("Reshape", &["x", "shape"], &["view"], vec![]),
+            node("Gemm", &["view", "p_w1", "p_b1"], &[h], vec![]),
+        ],
+        false => vec![
+            node("MatMul", &["x", "l1.weight"], &["/l1/MatMul_output_0"], vec![]),
+            node("Add", &["/l1/MatMul_output_0", "l1.bias"], &[h], vec![]),
+        ],
+    };
+    nodes.extend([
+        node("Tanh", &[h], &[t], vec![]),
+        cast(name("Cast", "node_to_1"), t, d, Float16),
+        cast(name("Cast_1", "node_to_2"), d, u, Float),
+        node("MatMul", &[u, name("l2.weight", "p_w2")], &[p], vec![]),
+        node("Sigmoid", &[p], &["y"], vec![]),
+    ]);
+    let mut graph = graph(&[value("x", Float, &[3, 8])], &nodes, &[value("y", Float, &[3, 8])]);
+    let held = |name, tensor: Tensor| tensor_proto::write(name, Float, &tensor).expect("a tensor");
+    let mut second = matrix(2);
+    for number in
+        second.try_as_plain_ram_mut().expect("numbers").as_slice_mut::<f32>().expect("FLOAT")
+    {
+        *number += fault * number.signum();
+    }
+    graph.initializer = vec![
+        held(name("l1.weight", "p_w1"), matrix(1)),
+        held(name("l1.bias", "p_b1"), tensor1(&[0.5f32, -1.0, 0.25, 0.1, 0.7, -0.3, 0.2, 0.9])),
+        held(name("l2.weight", "p_w2"), second),
+    ];
+    if is_second {
+        let shape = tensor1(&[3i64, 8]);
+        graph
+            .initializer
+            .push(tensor_proto::write("shape", ElementType::Int64, &shape).expect("a tensor"));
+    }
+    model(17, graph)
+}
+
+fn compared(status: i32, arguments: &[&str]) -> Value {
+    json(&said(status, &[&["compare", "--json"], arguments].concat()))["comparisons"][0].clone()
+}
+
+#[test]
+fn tensors_without_a_name_in_common_are_paired() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &exported(false, 0.0));
+    let b = folder.message("b.onnx", &exported(true, 0.0));
+    let report = compared(0, &[&a, &b, "--atol", "1e-5", "--all-tensors"]);
+    let tensors = report["tensors"].as_array().expect("tensors");
+    let renamed = |name: &str| {
+        let tensor = tensors.iter().find(|tensor| tensor["name"] == name).expect("a pair");
+        assert!(tensor["confidence"] == "certain" || tensor["confidence"] == "likely", "{tensor}");
+        tensor["converted_name"].clone()
+    };
+    assert_eq!(renamed("/l1/Add_output_0"), "linear");
+    assert_eq!(renamed("/act/Tanh_output_0"), "tanh");
+    assert_eq!(renamed("/l2/MatMul_output_0"), "linear_1");
+    assert_eq!(report["casts"], json!({"added": [], "removed": [], "retargeted": []}));
+    assert_eq!(report["weights"]["compared"], 3);
+    // Nor where nothing inside is looked at.
+    let report = compared(0, &[&a, &b, "--atol", "1e-5"]);
+    assert_eq!(report["casts"], json!({"added": [], "removed": [], "retargeted": []}));
+}
+
+#[test]
+fn a_fault_in_a_new_export_is_located() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &exported(false, 0.0));
+    let b = folder.message("b.onnx", &exported(true, 0.5));
+    let report = compared(1, &[&a, &b, "--atol", "1e-5"]);
+    for parting in ["largest_jump", "first_difference"] {
+        let parting = &report[parting];
+        assert_eq!(
+            (&parting["node"], &parting["op"]),
+            (&json!("MatMul_linear_1"), &json!("MatMul"))
+        );
+    }
+    let jump = &report["largest_jump"];
+    let error = |name: &str| jump[name].as_f64().expect("a number");
+    assert!(error("error") > 0.05 && error("error_before") < 1e-3, "{jump}");
+    assert_eq!(jump["tensor"]["paired_by"], "structure");
+}
+
+/// A drift of a few values, and then a node that breaks: the second is what matters.
+#[test]
+fn the_node_that_breaks_is_told_rather_than_a_drift() {
+    let folder = Folder::new();
+    let drifting = |is_broken: bool| {
+        let (offset, factor) = if is_broken { (1e-4f32, 3f32) } else { (0.0, 1.0) };
+        let nodes = [
+            node("Add", &["x", "offset"], &["a"], vec![]),
+            node("Tanh", &["a"], &["b"], vec![]),
+            node("Mul", &["b", "factor"], &["c"], vec![]),
+            node("Sigmoid", &["c"], &["y"], vec![]),
+        ];
+        let mut graph = graph(&[value("x", Float, &[8])], &nodes, &[value("y", Float, &[8])]);
+        let held = |name, number| tensor_proto::write(name, Float, &tensor0(number));
+        graph.initializer = vec![
+            held("offset", offset).expect("a tensor"),
+            held("factor", factor).expect("a tensor"),
+        ];
+        model(17, graph)
+    };
+    let a = folder.message("a.onnx", &drifting(false));
+    let b = folder.message("b.onnx", &drifting(true));
+    let report = compared(1, &[&a, &b, "--rtol", "1e-6"]);
+    assert_eq!(report["first_difference"]["node"], "Add_a");
+    assert_eq!(report["largest_jump"]["node"], "Mul_c");
+    let text = said(1, &["compare", &a, &b, "--rtol", "1e-6"]);
+    let place = |words: &str| text.find(words).expect("is told");
+    assert!(place("the error grows most: `c`") < place("where they part: `a`"), "{text}");
+}
