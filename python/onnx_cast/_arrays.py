@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def decoded(data: bytes) -> tuple[str, Array]:
     """A TensorProto as the program writes it: its values in ``raw_data``, strings in ``string_data``."""
     dims: list[int] = []
     number, name, raw, strings = 0, "", b"", []
-    for field, value in _fields(data):
+    for field, value in fields(data):
         if field == 1:
             dims.extend([value] if isinstance(value, int) else _varints(value))
         elif field == 2 and isinstance(value, int):
@@ -191,32 +191,6 @@ def read_all(folder: str, kind: str) -> dict[str, Array]:
     return arrays
 
 
-def input_names(path: str) -> Optional[list[str]]:
-    """The names of a model's inputs; nothing if it cannot be read, of which the program says why."""
-    try:
-        with open(path, "rb") as file:
-            graphs = [
-                value
-                for field, value in _fields(file.read())
-                if field == 7 and isinstance(value, bytes)
-            ]
-        inputs = [
-            value
-            for graph in graphs
-            for field, value in _fields(graph)
-            if field == 11 and isinstance(value, bytes)
-        ]
-        names = [
-            value
-            for row in inputs
-            for field, value in _fields(row)
-            if field == 1 and isinstance(value, bytes)
-        ]
-    except (OSError, InputError):
-        return None
-    return [name.decode(errors="replace") for name in names]
-
-
 def _field(number: int, value: int | bytes) -> bytes:
     if isinstance(value, int):
         return _varint(number << 3) + _varint(value)
@@ -232,7 +206,8 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The fields of a protobuf message: numbers, and the bytes of everything else."""
     at = 0
     try:
         while at < len(data):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Union
 
-from . import _arrays
+from . import _arrays, _graph
 from ._arrays import Array
 from ._errors import CallError, InputError, OnnxCastError, ProgramError
 from ._program import call
@@ -195,14 +195,10 @@ def _given(
 
 def _check_names(sets: Sequence[Mapping[str, Any]], model: Union[Path, Mapping[str, Any]]) -> None:
     """A folder's files may go to inputs by their order; arrays of a dict go by name only."""
-    if isinstance(model, Mapping):
-        return
-    path = _path(model)
-    path = os.path.join(path, "model.onnx") if os.path.isdir(path) else path
-    known = _arrays.input_names(path)
-    for name in (name for arrays in sets for name in arrays if known is not None):
-        if name not in (known or []):
-            raise InputError(f"{path}: the model has no input `{name}`, but {known}")
+    graph = None if isinstance(model, Mapping) else _graph.read(_path(model))
+    for name in (name for arrays in sets for name in arrays if graph):
+        if graph and name not in graph.inputs:
+            raise InputError(f"{model}: the model has no input `{name}`, but {graph.inputs}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from ._errors import ToleranceError
+from ._graph import makers_and_readers
 
 Json = dict[str, Any]
 
@@ -191,16 +192,19 @@ class Comparison:
 
     @property
     def remedy(self) -> Optional[str]:
-        """What to tell the converter: the nodes whose results the narrow type cannot hold are to stay in FLOAT.
+        """What to tell the converter where values leave the narrow type's range: the nodes to keep in FLOAT.
 
         It follows from this one comparison. :func:`onnx_cast.keep` finds the smallest set of nodes and confirms it by running.
         """
-        parting = self.parting
-        if parting is None or parting.node is None:
+        damage = self.first_damage
+        if damage is None:
             return None
-        if parting.culprit is None and self.first_damage is None:
+        makers, readers = makers_and_readers(self.reference, damage.tensor.name)
+        # A cast that overflows has its input from FLOAT: then what reads that is to stay, else what makes and reads the value.
+        kept = makers if damage.culprit else [*makers, *readers]
+        if not kept:
             return None
-        return f"keep `{parting.node}` in FLOAT: node_block_list={[parting.node]!r}"
+        return f"keep {', '.join(f'`{node}`' for node in kept)} in FLOAT: node_block_list={kept!r}"
 
     def summary(self) -> str:
         """What a failed test should say, a line per fact; empty where it passed."""
