@@ -13,7 +13,7 @@ EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
 	snapshots-changed models test-data quantizers operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
-	test-package newest semver show
+	test-package newest semver show demo-picture
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both.
 demo:
@@ -37,6 +37,10 @@ show:
 	@echo; echo "# Every model that this project ships, against the reference's outputs"
 	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > $(TARGET)/demo.txt; status=$$?; \
 		tail -n 1 $(TARGET)/demo.txt; exit $$status
+
+# Needs python3. Draws what the demo prints, for the README.
+demo-picture:
+	$(MAKE) --silent demo | PYTHONPATH=scripts python3 -m pages.demo_picture
 
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked

@@ -1,4 +1,7 @@
-"""Renders a comment as GitHub does (cmark-gfm), and fails if a table or markup of it does not come out: render_comment.py COMMENT.md."""
+"""Renders a comment as GitHub does (cmark-gfm), and fails if a table or markup of it does not come out.
+
+render_comment.py COMMENT.md
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ def main() -> str | None:
     text = Path(sys.argv[1]).read_text()
     if len(text) > MOST_CHARACTERS:
         return f"{len(text)} characters, more than a comment takes"
-    page = cmarkgfm.github_flavored_markdown_to_html(text, options=cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
+    page = cmarkgfm.github_flavored_markdown_to_html(
+        text, options=cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE
+    )
     tables = len(re.findall(r"^\|[-:| ]+\|$", text, re.MULTILINE))
     if page.count("<table>") != tables:
         return f"{tables} tables are written and {page.count('<table>')} come out"

@@ -1,8 +1,9 @@
-"""Runs the steps of the workflow that a page documents, as GitHub would, and says what came of them: run_workflow.py PAGE FOLDER.
+"""Runs the steps of the workflow that a page documents, as GitHub would, and says what came of them.
 
-PAGE has the workflow as its first block of YAML; FOLDER is the checkout of the one who uses it. Steps that run something are run; an
-action of the checkout (`uses: ./…`) is run step by step as its action.yml says; of GitHub's own actions what they would take is checked.
-`gh` is one that keeps what it is given, in FOLDER/comment.md. The exit status is that of the first step that failed.
+run_workflow.py PAGE FOLDER: PAGE has the workflow as its first block of YAML; FOLDER is the checkout of the one who uses it. Steps
+that run something are run; an action of the checkout (`uses: ./…`) is run step by step as its action.yml says; of GitHub's own actions
+what they would take is checked. `gh` is one that keeps what it is given, in FOLDER/comment.md. The exit status is that of the first
+step that failed.
 """
 
 from __future__ import annotations
@@ -57,16 +58,22 @@ class Runner:
         given = {key: fill(str(value), values) for key, value in (step.get("with") or {}).items()}
         uses = step.get("uses")
         if uses is None:
-            variables = {key: fill(str(value), values) for key, value in (step.get("env") or {}).items()}
+            variables = {
+                key: fill(str(value), values) for key, value in (step.get("env") or {}).items()
+            }
             command = ["bash", "-e", "-o", "pipefail", "-c", fill(step["run"], values)]
-            ran = subprocess.run(command, cwd=self.folder, env=self.environment | variables, check=False)
+            ran = subprocess.run(
+                command, cwd=self.folder, env=self.environment | variables, check=False
+            )
             self.status = self.status or ran.returncode
         elif uses.startswith("./"):
             self.action(self.folder / uses, given)
         elif uses.startswith("actions/upload-artifact@"):
             assert any(self.folder.glob(given["path"])), f"nothing to upload at {given['path']}"
         else:
-            assert re.fullmatch(r"actions/(checkout|cache)@[0-9a-f]{40}", uses), f"{uses} is not pinned, or not known here"
+            assert re.fullmatch(r"actions/(checkout|cache)@[0-9a-f]{40}", uses), (
+                f"{uses} is not pinned, or not known here"
+            )
 
     def action(self, folder: Path, given: dict[str, str]) -> None:
         action = yaml.safe_load((folder / "action.yml").read_text())

@@ -46,7 +46,11 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The commands of a page's blocks of `console`: a line that begins with `$ onnx-cast`, and what is printed up to the next.
+/// How an example of the library is run.
+const EXAMPLE: &str = "cargo run --quiet --example ";
+
+/// The commands of a page's blocks of `console`: a line that begins with `$ onnx-cast` or runs an example, and what is printed up to
+/// the next.
 fn shown_in(page: &Path) -> Vec<Shown> {
     let text = fs::read_to_string(page).expect("a page is text");
     let name = page.file_name().expect("a page has a name").to_string_lossy().into_owned();
@@ -55,7 +59,8 @@ fn shown_in(page: &Path) -> Vec<Shown> {
         let block = block.split("\n```").next().expect("a block ends");
         for line in block.lines() {
             if let Some(command) = line.strip_prefix("$ ") {
-                assert!(command.starts_with("onnx-cast "), "{name}: {command}");
+                let is_known = command.starts_with("onnx-cast ") || command.starts_with(EXAMPLE);
+                assert!(is_known, "{name}: {command}");
                 let (page, command) = (name.clone(), command.into());
                 shown.push(Shown { page, command, printed: Vec::new() });
             } else {
@@ -75,12 +80,18 @@ fn run(command: &str, folder: &Path) -> Vec<String> {
         true => format!("{repository}{word}"),
         false => word.to_owned(),
     });
-    let output = Command::new(cargo_bin!("onnx-cast"))
-        .args(words)
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program starts");
+    let mut program = match command.starts_with(EXAMPLE) {
+        true => Command::new(env!("CARGO")),
+        false => Command::new(cargo_bin!("onnx-cast")),
+    };
+    if command.starts_with(EXAMPLE) {
+        program.args(["run", "--locked", "--manifest-path"]).arg(root().join("Cargo.toml"));
+    }
+    let skipped = usize::from(command.starts_with(EXAMPLE));
+    let folder = if skipped == 0 { folder.to_path_buf() } else { root() };
+    let output =
+        program.args(words.skip(skipped)).current_dir(folder).stdin(Stdio::null()).output();
+    let output = output.expect("the program starts");
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8(text).expect("UTF-8").replace(&repository, "");
     text.lines().map(|line| line.trim_end().to_owned()).collect()
