@@ -82,6 +82,11 @@ sanitize:
 graphs:
 	GRAPHS=$(or $(GRAPHS),20000) SEED=$(or $(SEED),1000000) $(CARGO) test --locked --test graphs
 
+# Time and memory for models of 1,000, 10,000 and 100,000 of everything; `make test` leaves the last one out.
+.PHONY: growth
+growth:
+	GROWTH=100000 $(CARGO) test --locked --test growth -- --nocapture
+
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
 	INSTA_UPDATE=unseen $(CARGO) test --locked --test models --test numerics -- golden algebra

@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::borrow::Cow;
+
 use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
@@ -12,7 +14,12 @@ use crate::cast::element_type::ElementType;
 #[non_exhaustive]
 pub enum Error {
     /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS §2](crate::semantics)).
-    #[error("node `{node}`: attribute `{attribute}` {problem}, the model imports {opset}")]
+    #[error(
+        "node `{}`: attribute `{}` {}, the model imports {opset}",
+        name(node),
+        name(attribute),
+        text(problem)
+    )]
     Attribute {
         /// The node's name, or its first output where it has none.
         node: String,
@@ -24,7 +31,7 @@ pub enum Error {
         opset: i64,
     },
     /// A node that cannot be run as it stands.
-    #[error("node `{node}` ({op}): {problem}")]
+    #[error("node `{}` ({}): {}", name(node), name(op), text(problem))]
     Node {
         /// The node's name, or its first output where it has none.
         node: String,
@@ -34,7 +41,7 @@ pub enum Error {
         problem: String,
     },
     /// A tensor whose data contradicts its description.
-    #[error("tensor `{tensor}`: {problem}")]
+    #[error("tensor `{}`: {}", name(tensor), text(problem))]
     Tensor {
         /// The tensor's name.
         tensor: String,
@@ -42,13 +49,31 @@ pub enum Error {
         problem: String,
     },
     /// A model that is none.
-    #[error("the model {problem}")]
+    #[error("the model {}", text(problem))]
     Model {
         /// What is wrong.
         problem: String,
     },
+    /// A model that is larger than the loader's [`Limits`](crate::Limits).
+    #[error("{}: `{what}` is {found}, and the limit is {limit}", text(place))]
+    Limit {
+        /// Where it is.
+        place: String,
+        /// The field of [`Limits`](crate::Limits).
+        what: &'static str,
+        /// How much there is, or at least is.
+        found: u64,
+        /// How much there may be.
+        limit: u64,
+    },
+    /// A panic, in most cases of tract's, that [`without_panic`](crate::without_panic) has caught.
+    #[error("tract cannot handle this model ({})", text(message))]
+    Panic {
+        /// What was said.
+        message: String,
+    },
     /// A graph whose parts do not fit together.
-    #[error("graph `{graph}`: {problem}")]
+    #[error("graph `{}`: {}", name(graph), text(problem))]
     Graph {
         /// The graph's name.
         graph: String,
@@ -81,4 +106,34 @@ impl Error {
     pub(crate) fn graph(graph: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Graph { graph: graph.into(), problem: problem.into() }
     }
+}
+
+/// How many characters of a name are told. A file can have names of any length.
+const NAME: usize = 400;
+/// How many characters of a problem are told; it can hold names.
+const TEXT: usize = 1600;
+
+/// A name as messages and paths have it.
+pub(crate) fn name(text: &str) -> Cow<'_, str> {
+    without_middle(text, NAME)
+}
+
+fn text(text: &str) -> Cow<'_, str> {
+    without_middle(text, TEXT)
+}
+
+/// The text, the middle of one with more characters than that replaced by how many are missing.
+fn without_middle(text: &str, characters: usize) -> Cow<'_, str> {
+    // A character has at least a byte.
+    if text.len() <= characters {
+        return text.into();
+    }
+    let count = text.chars().count();
+    let half = characters / 2;
+    let Some(missing) = count.checked_sub(2 * half).filter(|missing| *missing > 0) else {
+        return text.into();
+    };
+    let start: String = text.chars().take(half).collect();
+    let end: String = text.chars().skip(count - half).collect();
+    format!("{start}…({missing} more)…{end}").into()
 }

@@ -73,11 +73,13 @@ pub use onnx::casts::{CastKind, CastNode, Fate};
 pub use onnx::mend::change::{Change, ChangeKind};
 pub use onnx::mend::{Mended, mend};
 pub use onnx::quantizers::QuantizerNode;
+pub use onnx::size::Limits;
 pub use onnx::spec::{CastSpec, Operator};
 pub use onnx::tolerance::{Problem, Survey};
 pub use onnx::widen::{HalfArithmetic, WidenedNode};
 pub use ops::cast::op::OnnxCast;
 pub use ops::register::register;
+pub use plug::guard::without_panic;
 pub use plug::loader::{CastOnnx, onnx};
 pub use plug::model_types::{input_element_types, output_element_types};
 pub use plug::nnef::{WithOnnxCast, onnx_cast_registry};
@@ -90,6 +92,10 @@ pub use tensor::quantization::Quantization;
 /// What a cast does, and where each rule comes from.
 #[doc = include_str!("../docs/semantics.md")]
 pub mod semantics {}
+
+/// What a program can count on with models that nobody has looked at, and what it has to see to itself.
+#[doc = include_str!("../docs/untrusted.md")]
+pub mod untrusted {}
 
 /// Compiles the README's example.
 #[cfg(doctest)]

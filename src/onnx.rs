@@ -16,6 +16,7 @@
 //! - `symbols`: what INT64 values are needed as, symbolic dimensions or 64-bit numbers
 //! - `limits`: what tract cannot take as it stands
 //! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
+//! - `size`: how large a model may be; `wire`: the same of a file, before it is decoded; `made`: of what constants ask for
 
 #![forbid(unsafe_code)]
 
@@ -29,6 +30,7 @@ mod declared_types;
 mod fact;
 pub(crate) mod functions;
 mod limits;
+mod made;
 pub(crate) mod mend;
 pub(crate) mod node;
 pub(crate) mod operators;
@@ -36,10 +38,12 @@ mod order;
 mod outputs;
 pub(crate) mod quantizers;
 pub(crate) mod rewrite;
-mod scope;
+pub(crate) mod scope;
+pub(crate) mod size;
 pub(crate) mod spec;
 mod subgraphs;
 mod symbols;
 pub(crate) mod tolerance;
 pub(crate) mod walk;
 pub(crate) mod widen;
+pub(crate) mod wire;

@@ -28,12 +28,13 @@ mod tensor;
 mod work;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
 use args::{Cli, Command};
 use judge::status::Status;
-use process::worker;
+use process::{supervisor, worker};
 use report::terminal::{self, Output};
 
 /// The program, in either of its two roles.
@@ -59,7 +60,8 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<Status> {
-    let Cli { command, max_memory } = cli;
+    let Cli { command, max_memory, timeout } = cli;
+    supervisor::set_timeout(timeout.map(Duration::from_secs));
     match command {
         Command::Run(args) => command::run::run(args, max_memory, output),
         Command::Test(args) => command::test::test(args, max_memory, output),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
@@ -9,9 +10,11 @@ use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
+use crate::error;
 use crate::onnx::casts::{CastKind, CastNode};
 use crate::onnx::node::node_name;
 use crate::onnx::operators::behaviour::Behaviour;
+use crate::onnx::scope::step;
 
 /// Something to know about a cast that can be seen without running the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +72,11 @@ impl fmt::Display for Finding {
 pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
     let mut graphs = Graphs::default();
     if let Some(graph) = &proto.graph {
-        graphs.look_at(graph, graph.name.clone());
+        graphs.look_at(graph, error::name(&graph.name).into());
+    }
+    let mut by_output: HashMap<&str, Vec<&CastNode>> = HashMap::new();
+    for cast in casts {
+        by_output.entry(&cast.output).or_default().push(cast);
     }
     let mut found = vec![];
     let of_the_model = casts.iter().enumerate().filter(|(_, cast)| cast.kind == CastKind::Cast);
@@ -101,9 +108,10 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(FindingKind::FloatToInteger, text);
         }
         let input = graphs.origin(cast);
-        let before = casts.iter().find(|other| {
-            other.output == input && !std::ptr::eq(*other, cast) && sees(&cast.graph, &other.graph)
-        });
+        let makers = by_output.get(&*input).into_iter().flatten();
+        let before = makers
+            .copied()
+            .find(|other| !std::ptr::eq(*other, cast) && sees(&cast.graph, &other.graph));
         if let Some(before) = before
             && let Some(first) = before.from
             && first != from
@@ -148,14 +156,14 @@ fn sees(inner: &str, outer: &str) -> bool {
 /// What a model's graphs say of their values, by the graph's path and the value's name.
 #[derive(Default)]
 struct Graphs {
-    declared: HashMap<(String, String), ElementType>,
+    declared: HashMap<(Arc<str>, String), ElementType>,
     /// The value that another is but for its shape.
-    moved: HashMap<(String, String), String>,
+    moved: HashMap<(Arc<str>, String), String>,
 }
 
 impl Graphs {
     /// Collects what a graph and its subgraphs say.
-    fn look_at(&mut self, graph: &GraphProto, path: String) {
+    fn look_at(&mut self, graph: &GraphProto, path: Arc<str>) {
         for value in graph.output.iter().chain(&graph.value_info) {
             if let Some(ty) = declared_type(value) {
                 self.declared.entry((path.clone(), value.name.clone())).or_insert(ty);
@@ -169,19 +177,25 @@ impl Graphs {
             }
             for attribute in &node.attribute {
                 for inner in attribute.g.iter().chain(&attribute.graphs) {
-                    self.look_at(inner, format!("{path}/{}.{}", node_name(node), attribute.name));
+                    let step = step(&node_name(node), &attribute.name);
+                    self.look_at(inner, format!("{path}/{step}").into());
                 }
             }
         }
     }
 
     /// The value that a cast's input has its elements from.
-    fn origin(&self, cast: &CastNode) -> String {
+    fn origin(&mut self, cast: &CastNode) -> String {
         let mut key = (cast.graph.clone(), cast.input.clone());
+        let mut passed = vec![];
         // A model that goes in circles is refused elsewhere.
-        for _ in 0..=self.moved.len() {
-            let Some(input) = self.moved.get(&key) else { break };
-            key.1.clone_from(input);
+        while let Some(input) = self.moved.get(&key).filter(|_| passed.len() <= self.moved.len()) {
+            let input = input.clone();
+            passed.push(std::mem::replace(&mut key.1, input));
+        }
+        // The next cast of the same chain has one step to go.
+        for value in passed {
+            self.moved.insert((cast.graph.clone(), value), key.1.clone());
         }
         key.1
     }

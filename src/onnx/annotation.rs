@@ -24,6 +24,10 @@ const DIVIDES: &str = "tract-onnx-cast:Divides";
 
 const PROBE: &str = "probe";
 
+/// The attribute of a [`PrivateCast`], and the number that stands for no type in it.
+const CAST: &str = "cast";
+const UNDEFINED: i64 = 0;
+
 /// What a rewritten node says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PrivateCast {
@@ -46,16 +50,22 @@ impl PrivateCast {
             node.op_type = "Cast".into();
             node.input.truncate(1);
         }
-        let ty = |name: &str, ty: Option<ElementType>| ty.map(|ty| int(name, ty as i64));
-        let attributes = [
-            ty("from", self.from),
-            ty("to", self.to),
-            Some(int("saturate", i64::from(self.rules.saturate))),
-            Some(string("round_mode", self.rules.round_mode.name())),
-            Some(int("opset", self.opset)),
-            Some(int("resolves_symbols", i64::from(self.resolves_symbols))),
+        let id = |ty: Option<ElementType>| ty.map_or(UNDEFINED, |ty| ty as i64);
+        // One attribute, since each takes most of a kilobyte.
+        let ints = vec![
+            id(self.from),
+            id(self.to),
+            i64::from(self.rules.saturate),
+            self.opset,
+            i64::from(self.resolves_symbols),
         ];
-        node.attribute = attributes.into_iter().flatten().collect();
+        node.attribute = vec![AttributeProto {
+            name: CAST.into(),
+            r#type: AttributeType::Ints as i32,
+            ints,
+            s: self.rules.round_mode.name().into(),
+            ..AttributeProto::default()
+        }];
     }
 
     /// Reads a node back.
@@ -65,25 +75,28 @@ impl PrivateCast {
     /// When a node uses the private domain without having come from [`PrivateCast::write`].
     pub(crate) fn read(node: &NodeProto) -> Result<PrivateCast, Error> {
         let refuse = || refusal(node, format!("domain `{DOMAIN}` is this crate's own"));
-        let number = |name: &str| attribute(node, name).map(|attribute| attribute.i);
-        let ty = |name: &str| {
-            let known = |id| i32::try_from(id).ok().and_then(ElementType::from_id);
-            number(name).map(|id| known(id).ok_or_else(refuse)).transpose()
+        let cast = attribute(node, CAST).ok_or_else(refuse)?;
+        let [from, to, saturate, opset, resolves_symbols] = cast.ints[..] else {
+            return Err(refuse());
         };
-        let word = attribute(node, "round_mode").and_then(|mode| std::str::from_utf8(&mode.s).ok());
-        let to = ty("to")?;
+        let ty = |id: i64| match id {
+            UNDEFINED => Ok(None),
+            id => {
+                let known = i32::try_from(id).ok().and_then(ElementType::from_id);
+                known.map(Some).ok_or_else(refuse)
+            }
+        };
+        let round_mode = std::str::from_utf8(&cast.s).ok().and_then(|word| word.parse().ok());
+        let to = ty(to)?;
         if node.input.len() != if to.is_some() { 1 } else { 2 } {
             return Err(refuse());
         }
         Ok(PrivateCast {
-            from: ty("from")?,
+            from: ty(from)?,
             to,
-            rules: Rules {
-                saturate: number("saturate").ok_or_else(refuse)? != 0,
-                round_mode: word.and_then(|word| word.parse().ok()).ok_or_else(refuse)?,
-            },
-            opset: number("opset").ok_or_else(refuse)?,
-            resolves_symbols: number("resolves_symbols").ok_or_else(refuse)? != 0,
+            rules: Rules { saturate: saturate != 0, round_mode: round_mode.ok_or_else(refuse)? },
+            opset,
+            resolves_symbols: resolves_symbols != 0,
         })
     }
 }
@@ -194,9 +207,4 @@ pub(super) fn wrap_at_opset(node: &mut NodeProto, opset: i64) {
 pub(super) fn int(name: &str, i: i64) -> AttributeProto {
     let r#type = AttributeType::Int as i32;
     AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
-}
-
-fn string(name: &str, s: &str) -> AttributeProto {
-    let r#type = AttributeType::String as i32;
-    AttributeProto { name: name.into(), r#type, s: s.into(), ..AttributeProto::default() }
 }

@@ -1,6 +1,7 @@
 //! `Cast` and `CastLike` nodes: what is told of them, and the private form in which tract's loader gets them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use tract_onnx::pb::NodeProto;
 
@@ -36,7 +37,7 @@ pub struct CastNode {
     /// The attribute `round_mode`, if the node has it.
     pub round_mode: Option<RoundMode>,
     /// The name of the graph that the node is in; for a subgraph, the path to it, with `call.Function` for each function.
-    pub graph: String,
+    pub graph: Arc<str>,
     /// Whether the input is made of constants alone.
     pub is_constant: bool,
     /// What becomes of the node.
@@ -104,7 +105,7 @@ impl CastNode {
         value: &str,
         to: ElementType,
         opset: i64,
-        graph: String,
+        graph: Arc<str>,
         is_constant: bool,
     ) -> CastNode {
         CastNode {
@@ -149,7 +150,7 @@ impl CastNode {
         node: &NodeProto,
         operator: Operator,
         opset: i64,
-        graph: String,
+        graph: Arc<str>,
         inputs: &[Option<ElementType>],
     ) -> CastNode {
         let value = |names: &[String]| names.first().cloned().unwrap_or_default();
@@ -184,7 +185,7 @@ impl CastNode {
 pub(super) fn make_private(
     node: &mut NodeProto,
     opset: i64,
-    graph: String,
+    graph: Arc<str>,
     inputs: &[Option<ElementType>],
     is_constant: bool,
 ) -> Result<CastNode, Error> {

@@ -1,5 +1,6 @@
 //! What tract cannot take as it stands in a file, refused or put so that it can.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::attribute_proto::AttributeType;
@@ -10,7 +11,7 @@ use tract_onnx::pb::{
 };
 
 use super::annotation::{DOMAIN, identity, private_cast};
-use super::node::{attribute, is_default_domain, node_name};
+use super::node::{attribute, is_default_domain, name_of};
 use super::operators::schema::schema;
 use super::order;
 use super::scope::Scope;
@@ -93,27 +94,34 @@ pub(super) fn name_unused_outputs(node: &mut NodeProto, opset: i64) {
 /// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
 /// in tract they are not.
 pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
-    let inputs = graph.input.iter().map(|input| input.name.clone());
-    let initializers = graph.initializer.iter().map(|tensor| tensor.name.clone());
-    let made: HashMap<String, usize> = graph
+    let inputs = graph.input.iter().map(|input| input.name.as_str());
+    let initializers = graph.initializer.iter().map(|tensor| tensor.name.as_str());
+    let made: HashMap<&str, usize> = graph
         .node
         .iter()
         .enumerate()
-        .flat_map(|(index, node)| node.output.iter().map(move |output| (output.clone(), index)))
+        .flat_map(|(index, node)| node.output.iter().map(move |output| (output.as_str(), index)))
         .collect();
     // tract gives a body an input for each value that it takes from around it.
-    let used = graph.node.iter().flat_map(order::used_names).map(String::from);
+    let used = graph.node.iter().flat_map(order::used_names);
     let outer = used.filter(|name| !made.contains_key(name));
-    let mut taken: HashSet<String> = inputs.chain(initializers).chain(outer).collect();
-    for (index, node) in graph.node.iter_mut().enumerate() {
-        let name = node_name(node);
-        let is_foreign = |name: &String| made.get(name).is_some_and(|maker| *maker != index);
-        let mut unique = name.clone();
+    let mut taken: HashSet<Cow<str>> =
+        inputs.chain(initializers).chain(outer).map(Cow::from).collect();
+    let mut renamed = vec![];
+    for (index, node) in graph.node.iter().enumerate() {
+        let name = name_of(node);
+        let is_foreign = |name: &str| made.get(name).is_some_and(|maker| *maker != index);
+        let mut unique = Cow::from(name);
         while is_foreign(&unique) || !taken.insert(unique.clone()) {
-            unique = format!("{unique}#{index}");
+            unique = format!("{unique}#{index}").into();
         }
         if unique != name {
-            node.name = unique;
+            renamed.push((index, unique.into_owned()));
+        }
+    }
+    for (index, name) in renamed {
+        if let Some(node) = graph.node.get_mut(index) {
+            node.name = name;
         }
     }
 }

@@ -7,10 +7,15 @@ use crate::error::Error;
 
 /// What messages call a node: its name, or its first output where it has none.
 pub(crate) fn node_name(node: &NodeProto) -> String {
-    let first_output = || node.output.iter().find(|output| !output.is_empty()).cloned();
+    name_of(node).into()
+}
+
+/// As [`node_name`].
+pub(crate) fn name_of(node: &NodeProto) -> &str {
+    let first_output = || node.output.iter().find(|output| !output.is_empty());
     match node.name.is_empty() {
-        false => node.name.clone(),
-        true => first_output().unwrap_or_default(),
+        false => &node.name,
+        true => first_output().map_or("", String::as_str),
     }
 }
 

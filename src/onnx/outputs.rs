@@ -21,20 +21,21 @@ pub(super) fn prepare(
     declared: &HashMap<String, ElementType>,
     scope: &Scope,
 ) -> Result<(), Error> {
-    let names = |values: fn(&NodeProto) -> &Vec<String>| -> HashSet<String> {
-        graph.node.iter().flat_map(values).cloned().collect()
+    let names = |values: fn(&NodeProto) -> &Vec<String>| -> HashSet<&str> {
+        graph.node.iter().flat_map(values).map(String::as_str).collect()
     };
+    let mut added = vec![];
     let (made, used) = (names(|node| &node.output), names(|node| &node.input));
     for index in 0..graph.output.len() {
         let Some(output) = graph.output.get_mut(index) else { continue };
         let name = output.name.clone();
         let declared = declared.get(&name).copied();
-        let made_here = made.contains(&name);
+        let made_here = made.contains(&*name);
         let ty = match scope.get(&name).and_then(|fact| fact.ty) {
             Some(ty) if !made_here && declared.is_some_and(|d| d != ty && either_exotic(d, ty)) => {
                 let declared = declared.map_or("", ElementType::name);
                 let problem = format!("output `{name}` is declared {declared}, but is {ty}");
-                return Err(Error::graph(&place.path, problem));
+                return Err(Error::graph(&*place.path, problem));
             }
             ty => ty,
         };
@@ -47,7 +48,7 @@ pub(super) fn prepare(
         let extra = if place.is_main && made_here && is_int64 && !is_settled {
             // tract computes shapes with symbolic integers; a model's INT64 output is made of numbers.
             Some(annotation::to_numbers(&name, unused))
-        } else if !made_here || (!place.is_main && used.contains(&name)) {
+        } else if !made_here || (!place.is_main && used.contains(&*name)) {
             // tract finds an output only among the values of the graph itself, forgets what it knows of an input
             // that is one, and what it does to the outputs of a Scan's body it does to all that use the value.
             Some(annotation::identity(&name, unused))
@@ -56,8 +57,9 @@ pub(super) fn prepare(
         };
         if let (Some(extra), Some(output)) = (extra, graph.output.get_mut(index)) {
             output.name = extra.output.first().cloned().unwrap_or_default();
-            graph.node.push(extra);
+            added.push(extra);
         }
     }
+    graph.node.extend(added);
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! `QuantizeLinear` and `DequantizeLinear` nodes: what one asks for, by its operator's version, and the private form in
 //! which tract's loader gets it ([SEMANTICS §13](crate::semantics)).
 
+use std::sync::Arc;
+
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 
@@ -78,7 +80,7 @@ pub struct QuantizerNode {
     /// The attribute `precision`, if the node has it.
     pub precision: Option<ElementType>,
     /// The name of the graph that the node is in; for a subgraph, the path to it.
-    pub graph: String,
+    pub graph: Arc<str>,
     /// Whether its inputs are made of constants alone, so that it is computed when the model is loaded.
     pub is_constant: bool,
 }
@@ -98,7 +100,7 @@ impl QuantizerNode {
 pub(super) fn make_private(
     node: &mut NodeProto,
     opset: i64,
-    graph: String,
+    graph: Arc<str>,
     inputs: &[Option<Fact>],
 ) -> Result<QuantizerNode, Error> {
     let mut spec = QuantizerSpec::parse(node, opset)?;

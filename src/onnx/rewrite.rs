@@ -16,9 +16,9 @@ use super::node::{self, refusal};
 use super::scope::Place;
 use super::tolerance::{Survey, Tolerance};
 use super::walk::{Options, Rewriter};
-use super::{declared_shapes, symbols};
+use super::{declared_shapes, made, symbols};
 use crate::cast::element_type::ElementType;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::tensor::proto;
 
 /// A rewritten model and what was learned on the way.
@@ -38,6 +38,7 @@ pub(crate) struct Rewritten {
 
 /// The casts of a model that need not be sound, as far as they can be made out, and what is wrong with it.
 pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Survey> {
+    options.limits.check(&proto, options.folder)?;
     let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph = take_graph(&mut proto)?;
     let whole = graph.clone();
@@ -48,7 +49,14 @@ pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Su
         Calls::default()
     });
     let mut rewriter = Rewriter::new(opset, calls, options, tolerance);
-    let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
+    let place = Place {
+        path: error::name(&graph.name).into(),
+        outer: None,
+        is_main: true,
+        call: None,
+        opset,
+        inside: Default::default(),
+    };
     rewriter.graph(&mut graph, place, &[])?;
     Ok(rewriter.into_survey())
 }
@@ -59,6 +67,7 @@ fn take_graph(proto: &mut ModelProto) -> Result<GraphProto, Error> {
 
 /// Rewrites a model.
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
+    options.limits.check(&proto, options.folder)?;
     // Files older than IR version 3 import none.
     let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph = take_graph(&mut proto)?;
@@ -70,6 +79,7 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
         |tensor: &TensorProto| proto::read_with(tensor, options.folder, options.resolver).ok();
     cast_empty_unsigned(&mut graph);
     let (mut values, mut plan) = symbols::forward::plan(&graph, &read)?;
+    made::check(&graph, &HashMap::new(), options.limits.made_elements)?;
     if symbols::data_shapes::expand_constants(&mut graph, &plan, &values) {
         (values, plan) = symbols::forward::plan(&graph, &read)?;
     }
@@ -83,8 +93,17 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     let mut declared = declared_shapes::declared(&graph);
     declared.retain(|value| !measured.contains(&value.name));
     declared.iter_mut().for_each(forget_intricate_dimensions);
+    // Half of what a rewrite needs.
+    drop((values, plan));
     let mut rewriter = Rewriter::new(opset, calls, options, Tolerance::None);
-    let place = Place { path: graph.name.clone(), outer: None, is_main: true, call: None, opset };
+    let place = Place {
+        path: error::name(&graph.name).into(),
+        outer: None,
+        is_main: true,
+        call: None,
+        opset,
+        inside: Default::default(),
+    };
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();

@@ -1,7 +1,9 @@
 //! Which values can be seen from a node, and where its graph stands.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tract_onnx::pb::NodeProto;
 
@@ -10,6 +12,7 @@ use super::fact::Fact;
 use super::functions::inline::Call;
 use super::node::node_name;
 use crate::cast::element_type::ElementType;
+use crate::error;
 
 /// The values that can be seen from a node.
 pub(super) struct Scope<'a> {
@@ -68,26 +71,40 @@ impl<'a> Scope<'a> {
 
 /// Where a graph stands.
 pub(super) struct Place<'a> {
-    pub(super) path: String,
+    pub(super) path: Arc<str>,
     pub(super) outer: Option<&'a Scope<'a>>,
     pub(super) is_main: bool,
     /// The call that the node around the graph has come from.
     pub(super) call: Option<Rc<Call>>,
     /// The opset by which tract builds the graph's nodes.
     pub(super) opset: i64,
+    /// The path to where the nodes of a call stand, of the last one that was asked for: they come in a row.
+    pub(super) inside: RefCell<Option<(Rc<Call>, Arc<str>)>>,
+}
+
+/// A step of a path: where in a graph another one is.
+pub(crate) fn step(node: &str, part: &str) -> String {
+    format!("{}.{}", error::name(node), error::name(part))
 }
 
 impl Place<'_> {
     /// The path to where a node of the graph stands, and the node's name there.
-    pub(super) fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (String, String) {
+    pub(super) fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (Arc<str>, String) {
         let name = node_name(node);
         let Some(call) = call else { return (self.path.clone(), name) };
+        let local = name.strip_prefix(&call.prefix).map_or(name.clone(), String::from);
+        let last = self.inside.borrow();
+        if let Some((_, path)) = last.as_ref().filter(|(last, _)| Rc::ptr_eq(last, call)) {
+            return (path.clone(), local);
+        }
+        drop(last);
         let around = self.call.as_ref().map_or("", |call| &call.path);
         let inside = call.path.strip_prefix(around).unwrap_or(&call.path).trim_start_matches('/');
-        let path = match inside {
+        let path: Arc<str> = match inside {
             "" => self.path.clone(),
-            inside => format!("{}/{inside}", self.path),
+            inside => format!("{}/{inside}", self.path).into(),
         };
-        (path, name.strip_prefix(&call.prefix).map_or(name.clone(), String::from))
+        *self.inside.borrow_mut() = Some((call.clone(), path.clone()));
+        (path, local)
     }
 }

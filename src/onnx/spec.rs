@@ -1,5 +1,6 @@
 //! A node's attributes and the model's opset → what the node asks for (SEMANTICS §1–2).
 
+use std::collections::HashSet;
 use std::fmt;
 
 use tract_onnx::pb::attribute_proto::AttributeType;
@@ -122,8 +123,9 @@ impl CastSpec {
             round_mode: None,
             node: name,
         };
-        for (index, attribute) in node.attribute.iter().enumerate() {
-            if node.attribute[..index].iter().any(|earlier| earlier.name == attribute.name) {
+        let mut names = HashSet::new();
+        for attribute in &node.attribute {
+            if !names.insert(attribute.name.as_str()) {
                 return Err(spec.refuse(&attribute.name, "is given twice".into()));
             }
             spec.read(attribute)?;

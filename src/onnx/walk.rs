@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::OnnxOpRegister;
@@ -22,7 +23,8 @@ use super::node::{is_default_domain, node_name, refusal};
 use super::operators::behaviour::{Behaviour, Elements};
 use super::operators::types::{constant_type, output_types};
 use super::quantizers::QuantizerNode;
-use super::scope::{Place, Scope};
+use super::scope::{Place, Scope, step};
+use super::size::Limits;
 use super::spec::Operator;
 use super::tolerance::{Survey, Tolerance};
 use super::widen::{self, Widened, WidenedNode, Widening};
@@ -47,6 +49,8 @@ pub(crate) struct Options<'a> {
     pub(crate) widening: Widening,
     /// Whether each cast is to be followed by a probe.
     pub(crate) probes: bool,
+    /// How large the model may be.
+    pub(crate) limits: Limits,
 }
 
 /// What a graph takes and makes.
@@ -201,7 +205,7 @@ impl Rewriter<'_> {
             let ty = match (declared, fed) {
                 (Some(declared), Some(fed)) if declared != fed && either_exotic(declared, fed) => {
                     let problem = format!("{what} is declared {declared}, but is fed {fed}");
-                    return Err(Error::graph(&place.path, problem))?;
+                    return Err(Error::graph(&*place.path, problem))?;
                 }
                 (declared, fed) => declared.or(fed),
             };
@@ -452,10 +456,11 @@ impl Rewriter<'_> {
         let fed = subgraphs::fed_types(node, inputs);
         let mut returned = vec![];
         for attribute in &mut node.attribute {
-            let path = format!("{path}/{local}.{}", attribute.name);
+            let path: Arc<str> = format!("{path}/{}", step(&local, &attribute.name)).into();
             for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
                 let (path, call) = (path.clone(), call.clone());
-                let place = Place { path, outer: Some(scope), is_main: false, call, opset };
+                let inside = Default::default();
+                let place = Place { path, outer: Some(scope), is_main: false, call, opset, inside };
                 returned.push(self.graph(graph, place, &fed)?.outputs);
             }
         }

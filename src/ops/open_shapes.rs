@@ -83,11 +83,16 @@ fn add(
 ) -> TractResult<()> {
     let (outlets, shapes): (Vec<OutletId>, Vec<ShapeFactoid>) = offers.iter().cloned().unzip();
     let watched = [needed, &outlets].concat();
+    let parts = parts(model);
+    let part = |outlet: &OutletId| parts.get(outlet.node).copied().unwrap_or_default();
     let op = OpenShapes {
         inputs: model.inputs.len(),
         needed: needed.len(),
         offers: shapes,
         symbols: model.symbols.clone(),
+        parts: watched.iter().map(part).collect(),
+        turns: 0,
+        unnamed: 0,
     };
     // tract does not analyse a node again for facts that this node has changed itself, but its copy, and so in turn.
     for _ in 0..2 {
@@ -98,6 +103,35 @@ fn add(
         }
     }
     Ok(())
+}
+
+/// For each node, which part of the model it is in: nothing that is known of one part tells anything of another.
+fn parts(model: &InferenceModel) -> Vec<usize> {
+    fn root(parts: &mut [usize], mut node: usize) -> usize {
+        while let Some(next) = parts.get(node).copied().filter(|next| *next != node) {
+            let after = parts.get(next).copied().unwrap_or(next);
+            if let Some(place) = parts.get_mut(node) {
+                *place = after;
+            }
+            node = next;
+        }
+        node
+    }
+    let inputs: HashSet<usize> = model.inputs.iter().map(|outlet| outlet.node).collect();
+    // All is known of a constant, so it joins nothing.
+    let is_constant = |node: &InferenceNode| node.inputs.is_empty() && !inputs.contains(&node.id);
+    let mut parts: Vec<usize> = (0..model.nodes.len()).collect();
+    for node in &model.nodes {
+        for input in &node.inputs {
+            if model.nodes.get(input.node).is_some_and(|maker| !is_constant(maker)) {
+                let (a, b) = (root(&mut parts, input.node), root(&mut parts, node.id));
+                if let Some(place) = parts.get_mut(a) {
+                    *place = b;
+                }
+            }
+        }
+    }
+    (0..parts.len()).map(|node| root(&mut parts, node)).collect()
 }
 
 fn factoid(shape: &TensorShapeProto, symbols: &SymbolScope) -> ShapeFactoid {
@@ -126,6 +160,12 @@ struct OpenShapes {
     needed: usize,
     offers: Vec<ShapeFactoid>,
     symbols: SymbolScope,
+    /// For each of the operator's inputs, which part of the model it is in.
+    parts: Vec<usize>,
+    /// How often something was added.
+    turns: u32,
+    /// The first number that may not be that of a symbol.
+    unnamed: usize,
 }
 
 impl PartialEq for OpenShapes {
@@ -171,14 +211,53 @@ impl InferenceOp for OpenShapes {
     as_op!();
 }
 
+/// A symbol of a name that the model does not have. tract has the like, but it tries all numbers from 0 each time.
+fn new_symbol(symbols: &SymbolScope, first: &mut usize) -> Symbol {
+    let name = |number: usize| match number {
+        0 => "open".to_owned(),
+        number => format!("open_{}", number - 1),
+    };
+    while symbols.get(&name(*first)).is_some() {
+        *first += 1;
+    }
+    symbols.sym(&name(*first))
+}
+
+/// How much is added to what is known of a part in a turn, in an operator of so many inputs: one thing, until the turns have
+/// looked at too much; then twice as much each time, so that a model of very many open inputs is done in time.
+fn additions(turns: u32, length: usize) -> usize {
+    const LOOKS: usize = 1 << 21;
+    let alone = (LOOKS / length.max(1)).try_into().unwrap_or(u32::MAX);
+    1usize.checked_shl(turns.saturating_sub(alone)).unwrap_or(usize::MAX)
+}
+
 impl OpenShapes {
-    /// Adds one thing to what is known, if a shape is open. tract draws its conclusions before the copy's turn.
-    fn refine(&self, facts: &mut [InferenceFact]) {
+    /// Adds one thing to what is known of each part of the model where a shape is open. tract draws its conclusions before the
+    /// copy's turn.
+    fn refine(&mut self, facts: &mut [InferenceFact]) {
+        let length = facts.len();
         let Some((needed, watched)) = facts.split_at_mut_checked(self.needed) else { return };
-        if !needed.iter().any(|fact| is_open(&fact.shape)) {
+        let (needed_parts, watched_parts) =
+            self.parts.split_at_checked(self.needed).unwrap_or_default();
+        let mut room: HashMap<usize, usize> = HashMap::new();
+        for (fact, part) in needed.iter().zip(needed_parts) {
+            if is_open(&fact.shape) {
+                room.insert(*part, additions(self.turns, length));
+            }
+        }
+        if room.is_empty() {
             return;
         }
-        for (fact, offer) in watched.iter_mut().zip(&self.offers) {
+        self.turns += 1;
+        let mut takes = |part: &usize| match room.get_mut(part) {
+            Some(room @ 1..) => {
+                *room -= 1;
+                true
+            }
+            _ => false,
+        };
+        let mut offered: HashSet<usize> = HashSet::new();
+        for ((fact, offer), part) in watched.iter_mut().zip(&self.offers).zip(watched_parts) {
             // Nothing is run on what has no elements, so nothing would find out that a declaration is wrong.
             let is_empty = |shape: &ShapeFactoid| {
                 shape.dims().any(|dim| dim.concretize() == Some(TDim::Val(0)))
@@ -186,16 +265,24 @@ impl OpenShapes {
             if let Ok(shape) = fact.shape.unify(offer)
                 && shape != fact.shape
                 && !is_empty(&shape)
+                && takes(part)
             {
                 fact.shape = shape;
-                return;
+                offered.insert(*part);
             }
         }
-        for fact in needed.iter_mut().take(self.inputs).filter(|fact| !fact.shape.is_open()) {
-            let open = fact.shape.dims().position(|dim| !dim.is_concrete());
-            if let Some(axis) = open {
-                fact.shape.set_dim(axis, self.symbols.new_with_prefix("open").to_dim());
-                return;
+        for (fact, part) in needed.iter_mut().zip(needed_parts).take(self.inputs) {
+            if fact.shape.is_open() || offered.contains(part) {
+                continue;
+            }
+            let open: Vec<usize> = (0..fact.shape.rank().concretize().unwrap_or(0) as usize)
+                .filter(|axis| fact.shape.dim(*axis).is_some_and(|dim| !dim.is_concrete()))
+                .collect();
+            for axis in open {
+                if !takes(part) {
+                    break;
+                }
+                fact.shape.set_dim(axis, new_symbol(&self.symbols, &mut self.unnamed).to_dim());
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The plug: a drop-in for tract's `Onnx` that rewrites each model before tract sees it.
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
 use anyhow::Context;
@@ -17,9 +17,11 @@ use crate::onnx::casts::CastNode;
 use crate::onnx::functions::fields;
 use crate::onnx::quantizers::QuantizerNode;
 use crate::onnx::rewrite::{self, Rewritten};
+use crate::onnx::size::Limits;
 use crate::onnx::tolerance::{Problem, Survey};
 use crate::onnx::walk::Options;
 use crate::onnx::widen::{HalfArithmetic, Widening};
+use crate::onnx::wire;
 use crate::ops::open_shapes;
 use crate::ops::register::{register, register_private};
 use crate::plug::model_types::record_types;
@@ -49,6 +51,7 @@ pub struct CastOnnx {
     onnx: Onnx,
     widening: Widening,
     probes: bool,
+    limits: Limits,
 }
 
 /// Adds the plug-in to an `Onnx` that may have operators and options of its own.
@@ -56,7 +59,7 @@ impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         register_private(&mut onnx);
-        CastOnnx { onnx, widening: Widening::default(), probes: false }
+        CastOnnx { onnx, widening: Widening::default(), probes: false, limits: Limits::default() }
     }
 }
 
@@ -91,6 +94,11 @@ impl CastOnnx {
     pub fn with_excess_precision(self, excess: bool) -> CastOnnx {
         let widening = Widening { excess_precision: excess, ..self.widening };
         CastOnnx { widening, ..self }
+    }
+
+    /// How large a model may be. What is beyond these limits is refused by an [`Error::Limit`].
+    pub fn with_limits(self, limits: Limits) -> CastOnnx {
+        CastOnnx { limits, ..self }
     }
 
     /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The
@@ -173,6 +181,7 @@ impl CastOnnx {
             ignore_output_types: self.onnx.ignore_output_types,
             widening: self.widening,
             probes: self.probes,
+            limits: self.limits,
         }
     }
 
@@ -203,6 +212,9 @@ impl CastOnnx {
 
 impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_path(&self, path: impl AsRef<Path>) -> TractResult<ModelProto> {
+        let file = File::open(&path)?;
+        let length = file.metadata()?.len();
+        wire::check(&mut BufReader::new(file), length, &self.limits)??;
         let mut proto = self.onnx.proto_model_for_path(&path)?;
         if !proto.functions.is_empty() {
             fields::restore(&mut proto, &fs::read(path)?)?;
@@ -213,6 +225,7 @@ impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_read(&self, reader: &mut dyn Read) -> TractResult<ModelProto> {
         let mut bytes = vec![];
         reader.read_to_end(&mut bytes)?;
+        wire::check(&mut Cursor::new(&bytes), bytes.len() as u64, &self.limits)??;
         let mut proto = ModelProto::decode(&*bytes)?;
         if !proto.functions.is_empty() {
             fields::restore(&mut proto, &bytes)?;

@@ -1,5 +1,6 @@
 //! What a model remembers of its inputs' and outputs' element types.
 
+use std::collections::HashMap;
 use std::fmt::{Debug, Display};
 
 use anyhow::{Context, bail};
@@ -88,18 +89,30 @@ where
     };
     let owned: Vec<(Option<ElementType>, String)> = texts.iter().filter_map(split).collect();
     let entries: Vec<Entry> = owned.iter().map(|(ty, name)| Entry { ty: *ty, name }).collect();
+    let mut by_name = HashMap::new();
+    for entry in &entries {
+        by_name.entry(entry.name).or_insert(entry);
+    }
+    let mut uses: HashMap<&OutletId, usize> = HashMap::new();
+    for outlet in outlets {
+        *uses.entry(outlet).or_default() += 1;
+    }
     let type_of = |(place, outlet): (usize, &OutletId)| {
         let node =
             model.nodes.get(outlet.node).context("the model names a node it does not have")?;
         // An input's label is an output's name where a no-op in between has gone.
         let label = model.outlet_labels.get(outlet).filter(|_| key == OUTPUT_TYPES);
         let name = label.unwrap_or(&node.name);
-        let is_shared = outlets.iter().filter(|other| *other == outlet).count() > 1;
+        let is_shared = uses.get(outlet).is_some_and(|uses| *uses > 1);
         let entry = match key {
             OUTPUT_TYPES if entries.len() == outlets.len() => {
-                output_entry(&entries, place, label.filter(|_| !is_shared))
+                // There are as many outputs as at first. tract may give several one value, or give one a value that is
+                // equal and has another name, so the place tells; but one that alone has the label of an output has been
+                // moved there.
+                let own_label = label.filter(|_| !is_shared);
+                own_label.and_then(|label| by_name.get(&**label).copied()).or(entries.get(place))
             }
-            _ => entries.iter().find(|entry| entry.name == name),
+            _ => by_name.get(&**name).copied(),
         };
         let fact = node.outputs.get(outlet.slot).and_then(|output| output.fact.datum_type());
         let recorded = entry.and_then(|entry| entry.ty);
@@ -116,16 +129,4 @@ where
         }
     };
     outlets.iter().enumerate().map(type_of).collect()
-}
-
-/// What is recorded of one of a model's outputs, of which there are as many as at first. tract may give several one value, or
-/// give one a value that is equal and has another name, so the place tells; but one that alone has the label of an output has
-/// been moved there.
-fn output_entry<'a>(
-    entries: &'a [Entry<'a>],
-    place: usize,
-    own_label: Option<&String>,
-) -> Option<&'a Entry<'a>> {
-    let labelled = own_label.and_then(|label| entries.iter().find(|entry| entry.name == label));
-    labelled.or(entries.get(place))
 }

@@ -13,6 +13,7 @@ mod functions;
 mod golden;
 mod half;
 mod int64;
+mod limits;
 mod nnef;
 mod operators;
 mod operators64;

@@ -222,7 +222,7 @@ fn casts_are_listed_with_what_becomes_of_them() -> TractResult<()> {
         ]
     );
     assert_eq!((casts[2].version, casts[2].saturate), (24, Some(0)));
-    assert_eq!(casts[2].graph, "g");
+    assert_eq!(&*casts[2].graph, "g");
     Ok(())
 }
 

@@ -28,10 +28,14 @@ use test::TestArgs;
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Memory that tract may use [default: 4 GiB and six times the files' size].
+    /// Memory that tract may use [default: 4 GiB and six times what the files hold].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..1 << 20))]
     pub(crate) max_memory: Option<u64>,
+    /// Time that tract may take for a model [default: any].
+    #[arg(long, value_name = "SECONDS", global = true)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) timeout: Option<u64>,
 }
 
 const EXIT_STATUS: &str = "\

@@ -55,7 +55,11 @@ pub(super) fn at_if<T>(
 fn names_its_place(error: &Error) -> bool {
     matches!(
         error,
-        Error::Attribute { .. } | Error::Node { .. } | Error::Tensor { .. } | Error::Graph { .. }
+        Error::Attribute { .. }
+            | Error::Node { .. }
+            | Error::Tensor { .. }
+            | Error::Graph { .. }
+            | Error::Limit { .. }
     )
 }
 

@@ -2,7 +2,8 @@
 
 use std::fs::{self, Permissions};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
 use tempfile::{Builder, TempDir};
@@ -22,6 +23,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
             return Ok(fs::write(path, bytes)?);
         }
         let mut draft = builder(0o666).tempfile_in(folder)?;
+        let _listed = Draft::listed(draft.path());
         draft.write_all(bytes)?;
         draft.persist(path)?;
         Ok(())
@@ -34,8 +36,39 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 /// # Errors
 ///
 /// When it cannot be made. The error begins with the path.
-pub(crate) fn folder_beside(folder: &Path) -> anyhow::Result<TempDir> {
-    builder(0o777).tempdir_in(folder).with_context(|| folder.display().to_string())
+pub(crate) fn folder_beside(folder: &Path) -> anyhow::Result<(TempDir, Draft)> {
+    let draft = builder(0o777).tempdir_in(folder).with_context(|| folder.display().to_string())?;
+    let listed = Draft::listed(draft.path());
+    Ok((draft, listed))
+}
+
+/// The drafts that this process is at.
+static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
+
+/// A draft in the list, for as long as this is there.
+pub(crate) struct Draft(PathBuf);
+
+impl Draft {
+    fn listed(path: &Path) -> Draft {
+        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).push(path.into());
+        Draft(path.into())
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
+    }
+}
+
+/// Removes what is not complete, before the process ends in the middle of its work. Nothing is written after it: who would list
+/// another draft waits for ever.
+pub(crate) fn remove_drafts() {
+    let drafts = DRAFTS.lock().unwrap_or_else(PoisonError::into_inner);
+    for path in &*drafts {
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+    std::mem::forget(drafts);
 }
 
 /// Temporary files are for their owner alone; these are to become what any program writes.

@@ -151,3 +151,68 @@ fn recordings_at_once_are_whole() {
     assert_eq!(files.len(), 1 + 2 * 4, "{files:?}");
     assert!(done(&["test", &golden]).ends_with("4 passed, 0 failed\n"));
 }
+
+/// A file of holes is no reason to allow more memory.
+#[cfg(unix)]
+#[test]
+fn holes_lift_no_limit() {
+    let folder = Folder::new();
+    let path = folder.message("m.onnx", &bomb(30));
+    let sparse = fs::File::create(folder.path("sparse")).expect("a file");
+    sparse.set_len(1 << 40).expect("a length");
+    for name in ["again", "oncemore"] {
+        std::os::unix::fs::symlink(folder.path("sparse"), folder.path(name)).expect("a link");
+    }
+    let line = refused(&["run", &path]);
+    assert!(line.contains("made_elements") || line.contains("4.0 GiB"), "{line}");
+}
+
+/// A `ConstantOfShape` of as many elements as two to this power.
+fn bomb(power: u32) -> tract_onnx::pb::ModelProto {
+    let nodes = [
+        node("ConstantOfShape", &["s"], &["c"], vec![]),
+        crate::common::proto::cast("c", ElementType::Int8, "y"),
+    ];
+    let output = crate::common::proto::unshaped("y", ElementType::Int8);
+    let mut graph = graph(&[], &nodes, &[output]);
+    graph.initializer = vec![crate::common::proto::int64("s", &[1 << power])];
+    model(21, graph)
+}
+
+#[test]
+fn what_takes_too_long_is_ended() {
+    let folder = Folder::new();
+    // More than a teraflop.
+    let square = |name: &str| value(name, ElementType::Float, &[4096, 4096]);
+    let names: Vec<String> = (0..9).map(|index| format!("v{index}")).collect();
+    let product = |pair: &[String]| node("MatMul", &[&pair[0], &pair[0]], &[&pair[1]], vec![]);
+    let nodes: Vec<_> = names.windows(2).map(product).collect();
+    let graph = graph(&[square("v0")], &nodes, &[square("v8")]);
+    let path = folder.message("m.onnx", &model(21, graph));
+    let start = Instant::now();
+    let line = refused(&["run", &path, "--timeout", "1"]);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert!(line.contains("--timeout of 1 s"), "{line}");
+}
+
+/// What is written beside a model goes into the folder of the goldens, not where a link in it leads.
+#[cfg(unix)]
+#[test]
+fn record_follows_no_link_out_of_its_folder() {
+    let folder = Folder::new();
+    let weight = external(raw("w", 1, &[2], &[]), "sub/w.bin", None);
+    let nodes = [node("Add", &["x", "w"], &["y"], vec![])];
+    let float = |name: &str| value(name, ElementType::Float, &[2]);
+    let mut graph = graph(&[float("x")], &nodes, &[float("y")]);
+    graph.initializer = vec![weight];
+    let path = folder.message("from/m.onnx", &model(21, graph));
+    folder.write("from/sub/w.bin", [0; 8]);
+    folder.write("elsewhere/w.bin", "mine");
+    folder.write("golden/keep.txt", "keep");
+    std::os::unix::fs::symlink(folder.path("elsewhere"), folder.path("golden/sub"))
+        .expect("a link");
+    let line = refused(&["record", &path, &folder.text("golden")]);
+    assert!(line.contains("is a link"), "{line}");
+    assert_eq!(fs::read(folder.path("elsewhere/w.bin")).expect("a file"), b"mine");
+    assert!(!folder.path("golden/model.onnx").exists());
+}

@@ -122,3 +122,15 @@ pub fn shape_model(op: NodeProto, shape: &[i64]) -> ModelProto {
         vec![raw("s", 7, &[shape.len() as i64], &bytes), raw("f", 1, &[1], &1f32.to_le_bytes())];
     model(13, graph)
 }
+
+/// A model whose result, an outer product, is 64 GiB long.
+pub fn large_result() -> ModelProto {
+    let side = 1usize << 17;
+    let product = proto::node("MatMul", &["a", "b"], &["t"], vec![]).named("k");
+    let mut graph =
+        graph(&[], &[product, cast("c1", "t", "y", ElementType::Int32)], &[untyped("y")]);
+    let zeros = vec![0; 4 * side];
+    let long = side as i64;
+    graph.initializer = vec![raw("a", 1, &[long, 1], &zeros), raw("b", 1, &[1, long], &zeros)];
+    model(13, graph)
+}

@@ -8,7 +8,7 @@ use crate::common::proto::{
     Change, external, graph, int, model, node, raw, shaped, string, symbol, untyped, value,
     value_of,
 };
-use crate::program::{Folder, cast, cast_model, onnx_cast, refused, shape_model};
+use crate::program::{Folder, cast, cast_model, large_result, onnx_cast, refused, shape_model};
 
 /// `y` is the initializer `w` cast to INT32.
 fn weight_model(weight: TensorProto) -> ModelProto {
@@ -113,8 +113,7 @@ fn models_that_cannot_be_used_take_one_line() {
 #[test]
 fn memory_is_limited() {
     let folder = Folder::new();
-    let expand = node("Expand", &["f", "s"], &["t"], vec![]).named("k");
-    let path = folder.message("m.onnx", &shape_model(expand, &[1 << 28, 3]));
+    let path = folder.message("m.onnx", &large_result());
     let line = refused(&["run", &path, "--max-memory", "1"]);
     assert!(line.contains("out of memory") && line.contains("limit of 1.0 GiB"), "{line}");
 }

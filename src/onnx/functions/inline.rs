@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::onnx::annotation::identity;
 use crate::onnx::node::{is_default_domain, node_name, refusal, subgraphs};
 use crate::onnx::order::given_values;
+use crate::onnx::scope::step;
 
 /// The most nodes that the calls of a model may expand to.
 const NODES: usize = 1 << 18;
@@ -106,7 +107,8 @@ struct Function<'a> {
     nodes: usize,
     names: usize,
     bytes: usize,
-    /// The attributes that its nodes refer to.
+    /// The attributes that it has, and those that its nodes refer to.
+    attributes: HashSet<&'a str>,
     referred: HashSet<&'a str>,
 }
 
@@ -117,9 +119,19 @@ impl<'a> Function<'a> {
         let value_info = parts.value_info.iter().map(Message::encoded_len).sum();
         let names = parts.value_info.len();
         let body = parts.body;
-        let referred = HashSet::new();
-        let mut function =
-            Function { proto, parts, opset, nodes: 0, names, bytes: value_info, referred };
+        let declared = proto.attribute.iter().map(String::as_str);
+        let defaults = parts.defaults.iter().map(|default| default.name.as_str());
+        let (attributes, referred) = (declared.chain(defaults).collect(), HashSet::new());
+        let mut function = Function {
+            proto,
+            parts,
+            opset,
+            nodes: 0,
+            names,
+            bytes: value_info,
+            attributes,
+            referred,
+        };
         for node in body {
             function.bytes = function.bytes.saturating_add(node.encoded_len());
             function.measure(node);
@@ -144,8 +156,7 @@ impl<'a> Function<'a> {
     }
 
     fn has_attribute(&self, name: &str) -> bool {
-        self.proto.attribute.iter().any(|declared| declared == name)
-            || self.parts.defaults.iter().any(|default| default.name == name)
+        self.attributes.contains(name)
     }
 }
 
@@ -282,7 +293,7 @@ impl<'a> Inliner<'a> {
         }
         let around = self.active.last().map(|(_, call)| call);
         let local = around.and_then(|call| name.strip_prefix(&call.prefix)).unwrap_or(&name);
-        let step = format!("{local}.{}", function.proto.name());
+        let step = step(local, function.proto.name());
         let path = around.map_or(step.clone(), |call| format!("{}/{step}", call.path));
         let is_taken = |prefix: &str| {
             let next =
@@ -444,13 +455,14 @@ fn check_call(node: &NodeProto, function: &Function) -> Result<(), Error> {
             return Err(refusal(node, problem));
         }
     }
-    for (index, attribute) in node.attribute.iter().enumerate() {
+    let mut names = HashSet::new();
+    for attribute in &node.attribute {
         let attribute_name = attribute.name.as_str();
         let is_known =
             function.has_attribute(attribute_name) || function.referred.contains(attribute_name);
         let problem = if !is_known {
             format!("attribute `{attribute_name}` is none of function `{name}`")
-        } else if node.attribute.iter().take(index).any(|other| other.name == attribute_name) {
+        } else if !names.insert(attribute_name) {
             format!("attribute `{attribute_name}` is given twice")
         } else {
             continue;

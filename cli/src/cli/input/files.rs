@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
@@ -66,6 +66,10 @@ pub(crate) fn read_npy(path: &Path) -> TractResult<Array> {
     at(&source, read())
 }
 
+/// Arrays in a .npz file may be so many times as long as they are packed, and any may have so many bytes.
+const UNPACKED_TIMES: u64 = 100;
+const UNPACKED_BYTES: u64 = 1 << 28;
+
 /// Reads the arrays of a .npz file, with their names.
 pub(crate) fn read_npz(path: &Path) -> TractResult<Vec<(String, Array)>> {
     let source = path.display().to_string();
@@ -74,6 +78,12 @@ pub(crate) fn read_npz(path: &Path) -> TractResult<Vec<(String, Array)>> {
         let count = archive.len();
         let array = |index| {
             let file = archive.by_index(index)?;
+            let (size, packed) = (file.size(), file.compressed_size());
+            let most = packed.saturating_mul(UNPACKED_TIMES).max(UNPACKED_BYTES);
+            ensure!(
+                size <= most,
+                "holds {size} bytes in {packed}, more than {UNPACKED_TIMES} times as many"
+            );
             let name = file.name().strip_suffix(".npy").unwrap_or(file.name()).to_owned();
             let array = at(format!("array `{name}`"), npy::read(file, &source))?;
             Ok((name, array))

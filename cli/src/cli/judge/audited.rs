@@ -131,7 +131,7 @@ impl AuditedCast {
         AuditedCast {
             node: cast.node.clone(),
             op: cast.op_type().into(),
-            graph: cast.graph.clone(),
+            graph: cast.graph.to_string(),
             input: cast.input.clone(),
             output: cast.output.clone(),
             from: types.map(|(from, _)| from).or(cast.from).map(|ty| ty.name().into()),

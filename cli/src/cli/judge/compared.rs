@@ -171,7 +171,7 @@ impl CastName {
     pub(crate) fn of(cast: &CastNode) -> CastName {
         CastName {
             node: cast.node.clone(),
-            graph: cast.graph.clone(),
+            graph: cast.graph.to_string(),
             from: cast.from.map(|ty| ty.name().into()),
             to: cast.to.map(|ty| ty.name().into()),
         }

@@ -1,10 +1,13 @@
 //! The process that the user started: it has the worker do what may end badly, and survives it.
 
-use std::fs;
+use std::collections::HashSet;
+use std::fs::{self, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
@@ -41,7 +44,7 @@ impl Supervisor {
                 Some(worker) => worker,
                 None => Worker::start().context("cannot start a second process")?,
             };
-            let is_fresh = worker.answers == 0;
+            let (is_fresh, start) = (worker.answers == 0, Instant::now());
             match worker.ask(&line) {
                 Some(reply) => {
                     let Reply { outcome, is_last } =
@@ -51,8 +54,14 @@ impl Supervisor {
                 }
                 // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that
                 // dies as well, it is for this request.
-                None if is_fresh => {
-                    return Ok(Outcome::Unusable(explain(&worker.last_words(), memory_bytes)));
+                None if is_fresh || TIMEOUT.get().is_some_and(|most| start.elapsed() >= *most) => {
+                    let late = TIMEOUT.get().filter(|most| start.elapsed() >= **most);
+                    return Ok(Outcome::Unusable(match late {
+                        Some(most) => {
+                            format!("takes longer than the --timeout of {} s", most.as_secs())
+                        }
+                        None => explain(&worker.last_words(), memory_bytes),
+                    }));
                 }
                 None => {}
             }
@@ -60,23 +69,65 @@ impl Supervisor {
     }
 }
 
-/// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold.
+/// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold. A file that has
+/// several names is there once, and holes in it hold nothing.
 fn default_memory(request: &impl Request) -> u64 {
-    let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let total = |place: &PathBuf| match fs::read_dir(place) {
-        Ok(entries) => entries.flatten().map(|entry| length(&entry.path())).sum(),
-        Err(_) => length(place),
+    let mut seen = HashSet::new();
+    let mut held = |path: &Path| match (path.canonicalize(), fs::metadata(path)) {
+        (Ok(path), Ok(metadata)) => match seen.insert(identity(path, &metadata)) {
+            true => held_bytes(&metadata),
+            false => 0,
+        },
+        _ => 0,
+    };
+    let mut total = |place: &PathBuf| match fs::read_dir(place) {
+        Ok(entries) => entries.flatten().map(|entry| held(&entry.path())).sum(),
+        Err(_) => held(place),
     };
     let folder = request.model().parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder: PathBuf = folder.unwrap_or(Path::new(".")).into();
     let places = request.places();
-    let bytes: u64 = places.iter().chain([&folder]).map(total).fold(0, u64::saturating_add);
+    let bytes: u64 = places.iter().chain([&folder]).map(&mut total).fold(0, u64::saturating_add);
     bytes.saturating_mul(6).saturating_add(4 * GIB)
+}
+
+/// What a file has on the disk.
+#[cfg(unix)]
+fn held_bytes(metadata: &Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    metadata.len().min(metadata.blocks().saturating_mul(512))
+}
+
+#[cfg(not(unix))]
+fn held_bytes(metadata: &Metadata) -> u64 {
+    metadata.len()
+}
+
+/// What two names of one file have in common.
+#[cfg(unix)]
+fn identity(_: PathBuf, metadata: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.dev(), metadata.ino())
+}
+
+#[cfg(not(unix))]
+fn identity(path: PathBuf, _: &Metadata) -> PathBuf {
+    path
+}
+
+/// How long a worker may take for an answer. It is the same for all that a call asks.
+static TIMEOUT: OnceLock<Duration> = OnceLock::new();
+
+/// Sets how long a worker may take for an answer.
+pub(crate) fn set_timeout(timeout: Option<Duration>) {
+    if let Some(timeout) = timeout {
+        let _ = TIMEOUT.set(timeout);
+    }
 }
 
 /// A running worker.
 struct Worker {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     orders: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
     last_words: Option<JoinHandle<Vec<u8>>>,
@@ -85,7 +136,11 @@ struct Worker {
 
 impl Worker {
     fn start() -> anyhow::Result<Worker> {
-        let mut child = Command::new(std::env::current_exe()?)
+        let mut command = Command::new(std::env::current_exe()?);
+        // An interrupt from the terminal is for the process that the user started. When that is gone, the worker tidies up.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command
             .env(MARK, "1")
             // With these set, every error of tract's would capture a backtrace, which is slow and would be shown.
             .env_remove("RUST_BACKTRACE")
@@ -99,11 +154,29 @@ impl Worker {
         // Only the last words are of use, but all must be read: a worker whose pipe is full would wait for ever.
         let stderr = child.stderr.take().context("it has no error output")?;
         let last_words = Some(thread::Builder::new().spawn(move || tail(stderr))?);
+        let child = Arc::new(Mutex::new(child));
         Ok(Worker { child, orders, replies, last_words, answers: 0 })
     }
 
-    /// The reply; `None` when the worker died over the order.
+    /// The reply; `None` when the worker died over the order, or was killed since it took too long.
     fn ask(&mut self, order: &str) -> Option<String> {
+        let (answered, is_answered) = mpsc::channel::<()>();
+        let child = self.child.clone();
+        let watch = move |timeout| {
+            if is_answered.recv_timeout(timeout) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
+            }
+        };
+        let watch = TIMEOUT.get().map(|timeout| thread::spawn(move || watch(*timeout)));
+        let reply = self.reply(order);
+        drop(answered);
+        if let Some(watch) = watch {
+            let _ = watch.join();
+        }
+        reply
+    }
+
+    fn reply(&mut self, order: &str) -> Option<String> {
         writeln!(self.orders.as_mut()?, "{order}").ok()?;
         loop {
             let mut line = vec![];
@@ -131,7 +204,7 @@ impl Worker {
 
     fn end(&mut self) -> io::Result<ExitStatus> {
         self.orders = None;
-        self.child.wait()
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).wait()
     }
 }
 

@@ -8,6 +8,7 @@ use std::{env, thread};
 
 use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::message;
+use crate::cli::output_file::remove_drafts;
 use crate::cli::work::audit::AuditRequest;
 use crate::cli::work::check::CheckRequest;
 use crate::cli::work::compare::CompareRequest;
@@ -37,9 +38,10 @@ pub(crate) fn serve() -> ExitCode {
     for line in io::stdin().lock().lines() {
         let is_sent = line.is_ok_and(|order| sender.send(order).is_ok());
         if !is_sent {
-            return ExitCode::FAILURE;
+            break;
         }
     }
+    remove_drafts();
     ExitCode::SUCCESS
 }
 

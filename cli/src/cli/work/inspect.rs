@@ -135,7 +135,7 @@ fn inspected(cast: CastNode) -> InspectedCast {
             saturate: cast.saturate,
             round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
             node: cast.node,
-            graph: cast.graph,
+            graph: cast.graph.to_string(),
         },
     }
 }
@@ -157,7 +157,7 @@ fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
             saturate: quantizer.saturate,
             precision: quantizer.precision.map(name),
             node: quantizer.node,
-            graph: quantizer.graph,
+            graph: quantizer.graph.to_string(),
         },
     }
 }

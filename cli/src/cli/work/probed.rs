@@ -114,7 +114,7 @@ impl Probed {
             (!is_groundless).then(|| AuditFinding {
                 kind: finding.kind.name().into(),
                 node: cast.node.clone(),
-                graph: cast.graph.clone(),
+                graph: cast.graph.to_string(),
                 text: finding.text.clone(),
                 is_error: finding.kind == FindingKind::Contradicted,
             })

@@ -3,15 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use prost::Message;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
-use super::model::{Model, Ran, check_file};
+use super::copy::copy_model;
+use super::model::{Model, Ran};
 use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
@@ -155,7 +154,7 @@ fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
 
 /// Writes a set under the first number that is free: all of it or, where something fails, nothing.
 fn write_set(folder: &Path, inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> TractResult<PathBuf> {
-    let draft = folder_beside(folder)?;
+    let (draft, _listed) = folder_beside(folder)?;
     write(draft.path(), "input_", inputs)?;
     write(draft.path(), "output_", outputs)?;
     // Somebody else may take the same number in the meantime.
@@ -208,57 +207,4 @@ fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<()> {
         write_whole(&set.join(format!("{prefix}{index}.pb")), bytes)?;
     }
     Ok(())
-}
-
-/// Puts the model, and the files that hold its tensors, where the goldens are.
-fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
-    let is_itself = match (from.canonicalize(), to.canonicalize()) {
-        (Ok(from), Ok(to)) => from == to,
-        _ => false,
-    };
-    if is_itself {
-        return Ok(());
-    }
-    let read = |path: &Path| fs::read(path).with_context(|| path.display().to_string());
-    let bytes = read(from)?;
-    let (source, target) =
-        (from.parent().unwrap_or(Path::new("")), to.parent().unwrap_or(Path::new("")));
-    let mut copies = vec![(to.to_path_buf(), bytes)];
-    let proto = ModelProto::decode(copies.first().map_or(&[][..], |(_, bytes)| bytes.as_slice()))?;
-    for location in proto.graph.iter().flat_map(locations) {
-        check_file(&source.join(&location))?;
-        copies.push((target.join(&location), read(&source.join(&location))?));
-    }
-    for (path, bytes) in &copies {
-        let differs = path.exists() && read(path)? != *bytes;
-        if differs && !is_anew {
-            let name = path.display();
-            bail!("{name}: is another model's; `onnx-cast rerecord` changes it");
-        }
-    }
-    for (path, bytes) in copies {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
-        write_whole(&path, &bytes)?;
-    }
-    Ok(())
-}
-
-/// Where a graph's external data is. The model has been loaded, so these paths lie in its folder.
-fn locations<'a>(graph: &'a GraphProto) -> Vec<String> {
-    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
-    let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
-    let external =
-        |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
-    let own = graph.initializer.iter().chain(tensors).filter(external);
-    // A further entry is not what tract reads, so nobody has looked where it leads.
-    let location =
-        |tensor: &'a TensorProto| tensor.external_data.iter().find(|entry| entry.key == "location");
-    let own = own.filter_map(location);
-    let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);
-    let mut all: Vec<String> = own.map(|entry| entry.value.clone()).chain(inner).collect();
-    all.sort();
-    all.dedup();
-    all
 }

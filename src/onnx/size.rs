@@ -1,0 +1,190 @@
+//! How large a model may be, so that a small file cannot ask for more than there is.
+
+#![forbid(unsafe_code)]
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
+
+use super::node::{node_name, subgraphs};
+use crate::cast::element_type::ElementType;
+use crate::error::Error;
+
+/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an [`Error::Limit`].
+///
+/// The defaults are far beyond the models that people have, and still such that a hostile file of a few bytes needs neither
+/// gigabytes nor minutes.
+///
+/// ```
+/// let mut limits = tract_onnx_cast::Limits::default();
+/// limits.nodes = 1000;
+/// let onnx = tract_onnx_cast::onnx().with_limits(limits);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes that a model takes in memory besides the data of its tensors: nodes, attributes, names and the like. An attribute of
+    /// two bytes in a file takes more than a kilobyte. Default: 512 MiB.
+    pub bytes: u64,
+    /// Bytes of the tensors' data, in the model and beside it, each counted as often as it is read. Default: 1 TiB. Besides, side
+    /// files are read for no more than 256 MiB and eight times what they hold on the disk: holes do not count.
+    pub data_bytes: u64,
+    /// Nodes in all graphs and functions. Default: 2¹⁷.
+    pub nodes: u64,
+    /// Elements of a tensor in the model. Default: 2⁴⁰.
+    pub tensor_elements: u64,
+    /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range` or `Pad` makes of a constant shape, which tract does while it loads a
+    /// model. Default: 2²⁶.
+    pub made_elements: u64,
+    /// How deep graphs are nested. Default: 32.
+    pub nesting: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bytes: 1 << 29,
+            data_bytes: 1 << 40,
+            nodes: 1 << 17,
+            tensor_elements: 1 << 40,
+            made_elements: 1 << 26,
+            nesting: 32,
+        }
+    }
+}
+
+impl Limits {
+    /// No limits: for models whose origin is known.
+    pub fn none() -> Limits {
+        Limits {
+            bytes: u64::MAX,
+            data_bytes: u64::MAX,
+            nodes: u64::MAX,
+            tensor_elements: u64::MAX,
+            made_elements: u64::MAX,
+            // tract's messages are decoded no deeper.
+            nesting: 100,
+        }
+    }
+
+    /// Checks a decoded model, whose external data is in `folder`.
+    pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<(), Error> {
+        let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
+        for function in &proto.functions {
+            function.node.iter().try_for_each(|node| sum.node(node, 1))?;
+        }
+        if let Some(graph) = &proto.graph {
+            sum.graph(graph, 1)?;
+        }
+        sum.check_files(folder)
+    }
+}
+
+/// The error about something beyond a limit, at a place such as a node.
+pub(super) fn beyond(place: String, what: &'static str, found: u64, limit: u64) -> Error {
+    Error::Limit { place, what, found, limit }
+}
+
+/// What a model is made of, so far.
+struct Sum<'a> {
+    limits: &'a Limits,
+    nodes: u64,
+    data: u64,
+    external: u64,
+    files: HashSet<&'a str>,
+}
+
+impl<'a> Sum<'a> {
+    fn graph(&mut self, graph: &'a GraphProto, depth: u64) -> Result<(), Error> {
+        let place = || format!("graph `{}`", graph.name);
+        let Limits { nesting, .. } = *self.limits;
+        if depth > nesting {
+            return Err(beyond(place(), "nesting", depth, nesting));
+        }
+        graph.initializer.iter().try_for_each(|tensor| self.tensor(tensor, &tensor.name))?;
+        graph.node.iter().try_for_each(|node| self.node(node, depth))
+    }
+
+    fn node(&mut self, node: &'a NodeProto, depth: u64) -> Result<(), Error> {
+        self.nodes += 1;
+        let Limits { nodes, .. } = *self.limits;
+        if self.nodes > nodes {
+            return Err(beyond(format!("node `{}`", node_name(node)), "nodes", self.nodes, nodes));
+        }
+        for attribute in &node.attribute {
+            let tensors = attribute.t.iter().chain(&attribute.tensors);
+            for tensor in tensors {
+                let name = if tensor.name.is_empty() { &attribute.name } else { &tensor.name };
+                self.tensor(tensor, name)?;
+            }
+            subgraphs(attribute).try_for_each(|graph| self.graph(graph, depth + 1))?;
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self, tensor: &'a TensorProto, name: &str) -> Result<(), Error> {
+        let size = |count: u64, dim: &i64| count.checked_mul(u64::try_from(*dim).ok()?);
+        // Dimensions that overflow are wrong whatever the limit, which is said where the tensor is read.
+        let elements = tensor.dims.iter().try_fold(1, size).unwrap_or(0);
+        let place = || format!("tensor `{name}`");
+        let Limits { tensor_elements, data_bytes, .. } = *self.limits;
+        if elements > tensor_elements {
+            return Err(beyond(place(), "tensor_elements", elements, tensor_elements));
+        }
+        let location = tensor.external_data.iter().find(|entry| entry.key == "location");
+        let bytes = match location.filter(|_| tensor.data_location == Some(1)) {
+            Some(location) => {
+                let bits = ElementType::from_id(tensor.data_type).map_or(8, ElementType::bits);
+                let bytes = (elements / 8).saturating_mul(bits.into()).saturating_add(bits.into());
+                self.external = self.external.saturating_add(bytes);
+                self.files.insert(&location.value);
+                bytes
+            }
+            None => held_inside(tensor),
+        };
+        self.data = self.data.saturating_add(bytes);
+        match self.data > data_bytes {
+            true => Err(beyond(place(), "data_bytes", self.data, data_bytes)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether what is read of the side files is in a proportion to what they hold. Where they are is checked when they are read.
+    fn check_files(&self, folder: Option<&Path>) -> Result<(), Error> {
+        const ALWAYS: u64 = 1 << 28;
+        const TIMES: u64 = 8;
+        let Some(folder) = folder.filter(|_| self.limits.data_bytes < u64::MAX) else {
+            return Ok(());
+        };
+        let paths: HashSet<PathBuf> =
+            self.files.iter().filter_map(|file| folder.join(file).canonicalize().ok()).collect();
+        let held = paths.iter().filter_map(|path| fs::metadata(path).ok());
+        let held = held.map(|metadata| held_bytes(&metadata)).fold(0, u64::saturating_add);
+        let most = held.saturating_mul(TIMES).saturating_add(ALWAYS);
+        match self.external > most {
+            true => Err(beyond("its external data".into(), "data_bytes", self.external, most)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The bytes of a tensor's data in the model.
+fn held_inside(tensor: &TensorProto) -> u64 {
+    let wide = tensor.int64_data.len() + tensor.uint64_data.len() + tensor.double_data.len();
+    let narrow = tensor.int32_data.len() + tensor.float_data.len();
+    let texts: usize = tensor.string_data.iter().map(Vec::len).sum();
+    (tensor.raw_data.len() + 8 * wide + 4 * narrow + texts) as u64
+}
+
+/// What a file has on the disk, of which holes are no part.
+fn held_bytes(metadata: &fs::Metadata) -> u64 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        metadata.len().min(metadata.blocks().saturating_mul(512))
+    }
+    #[cfg(not(unix))]
+    metadata.len()
+}

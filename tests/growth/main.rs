@@ -1,0 +1,183 @@
+//! What the library does to a model grows with the model and no faster: time by at most twelve for ten times as much, memory by
+//! less than 2 KB for a cast. `GROWTH=100000` measures one more tenfold.
+
+#![allow(unused_crate_dependencies)]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod models;
+
+use std::fs;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use peak_alloc::PeakAlloc;
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::findings;
+use tract_onnx_cast::{input_element_types, onnx, output_element_types};
+
+#[global_allocator]
+static PEAK: PeakAlloc = PeakAlloc;
+
+/// Growth in time for a tenfold model.
+const MOST: f64 = 12.0;
+/// The same where tract's analysis is part of it, whose order of evaluation and sets of nodes are worse than linear.
+const MOST_OF_TRACT: f64 = 20.0;
+/// What a cast may take, in bytes.
+const PER_CAST: usize = 2048;
+/// How often it is tried.
+const TRIES: usize = 8;
+/// A time that systems tell to within a tenth.
+const READABLE: Duration = Duration::from_millis(150);
+
+/// One measurement at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The time that this thread has computed: neither what else the machine does is in it nor what the system does to give it memory.
+/// Systems that do not tell give the time that has passed.
+fn busy() -> Duration {
+    const TICK: Duration = Duration::from_millis(10);
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    let stat = fs::read_to_string("/proc/thread-self/stat").ok();
+    // The thread's name comes second, in brackets, and may have spaces; eleven fields further is the time in ticks.
+    let ticks =
+        stat.as_deref().and_then(|stat| stat.rsplit_once(')')?.1.split(' ').nth(12)?.parse().ok());
+    ticks.map_or_else(|| START.elapsed(), |ticks: u32| TICK * ticks)
+}
+
+/// A time, of as many runs as the system's clock of processors needs to tell anything.
+fn time(work: impl Fn()) -> Duration {
+    let (start, mut runs) = (busy(), 0);
+    loop {
+        work();
+        runs += 1;
+        let spent = busy() - start;
+        if spent >= READABLE {
+            return spent / runs;
+        }
+    }
+}
+
+fn sizes() -> Vec<usize> {
+    let most = std::env::var("GROWTH").ok().and_then(|most| most.parse().ok()).unwrap_or(10_000);
+    [1_000, 10_000, 100_000].into_iter().filter(|size| *size <= most).collect()
+}
+
+/// Measures for each size what is done to what is of that size.
+fn is_linear<T>(what: &str, of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
+    grows_at_most(MOST, what, of_size, work);
+}
+
+fn grows_at_most<T>(most: f64, what: &str, of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
+    let _alone = alone();
+    let sizes = sizes();
+    let subjects: Vec<T> = sizes.iter().map(|size| of_size(*size)).collect();
+    let measure = |subject: &T| time(|| work(subject));
+    let mut times = vec![Duration::MAX; sizes.len()];
+    // What else the machine does can make a time longer, never shorter.
+    for _ in 0..TRIES {
+        for (least, subject) in times.iter_mut().zip(&subjects) {
+            *least = measure(subject).min(*least);
+        }
+        println!("{what}: {times:?} for {sizes:?}");
+        if times.windows(2).all(|pair| growth(pair) <= most) {
+            return;
+        }
+    }
+    let growth: Vec<f64> = times.windows(2).map(growth).collect();
+    panic!("{what}: {growth:.1?} times for a tenfold, {times:?} for {sizes:?}");
+}
+
+fn growth(pair: &[Duration]) -> f64 {
+    pair[1].as_secs_f64() / pair[0].as_secs_f64()
+}
+
+fn rewrite(model: &ModelProto) {
+    let casts = onnx().casts(model, None).expect("a sound model");
+    findings(model, &casts);
+}
+
+macro_rules! rewrites {
+    ($($kind:ident)*) => {
+        mod rewriting {
+            $(#[test] fn $kind() {
+                crate::is_linear(stringify!($kind), crate::models::$kind, crate::rewrite);
+            })*
+        }
+    };
+}
+
+rewrites! {
+    chain backwards wide nodes inputs open_inputs initializers cast_initializers attributes calls functions ifs operands
+}
+
+/// The two helpers, by themselves: loading is tract's.
+fn types(what: &str, model: fn(usize) -> ModelProto) {
+    let load = |size| onnx().model_for_proto_in(model(size), None).expect("a model");
+    is_linear(what, load, |model| {
+        input_element_types(model).expect("known");
+        output_element_types(model).expect("known");
+    });
+}
+
+#[test]
+fn types_of_many_inputs_are_told() {
+    types("input types", models::inputs);
+}
+
+#[test]
+fn types_of_many_outputs_are_told() {
+    types("output types", models::wide);
+}
+
+/// One node takes them all, so that what is known of one may tell something of another.
+#[test]
+fn open_inputs_of_one_node_are_settled() {
+    is_linear("open inputs of one node", models::open_together, |model: &ModelProto| {
+        onnx().model_for_proto_in(model.clone(), None).expect("a model");
+    });
+}
+
+#[test]
+fn open_inputs_are_settled() {
+    grows_at_most(MOST_OF_TRACT, "open inputs", models::open_inputs, |model: &ModelProto| {
+        let mut model = onnx().model_for_proto_in(model.clone(), None).expect("a model");
+        model.analyse(false).expect("shapes");
+    });
+}
+
+/// The most that some work has of the heap.
+fn peak(work: impl FnOnce()) -> usize {
+    let before = PEAK.current_usage();
+    PEAK.reset_peak_usage();
+    work();
+    PEAK.peak_usage().saturating_sub(before)
+}
+
+#[test]
+fn a_cast_takes_little_memory() {
+    let _alone = alone();
+    for (what, model) in [("chain", models::chain(10_000)), ("wide", models::wide(10_000))] {
+        // The model in tract's messages is tract's own.
+        let own = peak(|| drop(model.clone()));
+        let bytes = peak(|| drop(onnx().casts(&model, None).expect("a sound model")));
+        let per_cast = bytes.saturating_sub(own) / 10_000;
+        println!("{what}: {per_cast} bytes for a cast");
+        assert!(per_cast < PER_CAST, "{what}: {per_cast} bytes for a cast");
+    }
+}
+
+/// All casts of a graph share its path, and a path has an end.
+#[test]
+fn a_long_name_is_there_once() {
+    let _alone = alone();
+    let model = models::long_name(1_000);
+    let bytes = peak(|| drop(onnx().casts(&model, None).expect("a sound model")));
+    assert!(bytes < 16 << 20, "{bytes} bytes");
+    let cast = onnx().casts(&model, None).expect("a sound model").remove(0);
+    assert!(cast.graph.len() < 1_000, "{}", cast.graph.len());
+}
