@@ -87,6 +87,20 @@ graphs:
 growth:
 	GROWTH=100000 $(CARGO) test --locked --test growth -- --nocapture
 
+# Needs a C++ compiler. Fuzzes the targets of fuzz/ in turn, each for so many seconds: make fuzz SECONDS=600 TARGETS="casts load". What
+# is found is in fuzz/ beside the corpus. Only Linux.
+SECONDS ?= 60
+TARGETS ?= casts load tensor kernels text quantizers readers record
+FUZZED = $(TARGET)/fuzz/debug
+.PHONY: fuzz
+fuzz:
+	RUSTC_WRAPPER=$(CURDIR)/fuzz/wrap.sh $(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
+	for target in $(TARGETS); do \
+		mkdir -p $(FUZZED)/corpus/$$target && ASAN_OPTIONS=detect_leaks=0 $(FUZZED)/$$target -max_total_time=$(SECONDS) \
+			-rss_limit_mb=4096 -timeout=30 -max_len=8192 -artifact_prefix=fuzz/$$target- \
+			$(FUZZED)/corpus/$$target fuzz/corpus/$$target || exit 1; \
+	done
+
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
 	INSTA_UPDATE=unseen $(CARGO) test --locked --test models --test numerics -- golden algebra

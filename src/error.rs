@@ -122,18 +122,19 @@ fn text(text: &str) -> Cow<'_, str> {
     without_middle(text, TEXT)
 }
 
-/// The text, the middle of one with more characters than that replaced by how many are missing.
+/// The text, the middle of one with more characters than that replaced by how many bytes are missing.
 fn without_middle(text: &str, characters: usize) -> Cow<'_, str> {
     // A character has at least a byte.
     if text.len() <= characters {
         return text.into();
     }
-    let count = text.chars().count();
     let half = characters / 2;
-    let Some(missing) = count.checked_sub(2 * half).filter(|missing| *missing > 0) else {
-        return text.into();
-    };
-    let start: String = text.chars().take(half).collect();
-    let end: String = text.chars().skip(count - half).collect();
-    format!("{start}…({missing} more)…{end}").into()
+    let start = text.char_indices().nth(half).map_or(text.len(), |(index, _)| index);
+    let end = text.char_indices().rev().nth(half.saturating_sub(1)).map_or(0, |(index, _)| index);
+    match (text.get(..start), end.checked_sub(start), text.get(end..)) {
+        (Some(head), Some(missing @ 1..), Some(tail)) => {
+            format!("{head}…({missing} more bytes)…{tail}").into()
+        }
+        _ => text.into(),
+    }
 }

@@ -55,8 +55,9 @@ fn constants_are_not_made_without_measure() {
     // A constant that a node holds, in a branch.
     let shape = node("Constant", &[], &["s"], vec![ints("value_ints", &[1 << 20, 1 << 20])]);
     let made = node("ConstantOfShape", &["s"], &["m"], vec![]);
-    let branch =
-        |name: &str| graph_attribute(name, graph(&[], &[made.clone()], &[unshaped("m", Float)]));
+    let branch = |name: &str| {
+        graph_attribute(name, graph(&[], std::slice::from_ref(&made), &[unshaped("m", Float)]))
+    };
     let branches = vec![branch("then_branch"), branch("else_branch")];
     let condition = raw("b", ElementType::Bool as i32, &[], &[1]);
     let model = of(&[shape, node("If", &["b"], &["c"], branches), y], vec![condition]);

@@ -60,7 +60,7 @@ impl<'a> Trace<'a> {
             let range = &row.stats.source;
             made.iter().sum::<u64>() + range.nans + range.infinities == 0
         };
-        let rows = rows.iter().filter(|row| row.cast.graph == graph.name);
+        let rows = rows.iter().filter(|row| *row.cast.graph == *graph.name);
         Trace {
             probed,
             sets,

@@ -1,0 +1,74 @@
+//! Conversions of tensors, at every level of this CPU, against the definition of a conversion of one element.
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Level, RoundMode, Rules, convert_scalar};
+
+use super::{carrier, choose, code, little, numbers, tensor, valid};
+
+const LONGEST: usize = 6000;
+
+/// Bytes 0 and 1 are the types, 2 the rules, 3 how often the elements that follow are repeated, each time with the next codes,
+/// so that there are vectors and their tails.
+pub fn agree(mut data: &[u8]) {
+    let types = numbers();
+    let header = (choose(&mut data, &types), choose(&mut data, &types));
+    let (Some(from), Some(to)) = header else { return };
+    let modes = [RoundMode::Up, RoundMode::Down, RoundMode::Nearest];
+    let rules = |saturate, round_mode| {
+        let mut rules = Rules::default();
+        (rules.saturate, rules.round_mode) = (saturate, round_mode);
+        rules
+    };
+    let all = [true, false].map(|saturate| modes.map(|round_mode| rules(saturate, round_mode)));
+    let Some(rules) = choose(&mut data, all.as_flattened()) else { return };
+    let Some((times, elements)) = data.split_first() else { return };
+    let width = from.carrier_bytes().expect("a number");
+    let few: Vec<u64> = elements.chunks_exact(width).map(little).collect();
+    if few.is_empty() {
+        return;
+    }
+    let times = match times % 8 {
+        7 => 1 + usize::from(times / 8) * 40,
+        6 => 5,
+        _ => 1,
+    };
+    let times = times.min(1 + LONGEST / few.len()) as u64;
+    let bits = (0..times).flat_map(|time| few.iter().map(move |bits| bits.wrapping_add(time)));
+    let codes: Vec<u64> = bits.map(|bits| valid(from, bits)).collect();
+    let input = tensor(from, &codes, &[codes.len()]);
+    let convert = |code: &u64| convert_scalar(from, to, rules, *code).expect("numbers");
+    let wanted: Vec<u64> = codes.iter().map(convert).collect();
+    let conversion = Conversion::new(from, to, rules);
+    for level in Level::available() {
+        let conversion = conversion.clone().at_level(level);
+        let what = || format!("{from} to {to}, {rules:?}, {level:?}");
+        same(to, &conversion.run(&input).expect("numbers"), &wanted, what);
+        same(to, &conversion.run_owned(input.clone()).expect("numbers"), &wanted, what);
+        // Without the first element, so that the others are not aligned.
+        if codes.len() > 1 {
+            let rest = input.slice(0, 1, codes.len()).expect("an element");
+            same(to, &conversion.run(&rest).expect("numbers"), &wanted[1..], what);
+        }
+    }
+    let third = types[usize::from(elements[0]) % types.len()];
+    let next = Conversion::new(to, third, rules);
+    // There and back is no cast at all, which keeps even the bits of a NaN.
+    if third == from {
+        return;
+    }
+    if let Some(joined) = conversion.then(&next) {
+        let two = next.run(&conversion.run(&input).expect("numbers")).expect("numbers");
+        let one = joined.run(&input).expect("numbers");
+        assert_eq!(one.as_bytes(), two.as_bytes(), "{from} to {to} to {third}, {rules:?}");
+    }
+}
+
+fn same(to: ElementType, output: &Tensor, wanted: &[u64], what: impl Fn() -> String) {
+    let width = to.carrier_bytes().expect("a number");
+    assert_eq!(output.len(), wanted.len());
+    for (index, (place, wanted)) in output.as_bytes().chunks(width).zip(wanted).enumerate() {
+        let got = code(to, place);
+        assert_eq!(got, *wanted, "{}: element {index}", what());
+        assert_eq!(place, carrier(to, got), "{}: element {index} in its carrier", what());
+    }
+}

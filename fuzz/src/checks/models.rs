@@ -1,0 +1,62 @@
+//! Models: the rewrite is sound for anything, and whatever panics while a model is loaded is tract's.
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+
+use prost::Message;
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::CastOnnx;
+
+thread_local! {
+    static ONNX: CastOnnx = tract_onnx_cast::onnx();
+    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+fn read(onnx: &CastOnnx, data: &[u8]) -> Option<ModelProto> {
+    onnx.proto_model_for_read(&mut &*data).ok()
+}
+
+/// The casts of a model are listed twice as the same, and listed by a survey as well.
+pub fn casts(data: &[u8]) {
+    ONNX.with(|onnx| {
+        let Some(proto) = read(onnx, data) else { return };
+        let survey = onnx.survey(&proto, None);
+        let Ok(casts) = onnx.casts(&proto, None) else { return };
+        assert_eq!(casts, onnx.casts(&proto, None).expect("the same model"));
+        let survey = survey.expect("a sound model");
+        assert!(survey.problems.is_empty(), "{:?}", survey.problems);
+        assert_eq!(casts, survey.casts);
+    });
+}
+
+/// Loads and types a model that is small enough.
+pub fn load(data: &[u8]) {
+    ONNX.with(|onnx| {
+        if ModelProto::decode(data).is_err() {
+            return;
+        }
+        let Some(proto) = read(onnx, data) else { return };
+        if onnx.casts(&proto, None).is_err() {
+            return;
+        }
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|info| {
+            let place = info.location().map(|place| format!("{place}")).unwrap_or_default();
+            PLACE.with(|kept| *kept.borrow_mut() = place);
+        }));
+        let loaded = panic::catch_unwind(AssertUnwindSafe(|| {
+            let model = onnx.model_for_proto_in(proto, None)?;
+            model.into_typed().map(|_| ())
+        }));
+        panic::set_hook(hook);
+        if loaded.is_err() {
+            let place = PLACE.with(|kept| kept.borrow().clone());
+            assert!(is_of_a_dependency(&place), "{place}");
+        }
+    });
+}
+
+fn is_of_a_dependency(place: &str) -> bool {
+    ["/registry/", "/library/", "/rustc/", "/rustlib/"].iter().any(|part| place.contains(part))
+}

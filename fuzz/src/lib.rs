@@ -1,0 +1,8 @@
+//! What the fuzz targets share.
+
+pub mod checks;
+#[allow(dead_code, unused_imports, reason = "the targets use a part of the command line")]
+mod cli;
+pub mod mutate;
+pub mod readers;
+pub mod record;
