@@ -7,6 +7,7 @@ pub(crate) mod declared;
 pub(crate) mod files;
 pub(crate) mod given;
 pub(crate) mod npy;
+mod polygraphy;
 pub(crate) mod random;
 pub(crate) mod saved;
 pub(crate) mod sets;

@@ -6,6 +6,7 @@ mod common;
 mod attacks;
 mod audit_counts;
 mod documented;
+mod dumps;
 mod fix;
 mod half;
 mod inputs;

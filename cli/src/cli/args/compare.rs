@@ -12,7 +12,8 @@ use crate::cli::judge::tolerance::Tolerance;
 /// Compare a model with its conversion, on the same inputs.
 ///
 /// REFERENCE and CONVERTED are models; folders with a model.onnx, whose test_data_set_* folders then give the inputs; or
-/// outputs that were saved: a folder of output_*.pb files, a .pb, a .npy or a .npz. Outputs are matched by name, and by
+/// outputs that were saved, by any runtime: a folder of output_*.pb files, a .pb, a .npy or a .npz; with inner tensors by name, a
+/// folder of .pb files, a .npz, or the .json of Polygraphy. Outputs are matched by name, and by
 /// position where no name is shared. Their element types may differ. With -i, a folder stands for the sets of inputs in it.
 ///
 /// Without a tolerance values must be the same. With --rtol and --atol a value passes when

@@ -8,6 +8,7 @@ use tract_onnx::prelude::*;
 
 use super::cases::{self, Case};
 use super::files::{self, Format};
+use super::polygraphy;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
@@ -41,13 +42,20 @@ pub(crate) fn read(path: &Path) -> TractResult<Content> {
             let outputs = arrays.map(|(name, array)| array.into_output(|| name));
             outputs.collect::<TractResult<_>>()?
         }
+        None if polygraphy::is_it(path) => {
+            let saved = |outputs| Saved { outputs, case: None };
+            return Ok(Content::Saved(polygraphy::read(path)?.into_iter().map(saved).collect()));
+        }
         Some(Format::TensorProto) | None => return Ok(Content::Model(path.into(), vec![])),
     };
     Ok(Content::Saved(vec![Saved { outputs, case: None }]))
 }
 
 fn tensor(path: &Path, index: usize) -> TractResult<NamedTensor> {
-    files::read_tensor_proto(path)?.into_output(|| unnamed(index))
+    let is_numbered = |stem: &str| stem.starts_with("output_");
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = stem.filter(|stem| !is_numbered(stem)).unwrap_or_else(|| unnamed(index));
+    files::read_tensor_proto(path)?.into_output(|| name)
 }
 
 fn unnamed(index: usize) -> String {
@@ -63,7 +71,10 @@ fn folder(path: &Path) -> TractResult<Content> {
     }
     let mut saved = vec![];
     for case in cases::sets_in(path, &model)? {
-        let files = at(case.set.display(), case.outputs())?;
+        let mut files = at(case.set.display(), case.outputs())?;
+        if files.is_empty() {
+            files = at(case.set.display(), named_tensors(&case.set))?;
+        }
         ensure!(
             !files.is_empty(),
             "{}: holds neither a model.onnx nor an output_0.pb",
@@ -75,4 +86,19 @@ fn folder(path: &Path) -> TractResult<Content> {
         saved.push(Saved { outputs, case: has_inputs.then_some(case) });
     }
     Ok(Content::Saved(saved))
+}
+
+/// The .pb files of a folder that are no inputs, in the order of their names: a runtime has saved its tensors there.
+fn named_tensors(folder: &Path) -> TractResult<Vec<PathBuf>> {
+    let mut files = vec![];
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let is_input = name.is_some_and(|name| name.starts_with("input_"));
+        if matches!(Format::of(&path), Some(Format::TensorProto)) && !is_input {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
 }

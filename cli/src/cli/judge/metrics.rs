@@ -126,7 +126,7 @@ impl Metrics {
     }
 
     /// Notes that the tensors cannot be compared.
-    fn refuse(&mut self, problem: String) {
+    pub(crate) fn refuse(&mut self, problem: String) {
         self.tensor.problem.get_or_insert(problem);
     }
 

@@ -215,6 +215,10 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
                 let so = if pair.identical { "equal" } else { "within the tolerance" };
                 (false, format!("{outputs} is {so} on these inputs, but {wrong}"))
             }
+            None if pair.outputs.iter().any(|output| output.elements > output.both_nan) => {
+                let inside = pair.tensors.iter().filter(|tensor| !tensor.passed).count();
+                (false, format!("{inside} tensor(s) inside beyond the tolerance"))
+            }
             None => (false, "nothing was compared: no output has a value other than NaN".into()),
         },
         Status::Passed if pair.identical && pair.weights.exact < pair.weights.compared => {

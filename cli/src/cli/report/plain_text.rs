@@ -131,7 +131,7 @@ impl Terminal<'_> {
         if !self.shown.is_quiet {
             lines.extend(self.tensor_table(&pair.outputs));
             if !pair.tensors.is_empty() {
-                lines.push("tensors that the graphs share:".into());
+                lines.push("tensors inside:".into());
                 lines.extend(self.tensor_table(&pair.tensors));
             }
             lines.extend(pair.notes.iter().map(|note| format!("note: {}", single_line(note))));

@@ -1,5 +1,6 @@
 //! The work of `onnx-cast compare`, one pair: a model against its conversion.
 
+mod dumped;
 mod inner;
 mod main_graph;
 mod pairs;
@@ -29,7 +30,9 @@ use crate::cli::judge::status::Status;
 use crate::cli::judge::weights::ComparedWeights;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
+use dumped::Dumped;
 use inner::{Inner, inner_tensors};
+use main_graph::MainGraph;
 use parting::{Growth, changes, parting};
 use runner::Runner;
 use sides::Sides;
@@ -66,22 +69,25 @@ impl Request for CompareRequest {
             _ => None,
         };
         let (count, mut notes) = (sides.count()?, std::mem::take(&mut sides.notes));
-        let mut reference = Runner::of(&sides.reference, &mut notes);
-        let mut converted = Runner::of(&sides.converted, &mut notes);
+        let mut reference = Runner::of(&sides.reference, &sides.converted, &mut notes);
+        let mut converted = Runner::of(&sides.converted, &sides.reference, &mut notes);
         let mut metrics = OutputMetrics::default();
+        let mut dumped = Dumped::of(&sides);
         for place in 0..count {
             let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
             let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
+            let (a, b) = dumped.add(a, b, &self.limits, &mut notes)?;
             metrics.add(&a, &b, &self.limits, &mut notes)?;
         }
         let outputs = metrics.finish(&self.limits)?;
-        let failed = outputs.iter().any(|output| !output.passed);
+        let mut tensors = dumped.finish();
+        let failed = outputs.iter().chain(&tensors).any(|tensor| !tensor.passed);
         let weights = weights.map(|mut weights| {
             notes.append(&mut weights.notes);
             weights.judged(converted.exercise(), failed)
         });
         let rows = converted.rows();
-        let (mut tensors, mut casts) = (vec![], (CastChanges::default(), vec![]));
+        let mut casts = (CastChanges::default(), vec![]);
         let (mut largest_jump, mut first_difference) = (None, None);
         let (mut first_damage, mut first_beyond) = (None, None);
         if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
@@ -106,8 +112,8 @@ impl Request for CompareRequest {
                     tensor.nan_differences + tensor.infinity_differences > 0
                 };
                 let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
-                let growth = Growth::of(b, all(), &outputs);
-                let parting = |tensor| parting(b, tensor, &casts.0, &casts.1, &growth);
+                let growth = Growth::of(MainGraph::of(&b.probed.proto), all(), &outputs);
+                let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
                 largest_jump = parting(growth.largest().filter(|_| failed));
                 first_difference = parting(all().find(|tensor| !tensor.passed));
                 first_beyond = parting(all().find(is_beyond));
@@ -115,6 +121,13 @@ impl Request for CompareRequest {
                 notes.extend(inner.differs_from);
                 tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
+        }
+        if failed && let Some(graph) = sides.only_model() {
+            let all = || tensors.iter().chain(&outputs);
+            let growth = Growth::of(graph, all(), &outputs);
+            let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
+            largest_jump = parting(growth.largest());
+            first_difference = parting(all().find(|tensor| !tensor.passed));
         }
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
         let is_wrong = weights.as_ref().is_some_and(ComparedWeights::has_errors);

@@ -13,7 +13,7 @@ use crate::cli::judge::number::Num;
 /// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
 /// reference does not have and that spoiled values.
 pub(super) fn parting(
-    converted: &Loaded,
+    graph: &MainGraph,
     tensor: Option<&ComparedTensor>,
     changes: &CastChanges,
     casts: &[AuditedCast],
@@ -21,7 +21,6 @@ pub(super) fn parting(
 ) -> Option<Parting> {
     let tensor = tensor?.clone();
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
-    let graph = MainGraph::of(&converted.probed.proto);
     let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
     let (node, op) = graph.maker(name)?;
     let cast = casts.iter().find(|cast| cast.output == *name).cloned();
@@ -93,7 +92,7 @@ fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
 
 /// Where errors grow.
 pub(super) struct Growth<'a> {
-    graph: MainGraph<'a>,
+    pub(super) graph: MainGraph<'a>,
     /// By the converted side's names.
     errors: HashMap<&'a str, f64>,
     /// What is no growth: the roundings of the types, and a part of the outputs' errors.
@@ -103,7 +102,7 @@ pub(super) struct Growth<'a> {
 
 impl<'a> Growth<'a> {
     pub(super) fn of(
-        converted: &'a Loaded,
+        graph: MainGraph<'a>,
         tensors: impl Iterator<Item = &'a ComparedTensor>,
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
@@ -112,12 +111,7 @@ impl<'a> Growth<'a> {
             (tensor.converted_name.as_ref().unwrap_or(&tensor.name).as_str(), error_of(tensor))
         };
         let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
-        Growth {
-            graph: MainGraph::of(&converted.probed.proto),
-            errors: tensors.iter().map(named).collect(),
-            floor: last * 0.02,
-            tensors,
-        }
+        Growth { graph, errors: tensors.iter().map(named).collect(), floor: last * 0.02, tensors }
     }
 
     /// The largest error of what the node takes that makes a value; of what is not compared, that of what it is made of.

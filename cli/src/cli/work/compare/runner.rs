@@ -1,10 +1,13 @@
 //! Running the two sides of a comparison, a set at a time.
 
+use std::collections::HashSet;
+
 use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::AuditRow;
 
-use super::sides::Side;
+use super::main_graph::MainGraph;
+use super::sides::{Side, with_way_out};
 use crate::cli::input::sets::Set;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
@@ -17,15 +20,26 @@ pub(super) struct Runner<'a> {
     side: &'a Side,
     /// The model with its casts counted: its results are the same, and so it need not run twice.
     watched: Option<Watched<'a>>,
+    /// The inner tensors that the other side has saved.
+    further: Vec<String>,
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn of(side: &'a Side, notes: &mut Vec<String>) -> Runner<'a> {
-        let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &[]));
-        Runner { side, watched: watched.and_then(|watched| noted(watched, notes)) }
+    /// Of one side; the other one may have saved inner tensors of it.
+    pub(super) fn of(side: &'a Side, other: &Side, notes: &mut Vec<String>) -> Runner<'a> {
+        let further = side.model.as_ref().map_or(vec![], |loaded| {
+            let graph = MainGraph::of(&loaded.probed.proto);
+            let (made, outputs) = (graph.made(), graph.outputs());
+            let saved = other.saved.iter().flat_map(|saved| &saved.outputs);
+            let names: HashSet<&str> = saved.map(|tensor| tensor.name.as_str()).collect();
+            let inner = made.into_iter().filter(|name| !outputs.contains(name.as_str()));
+            inner.filter(|name| names.contains(name.as_str())).collect()
+        });
+        let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
+        Runner { side, watched: watched.and_then(|watched| noted(watched, notes)), further }
     }
 
-    /// The outputs of a set. If the casts cannot be counted, a note says why, and the model runs without that.
+    /// The outputs of a set, and the inner tensors that the other side has saved. If the casts cannot be counted, a note says why, and the model runs without that.
     ///
     /// # Errors
     ///
@@ -53,12 +67,15 @@ impl<'a> Runner<'a> {
                     for note in &watched.notes {
                         add_once(notes, Some(format!("{path}: {note}")));
                     }
-                    return Ok(run.outputs);
+                    let mut outputs = run.outputs;
+                    let is_wanted = |tensor: &NamedTensor| self.further.contains(&tensor.name);
+                    outputs.extend(run.exposed.into_iter().filter(is_wanted));
+                    return Ok(outputs);
                 }
                 None => self.watched = None,
             }
         }
-        let ran = at(path, loaded.model.clone().run(set.tensors.clone()))?;
+        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors.clone())))?;
         add_once(notes, ran.note.map(|note| format!("{}: {note}", self.side.path.display())));
         Ok(ran.outputs)
     }

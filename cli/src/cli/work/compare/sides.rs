@@ -2,15 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, Error, Rules};
 
+use super::main_graph::MainGraph;
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
+use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::saved::{self, Content, Saved};
-use crate::cli::input::sets::{self, Set};
+use crate::cli::input::sets::{self, Origin, Set};
+use crate::cli::input::sizes::check_shapes;
 use crate::cli::judge::inputs::Inputs;
-use crate::cli::message::at;
+use crate::cli::message::{at, one_line};
+use crate::cli::tensor::NamedTensor;
 use crate::cli::work::carry::carried;
 use crate::cli::work::model::Model;
 use crate::cli::work::notes::add_once;
@@ -44,7 +49,7 @@ impl Side {
                     let model = Model::open(&file)?;
                     Ok(Loaded { probed: Probed::open(&file)?, path: file.clone(), model })
                 };
-                side.model = Some(at(path.display(), load())?);
+                side.model = Some(at(path.display(), with_way_out(load()))?);
                 side.cases = cases;
             }
         }
@@ -97,6 +102,12 @@ impl Sides {
                 args.check_nothing_is_random("those beside the model or the outputs are recorded")?;
                 at(first.path.display(), sets::of_cases(&first.model.takes, &cases))?
             }
+            None if self.inputs_in_dump(args) => {
+                let dumps = [a, b].into_iter().filter(|side| side.model.is_none());
+                let sets = dumps.flat_map(|side| &side.saved);
+                sets.map(|saved| of_dump(&first.model.takes, &saved.outputs))
+                    .collect::<TractResult<_>>()?
+            }
             None => {
                 let is_random = args.inputs.is_empty() && !first.model.takes.inputs.is_empty();
                 if is_random && (a.model.is_none() || b.model.is_none()) {
@@ -136,6 +147,32 @@ impl Sides {
         Ok(())
     }
 
+    /// Whether the saved tensors hold the inputs of the model, and nobody has given others.
+    fn inputs_in_dump(&self, args: &InputArgs) -> bool {
+        let sides = [&self.reference, &self.converted];
+        let model = sides.iter().find_map(|side| side.model.as_ref());
+        let holds = |saved: &Saved, name: &str| saved.outputs.iter().any(|held| held.name == name);
+        let mut dumps = sides.iter().flat_map(|side| &side.saved).peekable();
+        args.inputs.is_empty()
+            && dumps.peek().is_some()
+            && model.is_some_and(|loaded| {
+                let mut inputs = loaded.model.takes.inputs.iter();
+                let mut dumps: Vec<&Saved> = dumps.collect();
+                !loaded.model.takes.inputs.is_empty()
+                    && inputs.all(|input| dumps.iter_mut().all(|saved| holds(saved, &input.name)))
+            })
+    }
+
+    /// The graph of the one model, where the other side is saved.
+    pub(super) fn only_model(&self) -> Option<MainGraph<'_>> {
+        match (&self.reference.model, &self.converted.model) {
+            (Some(loaded), None) | (None, Some(loaded)) => {
+                Some(MainGraph::of(&loaded.probed.proto))
+            }
+            _ => None,
+        }
+    }
+
     /// Where the inputs came from.
     pub(super) fn inputs(&self) -> Inputs {
         let model = self.reference.model.as_ref().or(self.converted.model.as_ref());
@@ -161,6 +198,18 @@ impl Sides {
     }
 }
 
+/// The inputs of a model that were saved among its tensors.
+fn of_dump(takes: &Declared, saved: &[NamedTensor]) -> TractResult<Set> {
+    let tensor = |input: &Input| {
+        let held = saved.iter().find(|held| held.name == input.name).context("is there")?;
+        let cast = Conversion::new(held.ty, input.ty, Rules::default()).run(&held.tensor);
+        at(format!("input `{}`", input.name), cast)
+    };
+    let tensors = takes.inputs.iter().map(tensor).collect::<TractResult<Vec<_>>>()?;
+    check_shapes(takes, &tensors)?;
+    Ok(Set { name: "the saved tensors".into(), tensors, notes: vec![], origin: Origin::Given })
+}
+
 fn copies(sets: &[Set]) -> Vec<Set> {
     let copy = |set: &Set| Set {
         name: set.name.clone(),
@@ -169,4 +218,21 @@ fn copies(sets: &[Set]) -> Vec<Set> {
         origin: set.origin.clone(),
     };
     sets.iter().map(copy).collect()
+}
+
+/// The result; where it is tract that cannot do it, and not the model that is wrong, the error says what can be done instead.
+pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
+    result.map_err(|error| {
+        let is_own = error.chain().any(|link| link.is::<Error>()) || error.is::<Error>();
+        let is_file = error.chain().any(|link| link.is::<std::io::Error>());
+        match is_own || is_file {
+            true => error,
+            false => {
+                let reason = one_line(&error);
+                anyhow::anyhow!(
+                    "{reason}; tensors that another runtime has saved can be compared instead"
+                )
+            }
+        }
+    })
 }

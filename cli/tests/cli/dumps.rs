@@ -1,0 +1,159 @@
+//! Tensors that another runtime has saved, on either side of `compare`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+
+use crate::common::proto::{graph, model, node, value};
+use crate::program::{Folder, json, refused, said};
+use ElementType::Float;
+
+const X: [f32; 4] = [0.5, -1.0, 2.0, 0.25];
+
+/// `y` is the sine of `h`, which is twice `x`.
+fn doubled(folder: &Folder) -> String {
+    let nodes = [node("Add", &["x", "x"], &["h"], vec![]), node("Neg", &["h"], &["y"], vec![])];
+    let graph = graph(&[value("x", Float, &[4])], &nodes, &[value("y", Float, &[4])]);
+    folder.message("m.onnx", &model(17, graph))
+}
+
+fn times(factor: f32) -> Vec<f32> {
+    X.iter().map(|x| x * factor).collect()
+}
+
+/// A folder of a .pb for each tensor.
+fn dump(folder: &Folder, name: &str, tensors: &[(&str, Tensor)]) -> String {
+    fs::create_dir_all(folder.path(name)).expect("a folder");
+    for (tensor, values) in tensors {
+        let proto = tract_onnx_cast::tensor_proto::write(tensor, Float, values).expect("a tensor");
+        folder.message(&format!("{name}/{tensor}.pb"), &proto);
+    }
+    folder.text(name)
+}
+
+fn compared(status: i32, arguments: &[&str]) -> Value {
+    json(&said(status, &[&["compare", "--json"], arguments].concat()))["comparisons"][0].clone()
+}
+
+#[test]
+fn inner_tensors_of_a_dump_are_compared() {
+    let folder = Folder::new();
+    let onnx = doubled(&folder);
+    let tensors =
+        |h: f32| [("x", tensor1(&X)), ("h", tensor1(&times(h))), ("y", tensor1(&times(-2.0)))];
+    let good = dump(&folder, "good", &tensors(2.0));
+    let report = compared(0, &[&onnx, &good]);
+    assert_eq!(
+        (&report["tensors"][0]["name"], &report["inputs"]["origin"]),
+        (&json!("h"), &json!("given"))
+    );
+    compared(0, &[&good, &onnx]);
+    // The outputs are right, what is inside is not.
+    let bad = dump(&folder, "bad", &tensors(3.0));
+    for sides in [[&onnx, &bad], [&bad, &onnx]] {
+        let report = compared(1, &[sides[0], sides[1]]);
+        assert_eq!(report["outputs"][0]["passed"], true);
+        assert_eq!(report["first_difference"]["node"], "Add_h");
+        assert_eq!(report["largest_jump"]["node"], "Add_h");
+    }
+    assert!(said(1, &["compare", &onnx, &bad]).contains("1 tensor(s) inside beyond the tolerance"));
+    // Where no model runs, two dumps do.
+    let report = compared(1, &[&good, &bad]);
+    let failed =
+        report["outputs"].as_array().expect("tensors").iter().filter(|o| o["passed"] == false);
+    assert_eq!(failed.map(|output| output["name"].clone()).collect::<Vec<_>>(), ["h"]);
+}
+
+#[test]
+fn odd_dumps_are_told() {
+    let folder = Folder::new();
+    let onnx = doubled(&folder);
+    let (x, h, y) = (tensor1(&X), tensor1(&times(2.0)), tensor1(&times(-2.0)));
+    let further = dump(&folder, "further", &[("x", x.clone()), ("y", y.clone()), ("z", h.clone())]);
+    let text = said(0, &["compare", &onnx, &further]);
+    assert!(text.contains("1 saved tensor(s) were not compared") && text.contains("`z`"), "{text}");
+    let flat = Tensor::zero::<f32>(&[2, 2]).expect("a tensor");
+    let shaped = dump(&folder, "shaped", &[("x", x.clone()), ("h", flat), ("y", y.clone())]);
+    let report = compared(1, &[&onnx, &shaped]);
+    assert!(report["tensors"][0]["problem"].as_str().expect("a problem").contains("shape"));
+    let without = dump(&folder, "without", &[("x", x.clone()), ("h", h.clone()), ("g", h.clone())]);
+    let line = refused(&["compare", &onnx, &without]);
+    assert!(line.contains("`y`"), "{line}");
+    // Of two dumps, one lacks a tensor.
+    let whole = dump(&folder, "whole", &[("h", h.clone()), ("y", y.clone())]);
+    let part = dump(&folder, "part", &[("y", y), ("g", h)]);
+    let report = compared(1, &[&whole, &part]);
+    assert_eq!(report["tensors"][0]["name"], "h");
+    assert!(report["tensors"][0]["problem"].as_str().expect("a problem").contains("no tensor"));
+    assert!(report["notes"][0].as_str().expect("a note").contains("`g`"));
+}
+
+/// A NumPy file of FLOATs in base64, as Polygraphy writes it.
+fn array(numbers: &[f32]) -> String {
+    let head =
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({},), }}", numbers.len());
+    let head = format!("{head:<117}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend(u16::try_from(head.len()).expect("short").to_le_bytes());
+    bytes.extend(head.as_bytes());
+    numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let word = group.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte))
+            << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let shown = char::from(DIGITS[(word >> (18 - 6 * digit) & 63) as usize]);
+            text.push(if digit <= group.len() { shown } else { '=' });
+        }
+    }
+    text
+}
+
+#[test]
+fn polygraphy_s_results_are_read() {
+    let folder = Folder::new();
+    let onnx = doubled(&folder);
+    let results = |h: f32| {
+        let lazy = |numbers: &[f32]| json!({"values": {"array": array(numbers), "polygraphy_class": "ndarray"}, "polygraphy_class": "LazyArray"});
+        let outputs = json!({"x": lazy(&X), "h": lazy(&times(h)), "y": lazy(&times(-2.0))});
+        let iteration = json!({"outputs": outputs, "runner_name": "ort", "polygraphy_class": "IterationResult"});
+        json!({"lst": [["ort", [iteration]]], "polygraphy_class": "RunResults"})
+    };
+    let write = |name: &str, value: &Value| folder.write(name, value.to_string());
+    let good = write("good.json", &results(2.0));
+    assert_eq!(compared(0, &[&onnx, &good])["tensors"][0]["name"], "h");
+    let bad = write("bad.json", &results(2.5));
+    assert_eq!(compared(1, &[&onnx, &bad])["largest_jump"]["node"], "Add_h");
+    let mut two = results(2.0);
+    let runner = two["lst"][0].clone();
+    two["lst"].as_array_mut().expect("runners").push(runner);
+    for (text, told) in [
+        (two.to_string(), "2 runners"),
+        ("[{\"x\": 1}]".into(), "`x` is no array"),
+        ("{}".into(), "Polygraphy"),
+        ("[".into(), "EOF"),
+    ] {
+        let line = refused(&["compare", &onnx, &folder.write("odd.json", text)]);
+        assert!(line.contains(told), "{line}");
+    }
+}
+
+#[test]
+fn where_tract_cannot_run_a_model_there_is_a_way_out() {
+    let folder = Folder::new();
+    let nodes = [node("com.example.Nobody", &["x"], &["y"], vec![])];
+    let mut proto =
+        model(17, graph(&[value("x", Float, &[4])], &nodes, &[value("y", Float, &[4])]));
+    let mut domain = proto.opset_import[0].clone();
+    (domain.domain, domain.version) = ("com.example".into(), 1);
+    proto.opset_import.push(domain);
+    let onnx = folder.message("m.onnx", &proto);
+    let line = refused(&["compare", &onnx, &onnx]);
+    assert!(
+        line.contains("tensors that another runtime has saved can be compared instead"),
+        "{line}"
+    );
+}
