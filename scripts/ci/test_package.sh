@@ -6,7 +6,7 @@ cd "$(dirname "$0")/../.."
 repository=$PWD
 target=$(mkdir -p "$1" && realpath "$1")
 library=tract-onnx-cast
-most_bytes=300000
+most_bytes=$((300 * 1024))
 
 rm -rf "$target/package"
 cargo package --locked --no-verify --allow-dirty --workspace --exclude cast-alone --target-dir "$target"
