@@ -170,7 +170,7 @@ wasm:
 # The oldest dependencies that Cargo.toml allows must do; in a folder of its own, so that Cargo.lock stays.
 minimal-versions:
 	rm -rf $(TARGET)/minimal && mkdir -p $(TARGET)/minimal
-	cp -r Cargo.toml README.md cli src benches examples tests $(TARGET)/minimal
+	cp -r Cargo.toml README.md docs cli src benches examples tests $(TARGET)/minimal
 	cd $(TARGET)/minimal && RUSTC_BOOTSTRAP=1 $(CARGO) update -Z direct-minimal-versions && \
 		$(CARGO) check --all-targets --target-dir build
 

@@ -97,7 +97,7 @@ pub mod semantics {}
 #[doc = include_str!("../docs/untrusted.md")]
 pub mod untrusted {}
 
-/// Compiles the README's example.
+/// Compiles the page's examples.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
+#[doc = include_str!("../docs/rust.md")]
+struct Page;
