@@ -24,6 +24,12 @@ pub(crate) fn shape(value: &ValueInfoProto) -> Option<&TensorShapeProto> {
     }
 }
 
+/// Whether a value is declared to have no elements.
+pub(crate) fn is_empty(value: &ValueInfoProto) -> bool {
+    let is_zero = |value: &Option<DimValue>| matches!(value, Some(DimValue::DimValue(0)));
+    shape(value).is_some_and(|shape| shape.dim.iter().any(|dim| is_zero(&dim.value)))
+}
+
 /// Whether a size of a graph's inputs is not a number.
 pub(crate) fn leave_open(inputs: &[ValueInfoProto]) -> bool {
     let is_number = |value: &Option<DimValue>| matches!(value, Some(DimValue::DimValue(0..)));

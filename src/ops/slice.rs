@@ -258,14 +258,18 @@ impl Expansion for Slice {
         let Some(slices) = self.slices(&shape, count, &known)? else {
             bail!(self.error("has axes that are only known when the model runs"));
         };
-        // tract takes a slice of an axis of one element for that element.
-        let is_short = |(axis, part): (&usize, &Bounds)| {
-            let is_one = shape.get(*axis).and_then(TDim::as_i64).is_some_and(|dim| dim <= 1);
-            is_one && (part.low.as_i64().is_none() || part.high.as_i64().is_none())
+        // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
+        // slices what is broadcast too.
+        let is_uncertain = |(axis, part): (&usize, &Bounds)| {
+            let Some(dim) = shape.get(*axis) else { return false };
+            let is_one = dim.as_i64().is_some_and(|dim| dim <= 1);
+            let is_open = part.low.as_i64().is_none() || part.high.as_i64().is_none();
+            is_one && is_open || matches!(dim, TDim::Broadcast(_))
         };
         let is_misread = |parts: &Vec<Bounds>| {
             let has_steps = parts.iter().any(|part| part.step != 1);
-            slices.axes.iter().zip(parts).any(is_short) || has_steps && follows_expand(model, data)
+            slices.axes.iter().zip(parts).any(is_uncertain)
+                || has_steps && follows_expand(model, data)
         };
         match slices.parts {
             Some(parts) if !is_misread(&parts) => {

@@ -333,3 +333,18 @@ fn a_slice_of_one_element_may_be_empty() {
         gives(sketch, &[zeros(&[3])], &[tensor1(&expected)]);
     }
 }
+
+/// tract takes a slice of a sum for the sum of slices, also of what has one element for all.
+#[test]
+fn a_slice_of_what_is_broadcast_is_a_slice() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[1])
+        .input("four", Float, &[4])
+        .initializer(int64("start", &[1]))
+        .initializer(int64("end", &[i64::MAX]))
+        .node("Add", &["four", "x"], &["sum"], vec![])
+        .node("Slice", &["sum", "start", "end"], &["y"], vec![])
+        .output("y", Float, &[3]);
+    let inputs = [tensor1(&[0.5f32]), tensor1(&[1.0f32, 2.0, 3.0, 4.0])];
+    gives(sketch, &inputs, &[tensor1(&[2.5f32, 3.5, 4.5])]);
+}

@@ -100,3 +100,18 @@ fn an_expansion_is_what_its_data_asks_for() {
     let negative = sketch().run(vec![x, tensor1(&[3i64, -2])]).expect_err("no shape");
     assert!(format!("{negative:#}").contains("node `Expand_y` (Expand)"), "{negative:#}");
 }
+
+/// tract does not run what makes no elements, and takes its size for what the model declares.
+#[test]
+fn an_expansion_to_no_elements_is_what_its_data_asks_for() {
+    let mut sketch = Sketch::new()
+        .input("x", Int64, &[0, 0])
+        .input("dims", Int64, &[3])
+        .node("Expand", &["x", "dims"], &["wide"], vec![])
+        .node("Neg", &["wide"], &["y"], vec![])
+        .output("y", Int64, &[2, 0, 0]);
+    sketch.0.value_info.push(value("wide", Int64, &[3, 1, 1]));
+    let none = Tensor::zero::<i64>(&[0, 0]).expect("a tensor");
+    let outputs = sketch.run(vec![none, tensor1(&[2i64, 0, 0])]).expect("no declaration stands");
+    assert_eq!(outputs[0].shape(), [2, 0, 0]);
+}
