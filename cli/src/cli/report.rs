@@ -1,11 +1,15 @@
-//! What the user is shown: `plain_text` at a terminal, `json`, `markdown` and a `page` with `charts`. `phrases` are what they
+//! What the user is shown: `plain_text` at a terminal, `json`, `markdown`, `junit`, `model_explorer` and a `page` with `charts`. `phrases` are what they
 //! have in common, and `destinations` has each written to its place.
 
+mod advice;
 pub(crate) mod charts;
 pub(crate) mod coverage;
 pub(crate) mod destinations;
+mod drawing;
 pub(crate) mod json;
+pub(crate) mod junit;
 pub(crate) mod markdown;
+pub(crate) mod model_explorer;
 pub(crate) mod page;
 pub(crate) mod phrases;
 pub(crate) mod plain_text;

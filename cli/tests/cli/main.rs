@@ -8,6 +8,7 @@ mod audit_counts;
 mod documented;
 mod dumps;
 mod fix;
+mod formats;
 mod half;
 mod inputs;
 mod inspect;

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::input::{InputArgs, SetsArgs};
 use super::report::ReportArgs;
-use super::tolerance::{parse_cosine, parse_output, parse_tolerance};
+use super::tolerance::{parse_cosine, parse_output, parse_sqnr, parse_tolerance};
 use crate::cli::judge::tolerance::Tolerance;
 
 /// Compare a model with its conversion, on the same inputs.
@@ -18,7 +18,8 @@ use crate::cli::judge::tolerance::Tolerance;
 ///
 /// Without a tolerance values must be the same. With --rtol and --atol a value passes when
 /// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the coarser type away; one
-/// of the two is enough. --cosine asks for a least cosine similarity of the whole output. NaN only passes for NaN, and an
+/// of the two is enough. --cosine asks for a least cosine similarity of the whole output, --sqnr for
+/// a least ratio of its signal to the noise. NaN only passes for NaN, and an
 /// infinity for itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -48,6 +49,9 @@ pub(crate) struct CompareArgs {
     /// The least cosine similarity of an output.
     #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
     pub(crate) cosine: Option<f64>,
+    /// The least signal-to-quantisation-noise ratio of an output, in decibels.
+    #[arg(long, value_name = "DB", value_parser = parse_sqnr, allow_negative_numbers = true)]
+    pub(crate) sqnr: Option<f64>,
     /// A tolerance of one output's own.
     #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output)]
     pub(crate) per_output: Vec<(String, Tolerance)>,
@@ -62,7 +66,7 @@ pub(crate) struct CompareArgs {
 impl CompareArgs {
     /// What the options say of every output.
     pub(crate) fn tolerance(&self) -> Tolerance {
-        let CompareArgs { rtol, atol, ulp, cosine, .. } = *self;
-        Tolerance { rtol, atol, ulp, cosine }
+        let CompareArgs { rtol, atol, ulp, cosine, sqnr, .. } = *self;
+        Tolerance { rtol, atol, ulp, cosine, sqnr }
     }
 }

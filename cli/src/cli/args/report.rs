@@ -19,6 +19,12 @@ pub(crate) struct ReportArgs {
     /// Write Markdown for a pull request's comment; `-` or nothing for standard output.
     #[arg(long, value_name = "FILE.md", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
     pub(crate) markdown: Option<PathBuf>,
+    /// Write JUnit's XML, for CI.
+    #[arg(long, value_name = "FILE.xml")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Write node data for Model Explorer, which colours the graph by them.
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) model_explorer: Option<PathBuf>,
     /// Limits for a model [default: NAME.tolerance.toml beside NAME.onnx, of two models the converted one].
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) tolerance: Option<PathBuf>,

@@ -31,6 +31,9 @@ pub(crate) struct TestArgs {
     /// Absolute tolerance for floating-point outputs.
     #[arg(long, value_name = "A", value_parser = parse_tolerance)]
     pub(crate) atol: Option<f64>,
+    /// Write JUnit's XML, for CI.
+    #[arg(long, value_name = "FILE.xml")]
+    pub(crate) junit: Option<PathBuf>,
     /// Print one JSON object.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! How limits and tolerances are typed.
 
 use crate::cli::judge::limits::{Limit, check_limit};
-use crate::cli::judge::tolerance::{Tolerance, check_cosine, check_tolerance};
+use crate::cli::judge::tolerance::{Tolerance, check_cosine, check_sqnr, check_tolerance};
 
 /// Reads `--rtol`, `--atol` or `--ulp`.
 pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
@@ -17,6 +17,13 @@ pub(super) fn parse_cosine(text: &str) -> Result<f64, String> {
     Ok(number)
 }
 
+/// Reads `--sqnr`.
+pub(super) fn parse_sqnr(text: &str) -> Result<f64, String> {
+    let number = parse_number(text)?;
+    check_sqnr(number)?;
+    Ok(number)
+}
+
 /// Reads `KIND` or `KIND=N` of `--allow`.
 pub(super) fn parse_allow(text: &str) -> Result<(String, f64), String> {
     let (what, limit) = match text.split_once('=') {
@@ -27,9 +34,10 @@ pub(super) fn parse_allow(text: &str) -> Result<(String, f64), String> {
     Ok((what.into(), limit))
 }
 
-/// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C` of `--per-output`. The name may have colons of its own.
+/// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB` of `--per-output`. The name may have colons of its own.
 pub(super) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
-    let shape = || "it should be NAME:rtol=R,atol=A,ulp=N,cosine=C, or some of these".to_owned();
+    let shape =
+        || "it should be NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB, or some of these".to_owned();
     let (name, limits) = text.rsplit_once(':').ok_or_else(shape)?;
     let mut tolerance = Tolerance::default();
     for limit in limits.split(',') {
@@ -40,6 +48,7 @@ pub(super) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
             "atol" => tolerance.atol = Some(parse_tolerance(number)?),
             "ulp" => tolerance.ulp = Some(parse_tolerance(number)?),
             "cosine" => tolerance.cosine = Some(parse_cosine(number)?),
+            "sqnr" => tolerance.sqnr = Some(parse_sqnr(number)?),
             _ => return Err(shape()),
         }
     }

@@ -12,7 +12,7 @@ use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
 use crate::cli::report::destinations::{Report, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::{json, markdown, page, phrases, plain_text};
+use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
 use crate::cli::work::audit::AuditRequest;
 
 /// Audits every model.
@@ -34,8 +34,10 @@ pub(crate) fn audit(
     })?;
     let report = Report {
         json: &|| Ok(json::of_audits(&models)?),
-        page: &|| page::of_audits(&models),
-        markdown: &|| Ok(markdown::of_audits(&models)),
+        page: &|| page::of_audits(&models, args.to.top),
+        markdown: &|| Ok(markdown::of_audits(&models, args.to.top)),
+        junit: &|| Ok(junit::of_audits(&models)),
+        model_explorer: &|| model_explorer::of_audits(&models),
         text: &|output| plain_text::of_audits(&models, args.to.shown(), output),
     };
     let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));

@@ -9,7 +9,7 @@ use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
 use crate::cli::report::destinations::{Report, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::{json, markdown, page, plain_text};
+use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::work::compare::CompareRequest;
 
 /// Compares the reference with every conversion.
@@ -34,7 +34,8 @@ pub(crate) fn compare(
             input: args.input.with_sets(args.sets),
             limits,
             limits_file,
-            all_tensors: args.all_tensors,
+            // Model Explorer colours every node.
+            all_tensors: args.all_tensors || args.to.model_explorer.is_some(),
         })
     };
     let requests = args.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
@@ -45,8 +46,10 @@ pub(crate) fn compare(
     })?;
     let report = Report {
         json: &|| Ok(json::of_comparisons(&pairs)?),
-        page: &|| page::of_comparisons(&pairs),
-        markdown: &|| Ok(markdown::of_comparisons(&pairs)),
+        page: &|| page::of_comparisons(&pairs, args.to.top),
+        markdown: &|| Ok(markdown::of_comparisons(&pairs, args.to.top)),
+        junit: &|| Ok(junit::of_comparisons(&pairs)),
+        model_explorer: &|| model_explorer::of_comparisons(&pairs),
         text: &|output| plain_text::of_comparisons(&pairs, args.to.shown(), output),
     };
     report.write(&args.to, pairs.iter().map(|pair| pair.problem.clone()), output)?;

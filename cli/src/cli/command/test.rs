@@ -7,8 +7,10 @@ use crate::cli::args::test::TestArgs;
 use crate::cli::input::cases;
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
+use crate::cli::output_file::write_whole;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::process::supervisor::Supervisor;
+use crate::cli::report::junit::{self, Suite, TestCase, TestOutcome};
 use crate::cli::report::progress::progress_bar;
 use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::work::check::{CheckRequest, Checked};
@@ -72,6 +74,9 @@ pub(crate) fn test(
         report.cases.push(line);
     }
     bar.finish_and_clear();
+    if let Some(path) = &args.junit {
+        write_whole(path, of_lines(&report.cases, &unusable).as_bytes())?;
+    }
     output.line(&match args.json {
         true => serde_json::to_string(&report)?,
         false => format!("{} passed, {} failed", report.passed, report.failed),
@@ -80,6 +85,23 @@ pub(crate) fn test(
         Some(problem) if unusable.len() == report.cases.len() => bail!("{problem}"),
         _ => Ok(if report.failed == 0 { Status::Passed } else { Status::Failed }),
     }
+}
+
+/// A test for each case.
+fn of_lines(lines: &[Line], unusable: &[String]) -> String {
+    let case = |line: &Line| TestCase {
+        name: line.path.clone(),
+        outcome: match &line.reason {
+            None => TestOutcome::Passed,
+            Some(reason) if unusable.contains(&format!("{}: {reason}", line.path)) => {
+                TestOutcome::Unusable(reason.clone())
+            }
+            Some(reason) => TestOutcome::Failed(vec![reason.clone()]),
+        },
+        notes: line.note.iter().cloned().collect(),
+    };
+    let cases = lines.iter().map(case).collect();
+    junit::written(&[Suite { name: "onnx-cast test".into(), cases }])
 }
 
 fn human(line: &Line, output: &Output) -> String {

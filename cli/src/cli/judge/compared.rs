@@ -9,6 +9,7 @@ use super::audited::AuditedCast;
 use super::coverage::Unexercised;
 use super::inputs::Inputs;
 use super::number::Num;
+use super::profile::Profile;
 use super::range::SourceRange;
 use super::reach::Reach;
 use super::status::Status;
@@ -43,6 +44,8 @@ pub(crate) struct Compared {
     /// The first tensor of which the converted model's type cannot hold the reference's values.
     pub(crate) first_beyond: Option<Parting>,
     pub(crate) casts: CastChanges,
+    /// The error along the converted graph.
+    pub(crate) profile: Profile,
     /// What the casts of the converted model did, worst first.
     pub(crate) converted_casts: Vec<AuditedCast>,
     /// What the conversion did to the constants.
@@ -123,6 +126,11 @@ pub(crate) struct ComparedTensor {
     pub(crate) max_ulp: Num,
     pub(crate) mean_ulp: Num,
     pub(crate) cosine: Option<Num>,
+    /// The ratio of the reference's power to that of the errors, in decibels.
+    pub(crate) sqnr: Option<Num>,
+    /// The share of rows, along the last axis, with the largest element at the same place, and of their five largest elements.
+    pub(crate) top1: Option<Num>,
+    pub(crate) top5: Option<Num>,
     /// The smallest tolerances that would pass, each on its own; none passes where NaN or infinities differ.
     pub(crate) passing_atol: Option<Num>,
     pub(crate) passing_rtol: Option<Num>,
@@ -160,6 +168,7 @@ impl Compared {
             first_damage: None,
             first_beyond: None,
             casts: CastChanges::default(),
+            profile: Profile::default(),
             converted_casts: vec![],
             weights: ComparedWeights::default(),
             unexercised: vec![],

@@ -48,14 +48,15 @@ struct OutputTolerances {
     atol: Option<f64>,
     ulp: Option<f64>,
     cosine: Option<f64>,
+    sqnr: Option<f64>,
     #[serde(default)]
     output: BTreeMap<String, Tolerance>,
 }
 
 impl OutputTolerances {
     fn all(&self) -> Tolerance {
-        let OutputTolerances { rtol, atol, ulp, cosine, .. } = *self;
-        Tolerance { rtol, atol, ulp, cosine }
+        let OutputTolerances { rtol, atol, ulp, cosine, sqnr, .. } = *self;
+        Tolerance { rtol, atol, ulp, cosine, sqnr }
     }
 }
 
@@ -116,8 +117,9 @@ impl Limits {
     /// Adds what the options of `compare` say, which go before the file.
     pub(crate) fn judge_by(&mut self, all: Tolerance, outputs: &[(String, Tolerance)]) {
         let compare = &mut self.compare;
-        let Tolerance { rtol, atol, ulp, cosine } = all.or(compare.all());
-        (compare.rtol, compare.atol, compare.ulp, compare.cosine) = (rtol, atol, ulp, cosine);
+        let Tolerance { rtol, atol, ulp, cosine, sqnr } = all.or(compare.all());
+        (compare.rtol, compare.atol, compare.ulp) = (rtol, atol, ulp);
+        (compare.cosine, compare.sqnr) = (cosine, sqnr);
         for (name, given) in outputs {
             let mine = compare.output.entry(name.clone()).or_default();
             *mine = given.or(*mine);

@@ -9,6 +9,7 @@ use tract_onnx_cast::{ElementType, Family};
 use super::angle::Angle;
 use super::compared::ComparedTensor;
 use super::exact::{Element, Values, coarser};
+use super::noise::{Noise, Ranking};
 use super::number::Num;
 use super::range::SourceRange;
 use super::reach;
@@ -26,6 +27,8 @@ pub(crate) struct Metrics {
     ulp_sum: f64,
     ulp_count: u64,
     angle: Angle,
+    noise: Noise,
+    ranking: Ranking,
     range: Range,
     errors: BTreeMap<i32, u64>,
     signs: u64,
@@ -61,6 +64,9 @@ impl Metrics {
             max_ulp: Num(0.0),
             mean_ulp: Num(0.0),
             cosine: None,
+            sqnr: None,
+            top1: None,
+            top5: None,
             passing_atol: None,
             passing_rtol: None,
             tolerance,
@@ -77,6 +83,8 @@ impl Metrics {
             ulp_sum: 0.0,
             ulp_count: 0,
             angle: Angle::default(),
+            noise: Noise::default(),
+            ranking: Ranking::default(),
             range: Range::default(),
             errors: BTreeMap::new(),
             signs: 0,
@@ -120,6 +128,9 @@ impl Metrics {
                 ));
             }
         }
+        if matches!(reference.ty.family(), Family::Float(_)) {
+            self.ranking.add(&x, &y, a);
+        }
         self.tensor.elements += reference.tensor.len() as u64;
         self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
         Ok(())
@@ -157,6 +168,7 @@ impl Metrics {
         }
         self.angle.add(a, b);
         let error = source.distance(result);
+        self.noise.add(a, error);
         let relative = if error == 0.0 { 0.0 } else { error / a.abs() };
         let ulp = match self.unit {
             Some(unit) if error > 0.0 => error / unit.ulp(source),
@@ -190,6 +202,9 @@ impl Metrics {
         tensor.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
         let cosine = Some(&self.angle).filter(|_| self.ulp_count > 0).and_then(Angle::cosine);
         tensor.cosine = cosine.map(Num);
+        let is_whole = tensor.nan_differences + tensor.infinity_differences == 0;
+        tensor.sqnr = self.noise.sqnr().filter(|_| is_whole).map(Num);
+        (tensor.top1, tensor.top5) = (self.ranking.top1(), self.ranking.top5());
         let passing = self.passing.filter(|_| tensor.problem.is_none() && self.unit.is_some());
         tensor.passing_atol = passing.map(|(absolute, _)| Num(absolute));
         tensor.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
@@ -201,8 +216,14 @@ impl Metrics {
             (Some(_), None) => self.ulp_count == 0,
             (None, _) => true,
         };
+        let has_sqnr = match (tensor.tolerance.sqnr, tensor.sqnr) {
+            (Some(least), Some(Num(found))) => found >= least,
+            (Some(_), None) => self.ulp_count == 0 && is_whole,
+            (None, _) => true,
+        };
         tensor.identical = tensor.problem.is_none() && tensor.differing == 0 && self.signs == 0;
-        tensor.passed = tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine;
+        tensor.passed =
+            tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine && has_sqnr;
         self.tensor
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct Tolerance {
     pub(crate) ulp: Option<f64>,
     /// The least cosine similarity of the whole output.
     pub(crate) cosine: Option<f64>,
+    /// The least signal-to-quantisation-noise ratio of the whole output, in decibels.
+    pub(crate) sqnr: Option<f64>,
 }
 
 impl Tolerance {
@@ -27,10 +29,11 @@ impl Tolerance {
         self.ulp.is_some_and(|most| ulp <= most)
     }
 
-    /// Whether values are judged one by one: only a cosine on its own judges nothing but the whole.
+    /// Whether values are judged one by one: a cosine and a ratio of noise on their own judge nothing but the whole.
     pub(crate) fn judges_elements(&self) -> bool {
-        let Tolerance { rtol, atol, ulp, cosine } = self;
-        rtol.is_some() || atol.is_some() || ulp.is_some() || cosine.is_none()
+        let Tolerance { rtol, atol, ulp, cosine, sqnr } = self;
+        let is_whole = cosine.is_some() || sqnr.is_some();
+        rtol.is_some() || atol.is_some() || ulp.is_some() || !is_whole
     }
 
     /// This one, and for its missing parts the other.
@@ -40,15 +43,20 @@ impl Tolerance {
             atol: self.atol.or(other.atol),
             ulp: self.ulp.or(other.ulp),
             cosine: self.cosine.or(other.cosine),
+            sqnr: self.sqnr.or(other.sqnr),
         }
     }
 
     /// What is wrong with the first number that cannot be a tolerance, or a cosine.
     pub(crate) fn problem(&self) -> Option<String> {
-        let Tolerance { rtol, atol, ulp, cosine } = *self;
+        let Tolerance { rtol, atol, ulp, cosine, sqnr } = *self;
         let sizes = [rtol, atol, ulp].into_iter().flatten().map(|x| (x, check_tolerance(x)));
         let cosines = cosine.into_iter().map(|x| (x, check_cosine(x)));
-        sizes.chain(cosines).find_map(|(x, checked)| Some(format!("{x}: {}", checked.err()?)))
+        let ratios = sqnr.into_iter().map(|x| (x, check_sqnr(x)));
+        sizes
+            .chain(cosines)
+            .chain(ratios)
+            .find_map(|(x, checked)| Some(format!("{x}: {}", checked.err()?)))
     }
 }
 
@@ -61,4 +69,9 @@ pub(crate) fn check_tolerance(number: f64) -> Result<(), &'static str> {
 /// Whether a number can be the cosine of an angle.
 pub(crate) fn check_cosine(number: f64) -> Result<(), &'static str> {
     (-1.0..=1.0).contains(&number).then_some(()).ok_or("a cosine is a number from -1 to 1")
+}
+
+/// Whether a number can be a ratio of powers in decibels.
+pub(crate) fn check_sqnr(number: f64) -> Result<(), &'static str> {
+    number.is_finite().then_some(()).ok_or("a ratio in decibels is a finite number")
 }

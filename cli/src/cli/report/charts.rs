@@ -2,16 +2,24 @@
 //!
 //! The colours here are only keys: the page's style sheet replaces each, by one for light and one for dark.
 
+use std::collections::BTreeMap;
+
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::number::Num;
+use crate::cli::judge::profile::Profile;
 use crate::cli::judge::range::SourceRange;
 use crate::cli::judge::reach::Reach;
 
 /// The size in pixels. A phone shows a chart about a third as large, and its labels must still be legible.
 const SIZE: (u32, u32) = (400, 200);
+/// That of a chart of the whole graph.
+const WIDE: (u32, u32) = (860, 240);
+/// The powers of ten between which errors are drawn.
+const EXACT: f64 = -9.0;
+const NO_NUMBER: f64 = 3.0;
 /// Text and axes.
 const INK: RGBColor = RGBColor(1, 1, 1);
 const GRID: RGBColor = RGBColor(2, 2, 2);
@@ -43,7 +51,8 @@ pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<
         let smallest = target.min_positive.unwrap_or(Num(1.0));
         (smallest.0.log2(), target.max.0.log2())
     });
-    draw(&bars, reach, "power of two of the values")
+    let title = "How many values have which power of two, and which of them the target holds";
+    draw(&bars, reach, "power of two of the values").map(|svg| named(&svg, title))
 }
 
 /// How many values have a relative error of each power of ten.
@@ -57,7 +66,81 @@ pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
             Bar { place: *decade, count: *count, colour: if is_within { KEPT } else { BEYOND } }
         })
         .collect();
-    draw(&bars, None, "power of ten of the relative errors")
+    let title = "How many values have a relative error of which power of ten";
+    draw(&bars, None, "power of ten of the relative errors").map(|svg| named(&svg, title))
+}
+
+/// The error of each tensor against its depth in the graph; casts are marked. `None` if there are too few tensors.
+pub(crate) fn along(profile: &Profile) -> Option<String> {
+    // What is exact stands at the bottom, what is no number at the top.
+    let height = |Num(error): Num| match error {
+        error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
+        _ => NO_NUMBER,
+    };
+    let mut worst: BTreeMap<(usize, bool), f64> = BTreeMap::new();
+    for point in &profile.points {
+        let place = worst.entry((point.depth, point.is_cast())).or_insert(EXACT);
+        *place = place.max(height(point.error));
+    }
+    if worst.len() < 3 {
+        return None;
+    }
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
+    plot_along(&area, &worst).ok()?;
+    drop(area);
+    Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
+}
+
+fn plot_along(
+    area: &DrawingArea<SVGBackend, Shift>,
+    worst: &BTreeMap<(usize, bool), f64>,
+) -> Result<()> {
+    let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
+    let mut chart = ChartBuilder::on(area)
+        .margin(6)
+        .margin_right(14)
+        .x_label_area_size(38)
+        .y_label_area_size(56)
+        .build_cartesian_2d(-1.0..deepest, EXACT - 0.5..NO_NUMBER + 0.5)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(("sans-serif", 13, &INK))
+        .axis_desc_style(("sans-serif", 13, &INK))
+        .x_desc("depth in the graph")
+        .x_labels(10)
+        .y_labels(9)
+        .x_label_formatter(&|depth| format!("{depth:.0}"))
+        .y_label_formatter(&|power| match *power {
+            power if power <= EXACT => "exact".into(),
+            power if power >= NO_NUMBER => "NaN, inf".into(),
+            power => format!("1e{power:.0}"),
+        })
+        .draw()?;
+    let mut line: BTreeMap<usize, f64> = BTreeMap::new();
+    for ((depth, _), power) in worst {
+        let place = line.entry(*depth).or_insert(EXACT);
+        *place = place.max(*power);
+    }
+    let line = line.into_iter().map(|(depth, power)| (depth as f64, power));
+    chart.draw_series(LineSeries::new(line, GRID.stroke_width(2)))?;
+    chart.draw_series(worst.iter().map(|((depth, is_cast), power)| {
+        let colour = if *is_cast { FLUSHED } else { KEPT };
+        let size = if *is_cast { 5 } else { 3 };
+        Circle::new((*depth as f64, *power), size, colour.filled())
+    }))?;
+    area.present()?;
+    Ok(())
+}
+
+/// The drawing with a name for those who do not see it.
+pub(super) fn named(svg: &str, title: &str) -> String {
+    let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
+    svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{title}\" "), 1)
 }
 
 struct Bar {

@@ -19,9 +19,19 @@ pub(crate) fn check_places<'a>(
     input: &InputArgs,
     models: impl Iterator<Item = &'a Path>,
 ) -> anyhow::Result<()> {
-    let is_page_on_screen = to.report.as_deref().is_some_and(is_standard_output);
-    ensure!(!is_page_on_screen, "--report: a page needs a file");
-    let options = [("--report", &to.report), ("--json", &to.json), ("--markdown", &to.markdown)];
+    for (option, path) in
+        [("--report", &to.report), ("--junit", &to.junit), ("--model-explorer", &to.model_explorer)]
+    {
+        let is_on_screen = path.as_deref().is_some_and(is_standard_output);
+        ensure!(!is_on_screen, "{option}: it needs a file");
+    }
+    let options = [
+        ("--report", &to.report),
+        ("--json", &to.json),
+        ("--markdown", &to.markdown),
+        ("--junit", &to.junit),
+        ("--model-explorer", &to.model_explorer),
+    ];
     let written = options.map(|(option, path)| (option, path.as_ref()));
     check_files(&written, input, models.chain(to.tolerance.as_deref()))
 }
@@ -72,6 +82,8 @@ pub(crate) struct Report<'a> {
     pub(crate) json: Make<'a>,
     pub(crate) page: Make<'a>,
     pub(crate) markdown: Make<'a>,
+    pub(crate) junit: Make<'a>,
+    pub(crate) model_explorer: Make<'a>,
     pub(crate) text: &'a dyn Fn(&Output) -> String,
 }
 
@@ -91,8 +103,13 @@ impl Report<'_> {
         let pieces = problems.len();
         let problems: Vec<String> = problems.flatten().collect();
         let is_lone = pieces == 1 && !problems.is_empty();
-        if let Some(path) = &to.report {
-            write_file(path, &(self.page)()?)?;
+        for (path, make) in [(&to.report, self.page), (&to.junit, self.junit)] {
+            if let Some(path) = path {
+                write_file(path, &make()?)?;
+            }
+        }
+        if let Some(path) = to.model_explorer.as_ref().filter(|_| !is_lone) {
+            write_file(path, &(self.model_explorer)()?)?;
         }
         for (path, text) in [(&to.json, self.json), (&to.markdown, self.markdown)] {
             match path {

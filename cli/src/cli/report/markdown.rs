@@ -1,102 +1,200 @@
 //! Reports for a pull request's comment.
 
-use super::{coverage, phrases};
-use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
+use super::table::without_middle;
+use super::{advice, coverage, phrases};
+use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor};
 use crate::cli::judge::status::Status;
 use crate::cli::message::single_line;
 
-pub(crate) fn of_audits(models: &[Audited]) -> String {
-    models.iter().map(of_audit).collect::<Vec<_>>().join("\n")
+/// A comment on GitHub takes 65,536 characters; what is beyond is counted.
+const MOST: usize = 64_000;
+/// A table ends there.
+const TABLE: usize = 14_000;
+/// Names and sentences are cut there, in their middle.
+const NAME: usize = 120;
+const SENTENCE: usize = 600;
+/// So many rows stand open; others are folded.
+const OPEN_ROWS: usize = 10;
+
+/// Paragraphs, which empty lines separate.
+type Blocks = Vec<String>;
+
+pub(crate) fn of_audits(models: &[Audited], top: usize) -> String {
+    joined(models.iter().map(|model| (model.status, of_audit(model, top))).collect())
 }
 
-fn of_audit(model: &Audited) -> String {
-    let mut text =
-        format!("### {} `onnx-cast audit` {}\n\n", mark(model.status), code(&model.model));
+pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> String {
+    joined(pairs.iter().map(|pair| (pair.status, of_comparison(pair, top))).collect())
+}
+
+/// The worst first, as far as there is room.
+fn joined(mut parts: Vec<(Status, Blocks)>) -> String {
+    let mut blocks: Blocks = vec![];
+    if parts.len() > 1 {
+        let count = |status| parts.iter().filter(|(found, _)| *found == status).count();
+        let [passed, failed, unusable] =
+            [Status::Passed, Status::Failed, Status::Unusable].map(count);
+        blocks.push(format!("**{passed} passed, {failed} failed, {unusable} unusable**"));
+        parts.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
+    }
+    blocks.extend(parts.into_iter().flat_map(|(_, blocks)| blocks));
+    let (mut text, mut length, mut left_out) = (String::new(), 0, 0);
+    for block in &blocks {
+        length += block.chars().count() + 2;
+        if length > MOST {
+            left_out += 1;
+            continue;
+        }
+        text += &format!("{block}\n\n");
+    }
+    if left_out > 0 {
+        text += &format!("… and {left_out} more paragraphs, for which a comment has no room\n");
+    }
+    format!("{}\n", text.trim_end())
+}
+
+fn of_audit(model: &Audited, top: usize) -> Blocks {
+    let mut blocks =
+        vec![format!("### {} `onnx-cast audit` {}", mark(model.status), code(&model.model))];
     if let Some(problem) = &model.problem {
-        return text + &plain(problem) + "\n";
+        blocks.push(sentence(problem));
+        return blocks;
     }
-    text += &format!("{}.\n\n", phrases::casts_in_words(model));
-    text += &warnings(&model.warnings);
-    for exceeded in &model.exceeded {
-        text += &format!("- **beyond the limits:** {}\n", plain(exceeded));
-    }
-    text += &cast_table(&model.casts);
+    blocks.push(format!("{}.", sentence(&phrases::casts_in_words(model))));
+    blocks.extend(advice::of_audit(model).map(|advice| sentence(&advice)));
+    blocks.extend(quoted(&model.warnings));
+    blocks.extend(list(
+        model.exceeded.iter().map(|text| format!("**beyond the limits:** {}", sentence(text))),
+        top,
+    ));
+    blocks.extend(cast_tables(&model.casts));
     if let Some(words) = phrases::roundings_in_words(model) {
-        text += &format!("\n{words}\n\n{}", cast_table(&model.roundings));
+        blocks.push(words);
+        blocks.extend(cast_tables(&model.roundings));
     }
-    for note in model.notes.iter().cloned().chain(coverage::audit_remarks(model)) {
-        text += &format!("- {}\n", plain(&note));
-    }
-    for AuditFinding { node, text: words, is_error, .. } in &model.findings {
-        let kind = if *is_error { "**invalid:** " } else { "" };
-        text += &format!("- {kind}{} {}\n", code(node), plain(words));
-    }
-    text
+    let notes = model.notes.iter().cloned().chain(coverage::audit_remarks(model));
+    blocks.extend(list(notes.map(|note| sentence(&note)), top));
+    let findings = phrases::finding_lines(&model.findings);
+    blocks.extend(list(findings.iter().map(|line| sentence(line)), top));
+    blocks
 }
 
-fn warnings(warnings: &[String]) -> String {
-    warnings.iter().map(|warning| format!("> ⚠️ {}\n\n", plain(warning))).collect()
+fn of_comparison(pair: &Compared, top: usize) -> Blocks {
+    let (reference, converted) = (code(&pair.reference), code(&pair.converted));
+    let mark = mark(pair.status);
+    let mut blocks =
+        vec![format!("### {mark} `onnx-cast compare` {converted} against {reference}")];
+    if let Some(problem) = &pair.problem {
+        blocks.push(sentence(problem));
+        return blocks;
+    }
+    let sets = pair.inputs.sets_in_words(pair.sets);
+    blocks.push(format!("{}; {}.", sentence(&phrases::verdict(pair).1), sentence(&sets)));
+    let is_failed = pair.status == Status::Failed;
+    blocks.extend(
+        advice::headline(pair)
+            .filter(|_| is_failed)
+            .map(|line| format!("**{}.**", sentence(&line))),
+    );
+    blocks.extend(advice::of_comparison(pair).filter(|_| is_failed).map(|line| sentence(&line)));
+    blocks.extend(quoted(&pair.warnings));
+    blocks.extend(tensor_tables(&pair.outputs));
+    for (what, parting) in phrases::partings(pair) {
+        blocks.push(format!("**{what}:** {}", sentence(&phrases::parting_in_words(parting))));
+        blocks.extend(phrases::beyond_in_words(&parting.tensor).map(|beyond| sentence(&beyond)));
+        blocks.extend(parting.cast.iter().flat_map(|cast| cast_tables(std::slice::from_ref(cast))));
+        if let Some(culprit) = &parting.culprit {
+            blocks.push(format!("{}:", phrases::CULPRIT));
+            blocks.extend(cast_tables(std::slice::from_ref(culprit)));
+        }
+    }
+    blocks.extend(list(coverage::remarks(pair).map(|line| sentence(&line)), top));
+    blocks
 }
 
-fn cast_table(casts: &[AuditedCast]) -> String {
-    let rows = casts.iter().map(|cast| {
-        [
+fn cast_tables(casts: &[AuditedCast]) -> Blocks {
+    let row = |cast: &AuditedCast| {
+        vec![
             code(&cast.node),
             phrases::cast_types(cast),
             cast.elements.to_string(),
-            phrases::what_happened(cast),
-            cast.max_ulp.to_string(),
+            sentence(&phrases::what_happened(cast)),
+            phrases::last_places(cast.max_ulp),
             phrases::range_in_words(&cast.source),
         ]
-    });
-    table(["cast", "types", "elements", "what became of them", "max ulp", "source"], rows)
+    };
+    let heads = ["cast", "types", "elements", "what became of them", "max ulp", "source"];
+    tables(&heads, casts.iter().map(row).collect())
 }
 
-pub(crate) fn of_comparisons(pairs: &[Compared]) -> String {
-    pairs.iter().map(of_comparison).collect::<Vec<_>>().join("\n")
-}
-
-fn of_comparison(pair: &Compared) -> String {
-    let (reference, converted) = (code(&pair.reference), code(&pair.converted));
-    let mut text = format!(
-        "### {} `onnx-cast compare` {converted} against {reference}\n\n",
-        mark(pair.status)
-    );
-    if let Some(problem) = &pair.problem {
-        return text + &plain(problem) + "\n";
-    }
-    text += &format!("{}; {}.\n\n", phrases::verdict(pair).1, pair.inputs.sets_in_words(pair.sets));
-    text += &warnings(&pair.warnings);
+fn tensor_tables(tensors: &[ComparedTensor]) -> Blocks {
     let row = |tensor: &ComparedTensor| {
-        [
+        vec![
             code(&tensor.name),
             phrases::types(tensor),
             tensor.max_abs.to_string(),
-            tensor.max_rel.to_string(),
-            tensor.max_ulp.to_string(),
-            plain(&phrases::result(tensor)),
+            phrases::relative(tensor.max_rel),
+            phrases::last_places(tensor.max_ulp),
+            phrases::decibels(tensor),
+            phrases::ranking(tensor),
+            sentence(&phrases::result(tensor)),
         ]
     };
-    let heads = ["output", "types", "max abs", "max rel", "max ulp", "result"];
-    text += &table(heads, pair.outputs.iter().map(row));
-    for (what, parting) in phrases::partings(pair) {
-        text += &format!("\n**{what}:** {}\n", plain(&phrases::parting_in_words(parting)));
-        if let Some(beyond) = phrases::beyond_in_words(&parting.tensor) {
-            text += &format!("\n{}\n", plain(&beyond));
-        }
-        if let Some(cast) = &parting.cast {
-            text += &format!("\n{}", cast_table(std::slice::from_ref(cast)));
-        }
-        if let Some(culprit) = &parting.culprit {
-            let row = cast_table(std::slice::from_ref(culprit));
-            text += &format!("\n{}:\n\n{row}", phrases::CULPRIT);
-        }
+    let heads =
+        ["output", "types", "max abs", "max rel", "max ulp", "SQNR dB", "top-1, top-5", "result"];
+    let mut sorted: Vec<&ComparedTensor> = tensors.iter().collect();
+    sorted.sort_by_key(|tensor| tensor.passed);
+    tables(&heads, sorted.into_iter().map(row).collect())
+}
+
+/// The first rows, and further ones that the reader can unfold.
+fn tables(heads: &[&str], rows: Vec<Vec<String>>) -> Blocks {
+    let (open, folded) = rows.split_at(rows.len().min(OPEN_ROWS));
+    let mut blocks = vec![];
+    if !open.is_empty() {
+        blocks.push(table(heads, open).0);
     }
-    for line in coverage::remarks(pair) {
-        text += &format!("\n- {}", plain(&line));
+    if !folded.is_empty() {
+        let (text, left_out) = table(heads, folded);
+        let shown = folded.len() - left_out;
+        let more = if left_out > 0 {
+            format!(", and {left_out} that are not shown")
+        } else {
+            String::new()
+        };
+        blocks.push(format!(
+            "<details><summary>{shown} more{more}</summary>\n\n{text}\n\n</details>"
+        ));
     }
-    text + "\n"
+    blocks
+}
+
+/// A table, and how many rows there was no room for.
+fn table(heads: &[&str], rows: &[Vec<String>]) -> (String, usize) {
+    let line = |cells: &[String]| format!("| {} |", cells.join(" | "));
+    let heads: Vec<String> = heads.iter().map(|head| (*head).into()).collect();
+    let mut lines = vec![line(&heads), line(&vec!["---".to_owned(); heads.len()])];
+    let mut length = 0;
+    for (index, row) in rows.iter().enumerate() {
+        let row = line(row);
+        length += row.chars().count();
+        if length > TABLE && index > 0 {
+            return (lines.join("\n"), rows.len() - index);
+        }
+        lines.push(row);
+    }
+    (lines.join("\n"), 0)
+}
+
+fn list(lines: impl Iterator<Item = String>, top: usize) -> Option<String> {
+    let items = phrases::folded(lines.collect(), top.min(20));
+    let items: Vec<String> = items.iter().map(|line| format!("- {line}")).collect();
+    (!items.is_empty()).then(|| items.join("\n"))
+}
+
+fn quoted(lines: &[String]) -> Blocks {
+    lines.iter().map(|line| format!("> ⚠️ {}", sentence(line))).collect()
 }
 
 fn mark(status: Status) -> &'static str {
@@ -107,23 +205,32 @@ fn mark(status: Status) -> &'static str {
     }
 }
 
-fn table<const N: usize>(heads: [&str; N], rows: impl Iterator<Item = [String; N]>) -> String {
-    let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
-    let mut text = line(&heads.map(String::from)) + &line(&heads.map(|_| "---".into()));
-    let before = text.len();
-    rows.for_each(|row| text += &line(&row));
-    if text.len() == before { String::new() } else { text + "\n" }
-}
-
 /// A name as code. A hostile model may have any names.
 fn code(name: &str) -> String {
-    format!("<code>{}</code>", plain(name))
+    format!("<code>{}</code>", plain(&without_middle(&single_line(name), NAME)))
+}
+
+/// A sentence of ours, in which names stand between backquotes.
+fn sentence(text: &str) -> String {
+    let text = without_middle(&single_line(text), SENTENCE);
+    let mut parts = text.split('`').peekable();
+    let (mut line, mut is_code) = (String::new(), false);
+    while let Some(part) = parts.next() {
+        line += &match (is_code, parts.peek()) {
+            (true, Some(_)) => format!("<code>{}</code>", plain(part)),
+            // A backquote without a partner is shown as it is.
+            (true, None) => plain(&format!("`{part}")),
+            (false, _) => plain(part),
+        };
+        is_code = !is_code;
+    }
+    line
 }
 
 /// Text in which nothing means anything to Markdown or HTML.
 fn plain(text: &str) -> String {
     let mut escaped = String::new();
-    for c in single_line(text).chars() {
+    for c in text.chars() {
         match c {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",

@@ -5,7 +5,8 @@
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
-use super::{charts, coverage, phrases};
+use super::drawing::drawing;
+use super::{advice, charts, coverage, phrases};
 use crate::cli::judge::audited::{Audited, AuditedCast};
 use crate::cli::judge::compared::{Compared, ComparedTensor, Parting};
 use crate::cli::judge::number::Num;
@@ -16,38 +17,62 @@ const STYLE: &str = include_str!("page/report.css");
 const SCRIPT: &str = include_str!("page/report.js");
 
 /// Charts are drawn of that many casts or tensors, the worst ones; the tables have all of them.
-const CHARTS: usize = 100;
+const CHARTS: usize = 60;
+/// The charts of so many casts that spoil values are unfolded.
+const OPEN_CHARTS: usize = 3;
+/// Of more models than that, those that passed are folded.
+const OPEN_SECTIONS: usize = 4;
 /// So many remarks stand before the tables; the reader can unfold the others.
 const LINES: usize = 8;
 
 #[derive(Serialize)]
 struct Page {
     title: &'static str,
+    /// How many passed and failed, if there are several.
+    tally: Option<String>,
+    /// Those that failed first.
     sections: Vec<Section>,
+    /// What was typed.
+    call: String,
+    version: &'static str,
 }
 
 /// One model, or one comparison.
 #[derive(Serialize)]
 struct Section {
     name: String,
+    /// For links to it.
+    number: usize,
     is_good: bool,
     verdict: String,
-    /// What it was judged on.
-    inputs: String,
+    is_folded: bool,
+    /// What is wrong and where, in a sentence, and what to do about it.
+    headline: Option<String>,
+    advice: Option<String>,
     warnings: Vec<String>,
+    /// What it was judged on and by.
+    facts: Vec<(&'static str, String)>,
     /// Figures that are worth a place at the top, with what they mean.
     figures: Vec<(String, String)>,
     lines: Vec<String>,
     more_lines: Vec<String>,
     partings: Vec<PartingView>,
+    /// The error along the graph, and the nodes about the place where it breaks.
+    along: Option<String>,
+    drawing: Option<String>,
+    /// The first rows of each table, and those that are folded.
     tensors: Vec<TensorView>,
+    more_tensors: Vec<TensorView>,
     casts_title: &'static str,
     casts: Vec<CastView>,
+    more_casts: Vec<CastView>,
 }
 
 #[derive(Serialize)]
 struct PartingView {
     what: &'static str,
+    /// Whether it may be no more than a drift.
+    is_mild: bool,
     text: String,
     beyond: Option<String>,
     chart: Option<String>,
@@ -72,6 +97,7 @@ struct CastView {
     range: String,
     holds: Option<String>,
     chart: Option<String>,
+    is_open: bool,
 }
 
 #[derive(Serialize)]
@@ -84,6 +110,8 @@ struct TensorView {
     max_ulp: Cell,
     mean_ulp: Cell,
     cosine: Option<Cell>,
+    sqnr: Option<Cell>,
+    ranking: String,
     passing: String,
     result: String,
     errors: Option<String>,
@@ -102,17 +130,34 @@ impl From<Num> for Cell {
     }
 }
 
-pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
-    let sections = models.iter().map(audit_section).collect();
-    render(&Page { title: "What the casts do to the numbers", sections })
+/// A number that people read otherwise.
+fn cell(number: Num, shown: String) -> Cell {
+    Cell { shown, ..Cell::from(number) }
 }
 
-pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
-    let sections = pairs.iter().map(comparison_section).collect();
-    render(&Page { title: "A model and its conversion", sections })
+pub(crate) fn of_audits(models: &[Audited], top: usize) -> anyhow::Result<String> {
+    let sections = models.iter().map(|model| audit_section(model, top)).collect();
+    render("What the casts do to the numbers", sections)
 }
 
-fn render(page: &Page) -> anyhow::Result<String> {
+pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> anyhow::Result<String> {
+    let sections = pairs.iter().map(|pair| comparison_section(pair, top)).collect();
+    render("A model and its conversion", sections)
+}
+
+fn render(title: &'static str, mut sections: Vec<Section>) -> anyhow::Result<String> {
+    let good = sections.iter().filter(|section| section.is_good).count();
+    let (all, bad) = (sections.len(), sections.len() - good);
+    sections.sort_by_key(|section| section.is_good);
+    for (number, section) in sections.iter_mut().enumerate() {
+        section.number = number;
+        section.is_folded = all > OPEN_SECTIONS && section.is_good;
+    }
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let call = ["onnx-cast".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+    let tally =
+        (all > 1).then(|| format!("{bad} of {all} failed or cannot be used, {good} passed"));
+    let page = &Page { title, tally, sections, call, version: env!("CARGO_PKG_VERSION") };
     let mut environment = Environment::new();
     environment.add_filter("coded", coded);
     environment.add_template("report.html", TEMPLATE)?;
@@ -157,7 +202,7 @@ fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
     (lines, rest)
 }
 
-fn audit_section(model: &Audited) -> Section {
+fn audit_section(model: &Audited, top: usize) -> Section {
     let total = |count: fn(&AuditedCast) -> u64| model.casts.iter().map(count).sum::<u64>();
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
     let verdict = match (&model.problem, model.exceeded.len(), model.casts.len() + model.rounded) {
@@ -167,19 +212,28 @@ fn audit_section(model: &Audited) -> Section {
         (None, 1, _) => "1 thing is beyond the limits".into(),
         (None, count, _) => format!("{count} things are beyond the limits"),
     };
-    let findings = model.findings.iter().map(|finding| {
-        let kind = if finding.is_error { "invalid: " } else { "" };
-        format!("{kind}`{}`: {}", finding.node, finding.text)
-    });
+    let findings = phrases::finding_lines(&model.findings);
+    let (casts, more_casts) = folded(
+        cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
+        top,
+    );
+    let file = model.tolerance_file.clone().unwrap_or("the usual ones".into());
     let exceeded = model.exceeded.iter().map(|text| format!("beyond the limits: {text}"));
     let notes = model.notes.iter().cloned().chain(coverage::audit_remarks(model));
     let (lines, more_lines) = split(exceeded.chain(notes).chain(findings).collect());
     Section {
         name: model.model.clone(),
+        number: 0,
         is_good: model.status == Status::Passed,
         verdict,
-        inputs: model.inputs.sets_in_words(model.sets),
+        is_folded: false,
+        headline: None,
+        advice: advice::of_audit(model).filter(|_| model.status == Status::Failed),
         warnings: model.warnings.clone(),
+        facts: match model.problem {
+            Some(_) => vec![],
+            None => vec![("inputs", model.inputs.sets_in_words(model.sets)), ("limits", file)],
+        },
         figures: match model.casts.len() as u64 {
             0 => vec![],
             casts => vec![
@@ -192,13 +246,17 @@ fn audit_section(model: &Audited) -> Section {
         lines,
         more_lines,
         partings: vec![],
+        along: None,
+        drawing: None,
         tensors: vec![],
+        more_tensors: vec![],
         casts_title: "Casts, the worst first",
-        casts: cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
+        casts,
+        more_casts,
     }
 }
 
-fn comparison_section(pair: &Compared) -> Section {
+fn comparison_section(pair: &Compared, top: usize) -> Section {
     let (is_good, verdict) = phrases::verdict(pair);
     let changed = pair.casts.added.len() + pair.casts.removed.len() + pair.casts.retargeted.len();
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
@@ -217,47 +275,69 @@ fn comparison_section(pair: &Compared) -> Section {
         error,
         figure(changed.to_string(), "casts added, removed or retargeted"),
     ];
+    let mut facts = vec![
+        ("inputs", pair.inputs.sets_in_words(pair.sets)),
+        ("tolerance", phrases::tolerances_in_words(pair)),
+    ];
+    facts.extend(pair.tolerance_file.iter().map(|file| ("tolerances of", file.clone())));
+    let all = pair.outputs.iter().chain(&pair.tensors).enumerate();
+    let views = all.map(|(index, tensor)| tensor_view(tensor, index < CHARTS)).collect();
+    let (tensors, more_tensors) = folded(views, top);
+    let (casts, more_casts) = folded(cast_views(&pair.converted_casts), top);
     let (lines, more_lines) = split(coverage::remarks(pair).collect());
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
+        number: 0,
         is_good,
         verdict: pair.problem.clone().unwrap_or(verdict),
-        inputs: pair.inputs.sets_in_words(pair.sets),
+        is_folded: false,
+        headline: advice::headline(pair).filter(|_| !is_good),
+        advice: advice::of_comparison(pair).filter(|_| !is_good),
         warnings: pair.warnings.clone(),
+        facts: if pair.problem.is_some() { vec![] } else { facts },
         figures: if pair.problem.is_some() { vec![] } else { figures },
         lines,
         more_lines,
         partings: phrases::partings(pair)
             .map(|(what, parting)| parting_view(what, parting))
             .collect(),
-        tensors: pair
-            .outputs
-            .iter()
-            .chain(&pair.tensors)
-            .enumerate()
-            .map(|(index, tensor)| tensor_view(tensor, index < CHARTS))
-            .collect(),
+        along: charts::along(&pair.profile),
+        drawing: drawing(&pair.profile.around),
+        tensors,
+        more_tensors,
         casts_title: "Casts of the converted model, the worst first",
-        casts: cast_views(&pair.converted_casts),
+        casts,
+        more_casts,
     }
+}
+
+/// The first rows, and the others.
+fn folded<T>(mut rows: Vec<T>, top: usize) -> (Vec<T>, Vec<T>) {
+    let rest = if rows.len() > top.saturating_add(1) { rows.split_off(top) } else { vec![] };
+    (rows, rest)
 }
 
 fn parting_view(what: &'static str, parting: &Parting) -> PartingView {
     let tensor = &parting.tensor;
     PartingView {
         what,
+        is_mild: tensor.nan_differences + tensor.infinity_differences + tensor.beyond_target == 0,
         text: phrases::parting_in_words(parting),
         beyond: phrases::beyond_in_words(tensor),
         chart: charts::exponents(&tensor.source, tensor.target.as_ref()),
         reference_type: tensor.reference_type.clone(),
         converted_type: tensor.converted_type.clone(),
         cast: parting.cast.as_ref().map(|cast| cast_view(cast, true)),
-        culprit: parting.culprit.as_ref().map(|cast| cast_view(cast, false)),
+        culprit: parting.culprit.as_ref().map(|cast| cast_view(cast, true)),
     }
 }
 
 fn cast_views(casts: &[AuditedCast]) -> Vec<CastView> {
-    casts.iter().enumerate().map(|(index, cast)| cast_view(cast, index < CHARTS)).collect()
+    let view = |(index, cast)| {
+        let view = cast_view(cast, index < CHARTS);
+        CastView { is_open: index < OPEN_CHARTS && view.damaged > 0, ..view }
+    };
+    casts.iter().enumerate().map(view).collect()
 }
 
 fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
@@ -271,29 +351,32 @@ fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
         lost: cast.lost(),
         what: phrases::what_happened(cast),
         max_abs: cast.max_abs.into(),
-        max_rel: cast.max_rel.into(),
-        max_ulp: cast.max_ulp.into(),
+        max_rel: cell(cast.max_rel, phrases::relative(cast.max_rel)),
+        max_ulp: cell(cast.max_ulp, phrases::last_places(cast.max_ulp)),
         range: phrases::range_in_words(&cast.source),
         holds: cast.target.as_ref().map(|target| format!("{} … {}", target.min, target.max)),
         chart,
+        is_open: false,
     }
 }
 
 fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
     let errors = has_charts.then(|| charts::errors(tensor)).flatten();
-    let measured = |number: Num| match phrases::is_measured(tensor) {
-        true => number.into(),
+    let measured = |number: Num, shown: String| match phrases::is_measured(tensor) {
+        true => cell(number, shown),
         false => Cell { shown: "-".into(), key: -1.0 },
     };
     TensorView {
         name: tensor.name.clone(),
         types: phrases::types(tensor),
         passed: tensor.passed,
-        max_abs: measured(tensor.max_abs),
-        max_rel: measured(tensor.max_rel),
-        max_ulp: measured(tensor.max_ulp),
-        mean_ulp: measured(tensor.mean_ulp),
+        max_abs: measured(tensor.max_abs, tensor.max_abs.to_string()),
+        max_rel: measured(tensor.max_rel, phrases::relative(tensor.max_rel)),
+        max_ulp: measured(tensor.max_ulp, phrases::last_places(tensor.max_ulp)),
+        mean_ulp: measured(tensor.mean_ulp, phrases::last_places(tensor.mean_ulp)),
         cosine: tensor.cosine.map(|Num(x)| Cell { shown: format!("{x:.6}"), key: x }),
+        sqnr: tensor.sqnr.map(|ratio| cell(ratio, phrases::decibels(tensor))),
+        ranking: phrases::ranking(tensor),
         passing: phrases::passing(tensor),
         result: phrases::result(tensor),
         errors,

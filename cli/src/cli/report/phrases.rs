@@ -206,10 +206,10 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     match pair.status {
         Status::Unusable => (false, "the two cannot be compared".into()),
-        Status::Failed if failed > 0 => (
-            false,
-            format!("{failed} of {count} output(s) beyond the tolerance: {}", tolerances(pair)),
-        ),
+        Status::Failed if failed > 0 => {
+            let given = tolerances(pair.outputs.iter().filter(|output| !output.passed));
+            (false, format!("{failed} of {count} output(s) beyond the tolerance: {given}"))
+        }
         Status::Failed => match wrong_weights(&pair.weights) {
             Some(wrong) => {
                 let so = if pair.identical { "equal" } else { "within the tolerance" };
@@ -233,10 +233,14 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
     }
 }
 
-/// By what the outputs that failed were judged.
-fn tolerances(pair: &Compared) -> String {
+/// By what all outputs were judged.
+pub(crate) fn tolerances_in_words(pair: &Compared) -> String {
+    tolerances(pair.outputs.iter())
+}
+
+fn tolerances<'a>(outputs: impl Iterator<Item = &'a ComparedTensor>) -> String {
     let mut given: Vec<String> = vec![];
-    for output in pair.outputs.iter().filter(|output| !output.passed) {
+    for output in outputs {
         let said = tolerance(&output.tolerance);
         if !given.contains(&said) {
             given.push(said);
@@ -283,7 +287,36 @@ pub(crate) fn result(tensor: &ComparedTensor) -> String {
         _ if tensor.both_nan == tensor.elements => "nothing but NaN".into(),
         _ if tensor.identical => "equal".into(),
         _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
-        _ => format!("within {}", tolerance(&tensor.tolerance)),
+        _ => format!("within {}{}", tolerance(&tensor.tolerance), integers_in_words(tensor)),
+    }
+}
+
+/// The share of integers that are others, for whom an error says little.
+fn integers_in_words(tensor: &ComparedTensor) -> String {
+    let is_integer = |ty: &str| ty.starts_with("INT") || ty.starts_with("UINT") || ty == "BOOL";
+    if tensor.elements == 0 || !is_integer(&tensor.converted_type) {
+        return String::new();
+    }
+    let share = Num(100.0 * tensor.differing as f64 / tensor.elements as f64);
+    format!(", {} of {} values differ ({share} %)", tensor.differing, tensor.elements)
+}
+
+/// How often the largest elements of rows are the same ones.
+pub(crate) fn ranking(tensor: &ComparedTensor) -> String {
+    let percent = |share: Num| format!("{} %", Num(share.0 * 100.0));
+    match (tensor.top1, tensor.top5) {
+        (None, _) => "-".into(),
+        (Some(one), None) => percent(one),
+        (Some(one), Some(five)) => format!("{}, {}", percent(one), percent(five)),
+    }
+}
+
+/// A ratio of powers.
+pub(crate) fn decibels(tensor: &ComparedTensor) -> String {
+    match tensor.sqnr {
+        Some(Num(ratio)) if ratio.is_infinite() => if ratio > 0.0 { "∞" } else { "-∞" }.into(),
+        Some(Num(ratio)) => format!("{ratio:.1}"),
+        None => "-".into(),
     }
 }
 
@@ -304,10 +337,17 @@ pub(crate) fn difference(tensor: &ComparedTensor) -> String {
     }
     if let (true, Some(least), found) =
         (tensor.mismatches == 0, tensor.tolerance.cosine, tensor.cosine)
+        && found.is_none_or(|Num(found)| found < least)
     {
         // With all digits: a cosine and the one that is wanted may both be near 1.
         let found = found.map_or("undefined".into(), |found| found.0.to_string());
         parts.push(format!("cosine {found}, at least {} is wanted", least));
+    }
+    if let (true, Some(least)) = (tensor.mismatches == 0, tensor.tolerance.sqnr)
+        && tensor.sqnr.is_none_or(|Num(found)| found < least)
+    {
+        let found = tensor.sqnr.map_or("undefined".into(), |found| found.to_string());
+        parts.push(format!("SQNR {found} dB, at least {least} is wanted"));
     }
     parts.extend(tensor.first_mismatch.iter().map(|first| single_line(first)));
     parts.join(", ")
@@ -361,8 +401,8 @@ pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
 }
 
 fn tolerance(tolerance: &Tolerance) -> String {
-    let Tolerance { rtol, atol, ulp, cosine } = *tolerance;
-    let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine)];
+    let Tolerance { rtol, atol, ulp, cosine, sqnr } = *tolerance;
+    let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine), ("sqnr", sqnr)];
     let given = parts.iter().filter_map(|(name, x)| Some(format!("{name} {}", typed((*x)?))));
     given.collect::<Vec<_>>().join(", ")
 }

@@ -171,6 +171,7 @@ impl Terminal<'_> {
             "max ulp",
             "mean ulp",
             "cosine",
+            "SQNR dB",
             "would pass with",
             "result",
         ];
@@ -188,11 +189,12 @@ impl Terminal<'_> {
                 measured(tensor, phrases::last_places(tensor.max_ulp)),
                 measured(tensor, phrases::last_places(tensor.mean_ulp)),
                 tensor.cosine.map_or("-".to_owned(), |Num(cosine)| format!("{cosine:.6}")),
+                phrases::decibels(tensor),
                 phrases::passing(tensor),
                 phrases::result(tensor),
             ]
         });
-        let layout = Layout { names: &[0], spare: &[5, 4, 6, 3, 2, 7] };
+        let layout = Layout { names: &[0], spare: &[5, 4, 7, 6, 3, 2, 8] };
         let table = self.table(&heads, rows.collect(), layout)?;
         Some(table + &phrases::tensors_left_out(tensors, self.shown.top))
     }

@@ -1,5 +1,6 @@
 //! The work of `onnx-cast compare`, one pair: a model against its conversion.
 
+mod along;
 mod dumped;
 mod inner;
 mod main_graph;
@@ -21,15 +22,17 @@ use super::request::{Kind, Request};
 use super::watched::unexercised;
 use super::weights::Weights;
 use crate::cli::args::input::InputArgs;
-use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor};
+use crate::cli::judge::compared::{CastChanges, Compared, ComparedTensor, Parting};
 use crate::cli::judge::headroom;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::pairing::{Pairs, pair};
+use crate::cli::judge::profile::Profile;
 use crate::cli::judge::status::Status;
 use crate::cli::judge::weights::ComparedWeights;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
+use along::profile;
 use dumped::Dumped;
 use inner::{Inner, inner_tensors};
 use main_graph::MainGraph;
@@ -88,6 +91,7 @@ impl Request for CompareRequest {
         });
         let rows = converted.rows();
         let mut casts = (CastChanges::default(), vec![]);
+        let mut profiled = Profile::default();
         let (mut largest_jump, mut first_difference) = (None, None);
         let (mut first_damage, mut first_beyond) = (None, None);
         if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
@@ -118,6 +122,8 @@ impl Request for CompareRequest {
                 first_difference = parting(all().find(|tensor| !tensor.passed));
                 first_beyond = parting(all().find(is_beyond));
                 first_damage = parting(all().find(is_damaged));
+                let places = [&first_damage, &largest_jump, &first_beyond, &first_difference];
+                profiled = profile(&b.probed.proto, all(), gravest(places).as_deref());
                 notes.extend(inner.differs_from);
                 tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
@@ -156,6 +162,7 @@ impl Request for CompareRequest {
             first_damage,
             first_beyond,
             casts: casts.0,
+            profile: profiled,
             converted_casts: casts.1,
             weights: weights.unwrap_or_default(),
             unexercised: unexercised(converted.exercise(), &rows),
@@ -171,6 +178,12 @@ impl Request for CompareRequest {
         let folder = self.converted.parent().map(PathBuf::from);
         self.input.files().chain(sides).chain(folder).collect()
     }
+}
+
+/// The converted side's name of the tensor where the graphs part for the worst.
+fn gravest(partings: [&Option<Parting>; 4]) -> Option<String> {
+    let tensor = &partings.into_iter().flatten().next()?.tensor;
+    Some(tensor.converted_name.as_ref().unwrap_or(&tensor.name).clone())
 }
 
 /// The outputs of both sides, compared a set at a time.

@@ -128,5 +128,5 @@ fn of_types(reference: &NamedTensor, converted: &NamedTensor) -> Tolerance {
     let limits = range.ok().and_then(|range| range.limits).unwrap_or_default();
     let atol = rtol * limits.0.abs().max(limits.1.abs());
     // A range of DOUBLE times 64 may overflow, but tolerances are finite.
-    Tolerance { rtol: Some(rtol), atol: Some(atol.min(f64::MAX)), ulp: None, cosine: None }
+    Tolerance { rtol: Some(rtol), atol: Some(atol.min(f64::MAX)), ..Tolerance::default() }
 }
