@@ -101,6 +101,14 @@ fuzz:
 			$(FUZZED)/corpus/$$target fuzz/corpus/$$target || exit 1; \
 	done
 
+# Every crate of the library and of the command line, with its version and licences.
+.PHONY: sbom
+sbom:
+	for crate in tract-onnx-cast onnx-cast; do \
+		$(CARGO) tree --locked --package $$crate --edges normal --prefix none --format '{p} {l}' | sed 's/ (\*)$$//' | \
+			sort -u > $(TARGET)/$$crate.sbom.txt && wc -l $(TARGET)/$$crate.sbom.txt || exit 1; \
+	done
+
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
 	INSTA_UPDATE=unseen $(CARGO) test --locked --test models --test numerics -- golden algebra

@@ -7,6 +7,8 @@ mod attacks;
 mod audit_counts;
 mod documented;
 mod dumps;
+#[cfg(unix)]
+mod faults;
 mod fix;
 mod formats;
 mod half;

@@ -11,8 +11,11 @@ pub mod text;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Family};
 
-/// A check by its target's name.
-pub const CHECKS: [(&str, fn(&[u8])); 6] = [
+/// Panics where something does not hold.
+type Check = fn(&[u8]);
+
+/// The checks by their targets' names.
+pub const CHECKS: [(&str, Check); 6] = [
     ("casts", models::casts),
     ("load", models::load),
     ("tensor", tensors::read_and_write),
