@@ -70,6 +70,7 @@ fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<Status> {
         Command::Compare(args) => command::compare::compare(args, max_memory, output),
         Command::Record(args) => command::record::record(args, max_memory, output),
         Command::Fix(args) => command::fix::fix(args, max_memory, output),
+        Command::Keep(args) => command::keep::keep(args, max_memory, output),
         Command::Rerecord(args) => command::rerecord::rerecord(args, max_memory, output),
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod fix;
 pub(crate) mod input;
 pub(crate) mod inspect;
+pub(crate) mod keep;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
@@ -18,6 +19,7 @@ use audit::AuditArgs;
 use compare::CompareArgs;
 use fix::FixArgs;
 use inspect::InspectArgs;
+use keep::KeepArgs;
 use record::{RecordArgs, RerecordArgs};
 use run::RunArgs;
 use test::TestArgs;
@@ -50,7 +52,8 @@ Examples:
   onnx-cast audit model.onnx --report audit.html
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
   onnx-cast record model.onnx goldens/model
-  onnx-cast fix model_fp16.onnx -o fixed.onnx";
+  onnx-cast fix model_fp16.onnx -o fixed.onnx
+  onnx-cast keep model.onnx --to FLOAT16";
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -62,4 +65,5 @@ pub(crate) enum Command {
     Record(RecordArgs),
     Rerecord(RerecordArgs),
     Fix(FixArgs),
+    Keep(KeepArgs),
 }

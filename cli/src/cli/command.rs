@@ -6,6 +6,7 @@ pub(crate) mod audit;
 pub(crate) mod compare;
 pub(crate) mod fix;
 pub(crate) mod inspect;
+pub(crate) mod keep;
 pub(crate) mod record;
 pub(crate) mod rerecord;
 pub(crate) mod run;

@@ -1,5 +1,5 @@
-//! How far tensors are apart (`metrics`, `expected`), what is still all right (`tolerance`, `limits`, `headroom`), and what has been
-//! found on which `inputs`, as plain data (`audited`, `compared`).
+//! How far tensors are apart (`metrics`, `expected`), what is still all right (`tolerance`, `limits`, `headroom`), what of a
+//! list is needed (`minimal`), and what has been found on which `inputs`, as plain data (`audited`, `compared`).
 
 pub(crate) mod angle;
 pub(crate) mod audited;
@@ -11,6 +11,7 @@ pub(crate) mod headroom;
 pub(crate) mod inputs;
 pub(crate) mod limits;
 pub(crate) mod metrics;
+pub(crate) mod minimal;
 mod noise;
 pub(crate) mod number;
 pub(crate) mod pairing;

@@ -9,6 +9,7 @@ pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod fix;
 pub(crate) mod inspect;
+pub(crate) mod keep;
 pub(crate) mod model;
 pub(crate) mod notes;
 mod numpy;

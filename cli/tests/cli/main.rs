@@ -14,6 +14,7 @@ mod formats;
 mod half;
 mod inputs;
 mod inspect;
+mod keep;
 mod mutations;
 mod program;
 mod quantized;

@@ -14,6 +14,7 @@ use crate::cli::work::check::CheckRequest;
 use crate::cli::work::compare::CompareRequest;
 use crate::cli::work::fix::FixRequest;
 use crate::cli::work::inspect::InspectRequest;
+use crate::cli::work::keep::KeepRequest;
 use crate::cli::work::record::RecordRequest;
 use crate::cli::work::request::{Kind, Request};
 use crate::cli::work::run::RunRequest;
@@ -66,6 +67,7 @@ fn reply_to_any(order: &str) -> serde_json::Result<String> {
         Kind::Compare => reply_to::<CompareRequest>(order),
         Kind::Record => reply_to::<RecordRequest>(order),
         Kind::Fix => reply_to::<FixRequest>(order),
+        Kind::Keep => reply_to::<KeepRequest>(order),
     }
 }
 

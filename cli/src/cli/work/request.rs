@@ -38,4 +38,5 @@ pub(crate) enum Kind {
     Compare,
     Record,
     Fix,
+    Keep,
 }

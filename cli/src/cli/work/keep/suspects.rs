@@ -1,0 +1,102 @@
+//! Which nodes are likely not to stand a conversion: by what values they have, and by where the error grows.
+
+use std::collections::HashMap;
+
+use tract_onnx::pb::NodeProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Rules};
+
+use crate::cli::tensor::NamedTensor;
+
+/// FLOAT values, against a narrow type.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Values {
+    largest: f32,
+    count: u64,
+    overflowed: u64,
+    flushed: u64,
+}
+
+impl Values {
+    pub(super) fn add(&mut self, other: &Values) {
+        self.largest = self.largest.max(other.largest);
+        self.count += other.count;
+        self.overflowed += other.overflowed;
+        self.flushed += other.flushed;
+    }
+
+    /// That values overflow in a type, or that most become zero, in words.
+    pub(super) fn overflow(&self, to: ElementType) -> Option<String> {
+        let Values { largest, count, overflowed, flushed } = *self;
+        if overflowed > 0 {
+            return Some(format!(
+                "which reaches {largest}: {overflowed} of {count} overflow in {to}"
+            ));
+        }
+        (flushed * 2 > count).then(|| format!("of which {flushed} of {count} become 0 in {to}"))
+    }
+}
+
+/// What a narrow type does to values.
+pub(super) fn values_of(tensor: &Tensor, to: ElementType) -> TractResult<Values> {
+    let half = Conversion::new(ElementType::Float, to, Rules::default()).run(tensor)?;
+    let back = Conversion::new(to, ElementType::Float, Rules::default()).run(&half)?;
+    let mut values = Values::default();
+    for (x, y) in floats(tensor)?.iter().zip(floats(&back)?) {
+        values.count += 1;
+        if x.is_finite() {
+            values.largest = values.largest.max(x.abs());
+            values.overflowed += u64::from(y.is_infinite());
+            values.flushed += u64::from(*x != 0.0 && *y == 0.0);
+        }
+    }
+    Ok(values)
+}
+
+/// By how much the relative error grows from a node's inputs to its outputs, by the node's place.
+pub(super) fn jumps(
+    nodes: &[NodeProto],
+    wanted: &HashMap<String, Tensor>,
+    got: &[NamedTensor],
+) -> TractResult<HashMap<usize, f64>> {
+    let mut errors: HashMap<&str, f64> = HashMap::new();
+    for got in got.iter().filter(|got| got.ty == ElementType::Float) {
+        if let Some(want) = wanted.get(&got.name) {
+            errors.insert(&got.name, error(want, &got.tensor)?);
+        }
+    }
+    let most = |values: &[String]| {
+        values
+            .iter()
+            .filter_map(|value| errors.get(value.as_str()))
+            .fold(0.0, |a: f64, b| a.max(*b))
+    };
+    let jump = |node: &NodeProto| most(&node.output) - most(&node.input);
+    Ok(nodes.iter().enumerate().map(|(place, node)| (place, jump(node))).collect())
+}
+
+/// The error of a whole tensor, relative to it; a great one where one side has no number.
+fn error(want: &Tensor, got: &Tensor) -> TractResult<f64> {
+    const BROKEN: f64 = 1e6;
+    if want.shape() != got.shape() {
+        return Ok(BROKEN);
+    }
+    let (mut difference, mut norm) = (0.0, 0.0);
+    for (want, got) in floats(want)?.iter().zip(floats(got)?) {
+        let (want, got) = (f64::from(*want), f64::from(*got));
+        if want != got && !(want.is_nan() && got.is_nan()) {
+            if !want.is_finite() || !got.is_finite() {
+                return Ok(BROKEN);
+            }
+            difference += (want - got) * (want - got);
+        }
+        if want.is_finite() {
+            norm += want * want;
+        }
+    }
+    Ok(if difference == 0.0 { 0.0 } else { (difference / norm).sqrt().min(BROKEN) })
+}
+
+fn floats(tensor: &Tensor) -> TractResult<&[f32]> {
+    tensor.try_as_plain_ram()?.as_slice()
+}

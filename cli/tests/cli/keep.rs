@@ -1,0 +1,148 @@
+//! `keep`.
+
+use serde_json::{Value, json};
+use tract_onnx::pb::ModelProto;
+use tract_onnx_cast::ElementType::Float;
+
+use crate::common::proto::{Sketch, int, int64, model, tensor};
+use crate::program::*;
+
+const RMS_NORM: &str = "models/whole/rms_norm_FLOAT";
+
+/// What `--json` says, given the exit status, and the nodes of the list.
+fn kept(status: i32, arguments: &[&str]) -> (Value, Vec<String>) {
+    let arguments = [&["keep"], arguments, &["--json"]].concat();
+    let output = onnx_cast(&arguments);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
+    let report = json(&stdout(&output));
+    assert!(report["runs"].as_u64().is_some_and(|runs| runs <= 30), "{report}");
+    let nodes = report["keep"].as_array().expect("a list");
+    let name = |node: &Value| node["node"].as_str().expect("a name").to_owned();
+    let names = nodes.iter().map(name).collect();
+    (report, names)
+}
+
+#[test]
+fn the_nodes_around_an_overflow_are_kept() {
+    let path = in_repository(RMS_NORM);
+    let (report, names) = kept(0, &[&path, "--to", "FLOAT16"]);
+    // The sum overflows; between it and its root nothing may be FLOAT16.
+    assert_eq!(names, ["ReduceSum_sum", "Sqrt_norm"]);
+    assert_eq!((&report["to"], &report["confirmed"]), (&json!("FLOAT16"), &json!(true)));
+    assert_eq!((&report["model"], &report["problem"]), (&json!(path), &Value::Null));
+    let first = &report["keep"][0];
+    assert_eq!((&first["op_type"], &first["needed"]), (&json!("ReduceSum"), &json!(true)));
+    let why = first["why"].as_str().expect("a reason");
+    assert!(why.contains("makes `sum`, which reaches 23880"), "{why}");
+    assert!(why.contains("without it output `scores`: 8 of 8 beyond the tolerance"), "{why}");
+    let list = "node_block_list=[\"ReduceSum_sum\", \"Sqrt_norm\"]";
+    assert_eq!(report["formats"]["onnxconverter_common"], list);
+    assert_eq!(report["formats"]["olive"], list);
+    let text = done(&["keep", &path, "--to", "FLOAT16"]);
+    assert!(text.lines().any(|line| line == format!("onnxconverter-common: {list}")), "{text}");
+}
+
+#[test]
+fn bfloat16_needs_other_nodes() {
+    let (report, names) = kept(0, &[&in_repository(RMS_NORM), "--to", "BFLOAT16"]);
+    // Nothing overflows; the sums of products of rounded numbers drift.
+    assert!(!names.is_empty() && !names.contains(&"ReduceSum_sum".into()), "{names:?}");
+    assert_eq!(report["confirmed"], true);
+    let autocast = report["formats"]["modelopt_autocast"].as_str().expect("options");
+    assert!(autocast.starts_with("--low_precision_type bf16 --keep_io_types"), "{autocast}");
+}
+
+/// A model of `y`, of as many FLOATs as `x`.
+fn of_four(sketch: Sketch) -> ModelProto {
+    sketch.input("x", Float, &[4]).output("y", Float, &[4]).model()
+}
+
+#[test]
+fn nothing_is_kept_where_nothing_breaks() {
+    let folder = Folder::new();
+    let sketch = Sketch::new().node("Relu", &["x"], &["y"], vec![]);
+    let path = folder.message("m.onnx", &of_four(sketch));
+    for ty in ["FLOAT16", "BFLOAT16"] {
+        let (report, names) = kept(0, &[&path, "--to", ty]);
+        assert_eq!(
+            (names.len(), &report["confirmed"], &report["runs"]),
+            (0, &json!(true), &json!(2))
+        );
+    }
+    let seen = report_notes(&kept(0, &[&path, "--to", "FLOAT16"]).0);
+    assert!(seen.contains("the inputs are random, of seed 0"), "{seen}");
+}
+
+fn report_notes(report: &Value) -> String {
+    report["notes"].to_string()
+}
+
+#[test]
+fn weights_are_clipped_as_the_converter_clips_them() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .initializer(tensor("w", Float, &[20_000.0]))
+        .initializer(tensor("v", Float, &[4.0]))
+        .node("Mul", &["x", "v"], &["a"], vec![])
+        .node("Div", &["a", "w"], &["b"], vec![])
+        .node("Relu", &["b"], &["y"], vec![]);
+    let path = folder.message("m.onnx", &of_four(sketch));
+    let (report, names) = kept(0, &[&path, "--to", "FLOAT16", "--rtol", "1e-2", "--atol", "1e-6"]);
+    assert_eq!(names, ["Div_b"]);
+    let why = report["keep"][0]["why"].as_str().expect("a reason");
+    assert!(why.contains("holds `w`, whose 20000 becomes 10000"), "{why}");
+    assert_eq!(kept(0, &[&path, "--to", "BFLOAT16"]).1, [""; 0]);
+}
+
+#[test]
+fn a_list_that_cannot_be_is_not_made_up() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .node("Neg", &["x"], &["n"], vec![])
+        .node("Abs", &["x"], &["p"], vec![])
+        .node("Sub", &["n", "p"], &["m"], vec![])
+        .node("Sqrt", &["m"], &["y"], vec![]);
+    let path = folder.message("nan.onnx", &of_four(sketch));
+    let (report, names) = kept(1, &[&path, "--to", "FLOAT16", "--range", "x=1:2"]);
+    assert_eq!((names.len(), &report["runs"]), (0, &json!(1)));
+    let problem = report["problem"].as_str().expect("a problem");
+    assert!(problem.contains("output `y` has 4 NaN in FLOAT too"), "{problem}");
+    // Two nodes use the square, so the converter has it in FLOAT16 whatever is kept.
+    let sketch = Sketch::new()
+        .initializer(tensor("c", Float, &[1000.0]))
+        .initializer(int64("axes", &[0]))
+        .node("Mul", &["x", "c"], &["a"], vec![])
+        .node("Mul", &["a", "a"], &["q"], vec![])
+        .node("ReduceSum", &["q", "axes"], &["s"], vec![int("keepdims", 1)])
+        .node("Div", &["q", "s"], &["y"], vec![]);
+    let path = folder.message("two.onnx", &of_four(sketch));
+    let (report, _) = kept(1, &[&path, "--to", "FLOAT16", "--range", "x=1:2"]);
+    let problem = report["problem"].as_str().expect("a problem");
+    assert!(problem.contains("no list makes a FLOAT16 conversion pass"), "{problem}");
+    assert_eq!(report["confirmed"], false);
+}
+
+#[test]
+fn a_model_older_than_bfloat16_is_simulated_too() {
+    let folder = Folder::new();
+    let sketch = Sketch::new().node("Relu", &["x"], &["y"], vec![]);
+    let graph = of_four(sketch).graph.expect("a graph");
+    let path = folder.message("m.onnx", &model(11, graph));
+    assert_eq!(kept(0, &[&path, "--to", "BFLOAT16"]).1, [""; 0]);
+}
+
+#[test]
+fn wrong_calls_are_refused() {
+    let folder = Folder::new();
+    let path = in_repository(RMS_NORM);
+    assert!(refused(&["keep", &path, "--to", "INT8"]).contains("INT8"));
+    refused(&["keep", &path]);
+    refused(&["keep", &folder.text("none.onnx"), "--to", "FLOAT16"]);
+    let integers = Sketch::new()
+        .input("x", tract_onnx_cast::ElementType::Int32, &[2])
+        .node("Neg", &["x"], &["y"], vec![])
+        .output("y", tract_onnx_cast::ElementType::Int32, &[2])
+        .model();
+    let integers = folder.message("integers.onnx", &integers);
+    assert!(refused(&["keep", &integers, "--to", "FLOAT16"]).contains("has no FLOAT"));
+}
