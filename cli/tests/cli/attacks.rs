@@ -216,3 +216,19 @@ fn record_follows_no_link_out_of_its_folder() {
     assert_eq!(fs::read(folder.path("elsewhere/w.bin")).expect("a file"), b"mine");
     assert!(!folder.path("golden/model.onnx").exists());
 }
+
+/// Rust's formatting panics at widths beyond 16 bits.
+#[test]
+fn names_may_be_longer_than_any_column() {
+    let folder = Folder::new();
+    let name = "Y".repeat(100_000);
+    let nodes = [crate::common::proto::cast("x", ElementType::Int32, &name)];
+    let graph = graph(
+        &[value("x", ElementType::Float, &[1])],
+        &nodes,
+        &[value(&name, ElementType::Int32, &[1])],
+    );
+    let path = folder.message("m.onnx", &model(21, graph));
+    done(&["inspect", &path]);
+    done(&["run", &path]);
+}

@@ -17,7 +17,9 @@ const SHORTEST: usize = 20;
 /// Rows with aligned columns, which two spaces separate. Lines do not end with spaces.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(|column| width(rows, column)).collect();
+    // Formatting has room for so many characters, and a file can have a longer name.
+    const WIDEST: usize = u16::MAX as usize;
+    let widths: Vec<usize> = (0..columns).map(|column| width(rows, column).min(WIDEST)).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
