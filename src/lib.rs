@@ -69,6 +69,8 @@ pub use cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
 pub use cast::scalar::convert as convert_scalar;
 pub use error::Error;
+/// The type of [`bf16_slice`]'s elements, of the release of `half` that this crate uses: another release's is another type.
+pub use half::bf16;
 pub use onnx::casts::{CastKind, CastNode, Fate};
 pub use onnx::mend::change::{Change, ChangeKind};
 pub use onnx::mend::{Mended, mend};
