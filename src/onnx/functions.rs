@@ -1,4 +1,5 @@
 //! Model-local functions.
 
 pub(crate) mod fields;
+mod function;
 pub(super) mod inline;

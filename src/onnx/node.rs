@@ -1,7 +1,7 @@
 //! What every reader of a `NodeProto` asks: what to call it, whose operator it is, its attributes and subgraphs.
 
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto};
 
 use crate::error::Error;
 
@@ -48,4 +48,9 @@ pub(crate) fn int(node: &NodeProto, name: &str) -> Option<i64> {
 /// The graphs in an attribute.
 pub(crate) fn subgraphs(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
     attribute.g.iter().chain(&attribute.graphs)
+}
+
+/// The version of the default domain among imports.
+pub(in crate::onnx) fn default_opset(imports: &[OperatorSetIdProto]) -> Option<i64> {
+    imports.iter().find(|import| is_default_domain(&import.domain)).map(|import| import.version)
 }

@@ -12,7 +12,7 @@ use tract_onnx::prelude::TractResult;
 use super::annotation::DOMAIN;
 use super::functions::inline::{self, Calls};
 use super::limits::{cast_empty_unsigned, forget_intricate_dimensions};
-use super::node::{self, refusal};
+use super::node::{self, default_opset, refusal};
 use super::scope::Place;
 use super::tolerance::{Survey, Tolerance};
 use super::walk::{Options, Rewriter};
@@ -39,7 +39,7 @@ pub(crate) struct Rewritten {
 /// The casts of a model that need not be sound, as far as they can be made out, and what is wrong with it.
 pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Survey> {
     options.limits.check(&proto, options.folder)?;
-    let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
+    let opset = default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph = take_graph(&mut proto)?;
     let whole = graph.clone();
     let mut tolerance = Tolerance::All(vec![]);
@@ -69,7 +69,7 @@ fn take_graph(proto: &mut ModelProto) -> Result<GraphProto, Error> {
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
     options.limits.check(&proto, options.folder)?;
     // Files older than IR version 3 import none.
-    let opset = inline::default_opset(&proto.opset_import).unwrap_or(1);
+    let opset = default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph = take_graph(&mut proto)?;
     let output_names = graph.output.iter().map(|output| output.name.clone()).collect();
     let functions = std::mem::take(&mut proto.functions);

@@ -9,11 +9,9 @@ use std::rc::Rc;
 
 use prost::Message;
 use tract_onnx::model::OnnxOpRegister;
-use tract_onnx::pb::{
-    AttributeProto, FunctionProto, GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto,
-};
+use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto};
 
-use super::fields::Parts;
+use super::function::Function;
 use crate::error::Error;
 use crate::onnx::annotation::identity;
 use crate::onnx::node::{is_default_domain, node_name, refusal, subgraphs};
@@ -42,11 +40,6 @@ pub(in crate::onnx) struct Call {
 
 /// The calls that nodes have come from, by the nodes' names. Nodes of the graph itself are not among them.
 pub(in crate::onnx) type Calls = HashMap<String, Rc<Call>>;
-
-/// The version of the default domain among imports.
-pub(in crate::onnx) fn default_opset(imports: &[OperatorSetIdProto]) -> Option<i64> {
-    imports.iter().find(|import| is_default_domain(&import.domain)).map(|import| import.version)
-}
 
 /// Replaces every call in a graph and its subgraphs. A function of the default domain says what an operator is where tract
 /// does not have it (IR.md: the definition is a "default or fallback"); one of another domain stands before tract's operator of
@@ -97,67 +90,6 @@ type Known<'a> = HashMap<&'a str, HashMap<&'a str, Vec<Function<'a>>>>;
 /// A domain under one of its names.
 fn domain(name: &str) -> &str {
     if is_default_domain(name) { "" } else { name }
-}
-
-struct Function<'a> {
-    proto: &'a FunctionProto,
-    parts: Parts<'a>,
-    opset: i64,
-    /// How many nodes it has, subgraphs included, how many names stand in them, and their bytes.
-    nodes: usize,
-    names: usize,
-    bytes: usize,
-    /// The attributes that it has, and those that its nodes refer to.
-    attributes: HashSet<&'a str>,
-    referred: HashSet<&'a str>,
-}
-
-impl<'a> Function<'a> {
-    fn new(proto: &'a FunctionProto, model_opset: i64) -> Function<'a> {
-        let parts = Parts::of(proto);
-        let opset = default_opset(&proto.opset_import).unwrap_or(model_opset);
-        let value_info = parts.value_info.iter().map(Message::encoded_len).sum();
-        let names = parts.value_info.len();
-        let body = parts.body;
-        let declared = proto.attribute.iter().map(String::as_str);
-        let defaults = parts.defaults.iter().map(|default| default.name.as_str());
-        let (attributes, referred) = (declared.chain(defaults).collect(), HashSet::new());
-        let mut function = Function {
-            proto,
-            parts,
-            opset,
-            nodes: 0,
-            names,
-            bytes: value_info,
-            attributes,
-            referred,
-        };
-        for node in body {
-            function.bytes = function.bytes.saturating_add(node.encoded_len());
-            function.measure(node);
-        }
-        function
-    }
-
-    fn measure(&mut self, node: &'a NodeProto) {
-        self.nodes += 1;
-        self.names += node.input.len() + node.output.len() + 1;
-        for attribute in &node.attribute {
-            if !attribute.ref_attr_name.is_empty() {
-                self.referred.insert(&attribute.ref_attr_name);
-            }
-            for graph in subgraphs(attribute) {
-                let values = [&graph.input, &graph.output, &graph.value_info];
-                self.names += values.iter().map(|values| values.len()).sum::<usize>();
-                self.names += graph.initializer.len();
-                graph.node.iter().for_each(|node| self.measure(node));
-            }
-        }
-    }
-
-    fn has_attribute(&self, name: &str) -> bool {
-        self.attributes.contains(name)
-    }
 }
 
 /// What the names and attributes inside a function stand for in one call of it.
@@ -254,7 +186,7 @@ impl<'a> Inliner<'a> {
         if self.active.len() >= CALLS {
             return Err(refusal(node, format!("is in more than {CALLS} nested functions")));
         }
-        check_call(node, function)?;
+        function.check_call(node)?;
         let call = self.place(node, function);
         let given = node.input.iter().chain(&node.output);
         let longest = given.map(String::len).max().unwrap_or(0).max(call.prefix.len());
@@ -440,36 +372,6 @@ impl<'a> Inliner<'a> {
         }
         Ok(added)
     }
-}
-
-/// Whether a call gives and takes no more than its function has.
-fn check_call(node: &NodeProto, function: &Function) -> Result<(), Error> {
-    let name = function.proto.name();
-    for (what, has, given) in [
-        ("inputs", &function.proto.input, &node.input),
-        ("outputs", &function.proto.output, &node.output),
-    ] {
-        if given.len() > has.len() {
-            let (has, given) = (has.len(), given.len());
-            let problem = format!("has {given} {what}, function `{name}` has {has}");
-            return Err(refusal(node, problem));
-        }
-    }
-    let mut names = HashSet::new();
-    for attribute in &node.attribute {
-        let attribute_name = attribute.name.as_str();
-        let is_known =
-            function.has_attribute(attribute_name) || function.referred.contains(attribute_name);
-        let problem = if !is_known {
-            format!("attribute `{attribute_name}` is none of function `{name}`")
-        } else if !names.insert(attribute_name) {
-            format!("attribute `{attribute_name}` is given twice")
-        } else {
-            continue;
-        };
-        return Err(refusal(node, problem));
-    }
-    Ok(())
 }
 
 fn frame<'a, 'c>(
