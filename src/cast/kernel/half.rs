@@ -32,6 +32,15 @@ impl ToHalf {
 /// FLOAT16 to FLOAT.
 pub(super) struct FromHalf;
 
+#[cfg(target_arch = "x86_64")]
+pub(super) use super::x86::half::round_to_half;
+
+/// Rounds as many elements as there are instructions for, and returns how many.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn round_to_half(_: Level, _: &mut [f32]) -> usize {
+    0
+}
+
 // SAFETY: what whole vectors do not write, one element at a time does.
 unsafe impl Kernel for ToHalf {
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {

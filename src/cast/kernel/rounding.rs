@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::half::round_to_half;
 use super::level::Level;
 use super::loops::Kernel;
 use super::round::upper_half;
@@ -22,8 +23,8 @@ pub(crate) struct Rounding(Method);
 enum Method {
     /// To the upper half of a FLOAT.
     UpperHalf,
-    /// By the two casts.
-    Casts { narrow: Arc<dyn Kernel>, widen: Arc<dyn Kernel> },
+    /// To FLOAT16, with the conversion instructions where the level has them, else by the two casts.
+    Half { narrow: Arc<dyn Kernel>, widen: Arc<dyn Kernel> },
 }
 
 impl Rounding {
@@ -31,7 +32,7 @@ impl Rounding {
     pub(crate) fn to(ty: ElementType) -> Option<Rounding> {
         match ty {
             ElementType::BFloat16 => Some(Rounding(Method::UpperHalf)),
-            ElementType::Float16 => Some(Rounding(Method::Casts {
+            ElementType::Float16 => Some(Rounding(Method::Half {
                 narrow: select(ElementType::Float, ty, Rules::default()),
                 widen: select(ty, ElementType::Float, Rules::default()),
             })),
@@ -50,9 +51,11 @@ impl Rounding {
                     }
                 },
             ),
-            Method::Casts { narrow, widen } => {
+            Method::Half { narrow, widen } => {
+                let done = round_to_half(level, floats);
+                let rest = floats.get_mut(done..).unwrap_or_default();
                 let mut halves = [0u16; TILE];
-                for tile in floats.chunks_mut(TILE) {
+                for tile in rest.chunks_mut(TILE) {
                     let halves = &mut halves[..tile.len()];
                     let tile = bytemuck::cast_slice_mut(tile);
                     narrow.overwrite(level, tile, bytemuck::cast_slice_mut(halves));

@@ -1,4 +1,4 @@
-//! FLOAT ↔ FLOAT16 by F16C and AVX-512.
+//! FLOAT ↔ FLOAT16, and FLOAT rounded to FLOAT16, by F16C and AVX-512.
 
 #![expect(unsafe_code, reason = "vector loads and stores, and calls that need their instructions")]
 
@@ -53,6 +53,57 @@ pub(in crate::cast::kernel) fn from_half(
         src.len() / 8 * 8
     } else {
         0
+    }
+}
+
+/// Rounds as many elements as fill vectors to FLOAT16 and holds them as FLOAT, and returns how many.
+pub(in crate::cast::kernel) fn round_to_half(level: Level, floats: &mut [f32]) -> usize {
+    if floats.len() < NARROWEST {
+        0
+    } else if level.avx512().is_some() {
+        // SAFETY: the level says that the CPU has the instructions.
+        unsafe { round_to_half_avx512(floats) };
+        floats.len() / 16 * 16
+    } else if level.avx2().is_some() {
+        // SAFETY: as above.
+        unsafe { round_to_half_avx2(floats) };
+        floats.len() / 8 * 8
+    } else {
+        0
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+fn round_to_half_avx512(floats: &mut [f32]) {
+    for place in floats.chunks_exact_mut(16) {
+        // SAFETY: the chunk is of 16 elements.
+        let x = unsafe { _mm512_loadu_ps(place.as_ptr()) };
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        let mut y = _mm512_castps_si512(_mm512_cvtph_ps(_mm512_cvtps_ph::<NEAREST>(x)));
+        if nan != 0 {
+            let sign = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(i32::MIN));
+            let canonical = _mm512_or_si512(sign, _mm512_set1_epi32(0x7FC0_0000));
+            y = _mm512_mask_mov_epi32(y, nan, canonical);
+        }
+        // SAFETY: the chunk is of 16 elements.
+        unsafe { _mm512_storeu_ps(place.as_mut_ptr(), _mm512_castsi512_ps(y)) };
+    }
+}
+
+#[target_feature(enable = "avx2,f16c")]
+fn round_to_half_avx2(floats: &mut [f32]) {
+    for place in floats.chunks_exact_mut(8) {
+        // SAFETY: the chunk is of 8 elements.
+        let x = unsafe { _mm256_loadu_ps(place.as_ptr()) };
+        let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
+        let mut y = _mm256_cvtph_ps(_mm256_cvtps_ph::<NEAREST>(x));
+        if _mm256_movemask_ps(nan) != 0 {
+            let sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0));
+            let canonical = _mm256_or_ps(sign, _mm256_set1_ps(f32::from_bits(0x7FC0_0000)));
+            y = _mm256_blendv_ps(y, canonical, nan);
+        }
+        // SAFETY: the chunk is of 8 elements.
+        unsafe { _mm256_storeu_ps(place.as_mut_ptr(), y) };
     }
 }
 
