@@ -23,6 +23,12 @@ pub(crate) fn squeeze(
     if has_axes || axes.is_empty() {
         return Ok(None);
     }
+    // tract does not run what has no elements, so nobody would look.
+    if shape.iter().any(|dim| dim.as_i64() == Some(0)) {
+        let problem = "has no axes, and an input without elements that has sizes which are only known when the model runs: name \
+                       the axes";
+        bail!(refused(&site.node(), "Squeeze", problem));
+    }
     let op = OtherThanOne { node: site.node(), axes };
     let looked_at = model.wire_node(site.part("sizes"), op, inputs)?;
     site.wire_stock(model, &looked_at).map(Some)

@@ -115,3 +115,19 @@ fn an_expansion_to_no_elements_is_what_its_data_asks_for() {
     let outputs = sketch.run(vec![none, tensor1(&[2i64, 0, 0])]).expect("no declaration stands");
     assert_eq!(outputs[0].shape(), [2, 0, 0]);
 }
+
+/// Nothing looks at the sizes of what has no elements.
+#[test]
+fn a_squeeze_of_all_axes_of_nothing_is_refused_where_a_size_is_open() {
+    let sketch = Sketch::new()
+        .input("x", Int64, &[])
+        .node("NonZero", &["x"], &["places"], vec![])
+        .node("Squeeze", &["places"], &["y"], vec![])
+        .output("y", Int64, &[0]);
+    let refused = sketch.run(vec![tensor0(2i64)]).expect_err("an open size");
+    let message = format!("{refused:#}");
+    assert!(
+        message.contains("node `Squeeze_y` (Squeeze): has no axes, and an input without"),
+        "{message}"
+    );
+}
