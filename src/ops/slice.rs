@@ -268,8 +268,11 @@ impl Expansion for Slice {
         };
         let is_misread = |parts: &Vec<Bounds>| {
             let has_steps = parts.iter().any(|part| part.step != 1);
+            // Two slices become one, in which a place that was guessed may be one that the first has taken away.
+            let is_guessed = parts.iter().any(|part| part.low.as_i64().is_none());
             slices.axes.iter().zip(parts).any(is_uncertain)
-                || has_steps && follows_expand(model, data)
+                || has_steps && follows::<MultiBroadcastTo>(model, data)
+                || is_guessed && follows::<Part>(model, data)
         };
         match slices.parts {
             Some(parts) if !is_misread(&parts) => {
@@ -295,15 +298,15 @@ impl Expansion for Slice {
     }
 }
 
-/// Whether a value may come of an `Expand`, by operators through which tract takes a slice with a step: it takes it through
-/// the `Expand` too, whose shape it leaves as it is (tract-core, `ops/downsample/mod.rs`). Where it would have to go far to
-/// tell, it may.
-fn follows_expand(model: &TypedModel, value: OutletId) -> bool {
+/// Whether a value may come of an operator, by others through which tract takes a slice. It takes one with a step through an
+/// `Expand` too, whose shape it leaves as it is (tract-core, `ops/downsample/mod.rs`). Where it would have to go far to tell, it
+/// may.
+fn follows<T: Op>(model: &TypedModel, value: OutletId) -> bool {
     const FAR: usize = 1000;
     let (mut seen, mut next) = (HashSet::new(), vec![value.node]);
     while let Some(id) = next.pop() {
         let node = model.node(id);
-        if node.op_is::<MultiBroadcastTo>() || seen.len() > FAR {
+        if node.op_is::<T>() || seen.len() > FAR {
             return true;
         }
         let is_far = node.op_is::<Conv>();

@@ -348,3 +348,21 @@ fn a_slice_of_what_is_broadcast_is_a_slice() {
     let inputs = [tensor1(&[0.5f32]), tensor1(&[1.0f32, 2.0, 3.0, 4.0])];
     gives(sketch, &inputs, &[tensor1(&[2.5f32, 3.5, 4.5])]);
 }
+
+/// tract makes one slice of two, which takes what the first has left out.
+#[test]
+fn a_slice_of_a_slice_takes_no_more_than_there_is() {
+    let sketch = || {
+        Sketch::new()
+            .initializer(int64("one", &[1]))
+            .initializer(int64("minus_one", &[-1]))
+            .initializer(int64("end", &[i64::MAX]))
+            .node("Slice", &["x", "one", "end"], &["rest"], vec![])
+            .node("Neg", &["rest"], &["n"], vec![])
+            .node("Slice", &["n", "minus_one", "end"], &["y"], vec![])
+    };
+    let two = sketch().input("x", Float, &[2]).output("y", Float, &[1]);
+    gives(two, &[tensor1(&[1.0f32, 2.0])], &[tensor1(&[-2.0f32])]);
+    let one = sketch().input("x", Float, &[1]).output("y", Float, &[0]);
+    gives(one, &[tensor1(&[1.0f32])], &[tensor1::<f32>(&[])]);
+}
