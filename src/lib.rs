@@ -29,12 +29,13 @@
 //! - `cli`, the program `onnx-cast`, is built on this crate's public items alone.
 //! - `plug` is what a user of tract holds: the loader [`CastOnnx`], what a model remembers of its element types,
 //!   transforms, a runtime, and our operators in tract's own file format.
-//! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, and wraps its builder.
+//! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
+//!   rounding of half precision, and wraps its builder.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
-//! - `onnx` makes of a `ModelProto` one that tract can load (and mends files, [`mend`], for other runtimes): model-local functions are put in place of their calls,
+//! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
 //!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is,
-//!   and operators on half precision compute in FLOAT.
+//!   and operators on half precision compute in FLOAT. For other runtimes it mends files ([`mend`]).
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
 //!   where their outputs live, and `TensorProto`, read and written.
 //! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the

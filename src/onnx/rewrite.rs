@@ -18,7 +18,7 @@ use super::tolerance::{Survey, Tolerance};
 use super::walk::{Options, Rewriter};
 use super::{declared_shapes, made, symbols};
 use crate::cast::element_type::ElementType;
-use crate::error::{self, Error};
+use crate::error::Error;
 use crate::tensor::proto;
 
 /// A rewritten model and what was learned on the way.
@@ -49,14 +49,7 @@ pub(crate) fn survey(mut proto: ModelProto, options: &Options) -> TractResult<Su
         Calls::default()
     });
     let mut rewriter = Rewriter::new(opset, calls, options, tolerance);
-    let place = Place {
-        path: error::name(&graph.name).into(),
-        outer: None,
-        is_main: true,
-        call: None,
-        opset,
-        inside: Default::default(),
-    };
+    let place = Place::main(&graph, opset);
     rewriter.graph(&mut graph, place, &[])?;
     Ok(rewriter.into_survey())
 }
@@ -96,14 +89,7 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     // Half of what a rewrite needs.
     drop((values, plan));
     let mut rewriter = Rewriter::new(opset, calls, options, Tolerance::None);
-    let place = Place {
-        path: error::name(&graph.name).into(),
-        outer: None,
-        is_main: true,
-        call: None,
-        opset,
-        inside: Default::default(),
-    };
+    let place = Place::main(&graph, opset);
     let types = rewriter.graph(&mut graph, place, &[])?;
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();

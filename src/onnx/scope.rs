@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tract_onnx::pb::NodeProto;
+use tract_onnx::pb::{GraphProto, NodeProto};
 
 use super::annotation::{DOMAIN, mark_probe, widening_cast};
 use super::fact::Fact;
@@ -88,6 +88,18 @@ pub(crate) fn step(node: &str, part: &str) -> String {
 }
 
 impl Place<'_> {
+    /// That of the main graph.
+    pub(super) fn main(graph: &GraphProto, opset: i64) -> Place<'static> {
+        Place {
+            path: error::name(&graph.name).into(),
+            outer: None,
+            is_main: true,
+            call: None,
+            opset,
+            inside: RefCell::default(),
+        }
+    }
+
     /// The path to where a node of the graph stands, and the node's name there.
     pub(super) fn of_node(&self, node: &NodeProto, call: Option<&Rc<Call>>) -> (Arc<str>, String) {
         let name = node_name(node);

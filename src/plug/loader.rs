@@ -101,8 +101,8 @@ impl CastOnnx {
         CastOnnx { limits, ..self }
     }
 
-    /// Whether each cast of a model is followed by a probe, which an [`Audit`](crate::audit::Audit) has count. The
-    /// model's results are the same.
+    /// Whether each cast, `QuantizeLinear` and rounding of half precision of a model is followed by a probe, which an
+    /// [`Audit`](crate::audit::Audit) has count. The model's results are the same.
     pub fn with_probes(self, probes: bool) -> CastOnnx {
         let mut onnx = self.onnx.clone();
         if probes {

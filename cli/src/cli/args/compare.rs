@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::input::{InputArgs, SetsArgs};
 use super::report::ReportArgs;
-use super::tolerance::{parse_cosine, parse_output, parse_sqnr, parse_tolerance};
+use super::tolerance::{ToleranceArgs, parse_output};
 use crate::cli::judge::tolerance::Tolerance;
 
 /// Compare a model with its conversion, on the same inputs.
@@ -37,21 +37,8 @@ pub(crate) struct CompareArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) sets: SetsArgs,
-    /// Relative tolerance.
-    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) rtol: Option<f64>,
-    /// Absolute tolerance.
-    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) atol: Option<f64>,
-    /// Tolerance in units in the last place.
-    #[arg(long, value_name = "N", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) ulp: Option<f64>,
-    /// The least cosine similarity of an output.
-    #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
-    pub(crate) cosine: Option<f64>,
-    /// The least signal-to-quantisation-noise ratio of an output, in decibels.
-    #[arg(long, value_name = "DB", value_parser = parse_sqnr, allow_negative_numbers = true)]
-    pub(crate) sqnr: Option<f64>,
+    #[command(flatten)]
+    pub(crate) tolerance: ToleranceArgs,
     /// A tolerance of one output's own.
     #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output)]
     pub(crate) per_output: Vec<(String, Tolerance)>,
@@ -61,12 +48,4 @@ pub(crate) struct CompareArgs {
     pub(crate) all_tensors: bool,
     #[command(flatten)]
     pub(crate) to: ReportArgs,
-}
-
-impl CompareArgs {
-    /// What the options say of every output.
-    pub(crate) fn tolerance(&self) -> Tolerance {
-        let CompareArgs { rtol, atol, ulp, cosine, sqnr, .. } = *self;
-        Tolerance { rtol, atol, ulp, cosine, sqnr }
-    }
 }

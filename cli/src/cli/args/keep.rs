@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::input::{InputArgs, SetsArgs};
 use super::report::JsonArgs;
-use super::tolerance::{parse_cosine, parse_sqnr, parse_tolerance};
+use super::tolerance::ToleranceArgs;
 use crate::cli::judge::tolerance::Tolerance;
 
 /// Find the smallest set of nodes to keep in FLOAT when a model is converted to FLOAT16 or BFLOAT16.
@@ -14,6 +14,8 @@ use crate::cli::judge::tolerance::Tolerance;
 /// One run of the model shows which nodes make, take or hold values that the narrow type cannot hold. The conversion is then
 /// simulated: every FLOAT tensor is rounded, weights as onnxconverter-common clips them, save inside the nodes that are kept.
 /// The list is tried with nodes left out until it fails without any one of them, in at most 30 runs of the model.
+///
+/// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by --atol 1e-2 too.
 ///
 /// The exit status is 1 if no list will do: the outputs are NaN or infinite in FLOAT too, or the conversion fails with every
 /// node kept.
@@ -32,21 +34,8 @@ pub(crate) struct KeepArgs {
     pub(crate) input: InputArgs,
     #[command(flatten)]
     pub(crate) sets: SetsArgs,
-    /// Relative tolerance of the outputs [default without any: 1e-2, and where no list passes an absolute one of 1e-2 too].
-    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) rtol: Option<f64>,
-    /// Absolute tolerance.
-    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) atol: Option<f64>,
-    /// Tolerance in units in the last place.
-    #[arg(long, value_name = "N", value_parser = parse_tolerance, allow_negative_numbers = true)]
-    pub(crate) ulp: Option<f64>,
-    /// The least cosine similarity of an output.
-    #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
-    pub(crate) cosine: Option<f64>,
-    /// The least signal-to-quantisation-noise ratio of an output, in decibels.
-    #[arg(long, value_name = "DB", value_parser = parse_sqnr, allow_negative_numbers = true)]
-    pub(crate) sqnr: Option<f64>,
+    #[command(flatten)]
+    pub(crate) tolerance: ToleranceArgs,
     #[command(flatten)]
     pub(crate) to: JsonArgs,
 }
@@ -58,8 +47,7 @@ const ATOL: f64 = 1e-2;
 impl KeepArgs {
     /// What every output is judged by, and what by where no list passes by that.
     pub(crate) fn tolerances(&self) -> (Tolerance, Option<Tolerance>) {
-        let KeepArgs { rtol, atol, ulp, cosine, sqnr, .. } = *self;
-        let given = Tolerance { rtol, atol, ulp, cosine, sqnr };
+        let given = self.tolerance.of_every_output();
         match given == Tolerance::default() {
             true => {
                 let tolerance = Tolerance { rtol: Some(RTOL), ..given };

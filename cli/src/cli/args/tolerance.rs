@@ -1,7 +1,37 @@
 //! How limits and tolerances are typed.
 
+use clap::Args;
+
 use crate::cli::judge::limits::{Limit, check_limit};
 use crate::cli::judge::tolerance::{Tolerance, check_cosine, check_sqnr, check_tolerance};
+
+/// How far every output may be off.
+#[derive(Args)]
+pub(crate) struct ToleranceArgs {
+    /// Relative tolerance.
+    #[arg(long, value_name = "R", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) rtol: Option<f64>,
+    /// Absolute tolerance.
+    #[arg(long, value_name = "A", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) atol: Option<f64>,
+    /// Tolerance in units in the last place.
+    #[arg(long, value_name = "N", value_parser = parse_tolerance, allow_negative_numbers = true)]
+    pub(crate) ulp: Option<f64>,
+    /// The least cosine similarity of an output.
+    #[arg(long, value_name = "C", value_parser = parse_cosine, allow_negative_numbers = true)]
+    pub(crate) cosine: Option<f64>,
+    /// The least signal-to-quantisation-noise ratio of an output, in decibels.
+    #[arg(long, value_name = "DB", value_parser = parse_sqnr, allow_negative_numbers = true)]
+    pub(crate) sqnr: Option<f64>,
+}
+
+impl ToleranceArgs {
+    /// The tolerance of an output that has none of its own.
+    pub(crate) fn of_every_output(&self) -> Tolerance {
+        let ToleranceArgs { rtol, atol, ulp, cosine, sqnr } = *self;
+        Tolerance { rtol, atol, ulp, cosine, sqnr }
+    }
+}
 
 /// Reads `--rtol`, `--atol` or `--ulp`.
 pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
@@ -11,14 +41,14 @@ pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
 }
 
 /// Reads `--cosine`.
-pub(super) fn parse_cosine(text: &str) -> Result<f64, String> {
+fn parse_cosine(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
     check_cosine(number)?;
     Ok(number)
 }
 
 /// Reads `--sqnr`.
-pub(super) fn parse_sqnr(text: &str) -> Result<f64, String> {
+fn parse_sqnr(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
     check_sqnr(number)?;
     Ok(number)

@@ -27,7 +27,7 @@ pub(crate) fn compare(
     let request = |converted: &PathBuf| {
         let file = args.to.tolerance.as_deref();
         let (mut limits, limits_file) = Limits::of(&model_file(converted), file)?;
-        limits.judge_by(args.tolerance(), &args.per_output);
+        limits.judge_by(args.tolerance.of_every_output(), &args.per_output);
         Ok(CompareRequest {
             reference: args.reference.clone(),
             converted: converted.clone(),
