@@ -34,7 +34,9 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use judge::status::Status;
+use message::{ErrorKind, Problem};
 use process::{supervisor, worker};
+use report::json;
 use report::terminal::{self, Output};
 
 /// The program, in either of its two roles.
@@ -43,13 +45,21 @@ pub(crate) fn main() -> ExitCode {
         return worker::serve();
     }
     let mut output = Output::stdout();
-    let status = match Cli::try_parse_from(args::report::joined(std::env::args_os())) {
+    let words = args::report::joined(std::env::args_os());
+    let status = match Cli::try_parse_from(&words) {
         Ok(cli) => execute(cli, &mut output),
         Err(error) => explain_usage(&error, &mut output),
     };
     let status = status.and_then(|status| output.flush().map(|()| status));
     let status = status.unwrap_or_else(|error| {
-        terminal::print_error(&message::one_line(&error));
+        let problem = Problem::of(&error, ErrorKind::Call);
+        if args::report::asks_for_json(&words) && !output.is_used() {
+            // If this cannot be written either, the line below says what there is to say.
+            let _ = json::of_problem(&problem)
+                .map_err(anyhow::Error::from)
+                .and_then(|json| output.line(&json).and_then(|()| output.flush()));
+        }
+        terminal::print_error(&problem.message);
         Status::Unusable
     });
     ExitCode::from(match status {

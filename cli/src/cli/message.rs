@@ -1,8 +1,56 @@
-//! An error in one line, whatever it was made of.
+//! An error in one line, whatever it was made of, and what it is about.
 
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 
+use serde::{Deserialize, Serialize};
 use tract_onnx_cast::Error;
+
+/// What an error is about. Programs tell by it a call that is wrong from a model that is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ErrorKind {
+    /// The call: an option, a path to write to, a file of limits.
+    Call,
+    /// A model, or tensors that were saved in its place.
+    Model,
+    /// An input, or how it fits the model.
+    Input,
+    /// The memory or the time that the work was given.
+    Limit,
+}
+
+/// An error of which it is known what it is about; its message is one line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Problem {
+    pub(super) kind: ErrorKind,
+    pub(super) message: String,
+}
+
+impl Problem {
+    /// The error in one line, about what it says, or else about that.
+    pub(super) fn of(error: &anyhow::Error, otherwise: ErrorKind) -> Problem {
+        Problem { kind: kind_of(error).unwrap_or(otherwise), message: one_line(error) }
+    }
+}
+
+impl Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
+    let attached = error.downcast_ref::<Problem>();
+    let mut links = error.chain().filter_map(|link| link.downcast_ref::<Problem>());
+    attached.or_else(|| links.next()).map(|problem| problem.kind)
+}
+
+/// The result, its error reduced to one line that is about this, unless it says something else.
+pub(super) fn about<T>(kind: ErrorKind, result: anyhow::Result<T>) -> anyhow::Result<T> {
+    result.map_err(|error| Problem::of(&error, kind).into())
+}
 
 /// How many characters of one error in a chain of causes are shown, and of the whole line. tract's errors can hold whole
 /// nodes, with their constants.
@@ -40,7 +88,13 @@ pub(super) fn shortened_line(text: &str) -> String {
 
 /// The result, its error reduced to one line that begins with the place. As a single line, [`one_line`] keeps it whole.
 pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
-    result.map_err(|error| anyhow::anyhow!("{place}: {}", one_line(&error)))
+    result.map_err(|error| {
+        let message = format!("{place}: {}", one_line(&error));
+        match kind_of(&error) {
+            Some(kind) => Problem { kind, message }.into(),
+            None => anyhow::Error::msg(message),
+        }
+    })
 }
 
 /// As [`at`] if the place is to be told, else the result as it is.

@@ -8,6 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context;
 use tempfile::{Builder, TempDir};
 
+use super::message::{ErrorKind, about};
+
 /// Writes a file beside its place and puts it there when it is complete: an interruption or a full disk leaves what was there before. A
 /// link at the place is replaced, not followed.
 ///
@@ -28,7 +30,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         draft.persist(path)?;
         Ok(())
     };
-    write().with_context(|| path.display().to_string())
+    about(ErrorKind::Call, write().with_context(|| path.display().to_string()))
 }
 
 /// A new folder in another, to be renamed when what is in it is complete; it is removed if nobody does.

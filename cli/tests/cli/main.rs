@@ -7,6 +7,7 @@ mod attacks;
 mod audit_counts;
 mod documented;
 mod dumps;
+mod error_kinds;
 #[cfg(unix)]
 mod faults;
 mod fix;
@@ -15,6 +16,7 @@ mod half;
 mod inputs;
 mod inspect;
 mod keep;
+mod located;
 mod mutations;
 mod program;
 mod quantized;

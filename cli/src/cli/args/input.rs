@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
+
+use crate::cli::message::{ErrorKind, Problem};
 
 /// What the user says about a model's inputs.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
@@ -55,13 +56,14 @@ impl InputArgs {
     ///
     /// When `--seed`, `--set`, `--range` or `--sets` is given.
     pub(crate) fn check_nothing_is_random(&self, because: &str) -> TractResult<()> {
-        ensure!(
-            self.seed == 0 && self.sizes.is_empty(),
-            "--seed and --set are for random inputs: {because}"
-        );
-        ensure!(self.ranges.is_empty(), "--range is for random inputs: {because}");
-        ensure!(self.sets.is_none_or(|sets| sets == 1), "--sets is for random inputs: {because}");
-        Ok(())
+        let options = match () {
+            () if self.seed != 0 || !self.sizes.is_empty() => "--seed and --set are",
+            () if !self.ranges.is_empty() => "--range is",
+            () if self.sets.is_some_and(|sets| sets != 1) => "--sets is",
+            () => return Ok(()),
+        };
+        let message = format!("{options} for random inputs: {because}");
+        Err(Problem { kind: ErrorKind::Call, message }.into())
     }
 }
 

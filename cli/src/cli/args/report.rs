@@ -94,6 +94,12 @@ pub(crate) fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     joined
 }
 
+/// Whether standard output is for JSON, in a call that may be wrong otherwise.
+pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
+    let mut options = words.iter().take_while(|word| *word != "--");
+    options.any(|word| word == "--json" || word == "--json=-")
+}
+
 /// Names of what is read.
 const READ: [&str; 6] = ["onnx", "pb", "npy", "npz", "toml", "html"];
 

@@ -1,6 +1,7 @@
 //! Many requests of one kind, as `audit` and `compare` have them.
 
 use crate::cli::judge::status::Status;
+use crate::cli::message::Problem;
 use crate::cli::process::jobs;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::report::progress::progress_bar;
@@ -16,7 +17,7 @@ pub(super) fn ask_all<R: Request<Answer: Send> + Sync>(
     requests: &[R],
     jobs: usize,
     max_memory: Option<u64>,
-    unusable: impl Fn(&R, String) -> R::Answer + Sync,
+    unusable: impl Fn(&R, Problem) -> R::Answer + Sync,
 ) -> anyhow::Result<Vec<R::Answer>> {
     let bar = progress_bar(requests.len());
     let answers = jobs::each(requests, jobs, max_memory, |request, supervisor| {

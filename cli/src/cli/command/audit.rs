@@ -10,6 +10,7 @@ use crate::cli::input::cases::{self, Case};
 use crate::cli::judge::audited::Audited;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
+use crate::cli::message::Problem;
 use crate::cli::report::destinations::{Report, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
@@ -40,7 +41,10 @@ pub(crate) fn audit(
         model_explorer: &|| model_explorer::of_audits(&models),
         text: &|output| plain_text::of_audits(&models, args.to.shown(), output),
     };
-    let problem = |model: &Audited| Some(format!("{}: {}", model.model, model.problem.as_ref()?));
+    let problem = |model: &Audited| {
+        let Problem { kind, message } = model.error.clone()?;
+        Some(Problem { kind, message: format!("{}: {message}", model.model) })
+    };
     report.write(&args.to, models.iter().map(problem), output)?;
     let is_bare =
         |model: &Audited| model.casts.is_empty() && model.rounded == 0 && model.baseline.is_none();

@@ -52,7 +52,7 @@ pub(crate) fn compare(
         model_explorer: &|| model_explorer::of_comparisons(&pairs),
         text: &|output| plain_text::of_comparisons(&pairs, args.to.shown(), output),
     };
-    report.write(&args.to, pairs.iter().map(|pair| pair.problem.clone()), output)?;
+    report.write(&args.to, pairs.iter().map(|pair| pair.error.clone()), output)?;
     Ok(worst(pairs.iter().map(|pair| pair.status)))
 }
 

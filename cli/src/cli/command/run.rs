@@ -10,7 +10,7 @@ use crate::cli::args::run::RunArgs;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::status::Status;
-use crate::cli::message::single_line;
+use crate::cli::message::{ErrorKind, about, single_line};
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::json::JsonValue;
 use crate::cli::report::table::table;
@@ -49,7 +49,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> anyhow::Result<Status> {
     let RunArgs { model, input, output: written, json } = args;
-    let case = recorded(&model, &input)?;
+    let case = about(ErrorKind::Input, recorded(&model, &input))?;
     let model = model_file(model)?;
     let request = RunRequest { model, input, case, output: written };
     let answer = Supervisor::new(max_memory).ask(&request)?.about(&request.model)?;

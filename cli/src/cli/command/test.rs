@@ -1,12 +1,11 @@
 //! `onnx-cast test`: every case in turn, and the count.
 
-use anyhow::bail;
 use serde::Serialize;
 
 use crate::cli::args::test::TestArgs;
 use crate::cli::input::cases;
 use crate::cli::judge::status::Status;
-use crate::cli::message::single_line;
+use crate::cli::message::{Problem, single_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::process::supervisor::Supervisor;
@@ -56,9 +55,9 @@ pub(crate) fn test(
         let path = case.path.display().to_string();
         let (reason, note) = match supervisor.ask(&CheckRequest { case, tolerance })? {
             Outcome::Done(Checked { failure, note }) => (failure, note),
-            Outcome::Unusable(reason) => {
-                unusable.push(format!("{path}: {reason}"));
-                (Some(reason), None)
+            Outcome::Unusable(Problem { kind, message }) => {
+                unusable.push(Problem { kind, message: format!("{path}: {message}") });
+                (Some(message), None)
             }
         };
         if let Some(note) = &note {
@@ -82,20 +81,22 @@ pub(crate) fn test(
         false => format!("{} passed, {} failed", report.passed, report.failed),
     })?;
     match unusable.first() {
-        Some(problem) if unusable.len() == report.cases.len() => bail!("{problem}"),
+        Some(problem) if unusable.len() == report.cases.len() => Err(problem.clone().into()),
         _ => Ok(if report.failed == 0 { Status::Passed } else { Status::Failed }),
     }
 }
 
 /// A test for each case.
-fn of_lines(lines: &[Line], unusable: &[String]) -> String {
+fn of_lines(lines: &[Line], unusable: &[Problem]) -> String {
+    let is_unusable = |line: &Line, reason: &String| {
+        let message = format!("{}: {reason}", line.path);
+        unusable.iter().any(|problem| problem.message == message)
+    };
     let case = |line: &Line| TestCase {
         name: line.path.clone(),
         outcome: match &line.reason {
             None => TestOutcome::Passed,
-            Some(reason) if unusable.contains(&format!("{}: {reason}", line.path)) => {
-                TestOutcome::Unusable(reason.clone())
-            }
+            Some(reason) if is_unusable(line, reason) => TestOutcome::Unusable(reason.clone()),
             Some(reason) => TestOutcome::Failed(vec![reason.clone()]),
         },
         notes: line.note.iter().cloned().collect(),

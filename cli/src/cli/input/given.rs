@@ -12,7 +12,7 @@ use super::files::{self, Format};
 use super::random::{Ends, Generator};
 use super::sizes;
 use crate::cli::args::input::InputArgs;
-use crate::cli::message::at;
+use crate::cli::message::{ErrorKind, about, at};
 
 /// A tensor for each of a model's inputs.
 pub(crate) struct Gathered {
@@ -41,6 +41,10 @@ pub(crate) fn gather(
     args: &InputArgs,
     others: OtherFloats,
 ) -> TractResult<Gathered> {
+    about(ErrorKind::Input, gathered(model, args, others))
+}
+
+fn gathered(model: &Declared, args: &InputArgs, others: OtherFloats) -> TractResult<Gathered> {
     let mut notes = vec![];
     let given = given(model, &args.inputs, others, &mut notes)?;
     let ends = ranges(model, args, &given)?;

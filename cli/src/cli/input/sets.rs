@@ -11,7 +11,7 @@ use super::declared::{Declared, Input};
 use super::given::{self, Gathered, OtherFloats};
 use super::{files, sizes};
 use crate::cli::args::input::InputArgs;
-use crate::cli::message::at;
+use crate::cli::message::{ErrorKind, about, at};
 
 /// Inputs for one run, and what to call them.
 pub(crate) struct Set {
@@ -56,6 +56,10 @@ fn split(args: &InputArgs) -> (Vec<PathBuf>, InputArgs) {
 ///
 /// When files and folders are mixed, or a set is not what the model takes.
 pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
+    about(ErrorKind::Input, gathered(model, path, args))
+}
+
+fn gathered(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
     let (folders, rest) = split(args);
     if folders.is_empty() {
         let first = of_seed(model, &rest)?;
@@ -109,6 +113,10 @@ pub(crate) fn of_cases(model: &Declared, cases: &[Case]) -> TractResult<Vec<Set>
 ///
 /// When the model takes another number of inputs, or a file cannot be one of them.
 pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<Set> {
+    about(ErrorKind::Input, read_case(model, case))
+}
+
+fn read_case(model: &Declared, case: &Case) -> TractResult<Set> {
     let name = case.set.display().to_string();
     let mut notes = vec![];
     let files = at(&name, case.inputs())?;

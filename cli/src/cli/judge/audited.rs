@@ -16,6 +16,7 @@ use super::range::SourceRange;
 use super::reach::Reach;
 use super::status::Status;
 use super::weights::ComparedWeights;
+use crate::cli::message::Problem;
 
 /// One audited model.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub(crate) struct Audited {
     pub(crate) status: Status,
     /// Why the model cannot be used.
     pub(crate) problem: Option<String>,
+    /// The same for programs, and what it is about.
+    pub(crate) error: Option<Problem>,
     /// Sets of inputs that it ran on.
     pub(crate) sets: usize,
     pub(crate) inputs: Inputs,
@@ -95,11 +98,12 @@ pub(crate) struct AuditFinding {
 
 impl Audited {
     /// A model that could not be audited.
-    pub(crate) fn unusable(model: String, problem: String) -> Audited {
+    pub(crate) fn unusable(model: String, problem: Problem) -> Audited {
         Audited {
             model,
             status: Status::Unusable,
-            problem: Some(problem),
+            problem: Some(problem.message.clone()),
+            error: Some(problem),
             sets: 0,
             inputs: Inputs::default(),
             tolerance_file: None,
@@ -168,6 +172,11 @@ impl AuditedCast {
     /// Values that became the nearest end of the target's range, or zero.
     pub(crate) fn lost(&self) -> u64 {
         self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
+    }
+
+    /// Whether it is a node of the main graph.
+    pub(crate) fn is_in_main_graph(&self) -> bool {
+        !self.graph.contains('/')
     }
 
     /// The key by which casts are sorted; the worst has the smallest.

@@ -15,6 +15,7 @@ use super::reach::Reach;
 use super::status::Status;
 use super::tolerance::Tolerance;
 use super::weights::ComparedWeights;
+use crate::cli::message::Problem;
 
 /// Two models, or a model and saved outputs, and how they differ.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,6 +25,8 @@ pub(crate) struct Compared {
     pub(crate) status: Status,
     /// Why the two cannot be compared.
     pub(crate) problem: Option<String>,
+    /// The same for programs, and what it is about.
+    pub(crate) error: Option<Problem>,
     pub(crate) sets: usize,
     pub(crate) inputs: Inputs,
     pub(crate) tolerance_file: Option<String>,
@@ -65,9 +68,21 @@ pub(crate) struct Parting {
     pub(crate) cast: Option<AuditedCast>,
     /// The worst of the casts before it that spoil values and that the reference does not have.
     pub(crate) culprit: Option<AuditedCast>,
+    /// The nodes between the tensor and those before it that belong to one of the other model, as each model has them: what
+    /// only one of the two does.
+    pub(crate) only_reference: Vec<GraphNode>,
+    pub(crate) only_converted: Vec<GraphNode>,
     /// The error of the tensor by its values, and the largest one of what the node takes.
     pub(crate) error: Num,
     pub(crate) error_before: Num,
+}
+
+/// A node of a main graph.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GraphNode {
+    /// Its name, or its first output where it has none.
+    pub(crate) node: String,
+    pub(crate) op: String,
 }
 
 /// How the two graphs' casts differ, by the value that they make.
@@ -149,12 +164,13 @@ pub(crate) struct ComparedTensor {
 
 impl Compared {
     /// A pair that could not be compared.
-    pub(crate) fn unusable(reference: String, converted: String, problem: String) -> Compared {
+    pub(crate) fn unusable(reference: String, converted: String, problem: Problem) -> Compared {
         Compared {
             reference,
             converted,
             status: Status::Unusable,
-            problem: Some(problem),
+            problem: Some(problem.message.clone()),
+            error: Some(problem),
             sets: 0,
             inputs: Inputs::default(),
             tolerance_file: None,

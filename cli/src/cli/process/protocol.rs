@@ -3,10 +3,9 @@
 
 use std::path::Path;
 
-use anyhow::bail;
 use serde::{Deserialize, Serialize};
 
-use crate::cli::message;
+use crate::cli::message::{self, ErrorKind, Problem, at};
 use crate::cli::work::request::Kind;
 
 /// Set in the worker's environment, and only there.
@@ -35,7 +34,7 @@ pub(crate) enum Outcome<A> {
     /// The answer.
     Done(A),
     /// The model or an input cannot be used, for this reason.
-    Unusable(String),
+    Unusable(Problem),
 }
 
 /// What became of a request, and whether the worker should be asked nothing else: after a panic, locks and caches may be
@@ -55,21 +54,25 @@ impl<A> Outcome<A> {
     pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
         match self {
             Outcome::Done(answer) => Ok(answer),
-            Outcome::Unusable(problem) => bail!("{}: {problem}", model.display()),
+            Outcome::Unusable(problem) => at(model.display(), Err(problem.into())),
         }
     }
 }
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
-pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> String {
+pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
     // By the standard library when it aborts, and by tract's assertions.
     let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
-    if no_memory.iter().any(|words| last_words.contains(words)) {
+    let (kind, message) = if no_memory.iter().any(|words| last_words.contains(words)) {
         let gib = memory_bytes as f64 / (1u64 << 30) as f64;
-        format!("tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB")
+        let message =
+            format!("tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
+        (ErrorKind::Limit, message)
     } else if last_words.contains("overflowed its stack") {
-        "tract ran out of stack".into()
+        (ErrorKind::Limit, "tract ran out of stack".into())
     } else {
-        format!("tract cannot handle this model ({})", message::shortened_line(last_words))
-    }
+        let words = message::shortened_line(last_words);
+        (ErrorKind::Model, format!("tract cannot handle this model ({words})"))
+    };
+    Problem { kind, message }
 }

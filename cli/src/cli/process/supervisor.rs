@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::work::request::Request;
 
 const GIB: u64 = 1 << 30;
@@ -37,7 +38,8 @@ impl Supervisor {
         let memory_bytes = self.max_gib.map_or_else(|| default_memory(request), |gib| gib * GIB);
         let order = Order { kind: R::KIND, request, memory_bytes };
         let Ok(line) = serde_json::to_string(&order) else {
-            return Ok(Outcome::Unusable("the path is not UTF-8".into()));
+            let message = "the path is not UTF-8".into();
+            return Ok(Outcome::Unusable(Problem { kind: ErrorKind::Call, message }));
         };
         loop {
             let mut worker = match self.worker.take() {
@@ -57,9 +59,13 @@ impl Supervisor {
                 None if is_fresh || TIMEOUT.get().is_some_and(|most| start.elapsed() >= *most) => {
                     let late = TIMEOUT.get().filter(|most| start.elapsed() >= **most);
                     return Ok(Outcome::Unusable(match late {
-                        Some(most) => {
-                            format!("takes longer than the --timeout of {} s", most.as_secs())
-                        }
+                        Some(most) => Problem {
+                            kind: ErrorKind::Limit,
+                            message: format!(
+                                "takes longer than the --timeout of {} s",
+                                most.as_secs()
+                            ),
+                        },
                         None => explain(&worker.last_words(), memory_bytes),
                     }));
                 }

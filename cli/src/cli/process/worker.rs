@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::{env, thread};
 
 use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
-use crate::cli::message;
+use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::work::audit::AuditRequest;
 use crate::cli::work::check::CheckRequest;
@@ -48,7 +48,8 @@ pub(crate) fn serve() -> ExitCode {
 
 fn reply(order: &str) -> io::Result<()> {
     let unusable = |error: serde_json::Error| {
-        let outcome = Outcome::<()>::Unusable(error.to_string());
+        let problem = Problem { kind: ErrorKind::Call, message: error.to_string() };
+        let outcome = Outcome::<()>::Unusable(problem);
         serde_json::to_string(&Reply { outcome, is_last: false })
     };
     let reply = reply_to_any(order).or_else(unusable)?;
@@ -77,7 +78,8 @@ fn reply_to<R: Request>(order: &str) -> serde_json::Result<String> {
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer())) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false },
         Ok(Err(error)) => {
-            Reply { outcome: Outcome::Unusable(message::one_line(&error)), is_last: false }
+            let problem = Problem::of(&error, ErrorKind::Model);
+            Reply { outcome: Outcome::Unusable(problem), is_last: false }
         }
         Err(payload) => {
             let words = payload.downcast_ref::<String>().map(String::as_str);

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 
 use super::terminal::Output;
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::{JsonArgs, ReportArgs};
+use crate::cli::message::Problem;
 use crate::cli::output_file::write_whole;
 
 /// Refuses to write two reports to one place, or one over what is read.
@@ -97,11 +98,11 @@ impl Report<'_> {
     pub(crate) fn write(
         &self,
         to: &ReportArgs,
-        problems: impl ExactSizeIterator<Item = Option<String>>,
+        problems: impl ExactSizeIterator<Item = Option<Problem>>,
         output: &mut Output,
     ) -> anyhow::Result<()> {
         let pieces = problems.len();
-        let problems: Vec<String> = problems.flatten().collect();
+        let problems: Vec<Problem> = problems.flatten().collect();
         let is_lone = pieces == 1 && !problems.is_empty();
         for (path, make) in [(&to.report, self.page), (&to.junit, self.junit)] {
             if let Some(path) = path {
@@ -125,8 +126,11 @@ impl Report<'_> {
         }
         match &problems[..] {
             [] => Ok(()),
-            [problem] => bail!("{problem}"),
-            [first, rest @ ..] => bail!("{first} (and {} more)", rest.len()),
+            [problem] => Err(problem.clone().into()),
+            [Problem { kind, message }, rest @ ..] => {
+                let message = format!("{message} (and {} more)", rest.len());
+                Err(Problem { kind: *kind, message }.into())
+            }
         }
     }
 }

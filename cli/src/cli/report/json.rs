@@ -6,12 +6,15 @@ use crate::cli::judge::audited::Audited;
 use crate::cli::judge::compared::Compared;
 use crate::cli::judge::number::Num;
 use crate::cli::judge::value::Value;
+use crate::cli::message::Problem;
 
 /// The version of what `audit --json` writes, which docs/report-format.md describes. A change that a reader of the JSON
 /// could notice needs a new one.
 const AUDIT_SCHEMA: &str = "onnx-cast/audit/1";
 /// As [`AUDIT_SCHEMA`], of `compare --json`.
 const COMPARE_SCHEMA: &str = "onnx-cast/compare/1";
+/// As [`AUDIT_SCHEMA`], of what every `--json` prints where the exit status is 2.
+const ERROR_SCHEMA: &str = "onnx-cast/error/1";
 
 /// An element.
 pub(crate) struct JsonValue<'a>(pub(crate) &'a Value);
@@ -28,6 +31,16 @@ impl Serialize for JsonValue<'_> {
             Value::Text(text) => serializer.serialize_str(text),
         }
     }
+}
+
+/// What is written in the place of an answer that there is not.
+pub(crate) fn of_problem(problem: &Problem) -> serde_json::Result<String> {
+    #[derive(Serialize)]
+    struct Refusal<'a> {
+        schema: &'static str,
+        error: &'a Problem,
+    }
+    serde_json::to_string(&Refusal { schema: ERROR_SCHEMA, error: problem })
 }
 
 /// The report of `audit`.

@@ -6,7 +6,7 @@ use tract_onnx_cast::audit::{FindingKind, Outcome};
 
 use super::coverage::wrong_weights;
 use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
-use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, Parting};
+use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, GraphNode, Parting};
 use crate::cli::judge::number::Num;
 use crate::cli::judge::range::SourceRange;
 use crate::cli::judge::status::Status;
@@ -379,12 +379,34 @@ pub(crate) fn parting_in_words(parting: &Parting) -> String {
     let is_number = tensor.mismatches > 0 && is_measured(tensor);
     let size = if is_number { format!(", by {} at most", tensor.max_abs) } else { String::new() };
     format!(
-        "`{}`, which {} `{}` makes: {}{size}",
+        "`{}`, which {} `{}` makes: {}{size}{}",
         single_line(&tensor.name),
         single_line(&parting.op),
         single_line(&parting.node),
-        difference(tensor)
+        difference(tensor),
+        on_the_way(parting)
     )
+}
+
+/// What only one of the two models computes between the tensor and those before it.
+fn on_the_way(parting: &Parting) -> String {
+    const NAMED: usize = 3;
+    let mut text = String::new();
+    let sides = [
+        ("the converted model", &parting.only_converted),
+        ("the reference", &parting.only_reference),
+    ];
+    for (side, nodes) in sides.into_iter().filter(|(_, nodes)| !nodes.is_empty()) {
+        let node =
+            |node: &GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
+        let some: Vec<String> = nodes.iter().take(NAMED).map(node).collect();
+        let more = match nodes.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text += &format!("; on the way, only {side} has {}{more}", some.join(", "));
+    }
+    text
 }
 
 /// What the converted side's type cannot hold.

@@ -21,6 +21,7 @@ pub(crate) struct Output {
     stdout: io::Stdout,
     is_coloured: bool,
     is_closed: bool,
+    is_used: bool,
     columns: Option<usize>,
 }
 
@@ -28,7 +29,8 @@ impl Output {
     pub(crate) fn stdout() -> Output {
         let stdout = io::stdout();
         let columns = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
-        Output { is_coloured: is_coloured(&stdout), stdout, is_closed: false, columns }
+        let is_coloured = is_coloured(&stdout);
+        Output { is_coloured, stdout, is_closed: false, is_used: false, columns }
     }
 
     /// How many characters a line of the terminal has; `None` where a program reads.
@@ -36,8 +38,14 @@ impl Output {
         self.columns
     }
 
+    /// Whether a line has been written.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_used
+    }
+
     /// Writes a line.
     pub(crate) fn line(&mut self, text: &str) -> anyhow::Result<()> {
+        self.is_used = true;
         self.attempt(|stdout| writeln!(stdout, "{text}"))
     }
 

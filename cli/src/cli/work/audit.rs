@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
@@ -20,6 +19,7 @@ use crate::cli::judge::headroom;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::status::Status;
 use crate::cli::judge::weights::ComparedWeights;
+use crate::cli::message::{ErrorKind, Problem};
 
 /// A model to audit.
 #[derive(Serialize, Deserialize)]
@@ -59,7 +59,10 @@ impl Request for AuditRequest {
         let rounded = rows.iter().filter(|row| is_rounding(&row.cast)).count();
         let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
         if let Some(name) = self.limits.unknown_casts(&names).next() {
-            bail!("there are limits for the cast `{name}`, but the model has none of that name");
+            let message = format!(
+                "there are limits for the cast `{name}`, but the model has none of that name"
+            );
+            return Err(Problem { kind: ErrorKind::Call, message }.into());
         }
         let (mut excused, mut weights) = (vec![], ComparedWeights::default());
         let mut exceeded = vec![];
@@ -100,6 +103,7 @@ impl Request for AuditRequest {
             model: self.model.display().to_string(),
             status,
             problem: None,
+            error: None,
             sets: sets.len(),
             inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),

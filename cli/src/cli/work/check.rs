@@ -14,7 +14,7 @@ use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::files;
 use crate::cli::judge::expected::difference;
 use crate::cli::judge::tolerance::Tolerance;
-use crate::cli::message::{self, at, single_line};
+use crate::cli::message::{self, ErrorKind, about, at, single_line};
 use crate::cli::tensor::NamedTensor;
 
 /// A case to check.
@@ -41,7 +41,7 @@ impl Request for CheckRequest {
     fn answer(&self) -> TractResult<Checked> {
         let CheckRequest { case, tolerance } = self;
         let model = Model::open(&case.model)?;
-        let (tensors, mut notes) = inputs_of(case, &model.takes)?;
+        let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
         let Ran { outputs, note } = model.run(tensors)?;

@@ -11,7 +11,7 @@ mod sides;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{bail, ensure};
+use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
@@ -30,7 +30,7 @@ use crate::cli::judge::pairing::{Pairs, pair};
 use crate::cli::judge::profile::Profile;
 use crate::cli::judge::status::Status;
 use crate::cli::judge::weights::ComparedWeights;
-use crate::cli::message::{at, one_line};
+use crate::cli::message::{ErrorKind, Problem, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use along::profile;
 use dumped::Dumped;
@@ -85,6 +85,7 @@ impl Request for CompareRequest {
         let outputs = metrics.finish(&self.limits)?;
         let mut tensors = dumped.finish();
         let failed = outputs.iter().chain(&tensors).any(|tensor| !tensor.passed);
+        let renamed_weights = weights.as_ref().map(|weights| weights.names.clone());
         let weights = weights.map(|mut weights| {
             notes.append(&mut weights.notes);
             weights.judged(converted.exercise(), failed)
@@ -98,9 +99,20 @@ impl Request for CompareRequest {
             let mut inner = Inner::default();
             let is_wanted = self.all_tensors || failed;
             if is_wanted {
-                let found = inner_tensors(a, b, &sides, self.limits.inner(), &outputs);
+                let found = inner_tensors(
+                    (a, b, &renamed_weights.unwrap_or_default()),
+                    &sides,
+                    self.limits.inner(),
+                    &outputs,
+                );
                 match at("the inner tensors", found) {
-                    Ok(found) => inner = found,
+                    Ok(found) => {
+                        inner = found;
+                        let graph = MainGraph::of(&b.probed.proto);
+                        let all = inner.tensors.iter().chain(&outputs);
+                        let healed = Growth::of(graph, None, all, &outputs).healed();
+                        inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
+                    }
                     Err(error) => notes.push(one_line(&error)),
                 }
             }
@@ -116,7 +128,8 @@ impl Request for CompareRequest {
                     tensor.nan_differences + tensor.infinity_differences > 0
                 };
                 let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
-                let growth = Growth::of(MainGraph::of(&b.probed.proto), all(), &outputs);
+                let of_a = Some(MainGraph::of(&a.probed.proto));
+                let growth = Growth::of(MainGraph::of(&b.probed.proto), of_a, all(), &outputs);
                 let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
                 largest_jump = parting(growth.largest().filter(|_| failed));
                 first_difference = parting(all().find(|tensor| !tensor.passed));
@@ -130,7 +143,7 @@ impl Request for CompareRequest {
         }
         if failed && let Some(graph) = sides.only_model() {
             let all = || tensors.iter().chain(&outputs);
-            let growth = Growth::of(graph, all(), &outputs);
+            let growth = Growth::of(graph, None, all(), &outputs);
             let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
             largest_jump = parting(growth.largest());
             first_difference = parting(all().find(|tensor| !tensor.passed));
@@ -149,6 +162,7 @@ impl Request for CompareRequest {
             converted: self.converted.display().to_string(),
             status,
             problem: None,
+            error: None,
             sets: count,
             inputs,
             tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
@@ -224,7 +238,9 @@ impl OutputMetrics {
         let outputs: Vec<ComparedTensor> = self.0.into_iter().map(Metrics::finish).collect();
         let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
         if let Some(name) = limits.unknown_outputs(&names).next() {
-            bail!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+            let message =
+                format!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+            return Err(Problem { kind: ErrorKind::Call, message }.into());
         }
         Ok(outputs)
     }

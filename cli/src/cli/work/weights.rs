@@ -5,7 +5,7 @@ pub(crate) mod exercise;
 mod folded;
 mod matching;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tract_onnx::pb::ModelProto;
@@ -46,6 +46,8 @@ pub(crate) struct Weights {
     doubtful: Vec<ChangedWeight>,
     /// Constants that are paired, or of which one is computed that is.
     used: HashSet<String>,
+    /// What the reference's constants of the main graph are called in the converted model.
+    pub(crate) names: HashMap<String, String>,
 }
 
 /// The value of a constant of the main graph, if there is one of that name that can be read.
@@ -204,6 +206,9 @@ impl Weights {
         (of_a, of_b): (Option<&Path>, Option<&Path>),
     ) -> TractResult<bool> {
         let (x, mut y) = (a.read(of_a)?, b.read(of_b)?);
+        if a.path.is_empty() && b.path.is_empty() {
+            self.names.insert(a.name.clone(), b.name.clone());
+        }
         if is_turned {
             y = transposed(y)?;
         }

@@ -23,10 +23,9 @@ pub(super) struct Inner {
 }
 
 /// Runs both models once more, with every tensor as an output, and compares those that belong together. `outputs` are the
-/// models' outputs, which are paired already.
+/// models' outputs, which are paired already; with the models comes what the first one's constants are called in the second.
 pub(super) fn inner_tensors(
-    a: &Loaded,
-    b: &Loaded,
+    (a, b, weights): (&Loaded, &Loaded, &HashMap<String, String>),
     sides: &Sides,
     tolerance: Tolerance,
     outputs: &[ComparedTensor],
@@ -62,7 +61,7 @@ pub(super) fn inner_tensors(
             ran => ran?,
         };
         if place == 0 {
-            let pairs = pairs((&of_a, &reference), (&of_b, &converted), &known)?;
+            let pairs = pairs((&of_a, &reference), (&of_b, &converted), &known, weights)?;
             // What belongs to nothing need not be made again.
             exposed[0] = pairs.iter().map(|pair| pair.reference.clone()).collect();
             exposed[1] = pairs.iter().map(|pair| pair.converted.clone()).collect();

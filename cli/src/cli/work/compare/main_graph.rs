@@ -10,6 +10,7 @@ pub(super) struct MainGraph<'a> {
     outputs: &'a [ValueInfoProto],
     inputs: HashSet<&'a str>,
     makers: HashMap<&'a str, &'a NodeProto>,
+    users: HashMap<&'a str, Vec<&'a NodeProto>>,
     /// The values that are made of constants alone.
     constants: HashSet<&'a str>,
 }
@@ -26,6 +27,12 @@ impl<'a> MainGraph<'a> {
         let inputs = graph.iter().flat_map(|graph| &graph.input).map(|input| input.name.as_str());
         let makers =
             nodes.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node)));
+        let mut users: HashMap<&str, Vec<&NodeProto>> = HashMap::new();
+        for node in nodes {
+            for input in &node.input {
+                users.entry(input).or_default().push(node);
+            }
+        }
         let mut constants = held.clone();
         for node in nodes.iter().filter(|node| node.attribute.iter().all(|a| a.g.is_none())) {
             if node.input.iter().all(|input| input.is_empty() || constants.contains(&**input)) {
@@ -38,6 +45,7 @@ impl<'a> MainGraph<'a> {
             outputs: graph.map_or(&[], |graph| &graph.output),
             inputs: inputs.filter(|name| !held.contains(name)).collect(),
             makers: makers.collect(),
+            users,
         }
     }
 
@@ -59,6 +67,30 @@ impl<'a> MainGraph<'a> {
     /// What the node takes that makes a value.
     pub(super) fn taken(&self, value: &str) -> &'a [String] {
         self.makers.get(value).map_or(&[], |node| &node.input)
+    }
+
+    /// The nodes that compute a value of `known` ones and of constants, its own maker left out, in their order.
+    pub(super) fn unknown_before(
+        &self,
+        value: &str,
+        known: impl Fn(&str) -> bool,
+    ) -> Vec<&'a NodeProto> {
+        let (mut seen, mut next) = (HashSet::new(), self.taken(value).iter().collect::<Vec<_>>());
+        while let Some(value) = next.pop() {
+            let is_open = !known(value) && !self.is_constant(value) && !self.is_input(value);
+            if is_open && seen.insert(value.as_str()) {
+                next.extend(self.taken(value));
+            }
+        }
+        let is_on_the_way =
+            |node: &&NodeProto| node.output.iter().any(|output| seen.contains(output.as_str()));
+        self.nodes.iter().filter(is_on_the_way).collect()
+    }
+
+    /// What nodes make that take a value.
+    pub(super) fn made_of(&self, value: &str) -> impl Iterator<Item = &'a str> {
+        let users: &[&'a NodeProto] = self.users.get(value).map_or(&[], Vec::as_slice);
+        users.iter().flat_map(|node| node.output.iter().map(String::as_str))
     }
 
     /// The names of the model's outputs.

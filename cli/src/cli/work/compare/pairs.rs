@@ -13,6 +13,8 @@ use crate::cli::tensor::NamedTensor;
 const SAMPLES: usize = 64;
 /// How far two values may be apart that are the same but for rounding, by the value and by the tensor's largest one.
 const NEAR: (f64, f64) = (0.02, 0.002);
+/// So many tensors are compared, two at a time, to find those that are made alike.
+const BUDGET: usize = 20_000_000;
 /// So many different values tell a tensor from others.
 const TELLING: usize = 8;
 
@@ -72,7 +74,8 @@ struct Side<'a> {
     places: HashMap<String, usize>,
 }
 
-/// Pairs the tensors of two models that have run on the same inputs. `known` are pairs by their names, which no others replace.
+/// Pairs the tensors of two models that have run on the same inputs. `known` are pairs by their names, which no others replace,
+/// and `weights` tells what the reference's constants are called in the converted model.
 ///
 /// # Errors
 ///
@@ -81,9 +84,17 @@ pub(super) fn pairs(
     (a, of_a): (&MainGraph, &[NamedTensor]),
     (b, of_b): (&MainGraph, &[NamedTensor]),
     known: &[(&str, &str)],
+    weights: &HashMap<String, String>,
 ) -> TractResult<Vec<Pair>> {
     let (a, b) = (Side::of(a, of_a)?, Side::of(b, of_b)?);
-    let mut search = Search { pairs: HashMap::new(), taken: HashSet::new(), a: &a, b: &b };
+    let mut search = Search {
+        pairs: HashMap::new(),
+        taken: HashSet::new(),
+        a: &a,
+        b: &b,
+        weights,
+        budget: BUDGET,
+    };
     let mut doubtful = vec![];
     for (name, other) in known {
         search.add(name, other, How::Name);
@@ -94,7 +105,10 @@ pub(super) fn pairs(
         }
         let Some(other) = b.sample(name) else { continue };
         let is_alike = sample.elements == other.elements && sample.likeness(other).near >= 0.5;
-        if is_alike {
+        // What the same operator makes of the same tensors is the same one, or the place of a fault.
+        let is_in_place =
+            || search.is_same_op(name, name) && search.are_operands_paired(name, name);
+        if is_alike || is_in_place() {
             search.add(name, name, How::Name);
         } else {
             doubtful.push(name);
@@ -212,6 +226,9 @@ struct Search<'a> {
     taken: HashSet<String>,
     a: &'a Side<'a>,
     b: &'a Side<'a>,
+    /// What the reference's constants are called in the converted model.
+    weights: &'a HashMap<String, String>,
+    budget: usize,
 }
 
 impl Search<'_> {
@@ -317,9 +334,86 @@ impl Search<'_> {
                     self.add(x, y, How::Structure);
                 }
             }
-            if self.pairs.len() == before {
+            if self.pairs.len() == before && !self.by_what_is_left(&is_free) {
                 return;
             }
         }
+    }
+
+    /// Pairs a tensor with the only one that is made of the same weight by the same operator; else of the same tensors in
+    /// another order; else of the same tensors by another operator; else of one of them. Says whether there was any. A fault
+    /// in the wiring of a graph is such a pair.
+    fn by_what_is_left(&mut self, is_free: &impl Fn(&Search, &str, &str) -> bool) -> bool {
+        let ways: [fn(&Search, &str, &str) -> bool; 4] = [
+            |search, a, b| search.is_same_op(a, b) && search.shares_weight(a, b),
+            |search, a, b| search.is_same_op(a, b) && search.are_operands_turned(a, b),
+            |search, a, b| search.is_same_shape(a, b) && search.are_operands_paired(a, b),
+            |search, a, b| search.is_same_op(a, b) && search.shares_operand(a, b),
+        ];
+        for is_alike in ways {
+            let mut found: HashMap<&str, Vec<&str>> = HashMap::new();
+            let left_a = self.a.samples.iter().filter(|(name, _)| !self.pairs.contains_key(name));
+            let left_b = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let (left_a, left_b): (Vec<_>, Vec<_>) = (left_a.collect(), left_b.collect());
+            let Some(budget) = self.budget.checked_sub(left_a.len() * left_b.len()) else {
+                return false;
+            };
+            self.budget = budget;
+            for (name, _) in left_a {
+                for (other, _) in &left_b {
+                    if is_free(self, name, other) && is_alike(self, name, other) {
+                        found.entry(name).or_default().push(other);
+                    }
+                }
+            }
+            let others: Vec<&str> = found.values().flatten().copied().collect();
+            let only =
+                |(name, _): &(String, Sample)| match found.get(name.as_str()).map(Vec::as_slice) {
+                    Some([other]) if others.iter().filter(|o| *o == other).count() == 1 => {
+                        Some((name.clone(), (*other).to_owned()))
+                    }
+                    _ => None,
+                };
+            // The first one only: what is behind it may belong together for better reasons.
+            if let Some((name, other)) = self.a.samples.iter().find_map(only) {
+                self.add(&name, &other, How::Structure);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_same_op(&self, a: &str, b: &str) -> bool {
+        self.a.graph.op(a) == self.b.graph.op(b)
+    }
+
+    fn is_same_shape(&self, a: &str, b: &str) -> bool {
+        let shapes = self.a.sample(a).zip(self.b.sample(b));
+        shapes.is_some_and(|(a, b)| a.shape == b.shape)
+    }
+
+    fn shares_weight(&self, a: &str, b: &str) -> bool {
+        let theirs = self.b.graph.taken(b);
+        let is_there =
+            |name: &String| self.weights.get(name).is_some_and(|name| theirs.contains(name));
+        self.a.graph.taken(a).iter().any(is_there)
+    }
+
+    fn are_operands_turned(&self, a: &str, b: &str) -> bool {
+        let (x, mut y) = (self.a.operands(a), self.b.operands(b));
+        let is_even = x.len() > 1 && x.len() == y.len();
+        is_even
+            && x.iter().all(|x| match y.iter().position(|y| self.is_pair(x, y)) {
+                Some(place) => {
+                    y.remove(place);
+                    true
+                }
+                None => false,
+            })
+    }
+
+    fn shares_operand(&self, a: &str, b: &str) -> bool {
+        let (x, y) = (self.a.operands(a), self.b.operands(b));
+        x.len() > 1 && x.len() == y.len() && x.iter().zip(y).any(|(x, y)| self.is_pair(x, y))
     }
 }

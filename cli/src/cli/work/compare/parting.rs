@@ -2,12 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use tract_onnx::pb::NodeProto;
+use tract_onnx_cast::audit::Outcome;
 use tract_onnx_cast::{CastKind, CastNode, ElementType, Family};
 
 use super::main_graph::MainGraph;
 use super::sides::Loaded;
 use crate::cli::judge::audited::AuditedCast;
-use crate::cli::judge::compared::{CastChanges, CastName, ComparedTensor, Parting, Retargeted};
+use crate::cli::judge::compared::{
+    CastChanges, CastName, ComparedTensor, GraphNode, Parting, Retargeted,
+};
 use crate::cli::judge::number::Num;
 
 /// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
@@ -30,13 +34,48 @@ pub(super) fn parting(
         let mut new = changes.added.iter().chain(retargeted);
         new.any(|new| (&new.node, &new.graph) == (&cast.node, &cast.graph))
     };
-    let culprit = casts.iter().find(|cast| {
-        cast.damaged() + cast.lost() > 0
-            && cast.output != *name
-            && before.contains(&cast.output)
-            && is_new(cast)
-    });
-    Some(Parting { node, op, cast, culprit: culprit.cloned(), tensor, error, error_before })
+    let (reference, converted) = growth.between(&tensor);
+    let is_between = |cast: &AuditedCast| {
+        converted.iter().any(|node| node.output.contains(&cast.output)) && cast.is_in_main_graph()
+    };
+    let spoils = |cast: &AuditedCast| cast.damaged() + cast.lost() > 0;
+    let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated.name()) > 0;
+    let culprit = casts
+        .iter()
+        .find(|cast| (spoils(cast) || truncates(cast)) && is_between(cast) && is_new(cast))
+        .or_else(|| {
+            casts.iter().find(|cast| {
+                let is_before = cast.output != *name && before.contains(&cast.output);
+                spoils(cast) && is_before && is_new(cast)
+            })
+        });
+    let (culprit, only_reference) = (culprit.cloned(), named(&reference));
+    let mut only_converted = named(&converted);
+    if let Some(culprit) = &culprit {
+        // What spoils values goes before what only passes them on.
+        only_converted.sort_by_key(|node| node.node != culprit.node);
+    }
+    Some(Parting {
+        node,
+        op,
+        cast,
+        culprit,
+        only_reference,
+        only_converted,
+        tensor,
+        error,
+        error_before,
+    })
+}
+
+/// Nodes, as reports have them.
+fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
+    let named = |node: &&NodeProto| {
+        let made = node.output.first().map_or("", String::as_str);
+        let name = if node.name.is_empty() { made } else { &node.name };
+        GraphNode { node: name.into(), op: node.op_type.clone() }
+    };
+    nodes.iter().map(named).collect()
 }
 
 /// How the casts of two models differ. A cast is known by the value that it makes, and `renamed` tells what the reference's
@@ -93,6 +132,8 @@ fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
 /// Where errors grow.
 pub(super) struct Growth<'a> {
     pub(super) graph: MainGraph<'a>,
+    /// That of the other model, if there is one.
+    reference: Option<MainGraph<'a>>,
     /// By the converted side's names.
     errors: HashMap<&'a str, f64>,
     /// What is no growth: the roundings of the types, and a part of the outputs' errors.
@@ -103,6 +144,7 @@ pub(super) struct Growth<'a> {
 impl<'a> Growth<'a> {
     pub(super) fn of(
         graph: MainGraph<'a>,
+        reference: Option<MainGraph<'a>>,
         tensors: impl Iterator<Item = &'a ComparedTensor>,
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
@@ -111,7 +153,21 @@ impl<'a> Growth<'a> {
             (tensor.converted_name.as_ref().unwrap_or(&tensor.name).as_str(), error_of(tensor))
         };
         let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
-        Growth { graph, errors: tensors.iter().map(named).collect(), floor: last * 0.02, tensors }
+        let errors = tensors.iter().map(named).collect();
+        Growth { graph, reference, errors, floor: last * 0.02, tensors }
+    }
+
+    /// The nodes of the reference and those of the converted model that lie between a tensor and the next ones before it
+    /// that are compared.
+    fn between(&self, tensor: &ComparedTensor) -> (Vec<&'a NodeProto>, Vec<&'a NodeProto>) {
+        let Some(reference) = &self.reference else { return (vec![], vec![]) };
+        let of_reference: HashSet<&str> = self.tensors.iter().map(|t| t.name.as_str()).collect();
+        let renamed = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+        let is_known = |value: &str| self.errors.contains_key(value);
+        (
+            reference.unknown_before(&tensor.name, |value| of_reference.contains(value)),
+            self.graph.unknown_before(renamed, is_known),
+        )
     }
 
     /// The largest error of what the node takes that makes a value; of what is not compared, that of what it is made of.
@@ -130,6 +186,32 @@ impl<'a> Growth<'a> {
         largest
     }
 
+    /// The tensors that were paired by structure and whose errors are gone in all that is made of them: they are not the same
+    /// value in both models, such as one behind a product that one of them has joined with the next.
+    pub(super) fn healed(&self) -> HashSet<String> {
+        let is_healed = |tensor: &&&ComparedTensor| {
+            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+            tensor.paired_by == "structure" && !tensor.passed && self.heals(name, error_of(tensor))
+        };
+        self.tensors.iter().filter(is_healed).map(|tensor| tensor.name.clone()).collect()
+    }
+
+    fn heals(&self, value: &str, error: f64) -> bool {
+        let (mut seen, mut next) = (HashSet::new(), vec![value]);
+        let mut is_used = false;
+        while let Some(value) = next.pop() {
+            for made in self.graph.made_of(value) {
+                match self.errors.get(made) {
+                    Some(behind) if *behind > error * HEALED => return false,
+                    Some(_) => is_used = true,
+                    None if seen.insert(made) => next.push(made),
+                    None => {}
+                }
+            }
+        }
+        is_used
+    }
+
     /// The tensor whose error is the most times as large as that of what it is made of.
     pub(super) fn largest(&self) -> Option<&'a ComparedTensor> {
         let mut best: Option<(f64, &ComparedTensor)> = None;
@@ -146,6 +228,9 @@ impl<'a> Growth<'a> {
         best.map(|(_, tensor)| tensor)
     }
 }
+
+/// What is left of an error that is gone, at most.
+const HEALED: f64 = 0.02;
 
 /// An error beyond which it does not matter how large it is.
 const MOST: f64 = 1e3;

@@ -14,7 +14,7 @@ use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::{self, Origin, Set};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::judge::inputs::Inputs;
-use crate::cli::message::{at, one_line};
+use crate::cli::message::{ErrorKind, about, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::carry::carried;
 use crate::cli::work::model::Model;
@@ -80,7 +80,7 @@ impl Sides {
             converted_sets: vec![],
             notes: vec![],
         };
-        sides.gather(input)?;
+        about(ErrorKind::Input, sides.gather(input))?;
         Ok(sides)
     }
 

@@ -1,0 +1,137 @@
+//! `compare` names what breaks a conversion, whatever the fault is and whatever the tensors are called.
+
+use serde_json::Value;
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType::{self, Bool, Float, Float8E4M3FN, Int32};
+use tract_onnx_cast::tensor_proto;
+
+use crate::common::proto::{Change, graph, model, node, value};
+use crate::program::{Folder, cast, json, said};
+
+fn weight(seed: u32) -> Tensor {
+    let numbers = (0..64u32).map(|place| (place * 31 + seed * 19) % 59);
+    let numbers: Vec<f32> = numbers.map(|number| number as f32 / 30.0 - 0.9).collect();
+    tensor1(&numbers).into_shape(&[8, 8]).expect("a matrix")
+}
+
+/// Two layers whose outputs are subtracted. `is_renamed` gives everything inside another name.
+fn layers(is_renamed: bool, fault: impl FnOnce(&mut Vec<NodeProto>)) -> ModelProto {
+    let mut nodes = vec![
+        node("MatMul", &["x", "w1"], &["a"], vec![]).named("first"),
+        node("Tanh", &["a"], &["b"], vec![]).named("squash"),
+        node("MatMul", &["b", "w2"], &["c"], vec![]).named("second"),
+        node("Sub", &["b", "c"], &["d"], vec![]).named("apart"),
+        node("Sqrt", &["e"], &["f"], vec![]).named("root"),
+        node("MatMul", &["f", "w3"], &["g"], vec![]).named("third"),
+        node("Sigmoid", &["g"], &["y"], vec![]).named("last"),
+    ];
+    nodes.insert(4, node("Mul", &["d", "d"], &["e"], vec![]).named("square"));
+    fault(&mut nodes);
+    let renamed = |name: &str| match name {
+        "x" | "y" => name.into(),
+        name if is_renamed => format!("v_{name}"),
+        name => name.into(),
+    };
+    for node in &mut nodes {
+        node.input.iter_mut().chain(&mut node.output).for_each(|name| *name = renamed(name));
+    }
+    let mut graph = graph(&[value("x", Float, &[3, 8])], &nodes, &[value("y", Float, &[3, 8])]);
+    let held = |(seed, name): (u32, &str)| {
+        tensor_proto::write(&renamed(name), Float, &weight(seed)).expect("a tensor")
+    };
+    graph.initializer = [(1, "w1"), (2, "w2"), (3, "w3")].map(held).into();
+    model(19, graph)
+}
+
+/// What is named as wrong, the first place first.
+fn named(is_renamed: bool, fault: impl FnOnce(&mut Vec<NodeProto>)) -> Vec<String> {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &layers(false, |_| {}));
+    let b = folder.message("b.onnx", &layers(is_renamed, fault));
+    let text = said(1, &["compare", &a, &b, "--rtol", "1e-4", "--json", "--sets", "1"]);
+    let jump = json(&text)["comparisons"][0]["largest_jump"].clone();
+    let nodes = |key: &str| {
+        let nodes = jump[key].as_array().expect("a list").iter();
+        nodes.map(|node: &Value| node["node"].as_str().expect("a name").to_owned()).collect()
+    };
+    let culprit = jump["culprit"]["node"].as_str().map(String::from);
+    let own = vec![jump["node"].as_str().expect("a name").to_owned()];
+    [own, nodes("only_converted"), nodes("only_reference"), culprit.into_iter().collect()].concat()
+}
+
+fn in_place_of(nodes: &mut [NodeProto], name: &str, change: impl FnOnce(&mut NodeProto)) {
+    change(nodes.iter_mut().find(|node| node.name == name).expect("a node"));
+}
+
+/// A cast down and one back that the reference does not have.
+fn narrowed(nodes: &mut Vec<NodeProto>, to: ElementType) {
+    in_place_of(nodes, "second", |node| node.input[0] = "b_wide".into());
+    nodes.insert(2, cast("down", "b", "b_narrow", to));
+    nodes.insert(3, cast("up", "b_narrow", "b_wide", Float));
+}
+
+#[test]
+fn a_cast_between_two_nodes_is_named() {
+    for is_renamed in [false, true] {
+        for to in [Int32, Bool, Float8E4M3FN] {
+            let named = named(is_renamed, |nodes| narrowed(nodes, to));
+            assert_eq!(named[..3], ["second", "down", "up"], "{to}");
+            let truncates = to != Float8E4M3FN;
+            assert_eq!(named.get(3).map(String::as_str), truncates.then_some("down"), "{to}");
+        }
+    }
+}
+
+#[test]
+fn a_node_that_takes_its_inputs_in_the_other_order_is_named() {
+    // A square would hide the sign.
+    let signed = |nodes: &mut Vec<NodeProto>| {
+        in_place_of(nodes, "square", |node| node.op_type = "Max".into());
+        in_place_of(nodes, "root", |node| node.op_type = "Tanh".into());
+    };
+    for is_renamed in [false, true] {
+        let swapped = |nodes: &mut Vec<NodeProto>| {
+            signed(nodes);
+            in_place_of(nodes, "apart", |node| node.input.reverse());
+        };
+        let folder = Folder::new();
+        let a = folder.message("a.onnx", &layers(false, signed));
+        let b = folder.message("b.onnx", &layers(is_renamed, swapped));
+        let text = said(1, &["compare", &a, &b, "--rtol", "1e-4", "--json", "--sets", "1"]);
+        let report = &json(&text)["comparisons"][0];
+        assert_eq!(report["first_difference"]["node"], "apart");
+        assert_eq!(report["largest_jump"]["node"], "apart");
+    }
+}
+
+#[test]
+fn another_operator_is_named() {
+    for is_renamed in [false, true] {
+        let fault = |nodes: &mut Vec<NodeProto>| {
+            in_place_of(nodes, "squash", |node| node.op_type = "Sigmoid".into());
+        };
+        assert_eq!(named(is_renamed, fault)[0], "squash");
+    }
+}
+
+#[test]
+fn a_node_that_takes_another_tensor_is_named() {
+    for is_renamed in [false, true] {
+        let fault = |nodes: &mut Vec<NodeProto>| {
+            in_place_of(nodes, "second", |node| node.input[0] = "a".into());
+        };
+        assert_eq!(named(is_renamed, fault)[0], "second");
+    }
+}
+
+#[test]
+fn a_node_that_was_left_out_is_named() {
+    for is_renamed in [false, true] {
+        let fault = |nodes: &mut Vec<NodeProto>| {
+            nodes.retain(|node| node.name != "root");
+            in_place_of(nodes, "third", |node| node.input[0] = "e".into());
+        };
+        assert_eq!(named(is_renamed, fault)[..2], ["third", "root"]);
+    }
+}
