@@ -5,9 +5,9 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
 
-use crate::common::proto::{graph, model, node, value};
+use crate::common::proto::{Change, graph, model, node, value};
 use crate::program::{Folder, cast, json, refused, said};
-use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int64};
+use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int64};
 
 /// A model of these nodes that holds weights: the type, and FLOAT values that are cast to it.
 fn holding(
@@ -230,6 +230,62 @@ fn renamed_weights_are_paired_by_their_values() {
 }
 
 // ---- The original ----
+
+/// The product with a matrix of INT8 codes and a scale: dequantised before, or, as dynamic quantisation has it, scaled behind.
+fn quantized(is_dynamic: bool, codes: &[f32]) -> ModelProto {
+    let nodes = match is_dynamic {
+        true => vec![
+            node("DynamicQuantizeLinear", &["x"], &["x_q", "x_scale", "x_zero"], vec![]),
+            node("MatMulInteger", &["x_q", "w_quantized", "x_zero", "w_zero"], &["p"], vec![]),
+            cast("wide", "p", "f", Float),
+            node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]),
+            node("Mul", &["f", "scale"], &["h"], vec![]),
+            node("Neg", &["h"], &["y"], vec![]),
+        ],
+        false => vec![
+            node("DequantizeLinear", &["w_quantized", "w_scale", "w_zero"], &["w_dq"], vec![]),
+            node("MatMul", &["x", "w_dq"], &["h"], vec![]).named("multiply"),
+            node("Neg", &["h"], &["y"], vec![]),
+        ],
+    };
+    let weights = [
+        ("w_quantized", Int8, matrix(codes)),
+        ("w_scale", Float, tensor0(0.25f32)),
+        ("w_zero", Int8, tensor0(0f32)),
+    ];
+    holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
+}
+
+/// The values are all wrong, so that nothing but the place, or what the codes mean, tells which weight it is.
+#[test]
+fn a_quantised_weight_has_its_counterpart() {
+    let codes: Vec<f32> = (0..16).map(|place| (place * 37 % 16) as f32 - 8.0).collect();
+    let weight: Vec<f32> = codes.iter().map(|code| code / 4.0 + 0.01).collect();
+    let nodes = [
+        node("MatMul", &["x", "w"], &["h"], vec![]).named("multiply"),
+        node("Neg", &["h"], &["y"], vec![]),
+    ];
+    let weights = [("w", Float, matrix(&weight))];
+    let original = holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights);
+    let folder = Folder::new();
+    let a = &folder.message("a.onnx", &original);
+    let turned: Vec<f32> = codes.iter().rev().copied().collect();
+    for (is_dynamic, name, paired_by) in
+        [(true, Value::Null, "name"), (false, json!("w_dq"), "place")]
+    {
+        let good = &folder.message("good.onnx", &quantized(is_dynamic, &codes));
+        let bad = &folder.message("bad.onnx", &quantized(is_dynamic, &turned));
+        let weights = &compared(0, &[a, good, "--cosine", "0.99"])["weights"];
+        assert_eq!((&weights["compared"], &weights["changed"]), (&json!(1), &json!([])));
+        let weights = &compared(1, &[a, bad, "--cosine", "0.99"])["weights"];
+        let changed = &weights["changed"][0];
+        assert_eq!((&changed["name"], &changed["converted_name"]), (&json!("w"), &name));
+        assert_eq!(
+            (&changed["paired_by"], &changed["is_error"]),
+            (&json!(paired_by), &json!(true))
+        );
+    }
+}
 
 /// The integral part of the logarithm of `x`, with 0 where that has none: as FLOAT or FLOAT16.
 fn logarithm(ty: ElementType) -> ModelProto {

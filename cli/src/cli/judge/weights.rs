@@ -37,7 +37,7 @@ pub(crate) struct ComparedWeight {
     pub(crate) reference_type: String,
     pub(crate) converted_type: String,
     pub(crate) shape: Vec<usize>,
-    /// How the two were found to belong together: `name` or `values`.
+    /// How the two were found to belong together: `name`, `values` or `place`, the node that takes them.
     pub(crate) paired_by: String,
     pub(crate) elements: u64,
     /// Elements by outcome, as of a cast; `clipped` and `changed` besides.

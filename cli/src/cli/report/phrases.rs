@@ -388,7 +388,8 @@ pub(crate) fn parting_in_words(parting: &Parting) -> String {
     )
 }
 
-/// What only one of the two models computes between the tensor and those before it.
+/// What only one of the two models computes between the tensor and those before it, save the worst cast, which is told on its
+/// own.
 fn on_the_way(parting: &Parting) -> String {
     const NAMED: usize = 3;
     let mut text = String::new();
@@ -396,9 +397,15 @@ fn on_the_way(parting: &Parting) -> String {
         ("the converted model", &parting.only_converted),
         ("the reference", &parting.only_reference),
     ];
-    for (side, nodes) in sides.into_iter().filter(|(_, nodes)| !nodes.is_empty()) {
+    let worst = parting.culprit.as_ref().map(|cast| &cast.node);
+    for (side, nodes) in sides {
+        let nodes: Vec<&GraphNode> =
+            nodes.iter().filter(|node| worst != Some(&node.node)).collect();
+        if nodes.is_empty() {
+            continue;
+        }
         let node =
-            |node: &GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
+            |node: &&GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
         let some: Vec<String> = nodes.iter().take(NAMED).map(node).collect();
         let more = match nodes.len().saturating_sub(NAMED) {
             0 => String::new(),

@@ -145,6 +145,8 @@ impl Terminal<'_> {
         for (what, parting) in phrases::partings(pair) {
             lines.push(format!("{what}: {}", phrases::parting_in_words(parting)));
             if self.shown.is_quiet {
+                let culprit = parting.culprit.iter().map(|cast| single_line(&cast.node));
+                lines.extend(culprit.map(|node| format!("{}: `{node}`", phrases::CULPRIT)));
                 continue;
             }
             let beyond = phrases::beyond_in_words(&parting.tensor);

@@ -58,8 +58,8 @@ pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
 }
 
 impl Weights {
-    /// Compares the constants of two models, a pair at a time: by name, what a model computes of its constants as well, and
-    /// what is left by values.
+    /// Compares the constants of two models, a pair at a time: by name, what a model computes of its constants as well, what is
+    /// left by values, and what is left then by the node that takes it.
     ///
     /// # Errors
     ///
@@ -94,6 +94,14 @@ impl Weights {
         for (x, y, is_turned) in &pairs {
             if let (Some(x), Some(y)) = (left_a.get(*x), left_b.get(*y)) {
                 weights.compare(x, y, "values", *is_turned, folders)?;
+            }
+        }
+        for (x, y) in
+            matching::by_place((reference.proto, &left_a), (converted.proto, &left_b), &pairs)
+        {
+            if let (Some(x), Some(y)) = (left_a.get(x), left_b.get(y)) {
+                let is_turned = x.shape != y.shape && x.shape.iter().rev().eq(&y.shape);
+                weights.compare(x, y, "place", is_turned && x.shape.len() == 2, folders)?;
             }
         }
         weights.settle_doubts(&left_a, &left_b, &pairs);

@@ -50,7 +50,14 @@ pub(super) fn parting(
             })
         });
     let (culprit, only_reference) = (culprit.cloned(), named(&reference));
-    let mut only_converted = named(&converted);
+    let is_exact = |cast: &AuditedCast| {
+        cast.elements > 0 && cast.count(Outcome::Exact.name()) == cast.elements
+    };
+    let idle = casts.iter().filter(|cast| cast.is_in_main_graph() && is_exact(cast));
+    let idle: HashSet<&String> = idle.map(|cast| &cast.output).collect();
+    let changes_values = |node: &&NodeProto| !node.output.iter().any(|made| idle.contains(made));
+    let changing: Vec<&NodeProto> = converted.into_iter().filter(changes_values).collect();
+    let mut only_converted = named(&changing);
     if let Some(culprit) = &culprit {
         // What spoils values goes before what only passes them on.
         only_converted.sort_by_key(|node| node.node != culprit.node);

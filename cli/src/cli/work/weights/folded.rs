@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
@@ -75,10 +76,22 @@ impl<'a> Constancy<'a> {
 /// When tract cannot compute them.
 pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Constant<'static>>> {
     let Some(graph) = &holder.proto.graph else { return Ok(vec![]) };
-    let Constancy { known, nodes } = Constancy::of(holder.proto, graph);
-    let wanted = used_with_others(graph, &nodes, sought);
+    let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
+    let mut wanted = used_with_others(graph, &nodes, sought);
+    let multiplied = scaled_behind(holder.proto, graph, &known, sought);
+    wanted.extend(multiplied.iter().flat_map(|node| node.output.iter().cloned()));
     if wanted.is_empty() {
         return Ok(vec![]);
+    }
+    let nodes: Vec<&NodeProto> = nodes.into_iter().chain(&multiplied).collect();
+    for node in &multiplied {
+        let origins: Vec<Origin> =
+            node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
+        let largest = origins.first().and_then(|codes| codes.largest.clone());
+        let roots = origins.into_iter().flat_map(|origin| origin.roots).collect();
+        known.extend(node.output.iter().map(|output| {
+            (output.clone(), Origin { roots: HashSet::clone(&roots), largest: largest.clone() })
+        }));
     }
     let model = alone(holder.proto, graph, &nodes, &wanted);
     let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
@@ -110,6 +123,67 @@ fn used_with_others(
     used.extend(all.filter(|name| sought.contains(name.as_str())));
     let mut seen = HashSet::new();
     used.into_iter().filter(|name| made.contains(name) && seen.insert(*name)).cloned().collect()
+}
+
+/// What the codes mean that integer products take whose results are scaled behind them, as dynamic quantisation has it: a node
+/// for each that dequantises them, if what it makes is `sought` by name.
+fn scaled_behind(
+    model: &ModelProto,
+    graph: &GraphProto,
+    known: &HashMap<String, Origin>,
+    sought: &HashSet<&str>,
+) -> Vec<NodeProto> {
+    let makers: HashMap<&String, &NodeProto> = graph
+        .node
+        .iter()
+        .flat_map(|node| node.output.iter().map(move |made| (made, node)))
+        .collect();
+    let mut takers: HashMap<&String, Vec<&NodeProto>> = HashMap::new();
+    for node in &graph.node {
+        node.input.iter().for_each(|name| takers.entry(name).or_default().push(node));
+    }
+    let only_taker = |node: &NodeProto, op: &str| {
+        let [taker] = takers.get(node.output.first()?)?.as_slice() else { return None };
+        (taker.op_type == op).then_some(*taker)
+    };
+    let is_weight = |name: &&String| known.contains_key(*name);
+    let is_default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
+    let has_axes = model
+        .opset_import
+        .iter()
+        .any(|imported| is_default(&imported.domain) && imported.version >= 13);
+    let meaning = |product: &NodeProto| {
+        let codes = product.input.get(1).filter(is_weight)?;
+        let name = codes.strip_suffix("_quantized").filter(|name| sought.contains(name))?;
+        let scaled = only_taker(only_taker(product, "Cast")?, "Mul")?;
+        let mut factors = scaled.input.iter().filter_map(|input| makers.get(input));
+        let scales = factors.find(|node| node.op_type == "Mul")?;
+        let scale = scales.input.iter().find(is_weight)?;
+        let (size, channels) = (known.get(scale)?.largest.as_ref()?, known.get(codes)?);
+        let channels = channels.largest.as_ref()?.shape.last().copied();
+        let is_of_columns = size.shape.len() == 1 && Some(size.size) == channels;
+        if size.size != 1 && !(is_of_columns && has_axes && product.op_type == "MatMulInteger") {
+            return None;
+        }
+        let zero = product.input.get(3).filter(|zero| !zero.is_empty());
+        let axis = AttributeProto {
+            name: "axis".into(),
+            i: -1,
+            r#type: AttributeType::Int.into(),
+            ..AttributeProto::default()
+        };
+        Some(NodeProto {
+            op_type: "DequantizeLinear".into(),
+            name: name.into(),
+            input: [codes, scale].into_iter().chain(zero.filter(is_weight)).cloned().collect(),
+            output: vec![name.into()],
+            attribute: if is_of_columns { vec![axis] } else { vec![] },
+            ..NodeProto::default()
+        })
+    };
+    let is_product =
+        |node: &&NodeProto| matches!(node.op_type.as_str(), "MatMulInteger" | "ConvInteger");
+    graph.node.iter().filter(is_product).filter_map(meaning).collect()
 }
 
 /// The values that a node and its subgraphs take.

@@ -1,9 +1,10 @@
-//! Weights that have other names in two models, by their values.
+//! Weights that have other names in two models, by their values, or by where they are taken.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Numbers;
 
@@ -73,6 +74,45 @@ pub(super) fn by_values(
         }
     }
     Ok(pairs)
+}
+
+/// Which of the weights that belong to no other by their values are taken at the same place by a node of the same name and
+/// operator, such as one whose values are all wrong: places in the two lists.
+pub(super) fn by_place(
+    (of_a, a): (&ModelProto, &[Constant]),
+    (of_b, b): (&ModelProto, &[Constant]),
+    pairs: &[(usize, usize, bool)],
+) -> Vec<(usize, usize)> {
+    let (mut taken_a, mut taken_b): (HashSet<usize>, HashSet<usize>) =
+        pairs.iter().map(|(x, y, _)| (*x, *y)).unzip();
+    let by_name = |all: &[Constant], taken: &HashSet<usize>| -> HashMap<String, usize> {
+        let places = all.iter().enumerate().filter(|(place, constant)| {
+            constant.is_weight() && constant.path.is_empty() && !taken.contains(place)
+        });
+        places.map(|(place, constant)| (constant.name.clone(), place)).collect()
+    };
+    let (in_a, in_b) = (by_name(a, &taken_a), by_name(b, &taken_b));
+    let mut nodes: HashMap<(&str, &str), &NodeProto> = HashMap::new();
+    for node in of_b.graph.iter().flat_map(|graph| &graph.node) {
+        nodes.insert((&node.op_type, named(node)), node);
+    }
+    let mut found = vec![];
+    for node in of_a.graph.iter().flat_map(|graph| &graph.node) {
+        let Some(other) = nodes.get(&(node.op_type.as_str(), named(node))) else { continue };
+        for (mine, theirs) in node.input.iter().zip(&other.input) {
+            let Some((x, y)) = in_a.get(mine).zip(in_b.get(theirs)) else { continue };
+            let fits = a.get(*x).zip(b.get(*y)).is_some_and(|(x, y)| x.may_be(y));
+            if fits && taken_a.insert(*x) && taken_b.insert(*y) {
+                found.push((*x, *y));
+            }
+        }
+    }
+    found
+}
+
+fn named(node: &NodeProto) -> &str {
+    let made = node.output.first().map_or("", String::as_str);
+    if node.name.is_empty() { made } else { &node.name }
 }
 
 impl Sample {
