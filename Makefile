@@ -67,15 +67,64 @@ clippy:
 doc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 
-# The kernels, at every level of this CPU, under AddressSanitizer, which the compiler has as an unstable option; a build of
-# its own. Only x86-64 Linux. Leaks are tract's and the test harness's business.
-SANITIZED = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(CARGO) test --locked \
-	--target x86_64-unknown-linux-gnu --target-dir $(TARGET)/sanitize --no-default-features \
+# Every FLOAT to every type of at most 16 bits, at every level of this CPU, against the definition: 360 thousand million elements, by
+# so many THREADS; ten minutes of one.
+THREADS ?= 1
+.PHONY: exhaustive
+exhaustive:
+	EXHAUSTIVE=$(THREADS) RUSTFLAGS="-Ccodegen-units=1 -Cllvm-args=-inline-threshold=3000" $(CARGO) test --locked --release \
+		--target-dir $(TARGET)/exhaustive -p cast-alone every_float -- --nocapture
+
+# The tests of the conversions alone on aarch64, s390x and wasm32, by qemu-user and node. What is not here is skipped with a word;
+# CROSS=all makes that an error.
+.PHONY: cross
+cross:
+	CROSS=$(CROSS) scripts/ci/cross.sh $(TARGET)
+
+# The same in a newer Debian, which has all that it needs: a folder of 2 GB in TARGET. Needs root and debootstrap.
+.PHONY: cross-debian
+cross-debian:
+	scripts/ci/debian.sh $(TARGET) make cross CROSS=all TARGET=target
+
+# The conversions alone by an interpreter that sees every kind of undefined behaviour. Needs a nightly toolchain with miri.
+.PHONY: miri
+miri:
+	MIRIFLAGS="-Zmiri-disable-isolation" $(CARGO) miri test --locked --target-dir $(TARGET)/miri -p cast-alone -- bounds rounding places
+
+# Needs valgrind. Reads and writes beside the elements, and outputs that stay unwritten, up to AVX2: it knows no more.
+.PHONY: valgrind
+valgrind:
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="valgrind --quiet --error-exitcode=1" $(CARGO) test --locked \
+		--target x86_64-unknown-linux-gnu --target-dir $(TARGET)/valgrind -p cast-alone -- bounds rounding layout
+
+# The sanitizers are unstable options of the compiler; each has a build of its own. Only x86-64 Linux. Leaks are tract's and the test
+# harness's business.
+SANITIZED = $(CARGO) test --locked --target x86_64-unknown-linux-gnu --no-default-features \
 	--config 'profile.dev.package."*".opt-level=1'
+BY_ADDRESS = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 $(SANITIZED) --target-dir $(TARGET)/sanitize
+# These two see the standard library as well, which is compiled with them: its sources are needed, as rustup's component rust-src
+# or in the folder RUST_LIBRARY, those of this very compiler.
+RUST_LIBRARY ?= $(shell rustc --print sysroot)/lib/rustlib/src/rust/library
+OF_SOURCES = __CARGO_TESTS_ONLY_SRC_ROOT=$(RUST_LIBRARY) RUSTC_BOOTSTRAP=1
+NO_SOURCES = test -e $(RUST_LIBRARY)/Cargo.lock || { echo "$@: skipped: no sources in $(RUST_LIBRARY)"; exit 0; }
+BY_THREAD = $(SANITIZED) -Zbuild-std --target-dir $(TARGET)/sanitize-thread --features multithread -p tract-onnx-cast
+.PHONY: sanitize-memory sanitize-thread
+
+# Reads and writes beside what they are of: the kernels at every level of this CPU.
 sanitize:
-	$(SANITIZED) -p cast-alone
-	$(SANITIZED) -p tract-onnx-cast --lib --test plans
-	$(SANITIZED) -p tract-onnx-cast --test numerics -- exhaustive
+	$(BY_ADDRESS) -p cast-alone
+	$(BY_ADDRESS) -p tract-onnx-cast --lib --test plans
+	$(BY_ADDRESS) -p tract-onnx-cast --test numerics -- exhaustive
+
+# Reads of what nobody has written: of outputs above all.
+sanitize-memory:
+	@$(NO_SOURCES); set -x; $(OF_SOURCES) RUSTFLAGS="-Zsanitizer=memory -Zsanitizer-memory-track-origins" \
+		$(SANITIZED) -Zbuild-std --target-dir $(TARGET)/sanitize-memory -p cast-alone
+
+# Two threads at one place: conversions in parts, and the memory that casts keep.
+sanitize-thread:
+	@$(NO_SOURCES); export $(OF_SOURCES) RUSTFLAGS=-Zsanitizer=thread; set -ex; \
+		$(BY_THREAD) --lib -- tensor; $(BY_THREAD) --test plans -- thread
 
 # More random graphs than the tests run, and others: GRAPHS=20000 SEED=1. GRAPHS_INTO=FOLDER keeps the smallest models that fail;
 # tests/graphs/main.rs has more variables.
@@ -88,17 +137,28 @@ growth:
 	GROWTH=100000 $(CARGO) test --locked --test growth -- --nocapture
 
 # Needs a C++ compiler. Fuzzes the targets of fuzz/ in turn, each for so many seconds: make fuzz SECONDS=600 TARGETS="casts load". What
-# is found is in fuzz/ beside the corpus. Only Linux.
+# is found is in fuzz/ beside the corpus. Only Linux. The dependencies are those that the tests have built.
 SECONDS ?= 60
 TARGETS ?= casts load tensor kernels text quantizers readers record
-FUZZED = $(TARGET)/fuzz/debug
-.PHONY: fuzz
-fuzz:
-	RUSTC_WRAPPER=$(CURDIR)/fuzz/wrap.sh $(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz
+FUZZED = $(TARGET)/debug
+GROWN = $(TARGET)/fuzz-corpus
+FUZZ = ASAN_OPTIONS=detect_leaks=0 $(FUZZED)/$$target -rss_limit_mb=4096 -timeout=30 -max_len=8192 -artifact_prefix=fuzz/$$target-
+.PHONY: fuzz fuzz-build fuzz-merge
+fuzz: fuzz-build
 	for target in $(TARGETS); do \
-		mkdir -p $(FUZZED)/corpus/$$target && ASAN_OPTIONS=detect_leaks=0 $(FUZZED)/$$target -max_total_time=$(SECONDS) \
-			-rss_limit_mb=4096 -timeout=30 -max_len=8192 -artifact_prefix=fuzz/$$target- \
-			$(FUZZED)/corpus/$$target fuzz/corpus/$$target || exit 1; \
+		mkdir -p $(GROWN)/$$target && $(FUZZ) -max_total_time=$(SECONDS) $(GROWN)/$$target fuzz/corpus/$$target || exit 1; \
+	done
+
+fuzz-build:
+	$(CARGO) build --locked --manifest-path fuzz/engine/Cargo.toml --target-dir $(TARGET)/fuzz-engine
+	LIBFUZZER=$$(dirname $$(ls -t $$(realpath $(TARGET))/fuzz-engine/debug/build/*/out/libfuzzer.a | head -n 1)) \
+		RUSTC_WRAPPER=$(CURDIR)/fuzz/wrap.sh $(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)
+
+# What `make fuzz` has reached beyond the corpus becomes part of it: the fewest and smallest inputs.
+fuzz-merge:
+	for target in $(TARGETS); do \
+		mkdir -p $(GROWN)/$$target.new && $(FUZZ) -merge=1 $(GROWN)/$$target.new fuzz/corpus/$$target $(GROWN)/$$target && \
+			rm -r fuzz/corpus/$$target && mv $(GROWN)/$$target.new fuzz/corpus/$$target || exit 1; \
 	done
 
 # Every crate of the library and of the command line, with its version and licences.
