@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
             let bytes: Vec<u8> = data.iter().map(|entry| *entry as u8).collect();
             return self.raw(&bytes);
         }
-        self.codes(data.iter().map(|entry| *entry as u64))
+        self.codes(data.iter().map(|entry| *entry as u64 & self.ty.code_mask()))
     }
 
     fn strings(&self) -> TractResult<Tensor> {
