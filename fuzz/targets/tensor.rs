@@ -1,5 +1,3 @@
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-
-fuzz_target!(|data: &[u8]| onnx_cast_fuzz::checks::tensors::read_and_write(data));
+onnx_cast_fuzz::target!(onnx_cast_fuzz::checks::tensors::read_and_write);

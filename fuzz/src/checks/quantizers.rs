@@ -3,7 +3,11 @@
 
 use tract_onnx_cast::{Dequantize, ElementType, Level, Quantization, Quantize, Quantizer};
 
-use super::{choose, code, little, numbers, tensor, valid};
+use super::{Made, choose, code, little, numbers, tensor, valid};
+
+thread_local! {
+    static QUANTIZATIONS: Made<Quantizer, Option<Quantization>> = Made::new();
+}
 
 /// Columns of x, and how many of them make a block; 0 for a scale for each.
 const LAYOUTS: [(usize, usize); 6] = [(1, 0), (7, 0), (3, 3), (3, 0), (300, 0), (40, 16)];
@@ -22,7 +26,8 @@ pub fn agree(mut data: &[u8]) {
             Quantizer::Quantize(Quantize { x, scale, y, precision, saturate })
         }
     };
-    let Some(quantization) = Quantization::new(quantizer) else { return };
+    let make = || Quantization::new(quantizer);
+    let Some(quantization) = QUANTIZATIONS.with(|made| made.of(quantizer, make)) else { return };
     let Some(layout) = choose(&mut data, &LAYOUTS) else {
         return;
     };
@@ -33,7 +38,11 @@ pub fn agree(mut data: &[u8]) {
     let mut bits = data.iter().copied().cycle();
     let mut codes = |ty: ElementType, count: usize| -> Vec<u64> {
         let width = ty.carrier_bytes().expect("a number");
-        let mut next = || little(&bits.by_ref().take(width).collect::<Vec<_>>());
+        let mut next = || {
+            let mut bytes = [0; 8];
+            bytes[..width].fill_with(|| bits.next().expect("a byte, over and over again"));
+            little(&bytes)
+        };
         (0..count).map(|_| valid(ty, next())).collect()
     };
     // Two rows; a scale for all, for each index of the second axis, or for each block of it.
