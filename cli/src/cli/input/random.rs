@@ -2,7 +2,7 @@
 
 use anyhow::{Context, ensure};
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
