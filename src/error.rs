@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use tract_onnx::prelude::TractError;
+
 use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
@@ -66,6 +68,14 @@ pub enum Error {
         /// How much there may be.
         limit: u64,
     },
+    /// A model that this crate finds sound and tract's loader does not.
+    #[error("{}", text(message))]
+    Tract {
+        /// The node's name, where it has one and tract tells.
+        node: Option<String>,
+        /// What tract says.
+        message: String,
+    },
     /// A panic, in most cases of tract's, that [`without_panic`](crate::without_panic) has caught.
     #[error("tract cannot handle this model ({})", text(message))]
     Panic {
@@ -93,8 +103,30 @@ pub enum Error {
 }
 
 impl Error {
+    /// The name of the node that cannot be used, where that is known; of one without a name, its first output.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Error::Attribute { node, .. } | Error::Node { node, .. } => Some(node),
+            Error::Tract { node, .. } => node.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// What tract's loader says, unless it is an error of this crate's already.
+    pub(crate) fn of_tract(error: TractError) -> TractError {
+        if error.chain().any(|link| link.is::<Error>()) {
+            return error;
+        }
+        let links: Vec<String> = error.chain().map(ToString::to_string).collect();
+        // "Building node NAME (OPERATOR)"
+        let built = links.iter().find_map(|link| link.strip_prefix("Building node "));
+        let node = built.and_then(|words| Some(words.rsplit_once(" (")?.0.to_owned()));
+        let node = node.filter(|node| !node.is_empty());
+        Error::Tract { node, message: links.join(": ") }.into()
+    }
+
     /// A node, by what messages call it, and its operator.
-    pub(crate) fn node(
+    pub(crate) fn of_node(
         node: impl Into<String>,
         op: impl Into<String>,
         problem: impl Into<String>,

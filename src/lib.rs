@@ -91,6 +91,7 @@ pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;
 pub use tensor::quantization::Quantization;
+pub use tensor::typed::OnnxTensor;
 
 /// What a cast does, and where each rule comes from.
 #[doc = include_str!("../docs/semantics.md")]

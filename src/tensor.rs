@@ -9,6 +9,7 @@
 //! - `core_cast`: where tract's own cast gives the same bits
 //! - `proto`: `TensorProto`, read and written
 //! - `symbolic`: symbolic dimensions as numbers
+//! - `typed`: a tensor with its element type
 
 pub(crate) mod carrier;
 pub(crate) mod code_table;
@@ -22,3 +23,4 @@ pub mod proto;
 pub(crate) mod quantization;
 pub(crate) mod rounding;
 pub(crate) mod symbolic;
+pub(crate) mod typed;

@@ -128,6 +128,12 @@ impl CastStats {
         self.outcomes.get(outcome as usize).copied().unwrap_or(0)
     }
 
+    /// The outcomes that elements had, by name, and how many had each; the harmless ones first.
+    pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = Outcome::ALL.map(|outcome| (outcome.name(), self.count(outcome)));
+        counts.into_iter().filter(|(_, count)| *count > 0)
+    }
+
     /// How many results have nothing to do with their values: the sum over [`Outcome::is_damage`].
     pub fn damaged(&self) -> u64 {
         Outcome::ALL.into_iter().filter(|o| o.is_damage()).map(|o| self.count(o)).sum()

@@ -101,7 +101,7 @@ impl BitCastSpec {
     /// An error that names the node and the model's opset.
     pub(crate) fn error(&self, problem: impl std::fmt::Display) -> Error {
         let opset = self.opset;
-        Error::node(&self.node, BIT_CAST, format!("{problem}, the model imports {opset}"))
+        Error::of_node(&self.node, BIT_CAST, format!("{problem}, the model imports {opset}"))
     }
 
     /// Checks the input's type.

@@ -154,7 +154,7 @@ impl<'a> Parts<'a> {
     }
 
     fn refuse(&self, problem: impl Into<String>) -> Error {
-        Error::node(&self.node, &self.op_type, problem)
+        Error::of_node(&self.node, &self.op_type, problem)
     }
 
     fn needed(&self, index: usize) -> Result<String, Error> {

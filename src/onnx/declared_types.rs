@@ -40,7 +40,7 @@ pub(super) fn same_types(
     op: &str,
     branches: &[Vec<Option<Fact>>],
 ) -> Result<Vec<Option<Fact>>, Error> {
-    let refuse = |problem: String| Error::node(node, op, problem);
+    let refuse = |problem: String| Error::of_node(node, op, problem);
     let mut branches = branches.iter();
     let mut common = branches.next().cloned().unwrap_or_default();
     for other in branches {

@@ -21,7 +21,7 @@ pub(crate) fn name_of(node: &NodeProto) -> &str {
 
 /// The error about a node of a model.
 pub(crate) fn refusal(node: &NodeProto, problem: impl Into<String>) -> Error {
-    Error::node(node_name(node), &node.op_type, problem)
+    Error::of_node(node_name(node), &node.op_type, problem)
 }
 
 /// Whether a domain is that of ONNX's own operators, which has two names.

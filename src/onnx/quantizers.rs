@@ -207,7 +207,7 @@ impl QuantizerSpec {
     }
 
     fn refuse(&self, problem: String) -> Error {
-        Error::node(&self.node, self.name(), problem)
+        Error::of_node(&self.node, self.name(), problem)
     }
 
     fn refuse_attribute(&self, attribute: &str, problem: String) -> Error {

@@ -95,7 +95,7 @@ impl CastSpec {
     /// any attribute is one that this version of the operator does not have.
     pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
         let name = node_name(node);
-        let node_error = |problem: String| Error::node(&name, &node.op_type, problem);
+        let node_error = |problem: String| Error::of_node(&name, &node.op_type, problem);
         let operator = Operator::of(node).ok_or_else(|| {
             let domain = &node.domain;
             node_error(format!("domain `{domain}` is not ONNX's, so this is not ONNX's operator"))
@@ -153,7 +153,7 @@ impl CastSpec {
             Some(version) => format!("needs opset {version}, the model imports {opset}"),
             None => format!("is no type of {operator} in any opset, the model imports {opset}"),
         };
-        Err(Error::node(&self.node, operator.name(), format!("{role} of type {ty} {needs}")))
+        Err(Error::of_node(&self.node, operator.name(), format!("{role} of type {ty} {needs}")))
     }
 
     fn refuse(&self, attribute: &str, problem: String) -> Error {
@@ -277,29 +277,4 @@ pub(super) fn attribute_type(attribute: &AttributeProto) -> AttributeType {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// [`ElementType::since`] and the versions of each operator are what ONNX's schemas say.
-    #[test]
-    fn a_type_is_allowed_since_its_opset() {
-        for operator in [Operator::Cast, Operator::CastLike] {
-            for schema in operator.versions() {
-                let output = schema.output(0).expect("an output");
-                for ty in ElementType::ALL {
-                    let is_allowed = schema.allows(output.ty, *ty);
-                    assert_eq!(
-                        is_allowed,
-                        ty.since() <= schema.since,
-                        "{operator} {schema:?} {ty}"
-                    );
-                }
-            }
-        }
-        let versions = |operator: Operator| -> Vec<i64> {
-            operator.versions().iter().map(|schema| schema.since).collect()
-        };
-        assert_eq!(versions(Operator::Cast), [1, 6, 9, 13, 19, 21, 23, 24, 25, 28]);
-        assert_eq!(versions(Operator::CastLike), [15, 19, 21, 23, 24, 25]);
-    }
-}
+mod tests;

@@ -311,7 +311,7 @@ impl Rewriter<'_> {
                 }
             };
             let declared = declared.get(value).copied();
-            let refuse = |problem| Error::node(&name, &op, problem);
+            let refuse = |problem| Error::of_node(&name, &op, problem);
             let ty = agree(value, ty, declared, operator.is_some()).map_err(refuse)?;
             let fact = match returned {
                 Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin) },

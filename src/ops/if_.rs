@@ -56,7 +56,7 @@ impl If {
         let problem = format!(
             "output {place} has the shape [{then:?}] in one branch and [{other:?}] in the other; tract needs one shape"
         );
-        Some(Error::node(&self.node, "If", problem).into())
+        Some(Error::of_node(&self.node, "If", problem).into())
     }
 }
 

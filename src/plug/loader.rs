@@ -195,8 +195,9 @@ impl CastOnnx {
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
+        let parsed = self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template);
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
-            self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template)?;
+            parsed.map_err(Error::of_tract)?;
         if let Some(name) = unresolved_inputs.first() {
             return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
         }

@@ -42,7 +42,8 @@ impl ElementType {
     }
 }
 
-/// The elements of a BFLOAT16 tensor, in row-major order, without copying.
+/// The elements of a BFLOAT16 tensor, in row-major order, without copying. One of UINT16 looks the same: an
+/// [`OnnxTensor`](crate::OnnxTensor) knows which it is.
 ///
 /// # Errors
 ///

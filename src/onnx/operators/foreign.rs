@@ -52,9 +52,4 @@ pub(crate) fn output_types(
 }
 
 #[cfg(test)]
-mod tests {
-    #[test]
-    fn rows_are_sorted() {
-        assert!(super::CONTRIB.is_sorted_by(|a, b| a.0 < b.0));
-    }
-}
+mod tests;

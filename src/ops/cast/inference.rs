@@ -49,7 +49,7 @@ struct InferenceCast {
 
 impl InferenceCast {
     fn refuse(&self, problem: String) -> Error {
-        Error::node(&self.node, &self.op_type, problem)
+        Error::of_node(&self.node, &self.op_type, problem)
     }
 
     /// tract's type of the output. INT64 made of a symbolic dimension stays one: nothing is computed, and nothing lost.

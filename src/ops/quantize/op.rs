@@ -103,7 +103,7 @@ impl OnnxQuantizer {
 
     pub(super) fn error(&self, problem: impl std::fmt::Display) -> Error {
         let problem = format!("{problem} (opset {})", self.opset);
-        Error::node(&self.node, self.quantizer().name(), problem)
+        Error::of_node(&self.node, self.quantizer().name(), problem)
     }
 
     /// Checks that a scale fits x, as far as their shapes are known.

@@ -223,7 +223,13 @@ fn copies(sets: &[Set]) -> Vec<Set> {
 /// The result; where it is tract that cannot do it, and not the model that is wrong, the error says what can be done instead.
 pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
     result.map_err(|error| {
-        let is_own = error.chain().any(|link| link.is::<Error>()) || error.is::<Error>();
+        let is_of_tract =
+            |error: &Error| matches!(error, Error::Tract { .. } | Error::Panic { .. });
+        let is_own = error
+            .chain()
+            .filter_map(|link| link.downcast_ref::<Error>())
+            .chain(error.downcast_ref::<Error>())
+            .any(|error| !is_of_tract(error));
         let is_file = error.chain().any(|link| link.is::<std::io::Error>());
         match is_own || is_file {
             true => error,
