@@ -8,6 +8,7 @@ crate's own code can lend it a mistake.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,18 +76,18 @@ class FloatFormat:
     bias: int
     specials: str
 
-    @property
+    @functools.cached_property
     def sign_bit(self) -> int:
         return 1 << (self.exponent_bits + self.mantissa_bits)
 
-    @property
+    @functools.cached_property
     def max_code(self) -> int:
         """The code of the largest finite number."""
         infinity = ((1 << self.exponent_bits) - 1) << self.mantissa_bits
         below = {"ieee": infinity, "fn": self.sign_bit - 1}
         return below.get(self.specials, self.sign_bit) - 1
 
-    @property
+    @functools.cached_property
     def nan_code(self) -> int | None:
         """The canonical NaN: a quiet one where there is a choice."""
         quiet = ((1 << self.exponent_bits) - 1) << self.mantissa_bits | 1 << self.mantissa_bits - 1
@@ -131,14 +132,16 @@ def bit_width(dtype: str) -> int:
     return 8
 
 
+@functools.cache
 def power_of_two(exponent: int) -> Fraction:
     return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def floor_log2(x: Fraction) -> int:
     """floor(log2 x) of a positive rational, with no float on the way."""
-    guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if power_of_two(guess) <= x else guess - 1
+    over, under = x.numerator, x.denominator
+    guess = over.bit_length() - under.bit_length()
+    return guess if under << max(guess, 0) <= over << max(-guess, 0) else guess - 1
 
 
 def is_nan(dtype: str, code: Code) -> bool:
@@ -216,20 +219,29 @@ def cast_one(code: Code, source: str, target: str, saturate: bool, round_mode: s
 
 def round_to_format(fmt: FloatFormat, x: Fraction) -> Fraction:
     """Nearest multiple of the format's spacing at x, ties to even, exponent unbounded above."""
+    steps, exponent = steps_of(fmt, x)
+    return steps * power_of_two(exponent - fmt.mantissa_bits)
+
+
+def steps_of(fmt: FloatFormat, x: Fraction) -> tuple[int, int]:
+    """x in the format's spacing at x, rounded to an integer, ties to even, and the exponent there."""
     if x == 0:
-        return x
+        return 0, 1 - fmt.bias
     exponent = max(floor_log2(x), 1 - fmt.bias)
-    spacing = power_of_two(exponent - fmt.mantissa_bits)
-    return round(x / spacing) * spacing
+    # The quotient of x and the spacing, of integers: a Fraction would be reduced at each step.
+    shift = exponent - fmt.mantissa_bits
+    over, under = x.numerator << max(-shift, 0), x.denominator << max(shift, 0)
+    steps, rest = divmod(over, under)
+    return steps + (2 * rest > under or (2 * rest == under and steps % 2 == 1)), exponent
 
 
 def encode_magnitude(fmt: FloatFormat, x: Fraction) -> int:
-    """The code of a representable magnitude."""
-    if x < power_of_two(1 - fmt.bias):
-        return int(x / power_of_two(1 - fmt.bias - fmt.mantissa_bits))
-    exponent = floor_log2(x)
-    mantissa = int(x / power_of_two(exponent - fmt.mantissa_bits)) - (1 << fmt.mantissa_bits)
-    return (exponent + fmt.bias) << fmt.mantissa_bits | mantissa
+    """The code of the number that x is rounded to, as if there were no greatest one.
+
+    The codes of a binade are consecutive, and the next binade's follow: a carry needs no care.
+    """
+    steps, exponent = steps_of(fmt, x)
+    return (exponent + fmt.bias - 1 << fmt.mantissa_bits) + steps
 
 
 def encode_float(target: str, x: Number, saturate: bool) -> int:
@@ -238,9 +250,8 @@ def encode_float(target: str, x: Number, saturate: bool) -> int:
     if x.kind == "nan":
         return encode_nan(fmt, sign)
     if x.kind == "finite":
-        rounded = round_to_format(fmt, x.magnitude)
-        if rounded <= fmt.finite(fmt.max_code):
-            code = encode_magnitude(fmt, rounded)
+        code = encode_magnitude(fmt, x.magnitude)
+        if code <= fmt.max_code:
             return code if code == 0 and fmt.specials == "fnuz" else sign | code
     clamps = fmt.specials == "none" or (target in FLOAT8 and saturate)
     if clamps:

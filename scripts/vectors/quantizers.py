@@ -100,6 +100,7 @@ def nearest(dtype: str, x: Number) -> Number:
     return exact.decode(dtype, exact.encode_float(dtype, x, saturate=True))
 
 
+@functools.lru_cache(1 << 16)
 def floated(dtype: str, code: int) -> Number:
     return nearest("FLOAT", exact.decode(dtype, code))
 
@@ -150,8 +151,12 @@ def ends(dtype: str) -> tuple[int, int]:
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype[0] == "I" else (0, (1 << bits) - 1)
 
 
-def quantize(row: Row, x: int, scale: int, zero: int | None, precision: str, saturate: bool) -> int:
-    v = nearest(precision, quotient(floated(row["x"], x), floated(row["scale"], scale)))
+def divided(row: Row, x: int, scale: int) -> Number:
+    return quotient(floated(row["x"], x), floated(row["scale"], scale))
+
+
+def quantized(row: Row, v: Number, zero: int | None, saturate: bool) -> int:
+    """What becomes of a quotient that has been rounded to the precision."""
     y = row["y"]
     if y in INTEGERS:
         least, greatest = ends(y)
@@ -247,17 +252,15 @@ def quantize_row(row: Row, scales: int) -> Row:
         for scale, zero in parameters
         for _ in range(EACH)
     ]
-    results = [
-        {
-            "precision": precision,
-            "saturate": int(saturate),
-            "y_hex": to_hex(
-                row["y"], [quantize(row, *element, precision, saturate) for element in elements]
-            ),
-        }
-        for precision in HALVES
-        for saturate in ((True, False) if row["y"] in FLOAT8 else (True,))
-    ]
+    quotients = [divided(row, x, scale) for x, scale, _ in elements]
+    zeros = [zero for _, _, zero in elements]
+    results = []
+    for precision in HALVES:
+        rounded = [nearest(precision, v) for v in quotients]
+        for saturate in (True, False) if row["y"] in FLOAT8 else (True,):
+            ys = [quantized(row, v, zero, saturate) for v, zero in zip(rounded, zeros, strict=True)]
+            y_hex = to_hex(row["y"], ys)
+            results.append({"precision": precision, "saturate": int(saturate), "y_hex": y_hex})
     return row | hexes(row, "y", parameters, elements) | {"results": results}
 
 
