@@ -15,7 +15,7 @@ const fn power_of_two(exponent: i32) -> u32 {
 
 /// Rounding to a signed format with zero: [SEMANTICS §5.1–5.3](crate::semantics).
 #[derive(Clone, Copy)]
-pub(super) struct Narrow {
+pub(crate) struct Narrow {
     /// Mantissa bits that a FLOAT has more.
     shift: u32,
     /// Added before they are dropped: just under half a unit in the last place, and what the exponent field loses.
@@ -41,7 +41,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    pub(super) fn new(format: &FloatFormat, rules: Rules) -> Narrow {
+    pub(crate) fn new(format: &FloatFormat, rules: Rules) -> Narrow {
         let m = format.mantissa_bits;
         let shift = FLOAT_MANTISSA_BITS - m;
         let rebias = ((FLOAT_BIAS - format.bias) as u32) << FLOAT_MANTISSA_BITS;
@@ -72,18 +72,18 @@ impl Narrow {
         }
     }
 
-    pub(super) fn saturates(&self) -> bool {
+    pub(crate) fn saturates(&self) -> bool {
         self.saturates
     }
 
-    pub(super) fn signs_zero(&self) -> bool {
+    pub(crate) fn signs_zero(&self) -> bool {
         self.signs_zero
     }
 
     /// The code of `x`, which is exact or rounded to odd. The parameters are what the record says of them, known when the
     /// loop is compiled.
     #[inline(always)]
-    pub(super) fn code<const SATURATES: bool, const SIGNS_ZERO: bool>(&self, x: f32) -> u32 {
+    pub(crate) fn code<const SATURATES: bool, const SIGNS_ZERO: bool>(&self, x: f32) -> u32 {
         let bits = x.to_bits();
         let magnitude = bits & 0x7FFF_FFFF;
         let bounded = if SATURATES { magnitude.min(self.largest) } else { magnitude };

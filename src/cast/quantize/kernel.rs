@@ -10,11 +10,12 @@ use std::sync::Arc;
 use super::layout::Layout;
 use super::operator::{Dequantize, Quantize, Quantizer};
 use super::parameters::Parameters;
-use super::step::{AddZero, Divide, Integer, Multiply, Saturate, Step, Word};
-use crate::cast::element_type::ElementType;
+use super::step::{AddZero, Divide, Integer, Multiply, Narrowed, Saturate, Step, Word};
+use crate::cast::element_type::{ElementType, Family};
 use crate::cast::kernel::level::Level;
 use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::places::{Target, places};
+use crate::cast::kernel::round::Narrow;
 use crate::cast::kernel::select::select;
 use crate::cast::rules::Rules;
 
@@ -137,6 +138,10 @@ fn quantize(op: Quantize, has_zero_points: bool) -> Loops {
     if let (Some(range), true) = (range, exact) {
         return (read, vec![saturate::<true>(op.y, range)]);
     }
+    if let (Family::Float(format), true) = (op.y.family(), exact) {
+        let moves = has_zero_points && op.adds_zero_point();
+        return (read, vec![narrowed(Narrow::new(format, op.rules()), moves)]);
+    }
     let mut stages = vec![scale(Divide)];
     if !exact {
         let rules = Rules::default();
@@ -194,6 +199,16 @@ fn saturate<const DIVIDES: bool>(y: ElementType, range: (i32, i32)) -> Stage {
     }
 }
 
+fn narrowed(narrow: Narrow, moves: bool) -> Stage {
+    match (narrow.saturates(), narrow.signs_zero(), moves) {
+        (true, true, true) => scale(Narrowed::<true, true, true>(narrow)),
+        (true, true, false) => scale(Narrowed::<true, true, false>(narrow)),
+        (true, false, _) => scale(Narrowed::<true, false, false>(narrow)),
+        (false, true, _) => scale(Narrowed::<false, true, false>(narrow)),
+        (false, false, _) => scale(Narrowed::<false, false, false>(narrow)),
+    }
+}
+
 fn scale(step: impl Step) -> Stage {
     Stage::Scale(Box::new(Steps(step)))
 }
@@ -204,7 +219,7 @@ struct Steps<S>(S);
 impl<S: Step> Loop for Steps<S> {
     fn run(&self, level: Level, scales: Scales, src: &[u8], target: Target) {
         level.run_loop(
-            &(&self.0, scales),
+            &(self.0, scales),
             src,
             target.into_bytes(),
             #[inline(always)]
@@ -218,7 +233,7 @@ impl<S: Step> Loop for Steps<S> {
 /// The elements in runs: those that share their parameters, or have one after the other.
 #[inline(always)]
 fn steps<S: Step>(
-    step: &S,
+    step: S,
     Scales { parameters, layout, first }: Scales,
     src: &[S::In],
     dst: &mut [MaybeUninit<S::Out>],
@@ -279,7 +294,7 @@ fn steps<S: Step>(
 
 /// Elements with the same parameters.
 #[inline(always)]
-fn share<S: Step>(step: &S, scale: f32, zero: f32, src: &[S::In], dst: &mut [MaybeUninit<S::Out>]) {
+fn share<S: Step>(step: S, scale: f32, zero: f32, src: &[S::In], dst: &mut [MaybeUninit<S::Out>]) {
     for (place, x) in dst.iter_mut().zip(src) {
         place.write(step.apply(*x, scale, zero));
     }
@@ -288,7 +303,7 @@ fn share<S: Step>(step: &S, scale: f32, zero: f32, src: &[S::In], dst: &mut [May
 /// Elements with parameters of their own.
 #[inline(always)]
 fn each<S: Step>(
-    step: &S,
+    step: S,
     scales: &[f32],
     zeros: &[f32],
     src: &[S::In],

@@ -6,11 +6,13 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 
+use crate::cast::kernel::round::Narrow;
+
 /// A function of an element and its parameters, inlined into loops that are compiled for each level.
-pub(super) trait Step: Send + Sync + 'static {
+pub(super) trait Step: Copy + Send + Sync + 'static {
     type In: Pod;
     type Out: Pod;
-    fn apply(&self, x: Self::In, scale: f32, zero: f32) -> Self::Out;
+    fn apply(self, x: Self::In, scale: f32, zero: f32) -> Self::Out;
 }
 
 /// A machine type that a FLOAT is made of, and the nearest one.
@@ -53,6 +55,7 @@ fn one_nan(result: f32, operand: f32) -> f32 {
 }
 
 /// (x − zero point) · scale, of an x with so many unused bits.
+#[derive(Clone, Copy)]
 pub(super) struct Multiply<X, const UNUSED: u32>(pub(super) PhantomData<fn(X)>);
 
 impl<X: Word + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
@@ -60,13 +63,14 @@ impl<X: Word + 'static, const UNUSED: u32> Step for Multiply<X, UNUSED> {
     type Out = f32;
 
     #[inline(always)]
-    fn apply(&self, x: X, scale: f32, zero: f32) -> f32 {
+    fn apply(self, x: X, scale: f32, zero: f32) -> f32 {
         let difference = x.without(UNUSED).to_float() - zero;
         one_nan(difference * scale, difference)
     }
 }
 
 /// x / scale.
+#[derive(Clone, Copy)]
 pub(super) struct Divide;
 
 impl Step for Divide {
@@ -74,12 +78,13 @@ impl Step for Divide {
     type Out = f32;
 
     #[inline(always)]
-    fn apply(&self, x: f32, scale: f32, _: f32) -> f32 {
+    fn apply(self, x: f32, scale: f32, _: f32) -> f32 {
         one_nan(x / scale, x)
     }
 }
 
 /// x + zero point.
+#[derive(Clone, Copy)]
 pub(super) struct AddZero;
 
 impl Step for AddZero {
@@ -87,8 +92,28 @@ impl Step for AddZero {
     type Out = f32;
 
     #[inline(always)]
-    fn apply(&self, x: f32, _: f32, zero: f32) -> f32 {
+    fn apply(self, x: f32, _: f32, zero: f32) -> f32 {
         one_nan(x + zero, x)
+    }
+}
+
+/// A float of at most 8 bits made of x / scale, moved by the zero point if `MOVES`.
+#[derive(Clone, Copy)]
+pub(super) struct Narrowed<const SATURATES: bool, const SIGNS_ZERO: bool, const MOVES: bool>(
+    pub(super) Narrow,
+);
+
+impl<const SATURATES: bool, const SIGNS_ZERO: bool, const MOVES: bool> Step
+    for Narrowed<SATURATES, SIGNS_ZERO, MOVES>
+{
+    type In = f32;
+    type Out = u8;
+
+    #[inline(always)]
+    fn apply(self, x: f32, scale: f32, zero: f32) -> u8 {
+        let v = one_nan(x / scale, x);
+        let v = if MOVES { one_nan(v + zero, v) } else { v };
+        self.0.code::<SATURATES, SIGNS_ZERO>(v) as u8
     }
 }
 
@@ -112,6 +137,7 @@ impl Integer for u16 {
 }
 
 /// saturate(round(x) + zero point), or, if `DIVIDES`, of x / scale.
+#[derive(Clone, Copy)]
 pub(super) struct Saturate<Y, const DIVIDES: bool> {
     least: f32,
     greatest: f32,
@@ -133,7 +159,7 @@ impl<Y: Integer + 'static, const DIVIDES: bool> Step for Saturate<Y, DIVIDES> {
     /// magnitude has 1 as its unit in the last place: adding it rounds, and leaves the integer in the low bits, in two's
     /// complement.
     #[inline(always)]
-    fn apply(&self, x: f32, scale: f32, zero: f32) -> Y {
+    fn apply(self, x: f32, scale: f32, zero: f32) -> Y {
         const UNIT: f32 = 1.5 * (1 << 23) as f32;
         let v = if DIVIDES { x / scale } else { x };
         let (least, greatest) = (self.least - zero, self.greatest - zero);
