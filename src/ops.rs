@@ -3,6 +3,7 @@
 //! - `cast`: what `Cast` and `CastLike` are in tract
 //! - `quantize`: what `QuantizeLinear` and `DequantizeLinear` are
 //! - `bit_cast`, `dynamic_quantize`: what their names say
+//! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
@@ -28,6 +29,7 @@ pub(crate) mod indices;
 pub(crate) mod integers;
 pub(crate) mod is_nan;
 pub(crate) mod measured;
+pub(crate) mod n_bits;
 pub(crate) mod one_hot;
 pub(crate) mod open_shapes;
 pub(crate) mod power;
@@ -40,6 +42,7 @@ pub(crate) mod remainder;
 pub(crate) mod saved;
 pub(crate) mod scan;
 pub(crate) mod slice;
+pub(crate) mod small_weights;
 pub(crate) mod squeeze;
 pub(crate) mod stock;
 pub(crate) mod tree_ensemble;

@@ -1,7 +1,6 @@
 //! Operators of ONNX Runtime's that are quantisers around another operator, written out as those nodes.
 //!
-//! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales, `MatMulNBits` of
-//! 2 or 4 bits.
+//! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
 use std::collections::HashMap;
 
@@ -57,7 +56,6 @@ pub(super) fn write_out(
             parts.quantize_float(&product, 6)?;
         }
         _ if !is_microsoft => return Ok(vec![]),
-        "MatMulNBits" if int(node, "bits") == Some(8) => parts.mat_mul_8_bits(node)?,
         "GatherBlockQuantized" => {
             let bits = int(node, "bits").unwrap_or(4);
             match ty(0) {
@@ -208,15 +206,6 @@ impl<'a> Parts<'a> {
         self.add("Constant", &[], vec![value])
     }
 
-    fn int64s(&mut self, values: &[i64]) -> String {
-        self.constant(TensorProto {
-            data_type: ElementType::Int64 as i32,
-            dims: vec![values.len() as i64],
-            int64_data: values.into(),
-            ..TensorProto::default()
-        })
-    }
-
     /// The value of an input that is followed by its scale and zero point.
     fn dequantize(&mut self, first: usize) -> Result<String, Error> {
         self.dequantize_with(first, vec![])
@@ -299,45 +288,6 @@ impl<'a> Parts<'a> {
             "" => Ok(()),
             _ => self.quantize(&result, 7, self.ty(0)),
         }
-    }
-
-    /// A product with weights of 8 bits: N rows of blocks along K.
-    fn mat_mul_8_bits(&mut self, node: &NodeProto) -> Result<(), Error> {
-        let size = |name: &str| {
-            let size = int(node, name).filter(|size| (1..i64::from(i32::MAX)).contains(size));
-            size.ok_or_else(|| refusal(node, format!("attribute `{name}` is no size")))
-        };
-        let (k, n, block) = (size("K")?, size("N")?, size("block_size")?);
-        if !self.input(4).is_empty() {
-            return Err(
-                self.refuse("has an order of its columns (g_idx), which it is not run with")
-            );
-        }
-        let blocks = k / block + i64::from(k % block != 0);
-        let (x, weights) = (self.needed(0)?, self.needed(1)?);
-        let scales = self.needed(2)?;
-        let rows = self.int64s(&[n, blocks * block]);
-        let mut weights = self.add("Reshape", &[&weights, &rows], vec![]);
-        if k % block != 0 {
-            let [start, end, axis] = [0, k, 1].map(|value| self.int64s(&[value]));
-            weights = self.add("Slice", &[&weights, &start, &end, &axis], vec![]);
-        }
-        let per_block = self.int64s(&[n, blocks]);
-        let scales = self.add("Reshape", &[&scales, &per_block], vec![]);
-        let zero_points = match self.input(3).to_string() {
-            none if none.is_empty() => self.byte(128),
-            given => self.add("Reshape", &[&given, &per_block], vec![]),
-        };
-        let attributes = vec![annotation::int("axis", 1), annotation::int("block_size", block)];
-        let inputs = [weights.as_str(), &scales, &zero_points];
-        let weights = self.add_quantizer("DequantizeLinear", &inputs, attributes);
-        let weights = self.add("Transpose", &[&weights], vec![]);
-        let product = self.add("MatMul", &[&x, &weights], vec![]);
-        let bias = self.input(5).to_string();
-        if !bias.is_empty() {
-            self.add("Add", &[&product, &bias], vec![]);
-        }
-        Ok(())
     }
 
     fn byte(&mut self, value: u8) -> String {

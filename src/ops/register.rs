@@ -8,11 +8,11 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::InferenceOp;
 
 use super::hook::{Hook, Site, Wires, build_hooked};
-use super::stock::replace_stock;
+use super::stock::{Build, replace_stock};
 use super::{
     arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, greater, if_,
-    indices, is_nan, measured, one_hot, product, quantize, range, reduce, scan, slice, squeeze,
-    tree_ensemble,
+    indices, is_nan, measured, n_bits, one_hot, product, quantize, range, reduce, scan, slice,
+    squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -71,6 +71,15 @@ pub fn register(onnx: &mut Onnx) {
     }
     replace_stock(onnx, "DynamicQuantizeLinear", dynamic_quantize::build);
     greater::register(onnx);
+    n_bits::register(onnx);
+}
+
+/// Has the constant weights of a product stay in few bits wherever tract has a format for them, or only where that is exact.
+pub(crate) fn keep_weights_small(onnx: &mut Onnx, always: bool) {
+    let dequantize: Build =
+        if always { quantize::inference::build_small } else { quantize::inference::build };
+    onnx.op_register.insert("DequantizeLinear", dequantize);
+    n_bits::register_small(onnx, always);
 }
 
 fn build(

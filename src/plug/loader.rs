@@ -23,7 +23,7 @@ use crate::onnx::walk::Options;
 use crate::onnx::widen::{HalfArithmetic, Widening};
 use crate::onnx::wire;
 use crate::ops::open_shapes;
-use crate::ops::register::{register, register_private};
+use crate::ops::register::{keep_weights_small, register, register_private};
 use crate::plug::model_types::record_types;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -51,6 +51,7 @@ pub struct CastOnnx {
     onnx: Onnx,
     widening: Widening,
     probes: bool,
+    small_weights: bool,
     limits: Limits,
 }
 
@@ -59,7 +60,13 @@ impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         register_private(&mut onnx);
-        CastOnnx { onnx, widening: Widening::default(), probes: false, limits: Limits::default() }
+        CastOnnx {
+            onnx,
+            widening: Widening::default(),
+            probes: false,
+            small_weights: false,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -96,6 +103,15 @@ impl CastOnnx {
         CastOnnx { widening, ..self }
     }
 
+    /// Whether constant weights of a product stay in four or two bits wherever tract has a format for them, though that
+    /// rounds their scales to FLOAT16 and is slower for x of many rows. By default they do where it costs nothing
+    /// ([SEMANTICS §15](crate::semantics)), and are FLOAT otherwise.
+    pub fn with_small_weights(self, small: bool) -> CastOnnx {
+        let mut onnx = self.onnx.clone();
+        keep_weights_small(&mut onnx, small);
+        CastOnnx { onnx, small_weights: small, ..self }
+    }
+
     /// How large a model may be. What is beyond these limits is refused by an [`Error::Limit`].
     pub fn with_limits(self, limits: Limits) -> CastOnnx {
         CastOnnx { limits, ..self }
@@ -110,6 +126,7 @@ impl CastOnnx {
         } else {
             register(&mut onnx)
         }
+        keep_weights_small(&mut onnx, self.small_weights);
         CastOnnx { onnx, probes, ..self }
     }
 

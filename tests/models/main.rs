@@ -15,6 +15,7 @@ mod golden;
 mod half;
 mod int64;
 mod limits;
+mod n_bits;
 mod nnef;
 mod operators;
 mod operators64;

@@ -20,6 +20,7 @@ const CONTRIB: &[(&str, &[Output])] = &[
     ("BiasGelu", &[Same]),
     ("FastGelu", &[Same]),
     ("GroupQueryAttention", &[Same, Same, Same]),
+    ("MatMulBnb4", &[Same]),
     ("MatMulNBits", &[Same]),
     ("MultiHeadAttention", &[Same, Same, Same]),
     ("QuickGelu", &[Same]),

@@ -6,9 +6,10 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use super::op::OnnxQuantizer;
+use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
 use crate::onnx::quantizers::QuantizerSpec;
+use crate::ops::small_weights::SmallWeights;
 use crate::tensor::quantization::Quantization;
 
 /// Builds the inference op of a node: of one that the rewrite has prepared, or, where only the ops were registered, of one
@@ -19,13 +20,23 @@ pub(crate) fn build(
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     // tract says 0 for a model that imports no default domain, which is opset 1.
     let spec = QuantizerSpec::read(node, context.onnx_operator_set_version.max(1))?;
-    Ok((expand(InferenceQuantizer { spec }), vec![]))
+    Ok((expand(InferenceQuantizer { spec, small: SmallWeights::WhereExact }), vec![]))
+}
+
+/// The same of a `DequantizeLinear` whose weights stay in few bits wherever tract has a format for them.
+pub(crate) fn build_small(
+    context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let spec = QuantizerSpec::read(node, context.onnx_operator_set_version.max(1))?;
+    Ok((expand(InferenceQuantizer { spec, small: SmallWeights::Always }), vec![]))
 }
 
 /// A quantiser whose inputs' tract types are still to be inferred.
 #[derive(Debug, Clone)]
 struct InferenceQuantizer {
     spec: QuantizerSpec,
+    small: SmallWeights,
 }
 
 impl InferenceQuantizer {
@@ -62,6 +73,11 @@ impl Expansion for InferenceQuantizer {
         self.spec.name().into()
     }
 
+    /// As [`OnnxQuantizer`](super::op::OnnxQuantizer) in a typed model: weights that may stay in few bits are not folded yet.
+    fn runs_out_of_plan(&self) -> bool {
+        !may_stay_small(self.spec.quantizes(), self.spec.exotic(0), self.spec.block_size)
+    }
+
     fn rules<'r, 'p: 'r, 's: 'r>(
         &'s self,
         s: &mut Solver<'r>,
@@ -96,6 +112,7 @@ impl Expansion for InferenceQuantizer {
         let quantizer = self.spec.quantizer(ty(0)?, ty(1)?, zero_point)?;
         let quantization = Quantization::new(quantizer).context("types that the operator has")?;
         let op = OnnxQuantizer::new(&self.spec, quantization).beside_ops_of(model);
+        let op = OnnxQuantizer { small: self.small, ..op };
         op.check_shapes(&fact(0)?.shape, &fact(1)?.shape)?;
         if zero_point.is_some()
             && let Some(zero_point) = &fact(2)?.konst

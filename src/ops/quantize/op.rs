@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::onnx::quantizers::QuantizerSpec;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::saved::{Save, Saved};
+use crate::ops::small_weights::{BLOCK, SmallWeights};
 use crate::tensor::quantization::{Prepared, Quantization};
 
 /// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
@@ -20,6 +21,8 @@ pub(crate) struct OnnxQuantizer {
     pub(super) quantization: Quantization,
     pub(super) axis: i64,
     pub(super) block_size: usize,
+    /// Which constants a product takes as they are; no part of what the op computes.
+    pub(super) small: SmallWeights,
     /// What has been read of scales and zero points that are constants of the model.
     pub(super) constants: Option<Arc<Constants>>,
 }
@@ -40,6 +43,7 @@ impl OnnxQuantizer {
             quantization,
             axis: spec.axis,
             block_size: spec.block_size,
+            small: SmallWeights::WhereExact,
             constants: None,
         }
     }
@@ -57,6 +61,13 @@ impl OnnxQuantizer {
             }
             None => self,
         }
+    }
+
+    /// Whether its constants may become weights in few bits.
+    pub(super) fn may_stay_small(&self) -> bool {
+        let quantizer = self.quantizer();
+        let quantizes = matches!(quantizer, Quantizer::Quantize(_));
+        may_stay_small(quantizes, Some(quantizer.x()), self.block_size)
     }
 
     /// What it does to tensors.
@@ -174,6 +185,12 @@ impl OnnxQuantizer {
     }
 }
 
+/// Whether constants of a quantiser may become weights in few bits.
+pub(super) fn may_stay_small(quantizes: bool, x: Option<ElementType>, block_size: usize) -> bool {
+    let is_four_bits = matches!(x, Some(ElementType::Int4 | ElementType::Uint4));
+    !quantizes && is_four_bits && block_size > 0 && block_size.is_multiple_of(BLOCK)
+}
+
 /// Two quantisers are the same op if they do the same, whatever the nodes are called.
 impl PartialEq for OnnxQuantizer {
     fn eq(&self, other: &OnnxQuantizer) -> bool {
@@ -222,6 +239,7 @@ impl Save for OnnxQuantizer {
             quantization,
             axis: saved.text_at(6)?.parse()?,
             block_size: saved.text_at(7)?.parse()?,
+            small: SmallWeights::WhereExact,
             constants: None,
         })
     }

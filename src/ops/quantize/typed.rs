@@ -5,7 +5,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use tract_onnx::tract_core::ops::konst::Const;
 
 use super::op::OnnxQuantizer;
-use super::table;
+use super::{small, table};
 use crate::cast::quantize::layout;
 use crate::cast::quantize::operator::Quantizer;
 
@@ -37,7 +37,13 @@ impl Op for OnnxQuantizer {
 }
 
 impl EvalOp for OnnxQuantizer {
-    op_out_of_plan!();
+    /// What may become weights in few bits is not folded as it stands: `declutter` does so, with a look at what it is for.
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        if self.may_stay_small() {
+            return Ok(None);
+        }
+        self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+    }
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let datum_types: TVec<DatumType> = inputs.iter().map(|value| value.datum_type()).collect();
@@ -112,6 +118,10 @@ impl TypedOp for OnnxQuantizer {
         let Some(scale) = constants.first() else { return Ok(None) };
         // Once, when the model is loaded, however large: a matrix product can only pack weights that are constant.
         if let Some(x) = &x.konst {
+            let tensors: TVec<_> = std::iter::once(x).chain(constants.iter().copied()).collect();
+            if let Some(patch) = small::product(self, self.small, model, node, &tensors)? {
+                return Ok(Some(patch));
+            }
             let inputs = std::iter::once(x).chain(constants.iter().copied());
             let inputs: TVec<TValue> = inputs.map(|tensor| tensor.clone().into_tvalue()).collect();
             let y = self.run(&inputs)?.into_arc_tensor();
