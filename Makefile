@@ -196,7 +196,7 @@ test-data:
 	$(call python,models) vectors.make_limits
 	$(call python,models) vectors.make_node_tests
 
-# Needs python3 and an hour. As the tests of quantisers, with 20,000 elements of each combination of types.
+# Needs python3 and a quarter of an hour. As the tests of quantisers, with 20,000 elements of each combination of types.
 quantizers:
 	$(call venv,models,scripts/requirements.txt)
 	mkdir -p target
@@ -230,6 +230,14 @@ bench-peers:
 	$(CARGO) build --locked --release --bench serve
 	$(TARGET)/bench-venv/bin/python scripts/bench/bench_peers.py \
 		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/peers.md $(PEERS)
+
+# Needs python3. QuantizeLinear and DequantizeLinear against ONNX Runtime, taking turns.
+.PHONY: bench-quantizers
+bench-quantizers:
+	$(call venv,bench,scripts/requirements-bench.txt)
+	$(CARGO) build --locked --release --bench serve
+	$(TARGET)/bench-venv/bin/python scripts/bench/bench_quantizers.py \
+		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/quantizers.md
 
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:

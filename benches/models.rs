@@ -1,7 +1,9 @@
 //! Whole models, in turns: what half precision costs against FLOAT.
 //!
 //! - `models FOLDER...`: each folder's model with its first set of inputs (`test_data_set_0`): the time to load, the shortest run, and
-//!   both as multiples of the first folder's. `stock` before a folder loads it by tract alone.
+//!   both as multiples of the first folder's. `stock` before a folder loads it by tract alone, `small` as below.
+//! - `models memory [small] FOLDER`: the memory of the process (Linux) when the model is loaded and has run, and the most on the way;
+//!   `small` keeps weights in few bits wherever tract has a format for them.
 //! - `models rounding [ELEMENTS]`: a cast to half precision and back, which is one op that rounds in place, as a share of a memcpy's
 //!   bandwidth.
 
@@ -14,7 +16,7 @@ use std::time::Instant;
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, OnnxCast, Rules, tensor_proto};
+use tract_onnx_cast::{CastOnnx, ElementType, OnnxCast, Rules, tensor_proto};
 
 /// Rounds of which the shortest run counts.
 const ROUNDS: usize = 20;
@@ -27,6 +29,8 @@ fn main() -> TractResult<()> {
         [mode, size @ ..] if mode == "rounding" => {
             rounding(size.first().map_or(Ok(1 << 20), |size| size.parse())?)
         }
+        [mode, small, folder] if mode == "memory" && small == "small" => memory(folder, true),
+        [mode, folder] if mode == "memory" => memory(folder, false),
         _ => models(&words),
     }
 }
@@ -41,14 +45,16 @@ struct Loaded {
 
 fn models(words: &[String]) -> TractResult<()> {
     let mut loaded = vec![];
-    let mut by_stock = false;
+    let (mut by_stock, mut small) = (false, false);
     for word in words {
-        if word == "stock" {
-            by_stock = true;
+        if word == "stock" || word == "small" {
+            by_stock |= word == "stock";
+            small |= word == "small";
             continue;
         }
-        loaded.push(load(Path::new(word), by_stock)?);
-        by_stock = false;
+        let loader = tract_onnx_cast::onnx().with_small_weights(small);
+        loaded.push(load(Path::new(word), by_stock, &loader)?);
+        (by_stock, small) = (false, false);
     }
     for _ in 0..ROUNDS {
         for model in &mut loaded {
@@ -74,13 +80,28 @@ fn models(words: &[String]) -> TractResult<()> {
     Ok(())
 }
 
-fn load(folder: &Path, by_stock: bool) -> TractResult<Loaded> {
+fn memory(folder: &str, small: bool) -> TractResult<()> {
+    let loader = tract_onnx_cast::onnx().with_small_weights(small);
+    let loaded = load(Path::new(folder), false, &loader)?;
+    black_box(loaded.plan.run(loaded.inputs)?);
+    let status = fs::read_to_string("/proc/self/status")?;
+    let mebibytes = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let kibibytes =
+            line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+        kibibytes.map_or(0, |kibibytes| kibibytes >> 10)
+    };
+    println!("{folder}: {} MiB, at most {} MiB", mebibytes("VmRSS"), mebibytes("VmHWM"));
+    Ok(())
+}
+
+fn load(folder: &Path, by_stock: bool, loader: &CastOnnx) -> TractResult<Loaded> {
     let path = folder.join("model.onnx");
     let start = Instant::now();
     let mut model = if by_stock {
         tract_onnx::onnx().model_for_path(&path)?
     } else {
-        tract_onnx_cast::onnx().model_for_path(&path)?
+        loader.model_for_path(&path)?
     };
     let files = (0..).map(|index| folder.join(format!("test_data_set_0/input_{index}.pb")));
     let files: Vec<PathBuf> = files.take_while(|path| path.exists()).collect();
