@@ -4,7 +4,7 @@ mod args;
 mod command;
 pub(crate) mod input;
 pub(crate) mod judge;
-mod message;
+pub(crate) mod message;
 mod output_file;
 pub(crate) mod process;
 mod report;

@@ -361,6 +361,10 @@ fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
 
 /// A STRING tensor; `texts` has as many elements as the shape.
 pub(crate) fn tensor_of_strings(texts: Vec<String>, shape: &[usize]) -> TractResult<Tensor> {
+    // tract panics at what is too large, even where a dimension that follows is 0.
+    let bytes = |bytes: usize, dim: &usize| bytes.checked_mul(*dim);
+    let bytes = shape.iter().try_fold(size_of::<String>(), bytes);
+    bytes.with_context(|| format!("strings of shape {shape:?} are too many"))?;
     Ok(tract_onnx::prelude::tract_ndarray::ArrayD::from_shape_vec(shape, texts)?.into())
 }
 
