@@ -161,13 +161,12 @@ fuzz-merge:
 			rm -r fuzz/corpus/$$target && mv $(GROWN)/$$target.new fuzz/corpus/$$target || exit 1; \
 	done
 
-# Every crate of the library and of the command line, with its version and licences.
+# Needs cargo-cyclonedx. Every crate of the library and of the command line on any system, with version, licences and checksum.
 .PHONY: sbom
 sbom:
-	for crate in tract-onnx-cast onnx-cast; do \
-		$(CARGO) tree --locked --package $$crate --edges normal --prefix none --format '{p} {l}' | sed 's/ (\*)$$//' | \
-			sort -u > $(TARGET)/$$crate.sbom.txt && wc -l $(TARGET)/$$crate.sbom.txt || exit 1; \
-	done
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(CARGO) cyclonedx --quiet --format json --spec-version 1.5 --target all
+	rm tests/alone/cast-alone.cdx.json
+	mkdir -p $(TARGET)/sbom && mv tract-onnx-cast.cdx.json cli/onnx-cast.cdx.json $(TARGET)/sbom
 
 # Writes the snapshots that are missing; one that differs still fails.
 snapshots:
@@ -286,6 +285,19 @@ semver:
 	if [ -z "$$tag" ]; then echo "there is no release to compare with"; else \
 		cargo install --locked cargo-semver-checks && cargo semver-checks --package tract-onnx-cast --baseline-rev "$$tag"; fi
 
-# Needs cargo-deny.
+# Needs cargo-deny. Advisories, licences, sources and duplicates of the dependencies.
 deny:
 	cargo deny check
+
+# Needs cargo-audit. Advisories, of what fuzzing needs as well.
+.PHONY: audit
+audit:
+	cargo audit --deny warnings
+	cargo audit --deny warnings --file fuzz/Cargo.lock
+	cargo audit --deny warnings --file fuzz/engine/Cargo.lock
+
+# Needs python3. What docs/dependencies.md says of the crates, and that workflows name actions by their hashes.
+.PHONY: test-dependencies
+test-dependencies:
+	python3 scripts/ci/dependencies.py
+	! grep -rn 'uses:' .github/workflows action.yml | grep -vE 'uses: (\./|[^ ]+@[0-9a-f]{40} # v)'
