@@ -35,7 +35,7 @@ use clap::Parser;
 use args::{Cli, Command};
 use judge::status::Status;
 use message::{ErrorKind, Problem};
-use process::{supervisor, worker};
+use process::{signals, supervisor, worker};
 use report::json;
 use report::terminal::{self, Output};
 
@@ -44,6 +44,7 @@ pub(crate) fn main() -> ExitCode {
     if worker::is_this_process() {
         return worker::serve();
     }
+    signals::tidy_up_when_interrupted();
     let mut output = Output::stdout();
     let words = args::report::joined(std::env::args_os());
     let status = match Cli::try_parse_from(&words) {
@@ -70,8 +71,9 @@ pub(crate) fn main() -> ExitCode {
 }
 
 fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<Status> {
-    let Cli { command, max_memory, timeout } = cli;
+    let Cli { command, max_memory, max_nodes, timeout } = cli;
     supervisor::set_timeout(timeout.map(Duration::from_secs));
+    supervisor::set_nodes(max_nodes);
     match command {
         Command::Run(args) => command::run::run(args, max_memory, output),
         Command::Test(args) => command::test::test(args, max_memory, output),

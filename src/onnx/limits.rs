@@ -111,9 +111,13 @@ pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
     for (index, node) in graph.node.iter().enumerate() {
         let name = name_of(node);
         let is_foreign = |name: &str| made.get(name).is_some_and(|maker| *maker != index);
-        let mut unique = Cow::from(name);
+        // What stands before a `#` tract tries with all numbers, whenever it puts something in the node's place.
+        let mut unique = match name.contains('#') {
+            true => name.replace('#', "~").into(),
+            false => Cow::from(name),
+        };
         while is_foreign(&unique) || !taken.insert(unique.clone()) {
-            unique = format!("{unique}#{index}").into();
+            unique = format!("{unique}~{index}").into();
         }
         if unique != name {
             renamed.push((index, unique.into_owned()));

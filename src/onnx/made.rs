@@ -1,122 +1,423 @@
-//! How many elements an operator makes of constants, as far as the constants tell: tract makes them while it loads a model.
+//! How many elements are made of constants, as far as the constants tell: tract makes them while it loads a model.
 
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
 
+use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, ValueInfoProto};
 
 use super::declared_shapes::shape;
-use super::node::{attribute, is_default_domain, node_name, subgraphs};
-use super::size::beyond;
+use super::node::{attribute, int, is_default_domain, node_name, subgraphs};
+use super::order;
+use super::size::{Limits, beyond};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::tensor::proto;
 
 /// A constant that may be a shape has no more elements.
-const LONGEST: i64 = 64;
+const LONGEST: f64 = 64.0;
+/// What has no more elements is no bomb, however often it is there.
+const FEW: f64 = 65536.0;
 
-/// What is known of a value: its numbers, if it is a short constant, and how many elements it surely has.
+/// How many elements are in a byte or a number at most.
+const MOST_IN_ONE: f64 = 8.0;
+
+/// What is known of a value.
 #[derive(Clone, Default)]
-pub(super) struct Known {
+struct Known {
+    /// Its elements, row by row, of a short constant.
     numbers: Option<Vec<f64>>,
+    /// Its dimensions, if all of them are known.
+    dims: Option<Vec<f64>>,
+    /// How many elements it surely has: a dimension of 0 that is not known makes it none.
     least: f64,
+    /// Whether it is made of constants alone, so that tract makes it when it loads the model.
+    is_constant: bool,
 }
 
-/// Refuses a node of the graph, or of a graph in it, that makes more than `limit` elements. `outer` is what is known around it.
-pub(super) fn check<'a>(
-    graph: &'a GraphProto,
-    outer: &HashMap<&'a str, Known>,
-    limit: u64,
-) -> Result<(), Error> {
-    let makes =
-        |node: &NodeProto| is_default_domain(&node.domain) && MAKERS.contains(&&*node.op_type);
-    let has_graphs =
-        |node: &NodeProto| node.attribute.iter().any(|a| subgraphs(a).next().is_some());
-    if !graph.node.iter().any(|node| makes(node) || has_graphs(node)) {
-        return Ok(());
+impl Known {
+    fn of_dims(dims: Vec<f64>) -> Known {
+        let least = dims.iter().product();
+        let dims = Some(dims).filter(|dims| dims.len() as f64 <= LONGEST);
+        Known { numbers: None, dims, least, is_constant: false }
     }
-    let mut known = outer.clone();
+
+    fn of_numbers(numbers: Vec<f64>) -> Known {
+        let dims = vec![numbers.len() as f64];
+        let numbers = Some(numbers).filter(|numbers| numbers.len() as f64 <= LONGEST);
+        Known { numbers, ..Known::of_dims(dims) }
+    }
+
+    fn at_least(least: f64) -> Known {
+        Known { least, ..Known::default() }
+    }
+
+    fn first(&self) -> Option<f64> {
+        self.numbers.as_ref()?.first().copied()
+    }
+}
+
+/// What is known of the values that a graph sees.
+struct Scope<'a> {
+    own: HashMap<&'a str, Known>,
+    outer: Option<&'a Scope<'a>>,
+}
+
+impl Scope<'_> {
+    fn get(&self, name: &str) -> Option<&Known> {
+        self.own.get(name).or_else(|| self.outer.and_then(|outer| outer.get(name)))
+    }
+}
+
+/// How much may be made.
+struct Budget {
+    limit: f64,
+    /// How many elements were made of constants so far.
+    made: f64,
+    /// How many the inputs of the model may have, several times over.
+    given: f64,
+    /// How many dimensions a tensor may have.
+    rank: u64,
+}
+
+/// Refuses the first node of the graph, or of a graph in it, that makes more than `limit` elements of little, or with which those that
+/// are made of constants are more.
+///
+/// # Errors
+///
+/// When there is such a node, or the names in a graph do not fit together.
+pub(super) fn check(graph: &GraphProto, limits: &Limits) -> Result<(), Error> {
+    const TIMES: f64 = 16.0;
+    let given = graph.input.iter().map(|input| declared(input).least).sum::<f64>() * TIMES;
+    let (limit, rank) = (limits.made_elements as f64, limits.rank);
+    check_inner(graph, None, &mut Budget { limit, rank, made: 0.0, given })
+}
+
+fn check_inner(
+    graph: &GraphProto,
+    outer: Option<&Scope>,
+    budget: &mut Budget,
+) -> Result<(), Error> {
+    let mut scope = Scope { own: HashMap::new(), outer };
     for input in &graph.input {
-        known.insert(&input.name, declared(input));
+        scope.own.insert(&input.name, declared(input));
     }
     for tensor in &graph.initializer {
-        known.insert(&tensor.name, constant(tensor));
+        scope.own.insert(&tensor.name, Known { is_constant: true, ..constant(tensor) });
     }
-    for node in &graph.node {
-        if node.op_type == "Constant"
-            && is_default_domain(&node.domain)
-            && let Some(output) = node.output.first()
-        {
-            known.insert(output, constant_of(node));
-        }
-    }
-    for node in &graph.node {
+    for index in order::sort(graph, |_| true)? {
+        let Some(node) = graph.node.get(index) else { continue };
         for inner in node.attribute.iter().flat_map(subgraphs) {
-            check(inner, &known, limit)?;
+            check_inner(inner, Some(&scope), budget)?;
         }
-        if makes(node) {
-            let elements = made(node, &known);
-            if elements > limit as f64 {
-                let place = format!("node `{}` ({})", node_name(node), node.op_type);
-                return Err(beyond(place, "made_elements", elements as u64, limit));
-            }
-            if let Some(output) = node.output.first() {
-                known.insert(output, Known { numbers: None, least: elements });
-            }
+        if !is_default_domain(&node.domain) {
+            continue;
+        }
+        budget.check_rank(node, &scope)?;
+        let Some(mut made) = made(node, &scope) else { continue };
+        let inputs = || node.input.iter().filter(|name| !name.is_empty());
+        made.is_constant =
+            inputs().all(|name| scope.get(name).is_some_and(|known| known.is_constant));
+        budget.check(node, &made)?;
+        if let Some(output) = node.output.first() {
+            scope.own.insert(output, made);
         }
     }
     Ok(())
 }
 
-const MAKERS: [&str; 5] = ["ConstantOfShape", "Expand", "Tile", "Range", "Pad"];
-
-/// At least so many elements are made, if any: a dimension of 0 that is not known makes it none.
-fn made(node: &NodeProto, known: &HashMap<&str, Known>) -> f64 {
-    let input = |place: usize| node.input.get(place).and_then(|name| known.get(name.as_str()));
-    let numbers = |place: usize| input(place).and_then(|known| known.numbers.as_deref());
-    let least = input(0).map_or(1.0, |known| known.least);
-    match &*node.op_type {
-        "ConstantOfShape" => numbers(0).map_or(0.0, |shape| shape.iter().product()),
-        // A dimension of 1, or -1, keeps that of the input.
-        "Expand" => numbers(1).map_or(least, |shape| {
-            shape.iter().map(|size| size.max(0.0)).product::<f64>().max(least)
-        }),
-        "Tile" => numbers(1).map_or(least, |times| times.iter().product::<f64>() * least),
-        "Range" => match [numbers(0), numbers(1), numbers(2)] {
-            [Some([start]), Some([limit]), Some([delta])] if *delta != 0.0 => {
-                ((limit - start) / delta).ceil().max(0.0)
-            }
-            _ => 0.0,
-        },
-        _ => {
-            let attribute = attribute(node, "pads").or(attribute(node, "paddings"));
-            let of_attribute =
-                attribute.map(|pads| pads.ints.iter().map(|pad| *pad as f64).collect::<Vec<_>>());
-            let pads = numbers(1).map(<[f64]>::to_vec).or(of_attribute).unwrap_or_default();
-            let (before, after) = pads.split_at(pads.len() / 2);
-            let sizes = before.iter().zip(after).map(|(before, after)| (before + after).max(1.0));
-            sizes.product::<f64>().max(least)
+impl Budget {
+    /// A shape that is a constant has as many elements as what has the shape has dimensions.
+    fn check_rank(&self, node: &NodeProto, scope: &Scope) -> Result<(), Error> {
+        let place = match &*node.op_type {
+            "ConstantOfShape" => 0,
+            "Expand" | "Reshape" | "Tile" | "Unsqueeze" => 1,
+            _ => return Ok(()),
+        };
+        let shape = node.input.get(place).and_then(|name| scope.get(name));
+        let rank = shape.filter(|shape| shape.is_constant).map_or(0.0, |shape| shape.least) as u64;
+        if rank > self.rank {
+            let place = format!("node `{}` ({})", node_name(node), node.op_type);
+            return Err(beyond(place, "rank", rank, self.rank));
         }
+        Ok(())
+    }
+
+    /// What is computed of inputs may be large; what a node makes of next to nothing may not.
+    fn check(&mut self, node: &NodeProto, made: &Known) -> Result<(), Error> {
+        /// A text takes as much memory as so many numbers.
+        const TEXT: f64 = 16.0;
+        let is_text = matches!(&*node.op_type, "Cast" | "CastLike")
+            && int(node, "to") == Some(ElementType::String as i64);
+        let elements = made.least * if is_text { TEXT } else { 1.0 };
+        if made.is_constant && elements > FEW && node.op_type != "Constant" {
+            self.made += elements;
+        }
+        let is_maker = MAKERS.contains(&&*node.op_type);
+        let found = if is_maker { self.made.max(elements - self.given) } else { self.made };
+        if found > self.limit {
+            let place = format!("node `{}` ({})", node_name(node), node.op_type);
+            return Err(beyond(place, "made_elements", found as u64, self.limit as u64));
+        }
+        Ok(())
     }
 }
 
-/// An input's elements where all its dimensions are declared.
-fn declared(value: &ValueInfoProto) -> Known {
-    use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
-    let sizes = shape(value).map(|shape| shape.dim.iter());
-    let size = |value: &Option<_>| match value {
-        Some(DimValue(size)) => *size as f64,
-        _ => 1.0,
+/// The operators whose results have sizes that numbers tell, or that may double what there is.
+const MAKERS: [&str; 14] = [
+    "BlackmanWindow",
+    "Concat",
+    "ConstantOfShape",
+    "ConvTranspose",
+    "Expand",
+    "HammingWindow",
+    "HannWindow",
+    "OneHot",
+    "Pad",
+    "RandomNormal",
+    "RandomUniform",
+    "Range",
+    "Resize",
+    "Tile",
+];
+
+/// Operators of several inputs whose dimensions are broadcast.
+const BROADCASTING: [&str; 22] = [
+    "Add",
+    "And",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Div",
+    "Equal",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Max",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Or",
+    "Pow",
+    "Sub",
+    "Sum",
+    "Where",
+];
+
+/// What is known of a node's first output; `None` where nothing is.
+fn made(node: &NodeProto, scope: &Scope) -> Option<Known> {
+    let input = |place: usize| {
+        node.input.get(place).filter(|name| !name.is_empty()).and_then(|name| scope.get(name))
     };
-    let least = sizes.map_or(1.0, |sizes| sizes.map(|dim| size(&dim.value).max(0.0)).product());
-    Known { numbers: None, least }
+    let numbers = |place: usize| input(place).and_then(|known| known.numbers.as_deref());
+    let dims = |place: usize| input(place).and_then(|known| known.dims.as_deref());
+    let least = input(0).map_or(1.0, |known| known.least);
+    let list = |name: &str| -> Option<Vec<f64>> {
+        let list = Some(&attribute(node, name)?.ints).filter(|list| list.len() as f64 <= LONGEST);
+        Some(list?.iter().map(|number| *number as f64).collect())
+    };
+    let axes = || numbers(1).map(<[f64]>::to_vec).or_else(|| list("axes"));
+    Some(match &*node.op_type {
+        "Constant" => constant_of(node),
+        "Identity" | "Cast" | "CastLike" | "Abs" | "Neg" | "Not" | "Relu" | "Exp" | "Sqrt"
+        | "Floor" | "Ceil" | "EyeLike" | "Trilu" => {
+            let keeps = matches!(&*node.op_type, "Identity" | "Cast" | "CastLike");
+            let known = input(0)?;
+            Known { numbers: known.numbers.clone().filter(|_| keeps), ..known.clone() }
+        }
+        "Shape" if node.attribute.is_empty() => Known::of_numbers(dims(0)?.to_vec()),
+        "Size" => {
+            Known { dims: Some(vec![]), ..Known::of_numbers(vec![dims(0)?.iter().product()]) }
+        }
+        "ConstantOfShape" => Known::of_dims(numbers(0)?.to_vec()),
+        "RandomNormal" | "RandomUniform" => Known::of_dims(list("shape")?),
+        "HannWindow" | "HammingWindow" | "BlackmanWindow" => {
+            Known::of_dims(vec![input(0)?.first()?])
+        }
+        // A dimension of 1, or -1, keeps that of the input.
+        "Expand" => match (dims(0), numbers(1)) {
+            (Some(from), Some(to)) => Known::of_dims(broadcast([from, to].into_iter())),
+            (_, Some(to)) => {
+                Known::at_least(to.iter().map(|size| size.max(0.0)).product::<f64>().max(least))
+            }
+            _ => Known::at_least(least),
+        },
+        "Tile" => match (dims(0), numbers(1)) {
+            (Some(from), Some(times)) => Known::of_dims(along(from, times, |n, times| n * times)),
+            (_, Some(times)) => Known::at_least(times.iter().product::<f64>() * least),
+            _ => Known::at_least(least),
+        },
+        "Range" => match [numbers(0), numbers(1), numbers(2)] {
+            [Some([start]), Some([limit]), Some([delta])] if *delta != 0.0 => {
+                Known::of_dims(vec![((limit - start) / delta).ceil().max(0.0)])
+            }
+            _ => return None,
+        },
+        "Pad" => {
+            let pads = numbers(1).map(<[f64]>::to_vec);
+            let pads = pads.or_else(|| list("pads")).or_else(|| list("paddings"));
+            let pads = pads.unwrap_or_default();
+            let (before, after) = pads.split_at(pads.len() / 2);
+            let added: Vec<f64> = before.iter().zip(after).map(|(a, b)| a + b).collect();
+            match dims(0).filter(|dims| dims.len() == added.len()) {
+                Some(from) => Known::of_dims(along(from, &added, |n, added| (n + added).max(0.0))),
+                None => {
+                    let sizes = added.iter().map(|added| added.max(1.0));
+                    Known::at_least(sizes.product::<f64>().max(least))
+                }
+            }
+        }
+        "Resize" => {
+            // Sizes come after scales.
+            let place = (1..node.input.len())
+                .rev()
+                .find(|place| numbers(*place).is_some_and(|numbers| !numbers.is_empty()));
+            match (place.and_then(numbers)?, dims(0)) {
+                (scales, Some(from)) if place < Some(3) => {
+                    Known::of_dims(along(from, scales, |n, scale| (n * scale).floor()))
+                }
+                (scales, None) if place < Some(3) => {
+                    Known::at_least(scales.iter().product::<f64>().floor() * least)
+                }
+                (sizes, _) => Known::at_least(sizes.iter().product()),
+            }
+        }
+        "ConvTranspose" => {
+            let [strides, pads, output] = ["strides", "output_padding", "output_shape"].map(list);
+            let made = |sizes: Vec<f64>| sizes.iter().map(|size| size.max(1.0)).product::<f64>();
+            let spatial = dims(0).and_then(|dims| dims.get(2..)).unwrap_or_default();
+            let strides = strides.unwrap_or_default();
+            let of_strides = strides.iter().enumerate().map(|(axis, stride)| {
+                let size = spatial.get(axis).copied().unwrap_or(1.0);
+                let added = pads.as_ref().and_then(|pads| pads.get(axis)).copied().unwrap_or(0.0);
+                (size - 1.0) * stride + added + 1.0
+            });
+            Known::at_least(made(of_strides.collect()).max(output.map_or(1.0, made)))
+        }
+        "OneHot" => Known::at_least(least * input(1)?.first()?),
+        "Gather" => {
+            let axis = int(node, "axis").unwrap_or(0);
+            let axis = if axis < 0 { axis + dims(0)?.len() as i64 } else { axis };
+            let along = dims(0)?.get(usize::try_from(axis).ok()?)?.max(1.0);
+            let known = Known::at_least(least / along * input(1)?.least);
+            let taken = |index: &f64| numbers(0)?.get(*index as usize).copied();
+            let numbers = numbers(1).and_then(|list| list.iter().map(taken).collect());
+            Known { numbers, ..known }
+        }
+        "MatMul" => match (dims(0)?, dims(1)?) {
+            ([outer_a @ .., rows, _], [outer_b @ .., _, columns]) => {
+                let mut dims = broadcast([outer_a, outer_b].into_iter());
+                dims.extend([*rows, *columns]);
+                Known::of_dims(dims)
+            }
+            _ => return None,
+        },
+        "Concat" => {
+            let parts: Option<Vec<&Known>> = (0..node.input.len()).map(input).collect();
+            let parts = parts?;
+            let numbers = parts.iter().map(|part| part.numbers.clone());
+            let is_flat = parts.iter().all(|part| part.dims.as_ref().is_some_and(|d| d.len() == 1));
+            match numbers.collect::<Option<Vec<_>>>().filter(|_| is_flat) {
+                Some(numbers) => Known::of_numbers(numbers.concat()),
+                None => Known::at_least(parts.iter().map(|part| part.least).sum()),
+            }
+        }
+        "Unsqueeze" => {
+            let (mut axes, from) = (axes()?, dims(0)?);
+            let rank = (axes.len() + from.len()) as f64;
+            axes.iter_mut().filter(|axis| **axis < 0.0).for_each(|axis| *axis += rank);
+            let mut rest = from.iter();
+            let dim = |axis: usize| match axes.contains(&(axis as f64)) {
+                true => Some(1.0),
+                false => rest.next().copied(),
+            };
+            let dims: Option<Vec<f64>> = (0..axes.len() + from.len()).map(dim).collect();
+            Known { dims, ..input(0)?.clone() }
+        }
+        "Reshape" => {
+            let sizes = numbers(1).filter(|sizes| sizes.iter().all(|size| *size > 0.0));
+            Known { dims: sizes.map(<[f64]>::to_vec), ..input(0)?.clone() }
+        }
+        "Squeeze" | "Flatten" => Known { dims: None, ..input(0)?.clone() },
+        "Transpose" => Known { dims: None, numbers: None, ..input(0)?.clone() },
+        op if BROADCASTING.contains(&op) => {
+            let all: Option<Vec<&[f64]>> = (0..node.input.len()).map(dims).collect();
+            let known = Known::of_dims(broadcast(all?.into_iter()));
+            Known { numbers: computed(op, numbers(0), numbers(1)), ..known }
+        }
+        _ => return None,
+    })
+}
+
+/// The elements of a sum and the like, where those of both operands are known and as many, or one.
+fn computed(op: &str, a: Option<&[f64]>, b: Option<&[f64]>) -> Option<Vec<f64>> {
+    let (a, b) = (a?, b?);
+    let compute = |a: f64, b: f64| match op {
+        "Add" => Some(a + b),
+        "Sub" => Some(a - b),
+        "Mul" => Some(a * b),
+        "Div" if b != 0.0 => Some((a / b).trunc()),
+        "Max" => Some(a.max(b)),
+        "Min" => Some(a.min(b)),
+        "Pow" => Some(a.powf(b)),
+        _ => None,
+    };
+    let length = a.len().max(b.len());
+    if [a.len(), b.len()].iter().any(|other| ![1, length].contains(other)) {
+        return None;
+    }
+    let pairs = a.iter().cycle().zip(b.iter().cycle()).take(length);
+    pairs.map(|(a, b)| compute(*a, *b)).collect()
+}
+
+/// The dimensions that several shapes have together.
+fn broadcast<'a>(shapes: impl Iterator<Item = &'a [f64]> + Clone) -> Vec<f64> {
+    let rank = shapes.clone().map(<[f64]>::len).max().unwrap_or(0);
+    let dim = |from_end: usize| {
+        let sizes = shapes.clone().filter_map(|shape| {
+            shape.len().checked_sub(from_end + 1).and_then(|axis| shape.get(axis)).copied()
+        });
+        let sizes: Vec<f64> = sizes.collect();
+        match sizes.contains(&0.0) {
+            true => 0.0,
+            false => sizes.into_iter().fold(1.0, f64::max),
+        }
+    };
+    (0..rank).rev().map(dim).collect()
+}
+
+/// The dimensions, each with its number.
+fn along(dims: &[f64], numbers: &[f64], make: impl Fn(f64, f64) -> f64) -> Vec<f64> {
+    dims.iter().zip(numbers).map(|(dim, number)| make(*dim, *number)).collect()
+}
+
+/// What a graph declares of an input.
+fn declared(value: &ValueInfoProto) -> Known {
+    let Some(shape) = shape(value) else { return Known::at_least(1.0) };
+    let size = |value: &Option<_>| match value {
+        Some(DimValue(size)) => Some(size.max(&0)).map(|size| *size as f64),
+        _ => None,
+    };
+    let dims = shape.dim.iter().map(|dim| size(&dim.value));
+    let least = dims.clone().map(|dim| dim.unwrap_or(1.0)).product();
+    dims.collect::<Option<_>>().map_or_else(|| Known::at_least(least), Known::of_dims)
 }
 
 fn constant(tensor: &TensorProto) -> Known {
-    let elements = tensor.dims.iter().map(|dim| *dim as f64).product::<f64>();
-    let is_short = tensor.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim));
-    let is_short = is_short.is_some_and(|count| (0..=LONGEST).contains(&count));
+    let known = Known::of_dims(tensor.dims.iter().map(|dim| *dim as f64).collect());
+    // What is wrong with a tensor that holds less than it declares is said where it is read.
+    let held = tensor.raw_data.len() + tensor.int32_data.len() + tensor.float_data.len();
+    let held = held + tensor.int64_data.len() + tensor.double_data.len() + tensor.string_data.len();
+    let most = (held + tensor.uint64_data.len()) as f64 * MOST_IN_ONE;
+    let is_inside = tensor.external_data.is_empty();
+    if tensor.dims.iter().any(|dim| *dim < 0) || is_inside && known.least > most {
+        return Known::default();
+    }
+    let is_short = (0.0..=LONGEST).contains(&known.least);
     let numbers = || {
         let (ty, tensor) = proto::read(tensor, None).ok()?;
         let view = tensor.try_as_plain_ram().ok()?;
@@ -132,7 +433,7 @@ fn constant(tensor: &TensorProto) -> Known {
             _ => return None,
         })
     };
-    Known { numbers: is_short.then(numbers).flatten(), least: elements }
+    Known { numbers: is_short.then(numbers).flatten(), ..known }
 }
 
 fn constant_of(node: &NodeProto) -> Known {
@@ -143,12 +444,9 @@ fn constant_of(node: &NodeProto) -> Known {
         ("value_int", _) => vec![attribute.i as f64],
         ("value_float", _) => vec![attribute.f.into()],
         ("value_floats", _) => attribute.floats.iter().map(|number| (*number).into()).collect(),
-        _ => return Known { numbers: None, least: 1.0 },
+        _ => return Known::at_least(1.0),
     };
-    let least = numbers.len() as f64;
-    Known {
-        numbers: Some(numbers)
-            .filter(|numbers: &Vec<f64>| least <= LONGEST as f64 && !numbers.is_empty()),
-        least,
-    }
+    let known = Known::of_numbers(numbers);
+    let is_scalar = matches!(&*attribute.name, "value_int" | "value_float");
+    Known { dims: if is_scalar { Some(vec![]) } else { known.dims.clone() }, ..known }
 }

@@ -14,6 +14,7 @@ use super::functions::inline::{self, Calls};
 use super::limits::{cast_empty_unsigned, forget_intricate_dimensions};
 use super::node::{self, default_opset, refusal};
 use super::scope::Place;
+use super::size::Limits;
 use super::tolerance::{Survey, Tolerance};
 use super::walk::{Options, Rewriter};
 use super::{declared_shapes, made, symbols};
@@ -34,6 +35,8 @@ pub(crate) struct Rewritten {
     pub(crate) outputs: Vec<Option<ElementType>>,
     /// The main graph's values with a declared shape, where one may be needed.
     pub(crate) declared: Vec<ValueInfoProto>,
+    /// How large it may be for tract to load.
+    pub(crate) limits: Limits,
 }
 
 /// The casts of a model that need not be sound, as far as they can be made out, and what is wrong with it.
@@ -60,7 +63,7 @@ fn take_graph(proto: &mut ModelProto) -> Result<GraphProto, Error> {
 
 /// Rewrites a model.
 pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<Rewritten> {
-    options.limits.check(&proto, options.folder)?;
+    let limits = options.limits.check(&proto, options.folder)?;
     // Files older than IR version 3 import none.
     let opset = default_opset(&proto.opset_import).unwrap_or(1);
     let mut graph = take_graph(&mut proto)?;
@@ -72,7 +75,7 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
         |tensor: &TensorProto| proto::read_with(tensor, options.folder, options.resolver).ok();
     cast_empty_unsigned(&mut graph);
     let (mut values, mut plan) = symbols::forward::plan(&graph, &read)?;
-    made::check(&graph, &HashMap::new(), options.limits.made_elements)?;
+    made::check(&graph, &limits)?;
     if symbols::data_shapes::expand_constants(&mut graph, &plan, &values) {
         (values, plan) = symbols::forward::plan(&graph, &read)?;
     }
@@ -94,7 +97,7 @@ pub(crate) fn rewrite(mut proto: ModelProto, options: &Options) -> TractResult<R
     proto.graph = Some(graph);
     let outputs = types.outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
     let (survey, inputs) = (rewriter.into_survey(), types.inputs);
-    Ok(Rewritten { proto, survey, output_names, inputs, outputs, declared })
+    Ok(Rewritten { proto, survey, output_names, inputs, outputs, declared, limits })
 }
 
 /// Refuses a file that has nodes of the domain that this crate marks its own by.

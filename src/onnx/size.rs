@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 
+use super::declared_shapes;
 use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
@@ -33,13 +34,19 @@ pub struct Limits {
     pub data_bytes: u64,
     /// Nodes in all graphs and functions. Default: 2¹⁷.
     pub nodes: u64,
+    /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
+    /// graphs' inputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file that is small must not have many. Default: 2¹², and besides one for
+    /// each KiB that the tensors hold, as large models have large weights.
+    pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
-    /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range` or `Pad` makes of a constant shape, which tract does while it loads a
-    /// model. Default: 2²⁶.
+    /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range`, `Pad` and the like make of constant shapes, which tract does while it
+    /// loads a model: all of them together, a text counted as 16. Default: 2²⁴, and besides one for each byte that the tensors hold.
     pub made_elements: u64,
     /// How deep graphs are nested. Default: 32.
     pub nesting: u64,
+    /// How many dimensions a tensor has, where the model tells. Default: 64.
+    pub rank: u64,
 }
 
 impl Default for Limits {
@@ -48,9 +55,11 @@ impl Default for Limits {
             bytes: 1 << 29,
             data_bytes: 1 << 40,
             nodes: 1 << 17,
+            loaded_nodes: 1 << 12,
             tensor_elements: 1 << 40,
-            made_elements: 1 << 26,
+            made_elements: 1 << 24,
             nesting: 32,
+            rank: 64,
         }
     }
 }
@@ -62,15 +71,19 @@ impl Limits {
             bytes: u64::MAX,
             data_bytes: u64::MAX,
             nodes: u64::MAX,
+            loaded_nodes: u64::MAX,
             tensor_elements: u64::MAX,
             made_elements: u64::MAX,
             // tract's messages are decoded no deeper.
             nesting: 100,
+            rank: u64::MAX,
         }
     }
 
-    /// Checks a decoded model, whose external data is in `folder`.
-    pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<(), Error> {
+    /// Checks a decoded model, whose external data is in `folder`, and returns the limits of what is made of it: what grows with the
+    /// data that there really is.
+    pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<Limits, Error> {
+        const BYTES_PER_NODE: u64 = 1 << 10;
         let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
         for function in &proto.functions {
             function.node.iter().try_for_each(|node| sum.node(node, 1))?;
@@ -78,7 +91,34 @@ impl Limits {
         if let Some(graph) = &proto.graph {
             sum.graph(graph, 1)?;
         }
-        sum.check_files(folder)
+        let data = sum.check_files(folder)?;
+        Ok(Limits {
+            loaded_nodes: self.loaded_nodes.saturating_add(data / BYTES_PER_NODE),
+            made_elements: self.made_elements.saturating_add(data),
+            ..*self
+        })
+    }
+
+    /// Checks what tract is to load.
+    pub(crate) fn check_loaded(&self, proto: &ModelProto) -> Result<(), Error> {
+        fn count(graph: &GraphProto) -> u64 {
+            let attributes = graph.node.iter().flat_map(|node| &node.attribute);
+            let inner = attributes.flat_map(subgraphs).map(count).sum::<u64>();
+            // Of some operators tract makes a node for each operand.
+            let ends =
+                |node: &NodeProto| (node.input.len() + node.output.len()).saturating_sub(ENDS);
+            let ends: usize = graph.node.iter().map(ends).sum();
+            inner + (graph.node.len() + ends + graph.input.len()) as u64
+        }
+        const ENDS: usize = 6;
+        let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);
+        match found > limit {
+            true => {
+                let place = "the model, with its functions in place".to_owned();
+                Err(beyond(place, "loaded_nodes", found, limit))
+            }
+            false => Ok(()),
+        }
     }
 }
 
@@ -103,8 +143,19 @@ impl<'a> Sum<'a> {
         if depth > nesting {
             return Err(beyond(place(), "nesting", depth, nesting));
         }
+        for value in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
+            let rank = declared_shapes::shape(value).map_or(0, |shape| shape.dim.len());
+            self.rank(|| format!("value `{}`", value.name), rank)?;
+        }
         graph.initializer.iter().try_for_each(|tensor| self.tensor(tensor, &tensor.name))?;
         graph.node.iter().try_for_each(|node| self.node(node, depth))
+    }
+
+    fn rank(&self, place: impl Fn() -> String, rank: usize) -> Result<(), Error> {
+        match rank as u64 > self.limits.rank {
+            true => Err(beyond(place(), "rank", rank as u64, self.limits.rank)),
+            false => Ok(()),
+        }
     }
 
     fn node(&mut self, node: &'a NodeProto, depth: u64) -> Result<(), Error> {
@@ -130,6 +181,7 @@ impl<'a> Sum<'a> {
         let elements = tensor.dims.iter().try_fold(1, size).unwrap_or(0);
         let place = || format!("tensor `{name}`");
         let Limits { tensor_elements, data_bytes, .. } = *self.limits;
+        self.rank(place, tensor.dims.len())?;
         if elements > tensor_elements {
             return Err(beyond(place(), "tensor_elements", elements, tensor_elements));
         }
@@ -151,12 +203,13 @@ impl<'a> Sum<'a> {
         }
     }
 
-    /// Whether what is read of the side files is in a proportion to what they hold. Where they are is checked when they are read.
-    fn check_files(&self, folder: Option<&Path>) -> Result<(), Error> {
+    /// Checks that what is read of the side files is in a proportion to what they hold, and returns how many bytes the tensors hold.
+    /// Where the files are is checked when they are read.
+    fn check_files(&self, folder: Option<&Path>) -> Result<u64, Error> {
         const ALWAYS: u64 = 1 << 28;
         const TIMES: u64 = 8;
         let Some(folder) = folder.filter(|_| self.limits.data_bytes < u64::MAX) else {
-            return Ok(());
+            return Ok(self.data);
         };
         let paths: HashSet<PathBuf> =
             self.files.iter().filter_map(|file| folder.join(file).canonicalize().ok()).collect();
@@ -165,7 +218,7 @@ impl<'a> Sum<'a> {
         let most = held.saturating_mul(TIMES).saturating_add(ALWAYS);
         match self.external > most {
             true => Err(beyond("its external data".into(), "data_bytes", self.external, most)),
-            false => Ok(()),
+            false => Ok(self.data.saturating_sub(self.external) + self.external.min(held)),
         }
     }
 }

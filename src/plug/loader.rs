@@ -209,6 +209,7 @@ impl CastOnnx {
         template: InferenceModel,
     ) -> TractResult<InferenceModel> {
         let rewritten = self.rewrite(proto, folder)?;
+        rewritten.limits.check_loaded(&rewritten.proto)?;
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });

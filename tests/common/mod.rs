@@ -4,5 +4,6 @@
 
 pub mod cases;
 pub mod elements;
+pub mod hostile;
 pub mod machine;
 pub mod proto;

@@ -84,12 +84,14 @@ fn each_limit_can_be_set() -> TractResult<()> {
         of(&[cast("x", Float, "z"), cast("z", Float8E4M3FN, "y")], vec![int64("w", &[1; 9])]);
     onnx().with_limits(Limits::none()).model_for_proto_model(&model)?;
     type Set = fn(&mut Limits);
-    let sets: [(&str, Set); 5] = [
+    let sets: [(&str, Set); 7] = [
         ("nodes", |limits| limits.nodes = 1),
         ("nesting", |limits| limits.nesting = 0),
         ("tensor_elements", |limits| limits.tensor_elements = 8),
         ("data_bytes", |limits| limits.data_bytes = 64),
         ("bytes", |limits| limits.bytes = 100),
+        ("loaded_nodes", |limits| limits.loaded_nodes = 2),
+        ("rank", |limits| limits.rank = 0),
     ];
     for (name, set) in sets {
         let mut limits = Limits::default();

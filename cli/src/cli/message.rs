@@ -78,7 +78,12 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
         let separator = if line.is_empty() { "" } else { ": " };
         let _ = write!(line, "{separator}{}", without_middle(link, link_chars));
     }
-    without_middle(&line, LINE_CHARS)
+    let mut line = without_middle(&line, LINE_CHARS);
+    let limit = error.downcast_ref().or_else(|| error.chain().find_map(|link| link.downcast_ref()));
+    if let Some(Error::Limit { what: "loaded_nodes", .. }) = limit {
+        line.push_str("; --max-nodes raises it");
+    }
+    line
 }
 
 /// A message that does not come as an error, in one line.

@@ -1,12 +1,13 @@
 //! Files that are there as a whole or not at all.
 
-use std::fs::{self, Permissions};
-use std::io::Write;
+use std::fs::{self, File, Permissions};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use anyhow::Context;
-use tempfile::{Builder, TempDir};
+use anyhow::{Context, ensure};
+use tempfile::Builder;
+use walkdir::{DirEntry, WalkDir};
 
 use super::message::{ErrorKind, about};
 
@@ -17,66 +18,174 @@ use super::message::{ErrorKind, about};
 ///
 /// When it cannot be written. The error begins with the path.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    let write = || -> anyhow::Result<()> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        // What is no file, such as /dev/stdout, cannot be replaced.
-        if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            return Ok(fs::write(path, bytes)?);
-        }
-        let mut draft = builder(0o666).tempfile_in(folder)?;
-        let _listed = Draft::listed(draft.path());
-        draft.write_all(bytes)?;
-        draft.persist(path)?;
-        Ok(())
-    };
-    about(ErrorKind::Call, write().with_context(|| path.display().to_string()))
+    // What is no file, such as /dev/stdout, cannot be replaced.
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return written(path, fs::write(path, bytes));
+    }
+    let mut drafts = Drafts::default();
+    drafts.file(path, bytes)?;
+    drafts.put()
 }
 
-/// A new folder in another, to be renamed when what is in it is complete; it is removed if nobody does.
-///
-/// # Errors
-///
-/// When it cannot be made. The error begins with the path.
-pub(crate) fn folder_beside(folder: &Path) -> anyhow::Result<(TempDir, Draft)> {
-    let draft = builder(0o777).tempdir_in(folder).with_context(|| folder.display().to_string())?;
-    let listed = Draft::listed(draft.path());
-    Ok((draft, listed))
+/// Files and folders that are complete before the first of them is put in its place. What is not put is removed.
+#[derive(Default)]
+pub(crate) struct Drafts(Vec<Draft>);
+
+struct Draft {
+    path: PathBuf,
+    place: PathBuf,
+}
+
+impl Drafts {
+    /// Writes what is to be a file.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written, or something at the place is no file. The error begins with the path.
+    pub(crate) fn file(&mut self, place: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut write = || -> anyhow::Result<()> {
+            ensure!(!place.is_dir(), "is a folder");
+            let make =
+                |folder: &Path| Ok(builder(0o666).tempfile_in(folder)?.into_temp_path().keep()?);
+            Ok(fs::write(self.draft(place, make)?, bytes)?)
+        };
+        about(ErrorKind::Call, write().with_context(|| place.display().to_string()))
+    }
+
+    /// Makes an empty folder, which is to be at the place when it is filled: instead of the one that is there, or where nothing is.
+    /// Returns where it is until then.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made. The error begins with the path.
+    pub(crate) fn folder(&mut self, place: &Path) -> anyhow::Result<PathBuf> {
+        let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
+        written(place, self.draft(place, make))
+    }
+
+    /// Puts everything in its place, in the order in which it was drafted. Only a process that is killed at this moment leaves a part
+    /// undone, and then each file and each folder is the old one or the new one.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be put in its place. The error begins with the path.
+    pub(crate) fn put(self) -> anyhow::Result<()> {
+        // Who tidies up before the process ends waits for this.
+        let _listed = listed();
+        for Draft { path, place } in &self.0 {
+            written(place, put(path, place))?;
+        }
+        Ok(())
+    }
+
+    fn draft(
+        &mut self,
+        place: &Path,
+        make: impl FnOnce(&Path) -> io::Result<PathBuf>,
+    ) -> io::Result<PathBuf> {
+        let mut listed = listed();
+        let path = make(folder_of(place))?;
+        listed.push(path.clone());
+        self.0.push(Draft { path: path.clone(), place: place.into() });
+        Ok(path)
+    }
+}
+
+impl Drop for Draft {
+    /// After a folder was put in the place of another, that one is here.
+    fn drop(&mut self) {
+        let mut listed = listed();
+        remove(&self.path);
+        listed.retain(|path| *path != self.path);
+    }
+}
+
+/// The result, an error about the call that begins with the path.
+fn written<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<T> {
+    about(ErrorKind::Call, result.with_context(|| path.display().to_string()))
+}
+
+/// Puts a draft in its place, and what is there in the draft's, if it is a folder.
+fn put(draft: &Path, place: &Path) -> io::Result<()> {
+    if !draft.is_dir() || fs::symlink_metadata(place).is_err() {
+        return fs::rename(draft, place);
+    }
+    #[cfg(any(target_os = "linux", target_os = "macos"))]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, draft, CWD, place, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(());
+        }
+    }
+    // Where the file system cannot exchange two folders, there is none for a moment.
+    let aside = builder(0o777).tempdir_in(folder_of(place))?;
+    let old = aside.path().join("old");
+    fs::rename(place, &old)?;
+    fs::rename(draft, place).inspect_err(|_| {
+        let _ = fs::rename(&old, place);
+    })
 }
 
 /// The drafts that this process is at.
 static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
-/// A draft in the list, for as long as this is there.
-pub(crate) struct Draft(PathBuf);
-
-impl Draft {
-    fn listed(path: &Path) -> Draft {
-        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).push(path.into());
-        Draft(path.into())
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        DRAFTS.lock().unwrap_or_else(PoisonError::into_inner).retain(|path| *path != self.0);
-    }
+fn listed() -> MutexGuard<'static, Vec<PathBuf>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes what is not complete, before the process ends in the middle of its work. Nothing is written after it: who would list
 /// another draft waits for ever.
 pub(crate) fn remove_drafts() {
-    let drafts = DRAFTS.lock().unwrap_or_else(PoisonError::into_inner);
-    for path in &*drafts {
-        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-    }
+    let drafts = listed();
+    drafts.iter().for_each(|path| remove(path));
     std::mem::forget(drafts);
 }
+
+/// Removes a file or a folder, if it is there.
+fn remove(path: &Path) {
+    // Another thread may be writing into the folder.
+    const TRIES: usize = 100;
+    for _ in 0..TRIES {
+        let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        if removed.is_ok() || fs::symlink_metadata(path).is_err() {
+            return;
+        }
+    }
+}
+
+/// Removes what a process of this program that was killed has left of a file, or of the files in a folder.
+pub(crate) fn remove_drafts_of(process: u32, place: &Path) {
+    let prefix = prefix(process);
+    let (folder, depth) = if place.is_dir() { (place, usize::MAX) } else { (folder_of(place), 1) };
+    let entries = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
+    let is_draft =
+        |entry: &DirEntry| entry.file_name().to_str().is_some_and(|name| name.starts_with(&prefix));
+    let drafts: Vec<PathBuf> = entries.filter(is_draft).map(DirEntry::into_path).collect();
+    drafts.iter().for_each(|path| remove(path));
+}
+
+fn folder_of(place: &Path) -> &Path {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Has a folder to itself for as long as what it returns is there: whoever else asks for it waits. Where there is nothing of the kind,
+/// nobody waits.
+pub(crate) fn locked(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    folder.lock().ok().map(|()| folder)
+}
+
+fn prefix(process: u32) -> String {
+    format!(".onnx-cast-{process}-")
+}
+
+static OWN_PREFIX: LazyLock<String> = LazyLock::new(|| prefix(std::process::id()));
 
 /// Temporary files are for their owner alone; these are to become what any program writes.
 fn builder(mode: u32) -> Builder<'static, 'static> {
     let mut builder = Builder::new();
-    builder.prefix(".onnx-cast-");
+    builder.prefix(OWN_PREFIX.as_str());
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

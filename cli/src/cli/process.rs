@@ -2,9 +2,10 @@
 //!
 //! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second process of the same program,
 //! the `worker`. The `supervisor` asks it by the `protocol`, and turns whatever becomes of it into an outcome; `jobs` has
-//! several of them at work.
+//! several of them at work, and `signals` has an interruption leave nothing half-written.
 
 pub(crate) mod jobs;
 pub(crate) mod protocol;
+pub(crate) mod signals;
 pub(crate) mod supervisor;
 pub(crate) mod worker;

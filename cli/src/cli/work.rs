@@ -7,6 +7,7 @@ pub(crate) mod carry;
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod copy;
+pub(crate) mod deadline;
 pub(crate) mod fix;
 pub(crate) mod inspect;
 pub(crate) mod keep;

@@ -13,6 +13,8 @@ mod faults;
 mod fix;
 mod formats;
 mod half;
+#[cfg(unix)]
+mod hostile;
 mod inputs;
 mod inspect;
 mod keep;

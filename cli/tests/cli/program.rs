@@ -123,14 +123,14 @@ pub fn shape_model(op: NodeProto, shape: &[i64]) -> ModelProto {
     model(13, graph)
 }
 
-/// A model whose result, an outer product, is 64 GiB long.
+/// A model whose result, the outer product of an input and a constant, is 64 GiB long.
 pub fn large_result() -> ModelProto {
     let side = 1usize << 17;
+    let long = side as i64;
+    let a = proto::value("a", ElementType::Float, &[long, 1]);
     let product = proto::node("MatMul", &["a", "b"], &["t"], vec![]).named("k");
     let mut graph =
-        graph(&[], &[product, cast("c1", "t", "y", ElementType::Int32)], &[untyped("y")]);
-    let zeros = vec![0; 4 * side];
-    let long = side as i64;
-    graph.initializer = vec![raw("a", 1, &[long, 1], &zeros), raw("b", 1, &[1, long], &zeros)];
+        graph(&[a], &[product, cast("c1", "t", "y", ElementType::Int32)], &[untyped("y")]);
+    graph.initializer = vec![raw("b", 1, &[1, long], &vec![0; 4 * side])];
     model(13, graph)
 }

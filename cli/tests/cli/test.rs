@@ -242,6 +242,8 @@ fn test_survives_its_cases() {
     }
     let of_shape = || node("ConstantOfShape", &["s"], &["t"], vec![]).named("k");
     folder.message("t/b/model.onnx", &large_result());
+    let input = Tensor::zero::<f32>(&[1 << 17, 1]).expect("a tensor");
+    folder.tensor("t/b/input_0.pb", ElementType::Float, input);
     folder.tensor("t/b/output_0.pb", ElementType::Int32, tensor1(&[1i32]));
     let panicking = shape_model(of_shape(), &[-1]);
     folder.message("t/d/model.onnx", &panicking);

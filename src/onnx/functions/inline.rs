@@ -234,7 +234,7 @@ impl<'a> Inliner<'a> {
         };
         let numbered = |number: usize| match number {
             0 => format!("{name}/"),
-            number => format!("{name}#{number}/"),
+            number => format!("{name}~{number}/"),
         };
         // There are fewer names than numbers.
         let first = self.numbers.get(&name).copied().unwrap_or(0);

@@ -1,5 +1,7 @@
 //! `onnx-cast test`: every case in turn, and the count.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::cli::args::test::TestArgs;
@@ -88,10 +90,9 @@ pub(crate) fn test(
 
 /// A test for each case.
 fn of_lines(lines: &[Line], unusable: &[Problem]) -> String {
-    let is_unusable = |line: &Line, reason: &String| {
-        let message = format!("{}: {reason}", line.path);
-        unusable.iter().any(|problem| problem.message == message)
-    };
+    let unusable: HashSet<&str> = unusable.iter().map(|problem| &*problem.message).collect();
+    let is_unusable =
+        |line: &Line, reason: &str| unusable.contains(&*format!("{}: {reason}", line.path));
     let case = |line: &Line| TestCase {
         name: line.path.clone(),
         outcome: match &line.reason {

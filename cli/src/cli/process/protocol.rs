@@ -14,12 +14,16 @@ pub(crate) const MARK: &str = "ONNX_CAST_WORKER";
 /// Stands at the start of every reply: other lines come from libraries that print.
 pub(crate) const REPLY: &str = "onnx-cast reply: ";
 
-/// One request, with the limit that the user set.
+/// One request, with the limits that the user set.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order<R> {
     pub(crate) kind: Kind,
     pub(crate) request: R,
     pub(crate) memory_bytes: u64,
+    /// How many nodes tract may be given to load, if not as many as by default.
+    pub(crate) max_nodes: Option<u64>,
+    /// How long each load of a model may take, in seconds.
+    pub(crate) load_seconds: Option<u64>,
 }
 
 /// What a worker reads of an [`Order`] before it knows the type of the request.

@@ -13,6 +13,7 @@ use anyhow::Context;
 
 use super::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::message::{ErrorKind, Problem};
+use crate::cli::output_file::remove_drafts_of;
 use crate::cli::work::request::Request;
 
 const GIB: u64 = 1 << 30;
@@ -36,7 +37,9 @@ impl Supervisor {
     /// When there is no worker to be had.
     pub(crate) fn ask<R: Request>(&mut self, request: &R) -> anyhow::Result<Outcome<R::Answer>> {
         let memory_bytes = self.max_gib.map_or_else(|| default_memory(request), |gib| gib * GIB);
-        let order = Order { kind: R::KIND, request, memory_bytes };
+        let max_nodes = NODES.get().copied();
+        let load_seconds = TIMEOUT.get().is_none().then(|| default_seconds(request.model()));
+        let order = Order { kind: R::KIND, request, memory_bytes, max_nodes, load_seconds };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();
             return Ok(Outcome::Unusable(Problem { kind: ErrorKind::Call, message }));
@@ -57,7 +60,12 @@ impl Supervisor {
                 // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that
                 // dies as well, it is for this request.
                 None if is_fresh || TIMEOUT.get().is_some_and(|most| start.elapsed() >= *most) => {
+                    let id = worker.id();
                     let late = TIMEOUT.get().filter(|most| start.elapsed() >= **most);
+                    let last_words = worker.last_words();
+                    if let Some(place) = request.output() {
+                        remove_drafts_of(id, place);
+                    }
                     return Ok(Outcome::Unusable(match late {
                         Some(most) => Problem {
                             kind: ErrorKind::Limit,
@@ -66,7 +74,7 @@ impl Supervisor {
                                 most.as_secs()
                             ),
                         },
-                        None => explain(&worker.last_words(), memory_bytes),
+                        None => explain(&last_words, memory_bytes),
                     }));
                 }
                 None => {}
@@ -95,6 +103,22 @@ fn default_memory(request: &impl Request) -> u64 {
     let places = request.places();
     let bytes: u64 = places.iter().chain([&folder]).map(&mut total).fold(0, u64::saturating_add);
     bytes.saturating_mul(6).saturating_add(4 * GIB)
+}
+
+/// How long tract may take to load a model if the user says nothing, in seconds: more for one that has much to load. What is beside it
+/// may be its data, if it is no other model and no array.
+fn default_seconds(model: &Path) -> u64 {
+    const ALWAYS: u64 = 4;
+    let is_other = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        extension.is_some_and(|name| ["onnx", "npy", "npz", "pb"].contains(&name))
+    };
+    let folder = model.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let beside = entries.map(|entry| entry.path()).filter(|path| !is_other(path));
+    let held = |path: &Path| fs::metadata(path).map_or(0, |metadata| held_bytes(&metadata));
+    let bytes = beside.map(|path| held(&path)).fold(held(model), u64::saturating_add);
+    ALWAYS + bytes / (1 << 20)
 }
 
 /// What a file has on the disk.
@@ -128,6 +152,16 @@ static TIMEOUT: OnceLock<Duration> = OnceLock::new();
 pub(crate) fn set_timeout(timeout: Option<Duration>) {
     if let Some(timeout) = timeout {
         let _ = TIMEOUT.set(timeout);
+    }
+}
+
+/// How many nodes tract may be given to load. It is the same for all that a call asks.
+static NODES: OnceLock<u64> = OnceLock::new();
+
+/// Sets how many nodes tract may be given to load.
+pub(crate) fn set_nodes(nodes: Option<u64>) {
+    if let Some(nodes) = nodes {
+        let _ = NODES.set(nodes);
     }
 }
 
@@ -195,6 +229,10 @@ impl Worker {
                 return Some(reply.into());
             }
         }
+    }
+
+    fn id(&self) -> u32 {
+        self.child.lock().unwrap_or_else(PoisonError::into_inner).id()
     }
 
     /// What was said while it died, or else how it died.

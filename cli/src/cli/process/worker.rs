@@ -2,8 +2,9 @@
 
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::sync::mpsc;
+use std::time::Duration;
 use std::{env, thread};
 
 use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
@@ -12,9 +13,11 @@ use crate::cli::output_file::remove_drafts;
 use crate::cli::work::audit::AuditRequest;
 use crate::cli::work::check::CheckRequest;
 use crate::cli::work::compare::CompareRequest;
+use crate::cli::work::deadline;
 use crate::cli::work::fix::FixRequest;
 use crate::cli::work::inspect::InspectRequest;
 use crate::cli::work::keep::KeepRequest;
+use crate::cli::work::model::allow_nodes;
 use crate::cli::work::record::RecordRequest;
 use crate::cli::work::request::{Kind, Request};
 use crate::cli::work::run::RunRequest;
@@ -36,6 +39,7 @@ pub(crate) fn serve() -> ExitCode {
     if thread.spawn(move || orders.iter().try_for_each(|order| reply(&order))).is_err() {
         return ExitCode::FAILURE;
     }
+    deadline::watch(give_up);
     for line in io::stdin().lock().lines() {
         let is_sent = line.is_ok_and(|order| sender.send(order).is_ok());
         if !is_sent {
@@ -44,6 +48,21 @@ pub(crate) fn serve() -> ExitCode {
     }
     remove_drafts();
     ExitCode::SUCCESS
+}
+
+/// Replies that a model takes too long to load, and ends.
+fn give_up(allowed: Duration) {
+    remove_drafts();
+    let seconds = allowed.as_secs();
+    let message = format!(
+        "tract takes longer to load this model than {seconds} s, which is for a file of this size; --timeout says how long all may take"
+    );
+    let outcome = Outcome::<()>::Unusable(Problem { kind: ErrorKind::Limit, message });
+    if let Ok(reply) = serde_json::to_string(&Reply { outcome, is_last: true }) {
+        let mut stdout = io::stdout();
+        let _ = writeln!(stdout, "{REPLY}{reply}").and_then(|()| stdout.flush());
+    }
+    process::exit(1);
 }
 
 fn reply(order: &str) -> io::Result<()> {
@@ -73,8 +92,13 @@ fn reply_to_any(order: &str) -> serde_json::Result<String> {
 }
 
 fn reply_to<R: Request>(order: &str) -> serde_json::Result<String> {
-    let Order::<R> { request, memory_bytes, .. } = serde_json::from_str(order)?;
+    let Order::<R> { request, memory_bytes, max_nodes, load_seconds, .. } =
+        serde_json::from_str(order)?;
+    deadline::allow(load_seconds.map(Duration::from_secs));
     limit_memory(memory_bytes);
+    if let Some(nodes) = max_nodes {
+        allow_nodes(nodes);
+    }
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer())) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false },
         Ok(Err(error)) => {

@@ -12,16 +12,21 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 use super::model::check_file;
-use crate::cli::output_file::write_whole;
+use crate::cli::output_file::Drafts;
 
-/// Copies the model at `from` to `to`, and its side files beside it, under their names. What is there and differs is changed
-/// only if it is to be written anew.
+/// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their names. What is there and differs is
+/// changed only if it is to be written anew.
 ///
 /// # Errors
 ///
 /// When a file cannot be read or written, when one that is there differs, or when a side file would be outside the folder of
 /// `to` or in the model's own place.
-pub(crate) fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<()> {
+pub(crate) fn copy_model(
+    from: &Path,
+    to: &Path,
+    is_anew: bool,
+    drafts: &mut Drafts,
+) -> TractResult<()> {
     let is_itself = match (from.canonicalize(), to.canonicalize()) {
         (Ok(from), Ok(to)) => from == to,
         _ => false,
@@ -41,20 +46,24 @@ pub(crate) fn copy_model(from: &Path, to: &Path, is_anew: bool) -> TractResult<(
         let taken = copies.insert(copy, bytes);
         ensure!(taken.is_none(), "{location:?} is both a model's place and a side file's");
     }
-    for (path, bytes) in &copies {
-        let differs = path.exists() && read(path)? != *bytes;
-        if differs && !is_anew {
+    let mut differing = BTreeMap::new();
+    for (path, bytes) in copies {
+        let is_there = path.exists();
+        if is_there && read(&path)? == bytes {
+            continue;
+        }
+        if is_there && !is_anew {
             let name = path.display();
             bail!("{name}: is another model's; `onnx-cast rerecord` changes it");
         }
+        differing.insert(path, bytes);
     }
     // The model comes last: where something goes wrong in between, there is none that lacks a file.
-    let model = copies.remove(to);
-    let model = model.iter().map(|bytes| (to, bytes));
-    for (path, bytes) in copies.iter().map(|(path, bytes)| (path.as_path(), bytes)).chain(model) {
-        let folder = folder_of(path);
+    let model = differing.remove(to).map(|bytes| (to.to_path_buf(), bytes));
+    for (path, bytes) in differing.into_iter().chain(model) {
+        let folder = folder_of(&path);
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        write_whole(path, bytes)?;
+        drafts.file(&path, &bytes)?;
     }
     Ok(())
 }

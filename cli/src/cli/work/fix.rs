@@ -67,6 +67,10 @@ impl Request for FixRequest {
     fn places(&self) -> Vec<PathBuf> {
         vec![]
     }
+
+    fn output(&self) -> Option<&Path> {
+        Some(&self.output)
+    }
 }
 
 impl FixRequest {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastNode, ElementType, Fate, QuantizerNode, RoundMode, Survey};
 
-use super::model::check_file;
+use super::model::{check_file, onnx};
 use super::notes::add_once;
 use super::request::{Kind, Request};
 use crate::cli::message::one_line;
@@ -91,7 +91,7 @@ impl Request for InspectRequest {
 
     fn answer(&self) -> TractResult<Inspected> {
         check_file(&self.model)?;
-        let onnx = tract_onnx_cast::onnx();
+        let onnx = onnx();
         let proto = onnx.proto_model_for_path(&self.model)?;
         let survey = onnx.survey(&proto, self.model.parent())?;
         let Survey { casts, quantizers, widened, problems, .. } = survey;

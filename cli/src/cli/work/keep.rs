@@ -12,7 +12,8 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic};
 
-use super::model::Model;
+use super::deadline;
+use super::model::{Model, onnx};
 use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::saved::{self, Content};
@@ -84,7 +85,7 @@ impl Request for KeepRequest {
             _ => sets::gather(&model.takes, &file, &self.input)?,
         };
         let folder = file.parent();
-        let onnx = tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Widened);
+        let onnx = onnx().with_half_arithmetic(HalfArithmetic::Widened);
         let proto = onnx.proto_model_for_path(&file)?;
         let mut runner = Runner { onnx, folder, to, sets: &sets, runs: 0 };
         let reference = Reference::of(&proto, &mut runner)?;
@@ -168,7 +169,8 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
         self.runs += 1;
-        let model = Model::of(self.onnx.model_for_proto_in(proto, self.folder)?)?;
+        let model =
+            Model::of(deadline::within(|| self.onnx.model_for_proto_in(proto, self.folder))?)?;
         Ok(model.run(set.tensors.clone())?.outputs)
     }
 

@@ -2,14 +2,34 @@
 
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, input_element_types, output_element_types};
+use tract_onnx_cast::{CastOnnx, ElementType, Limits, input_element_types, output_element_types};
 
+use super::deadline;
 use super::plan::{Plan, plan};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::tensor::NamedTensor;
+
+/// How many nodes tract may be given to load, where the user says so.
+static NODES: OnceLock<u64> = OnceLock::new();
+
+/// Sets how many nodes tract may be given to load; the first time counts.
+pub(crate) fn allow_nodes(nodes: u64) {
+    let _ = NODES.set(nodes);
+}
+
+/// The loader of models, with the limits that the user set.
+pub(crate) fn onnx() -> CastOnnx {
+    let mut limits = Limits::default();
+    if let Some(nodes) = NODES.get() {
+        limits.loaded_nodes = *nodes;
+        limits.nodes = limits.nodes.max(*nodes);
+    }
+    tract_onnx_cast::onnx().with_limits(limits)
+}
 
 /// A loaded model whose inputs have no fixed shapes yet.
 #[derive(Clone)]
@@ -29,7 +49,7 @@ impl Model {
     /// Reads and loads a model's file.
     pub(crate) fn open(path: &Path) -> TractResult<Model> {
         check_file(path)?;
-        Model::of(tract_onnx_cast::onnx().model_for_path(path)?)
+        Model::of(deadline::within(|| onnx().model_for_path(path))?)
     }
 
     /// Of a model that somebody else has loaded.
@@ -62,9 +82,12 @@ impl Model {
             self.model.set_outlet_fact(outlet, fact)?;
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
-        let mut model = self.model.into_typed()?;
-        prepare(&mut model)?;
-        let Plan { plan, note } = plan(model)?;
+        let load = || {
+            let mut model = self.model.into_typed()?;
+            prepare(&mut model)?;
+            plan(model)
+        };
+        let Plan { plan, note } = deadline::within(load)?;
         let types = output_element_types(plan.model())?;
         let values = plan.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;
         let output = |((value, ty), name): ((TValue, ElementType), String)| {

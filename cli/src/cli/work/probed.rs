@@ -8,7 +8,8 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{AuditRow, Finding, FindingKind, Outcome, findings};
 use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
 
-use super::model::{Model, check_file};
+use super::deadline;
+use super::model::{Model, check_file, onnx};
 use super::operators;
 use super::weights::Holder;
 use crate::cli::input::sets::Set;
@@ -37,8 +38,7 @@ impl Probed {
         check_file(path)?;
         let folder = path.parent().map(PathBuf::from);
         // Everywhere the same, so that what half precision does to results is seen on any CPU.
-        let strict =
-            tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
+        let strict = onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
         let proto = strict.proto_model_for_path(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let (onnx, casts, problem) = match strict.casts(&proto, folder.as_deref()) {
@@ -54,7 +54,8 @@ impl Probed {
 
     /// The model, with a probe behind each cast.
     pub(crate) fn model(&self) -> TractResult<Model> {
-        let model = self.onnx.model_for_proto_in(self.proto.clone(), self.folder.as_deref());
+        let load = || self.onnx.model_for_proto_in(self.proto.clone(), self.folder.as_deref());
+        let model = deadline::within(load);
         self.explained(model.and_then(Model::of))
     }
 
@@ -71,7 +72,7 @@ impl Probed {
             }
         }
         let onnx = self.onnx.clone().with_probes(probes).with_ignore_output_shapes(true);
-        Model::of(onnx.model_for_proto_in(proto, self.folder.as_deref())?)
+        Model::of(deadline::within(|| onnx.model_for_proto_in(proto, self.folder.as_deref()))?)
     }
 
     /// What operators on half precision did to their results, the worst first, where it was more than to round them. The model

@@ -1,7 +1,7 @@
 //! The work of `onnx-cast record` and `rerecord`: goldens of a model in the layout that `test` and every ONNX runtime read.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context, ensure};
 use prost::Message;
@@ -18,7 +18,7 @@ use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::message::at;
-use crate::cli::output_file::{folder_beside, write_whole};
+use crate::cli::output_file::{Drafts, locked};
 use crate::cli::tensor::NamedTensor;
 
 /// What to record.
@@ -77,6 +77,10 @@ impl Request for RecordRequest {
     fn places(&self) -> Vec<PathBuf> {
         self.input.files().collect()
     }
+
+    fn output(&self) -> Option<&Path> {
+        Some(&self.folder)
+    }
 }
 
 fn add(request: &RecordRequest) -> TractResult<Recorded> {
@@ -92,28 +96,34 @@ fn add(request: &RecordRequest) -> TractResult<Recorded> {
         Ok((inputs, files(&outputs)?))
     });
     let runs = runs.collect::<TractResult<Vec<_>>>()?;
-    let target = request.folder.join("model.onnx");
-    copy_model(&request.model, &target, false)?;
-    let mut there = match request.folder.is_dir() {
-        true => sets_there(&request.folder, &target)?,
-        false => vec![],
-    };
+    let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
+    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let _lock = locked(folder);
+    let mut drafts = Drafts::default();
+    copy_model(&request.model, &target, false, &mut drafts)?;
+    let mut there: Vec<(PathBuf, PathBuf)> =
+        sets_there(folder, &target)?.into_iter().map(|set| (set.clone(), set)).collect();
+    let mut places = (0u64..).map(|number| folder.join(format!("test_data_set_{number}")));
     let mut sets = vec![];
     for (inputs, outputs) in runs {
-        let same = there.iter().find(|set| holds(set, "input_", &inputs));
-        if let Some(set) = same {
+        let same = there.iter().find(|(_, held)| holds(held, "input_", &inputs));
+        if let Some((set, held)) = same {
             let name = set.display();
             ensure!(
-                holds(set, "output_", &outputs),
+                holds(held, "output_", &outputs),
                 "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
             );
             sets.push(RecordedSet::new(Change::Kept, set));
             continue;
         }
-        let set = write_set(&request.folder, &inputs, &outputs)?;
+        let set = places.find(|set| !set.exists()).unwrap_or_default();
+        let draft = drafts.folder(&set)?;
+        write(&draft, "input_", &inputs)?;
+        write(&draft, "output_", &outputs)?;
         sets.push(RecordedSet::new(Change::Added, &set));
-        there.push(set);
+        there.push((set, draft));
     }
+    drafts.put()?;
     Ok(Recorded { sets, notes })
 }
 
@@ -131,46 +141,45 @@ fn change(request: &RecordRequest) -> TractResult<Recorded> {
         add_once(&mut notes, ran.note);
         outputs.push(files(&ran.outputs)?);
     }
-    copy_model(&request.model, &target, true)?;
+    let _lock = locked(&request.folder);
+    let mut drafts = Drafts::default();
+    copy_model(&request.model, &target, true, &mut drafts)?;
     let mut sets = vec![];
     for (set, outputs) in there.iter().zip(outputs) {
         let is_same = holds(set, "output_", &outputs);
         if !is_same {
-            for old in numbered(set, "output_")? {
-                fs::remove_file(&old).with_context(|| old.display().to_string())?;
-            }
-            write(set, "output_", &outputs)?;
+            let draft = drafts.folder(set)?;
+            let old = numbered(set, "output_")?;
+            take_over(set, &draft, &|path| old.iter().any(|output| output == path))
+                .with_context(|| set.display().to_string())?;
+            write(&draft, "output_", &outputs)?;
         }
         let change = if is_same { Change::Kept } else { Change::Changed };
         sets.push(RecordedSet::new(change, set));
     }
+    drafts.put()?;
     Ok(Recorded { sets, notes })
+}
+
+/// Gives a folder what another holds, but for some files.
+fn take_over(from: &Path, to: &Path, is_left: &impl Fn(&Path) -> bool) -> io::Result<()> {
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&new)?;
+            take_over(&old, &new, is_left)?;
+        } else if !is_left(&old) && fs::hard_link(&old, &new).is_err() {
+            fs::copy(&old, &new)?;
+        }
+    }
+    Ok(())
 }
 
 fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
     let sets = cases::sets_in(folder, model)?.into_iter().map(|case| case.set);
     Ok(sets.filter(|set| set != folder).collect())
-}
-
-/// Writes a set under the first number that is free: all of it or, where something fails, nothing.
-fn write_set(folder: &Path, inputs: &[Vec<u8>], outputs: &[Vec<u8>]) -> TractResult<PathBuf> {
-    let (draft, _listed) = folder_beside(folder)?;
-    write(draft.path(), "input_", inputs)?;
-    write(draft.path(), "output_", outputs)?;
-    // Somebody else may take the same number in the meantime.
-    loop {
-        let number = (0..).find(|number| !set_path(folder, *number).exists()).unwrap_or(0);
-        let set = set_path(folder, number);
-        match fs::rename(draft.path(), &set) {
-            Ok(()) => return Ok(set),
-            Err(_) if set.exists() => {}
-            Err(error) => return Err(error).with_context(|| set.display().to_string()),
-        }
-    }
-}
-
-fn set_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("test_data_set_{number}"))
 }
 
 fn inputs(model: &Declared, set: &Set) -> TractResult<Vec<Vec<u8>>> {
@@ -201,10 +210,11 @@ fn holds(set: &Path, prefix: &str, wanted: &[Vec<u8>]) -> bool {
         .is_ok_and(|found| found.len() == wanted.len() && found.iter().zip(wanted).all(is))
 }
 
+/// Writes files into the draft of a set.
 fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<()> {
-    fs::create_dir_all(set).with_context(|| set.display().to_string())?;
     for (index, bytes) in files.iter().enumerate() {
-        write_whole(&set.join(format!("{prefix}{index}.pb")), bytes)?;
+        let path = set.join(format!("{prefix}{index}.pb"));
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }

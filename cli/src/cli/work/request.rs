@@ -26,6 +26,11 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
 
     /// The files that are read besides those in the model's folder, and the folders whose files may be.
     fn places(&self) -> Vec<PathBuf>;
+
+    /// What is written: a file, or a folder of files.
+    fn output(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// The kinds of work.

@@ -19,7 +19,7 @@ use crate::cli::input::given::{self, Gathered, OtherFloats};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::value::{Value, values};
-use crate::cli::output_file::write_whole;
+use crate::cli::output_file::{Drafts, locked};
 use crate::cli::tensor::NamedTensor;
 
 /// How many of an output's values are told.
@@ -85,9 +85,14 @@ impl Request for RunRequest {
             numpy::write(&outputs, file)?;
         }
         if let Some(folder) = folder {
+            let mut drafts = Drafts::default();
             for (position, output) in outputs.iter().enumerate() {
-                write(output, &folder.join(format!("output_{position}.pb")))?;
+                let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+                let path = folder.join(format!("output_{position}.pb"));
+                drafts.file(&path, &proto.encode_to_vec())?;
             }
+            let _lock = locked(folder);
+            drafts.put()?;
             remove_stale(folder, outputs.len())?;
         }
         let outputs = outputs.into_iter().map(told).collect::<TractResult<_>>()?;
@@ -101,16 +106,15 @@ impl Request for RunRequest {
     fn places(&self) -> Vec<PathBuf> {
         self.input.files().chain(self.case.iter().map(|case| case.set.clone())).collect()
     }
+
+    fn output(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
 }
 
 /// Whether a path is where NumPy's arrays go.
 fn is_numpy(path: &Path) -> bool {
     matches!(Format::of(path), Some(Format::Npy | Format::Npz)) && !path.is_dir()
-}
-
-fn write(output: &NamedTensor, path: &Path) -> TractResult<()> {
-    let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
-    write_whole(path, &proto.encode_to_vec())
 }
 
 /// Removes what an earlier run of a model with more outputs has left: `test` would take it for an output of this one.

@@ -50,6 +50,38 @@ pub(crate) struct Weights {
     pub(crate) names: HashMap<String, String>,
 }
 
+/// Constants to be found by their names.
+struct Named<'a> {
+    /// Those that are left, in their order.
+    constants: Vec<Option<Constant<'a>>>,
+    /// The places of a graph's path and a name.
+    places: HashMap<(String, String), Vec<usize>>,
+}
+
+impl<'a> Named<'a> {
+    fn of(constants: Vec<Constant<'a>>) -> Named<'a> {
+        let mut places: HashMap<(String, String), Vec<usize>> = HashMap::new();
+        for (place, constant) in constants.iter().enumerate() {
+            places.entry((constant.path.clone(), constant.name.clone())).or_default().push(place);
+        }
+        Named { constants: constants.into_iter().map(Some).collect(), places }
+    }
+
+    /// The place of the first one that is left and may be this one.
+    fn place_of(&self, constant: &Constant) -> Option<usize> {
+        let places = self.places.get(&(constant.path.clone(), constant.name.clone()))?;
+        let is_it = |place: &&usize| {
+            let other = self.constants.get(**place).and_then(Option::as_ref);
+            other.is_some_and(|other| other.may_be(constant))
+        };
+        places.iter().find(is_it).copied()
+    }
+
+    fn left(self) -> impl Iterator<Item = Constant<'a>> {
+        self.constants.into_iter().flatten()
+    }
+}
+
 /// The value of a constant of the main graph, if there is one of that name that can be read.
 pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
     let all = constants::of(holder.proto);
@@ -66,7 +98,7 @@ impl Weights {
     /// When a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
         let mut weights = Weights::default();
-        let mut left_b = constants::of(converted.proto);
+        let mut left_b = Named::of(constants::of(converted.proto));
         let mut left_a = vec![];
         let folders = (reference.folder, converted.folder);
         for constant in constants::of(reference.proto) {
@@ -75,21 +107,26 @@ impl Weights {
             }
         }
         if left_a.iter().any(Constant::is_weight) {
-            let mut computed = weights.computed(converted, &left_a);
+            let mut computed = Named::of(weights.computed(converted, &left_a));
             let mut left = vec![];
             for constant in left_a {
                 left.extend(weights.pair_by_name(constant, &mut computed, folders)?);
             }
             left_a = left;
-            left_b.extend(computed);
+            left_b = Named::of(left_b.left().chain(computed.left()).collect());
         }
-        if left_b.iter().any(Constant::is_weight) {
+        let mut in_b: Vec<Constant> = left_b.left().collect();
+        if in_b.iter().any(Constant::is_weight) {
+            let of_reference = weights.computed(reference, &in_b);
+            let mut others = Named::of(in_b);
             let mut left = vec![];
-            for constant in weights.computed(reference, &left_b) {
-                left.extend(weights.pair_by_name(constant, &mut left_b, folders)?);
+            for constant in of_reference {
+                left.extend(weights.pair_by_name(constant, &mut others, folders)?);
             }
             left_a.extend(left);
+            in_b = others.left().collect();
         }
+        let left_b = in_b;
         let pairs = matching::by_values(&left_a, folders.0, &left_b, folders.1)?;
         for (x, y, is_turned) in &pairs {
             if let (Some(x), Some(y)) = (left_a.get(*x), left_b.get(*y)) {
@@ -109,17 +146,15 @@ impl Weights {
             // What a paired weight is computed of has its counterpart.
             let used = paired.iter().filter_map(|place| all.get(*place));
             let used: HashSet<&String> = used.flat_map(|constant| &constant.roots).collect();
-            let is_named = |name: &String| {
-                weights.changed.iter().any(|changed| {
-                    changed.fact.name == *name || changed.fact.converted_name.as_ref() == Some(name)
-                })
-            };
+            let changed = weights.changed.iter().map(|changed| &changed.fact);
+            let names = changed.flat_map(|fact| fact.converted_name.iter().chain([&fact.name]));
+            let named: HashSet<&String> = names.collect();
             let alone = all.iter().enumerate().filter(|(place, constant)| {
                 constant.is_weight()
                     && !paired.contains(place)
                     && !used.contains(&constant.name)
                     && !weights.used.contains(&constant.name)
-                    && !is_named(&constant.name)
+                    && !named.contains(&constant.name)
             });
             alone.map(|(_, constant)| constant.name.clone()).collect()
         };
@@ -163,19 +198,20 @@ impl Weights {
     fn pair_by_name<'a>(
         &mut self,
         constant: Constant<'a>,
-        others: &mut Vec<Constant>,
+        others: &mut Named,
         folders: (Option<&Path>, Option<&Path>),
     ) -> TractResult<Option<Constant<'a>>> {
-        let is_it = |other: &Constant| {
-            other.name == constant.name && other.path == constant.path && other.may_be(&constant)
+        let Some(place) = others.place_of(&constant) else { return Ok(Some(constant)) };
+        let Some(other) = others.constants.get_mut(place).and_then(Option::take) else {
+            return Ok(Some(constant));
         };
-        let Some(place) = others.iter().position(is_it) else { return Ok(Some(constant)) };
-        let other = others.remove(place);
         let is_turned = constant.shape != other.shape
             && constant.shape.len() == 2
             && constant.shape.iter().rev().eq(&other.shape);
         if !self.compare(&constant, &other, "name", is_turned, folders)? {
-            others.insert(place, other);
+            if let Some(held) = others.constants.get_mut(place) {
+                *held = Some(other);
+            }
             return Ok(Some(constant));
         }
         self.used.extend(other.roots);
@@ -185,19 +221,15 @@ impl Weights {
 
     /// Keeps the doubtful pairs of which neither side belongs to another weight by its values.
     fn settle_doubts(&mut self, a: &[Constant], b: &[Constant], pairs: &[(usize, usize, bool)]) {
-        let is_in = |constant: Option<&Constant>, path: &str, name: &str| {
-            constant.is_some_and(|constant| constant.path == path && constant.name == name)
-        };
+        let paired = pairs.iter().flat_map(|(x, y, _)| [a.get(*x), b.get(*y)]);
+        let names = paired.flatten().map(|constant| (&*constant.path, &*constant.name));
+        let paired: HashSet<(&str, &str)> = names.collect();
         let of_numbers = std::mem::take(&mut self.doubtful).into_iter().filter(|doubt| {
             // Of small integers nobody can tell: shapes, axes and the like.
             doubt.change.is_float() || doubt.fact.elements >= constants::WEIGHT as u64
         });
         for doubt in of_numbers {
-            let (path, name) = (&doubt.fact.graph, &doubt.fact.name);
-            let is_other = pairs
-                .iter()
-                .any(|(x, y, _)| is_in(a.get(*x), path, name) || is_in(b.get(*y), path, name));
-            if !is_other {
+            if !paired.contains(&(&*doubt.fact.graph, &*doubt.fact.name)) {
                 self.facts.compared += 1;
                 self.changed.push(doubt);
             }

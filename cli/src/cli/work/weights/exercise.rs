@@ -53,9 +53,10 @@ impl Exercise {
         let Some(graph) = &model.graph else { return exercise };
         let constancy = Constancy::of(model, graph);
         let roots_of = |name: &str| constancy.known.get(name).map(|origin| &origin.roots);
-        let is_constant =
-            |node: &NodeProto| constancy.nodes.iter().any(|constant| std::ptr::eq(*constant, node));
-        for node in graph.node.iter().filter(|node| !is_constant(node)) {
+        let constant: HashSet<*const NodeProto> =
+            constancy.nodes.iter().map(|node| std::ptr::from_ref(*node)).collect();
+        for node in graph.node.iter().filter(|node| !constant.contains(&std::ptr::from_ref(*node)))
+        {
             let table = exercise.table(node, &constancy);
             for (place, input) in node.input.iter().enumerate() {
                 if !(table.is_some() && place == 0) {

@@ -10,7 +10,11 @@ use tract_onnx_cast::ElementType;
 use super::Holder;
 use super::constants::{self, Constant};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::deadline;
 use crate::cli::work::model::Model;
+
+/// Of how many constants a value may be computed so that all are told: each value keeps its own.
+const ROOTS: usize = 256;
 
 /// What is known of a value that is computed of constants alone.
 #[derive(Clone, Default)]
@@ -61,7 +65,7 @@ impl<'a> Constancy<'a> {
             }
             let largest = origins.iter().filter_map(|origin| origin.largest.clone());
             let largest = largest.max_by_key(|largest| largest.size);
-            let roots = origins.into_iter().flat_map(|origin| origin.roots).collect();
+            let roots = origins.into_iter().flat_map(|origin| origin.roots).take(ROOTS).collect();
             let origin = Origin { roots, largest };
             known.extend(node.output.iter().map(|output| (output.clone(), origin.clone())));
         }
@@ -95,7 +99,8 @@ pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Con
     }
     let model = alone(holder.proto, graph, &nodes, &wanted);
     let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
-    let ran = Model::of(onnx.model_for_proto_in(model, holder.folder)?)?.run(vec![])?;
+    let load = || onnx.model_for_proto_in(model, holder.folder);
+    let ran = Model::of(deadline::within(load)?)?.run(vec![])?;
     let constant = |value: NamedTensor| {
         let origin = known.get(&value.name).cloned().unwrap_or_default();
         let mut constant = Constant::in_memory(value, "");
@@ -114,8 +119,9 @@ fn used_with_others(
 ) -> Vec<String> {
     let computed = nodes.iter().filter(|node| node.op_type != "Constant");
     let made: HashSet<&String> = computed.flat_map(|node| &node.output).collect();
-    let is_inside = |node: &&NodeProto| nodes.iter().any(|other| std::ptr::eq(*other, *node));
-    let outside = graph.node.iter().filter(|node| !is_inside(node));
+    let inside: HashSet<*const NodeProto> =
+        nodes.iter().map(|node| std::ptr::from_ref(*node)).collect();
+    let outside = graph.node.iter().filter(|node| !inside.contains(&std::ptr::from_ref(*node)));
     let mut used = vec![];
     outside.for_each(|node| all_inputs(node, &mut used));
     used.extend(graph.output.iter().map(|output| &output.name));

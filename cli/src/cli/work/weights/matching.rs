@@ -1,7 +1,7 @@
 //! Weights that have other names in two models, by their values, or by where they are taken.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
 use tract_onnx::pb::{ModelProto, NodeProto};
@@ -12,6 +12,8 @@ use super::constants::Constant;
 
 /// How many values of a weight are looked at before all of them are.
 const SAMPLES: usize = 64;
+/// How many weights of one size are tried for another.
+const CANDIDATES: usize = 1024;
 /// How far two values may be apart that belong together: more than a rounding to BFLOAT16, and less than to a type of 8 bits.
 const NEAR: f64 = 0.02;
 
@@ -34,17 +36,20 @@ pub(super) fn by_values(
     b: &[Constant],
     of_b: Option<&Path>,
 ) -> TractResult<Vec<(usize, usize, bool)>> {
-    let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut by_size: HashMap<usize, VecDeque<usize>> = HashMap::new();
     for (place, constant) in b.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
-        by_size.entry(constant.elements()).or_default().push(place);
+        by_size.entry(constant.elements()).or_default().push_back(place);
     }
     let mut samples: HashMap<(usize, bool), Sample> = HashMap::new();
     let (mut pairs, mut taken) = (vec![], HashSet::new());
     for (x, constant) in a.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
-        let Some(candidates) = by_size.get(&constant.elements()) else { continue };
+        let Some(candidates) = by_size.get_mut(&constant.elements()) else { continue };
+        while candidates.front().is_some_and(|y| taken.contains(y)) {
+            candidates.pop_front();
+        }
         let mine = sample(constant, of_a, false)?;
         let mut best: Option<(usize, usize, bool)> = None;
-        for y in candidates.iter().filter(|y| !taken.contains(*y)) {
+        for y in candidates.iter().take(CANDIDATES).filter(|y| !taken.contains(*y)) {
             let Some(other) = b.get(*y) else { continue };
             let is_square = matches!(other.shape[..], [rows, columns] if rows == columns);
             let turned = other.shape.iter().rev().eq(&constant.shape) && other.shape.len() == 2;
