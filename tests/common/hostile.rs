@@ -140,7 +140,7 @@ pub fn makers() -> Vec<(&'static str, ModelProto)> {
             of(
                 &[node("Mul", &["s", "s"], &["u"], vec![]), of_shape("u", "t")],
                 &[2],
-                vec![int64("s", &[side])],
+                vec![int64("s", &[1 << 15])],
             ),
         ),
         (
