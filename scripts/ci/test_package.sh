@@ -67,12 +67,12 @@ if [ "$(wc -l <"$scratch/beyond")" -gt 4 ]; then
 fi
 cargo "${BUILD:-check}" --manifest-path "$new/Cargo.toml" --target-dir "$target"
 
-# The files that the doctests and the examples open are in the package.
+# The files that the doctests open are in the package.
 cp Cargo.lock "$packaged"
 if [ "${BUILD:-check}" = build ]; then
   cargo test --manifest-path "$packaged/Cargo.toml" --target-dir "$target" --doc
 fi
-grep -rhoE '"/(models|docs)/[^"]+"|"\.\./(docs/)?[A-Za-z./]+\.md"' "$packaged/src" "$packaged/examples" | tr -d '"' | sort -u |
+grep -rhoE '"/(models|docs)/[^"]+"|"\.\./(docs/)?[A-Za-z./]+\.md"' "$packaged/src" | tr -d '"' | sort -u |
   while read -r opened; do
     test -e "$packaged/${opened#../}" || { echo "error: $opened is not in the package" >&2; exit 1; }
   done
