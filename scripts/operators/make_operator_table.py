@@ -2,7 +2,8 @@
 by default src/onnx/operators/schemas.tsv.
 
 One row per operator of the default domain and version, from the schemas of the pinned onnx package,
-sorted by name and version.  Its columns, an empty one `-`, several entries apart by one space:
+sorted by name and version.  Its columns, one without entries `-`, several entries apart by one space;
+an empty column, or one that is missing at the end, is that of the row above:
 
 - the operator
 - the version: the opset since which the row holds
@@ -66,10 +67,18 @@ def main() -> int:
 def table() -> str:
     schemas = [s for s in get_all_schemas_with_history() if s.domain in ("", "ai.onnx")]
     schemas.sort(key=lambda s: (s.name, s.since_version))
-    return "".join(row(schema) + "\n" for schema in schemas)
+    rows = [row(schema) for schema in schemas]
+    above = [[], *rows]
+    lines = ["\t".join(changed(*pair)).rstrip("\t") for pair in zip(rows, above, strict=False)]
+    return "".join(line + "\n" for line in lines)
 
 
-def row(schema: OpSchema) -> str:
+def changed(row: list[str], above: list[str]) -> list[str]:
+    """The columns of a row, those that are as above empty."""
+    return ["" if above and column == above[at] else column for at, column in enumerate(row)]
+
+
+def row(schema: OpSchema) -> list[str]:
     variables = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     columns = [
         schema.name,
@@ -80,7 +89,7 @@ def row(schema: OpSchema) -> str:
         " ".join(f"{name}={allowed(types)}" for name, types in sorted(variables.items())),
         " ".join(type_attributes(schema)),
     ]
-    return "\t".join(column or "-" for column in columns)
+    return [column or "-" for column in columns]
 
 
 def parameter(parameter: OpSchema.FormalParameter, variables: dict[str, list[str]]) -> str:

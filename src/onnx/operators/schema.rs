@@ -49,7 +49,7 @@ enum Occurs {
 
 static SCHEMAS: LazyLock<HashMap<&str, Vec<Schema>>> = LazyLock::new(|| {
     let mut schemas: HashMap<&str, Vec<Schema>> = HashMap::new();
-    for (operator, schema) in TABLE.lines().filter_map(read) {
+    for (operator, schema) in rows().filter_map(read) {
         schemas.entry(operator).or_default().push(schema);
     }
     schemas
@@ -156,12 +156,21 @@ fn at(parameters: &[Parameter], index: usize) -> Option<Parameter> {
     parameters.get(index).or(parameters.last().filter(is_repeated)).copied()
 }
 
+/// The table's rows in full: what one does not say is that of the row above.
+fn rows() -> impl Iterator<Item = [&'static str; 7]> {
+    TABLE.lines().scan([""; 7], |columns, line| {
+        for (column, own) in columns.iter_mut().zip(line.split('\t')) {
+            if !own.is_empty() {
+                *column = own;
+            }
+        }
+        Some(*columns)
+    })
+}
+
 /// Reads a row.
-fn read(row: &'static str) -> Option<(&'static str, Schema)> {
-    let columns: Vec<&str> = row.split('\t').collect();
-    let [operator, since, _deprecated, inputs, outputs, variables, attributes] = columns[..] else {
-        return None;
-    };
+fn read(columns: [&'static str; 7]) -> Option<(&'static str, Schema)> {
+    let [operator, since, _deprecated, inputs, outputs, variables, attributes] = columns;
     let variables = entries(variables).map(variable).collect::<Option<Vec<_>>>()?;
     let parameters = |column| {
         entries(column).map(|entry| parameter(entry, &variables)).collect::<Option<Vec<_>>>()

@@ -3,9 +3,9 @@ use super::*;
 #[test]
 fn every_row_can_be_read_and_they_are_sorted() {
     let mut previous = ("", 0);
-    for row in TABLE.lines() {
-        let (operator, schema) = read(row).unwrap_or_else(|| panic!("{row}"));
-        assert!(previous < (operator, schema.since), "{row}");
+    for row in rows() {
+        let (operator, schema) = read(row).unwrap_or_else(|| panic!("{row:?}"));
+        assert!(previous < (operator, schema.since), "{row:?}");
         previous = (operator, schema.since);
     }
     assert!(TABLE.lines().count() > 600);
