@@ -137,6 +137,8 @@ impl Budget {
         };
         let shape = node.input.get(place).and_then(|name| scope.get(name));
         let rank = shape.filter(|shape| shape.is_constant).map_or(0.0, |shape| shape.least) as u64;
+        let axes = attribute(node, "axes").map_or(0, |axes| axes.ints.len() as u64);
+        let rank = rank.max(axes);
         if rank > self.rank {
             let place = format!("node `{}` ({})", node_name(node), node.op_type);
             return Err(beyond(place, "rank", rank, self.rank));
