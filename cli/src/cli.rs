@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `args` is what was typed, from which requests and inputs are made; `message` makes one line of an error, `output_file`
-//! writes files, and `tensor` is what `input` reads and `judge` compares.
+//! writes files, `phase` says what the work is at, and `tensor` is what `input` reads and `judge` compares.
 //!
 //! The way of a request: a file of `command` makes a `Request` of what was typed, say an `AuditRequest` of `AuditArgs`, and has
 //! its `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its
@@ -22,6 +22,7 @@ mod input;
 mod judge;
 mod message;
 mod output_file;
+mod phase;
 mod process;
 mod report;
 mod tensor;

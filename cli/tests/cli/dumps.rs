@@ -57,6 +57,12 @@ fn inner_tensors_of_a_dump_are_compared() {
         assert_eq!(report["outputs"][0]["passed"], true);
         assert_eq!(report["first_difference"]["node"], "Add_h");
         assert_eq!(report["largest_jump"]["node"], "Add_h");
+        // The error along the graph, and the nodes about the place.
+        let profile = &report["profile"];
+        assert_eq!(profile["points"][0]["tensor"], "h");
+        let around = profile["around"].as_array().expect("nodes");
+        let drawn = |node: &Value| (node["node"] == "Add_h") == (node["is_centre"] == true);
+        assert!(around.len() == 2 && around.iter().all(drawn), "{profile}");
     }
     assert!(said(1, &["compare", &onnx, &bad]).contains("1 tensor(s) inside beyond the tolerance"));
     // Where no model runs, two dumps do.

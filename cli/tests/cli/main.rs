@@ -21,6 +21,8 @@ mod keep;
 mod located;
 mod mutations;
 mod program;
+#[cfg(target_os = "linux")]
+mod progress;
 mod quantized;
 mod reading;
 mod reexports;

@@ -5,7 +5,7 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
 
-use crate::common::proto::{Change, graph, model, node, value};
+use crate::common::proto::{Change, graph, int64, model, node, value};
 use crate::program::{Folder, cast, json, refused, said};
 use ElementType::{Bool, Float, Float8E4M3FN, Float16, Int8, Int64};
 
@@ -335,4 +335,20 @@ fn a_baseline_that_is_none_is_refused() {
     let inputs = folder.message("inputs.onnx", &logarithm(Float));
     let line = refused(&["audit", &b, "--baseline", &inputs]);
     assert!(line.contains("baseline has other inputs"), "{line}");
+}
+
+/// Inputs are small here, and outputs of 8 MiB: all of them would not fit into a gibibyte.
+#[test]
+fn outputs_are_held_against_the_original_a_set_at_a_time() {
+    let nodes = [
+        cast("widen", "x", "d", ElementType::Double),
+        node("Expand", &["d", "shape"], &["y"], vec![]),
+    ];
+    let mut graph =
+        graph(&[value("x", Float, &[1])], &nodes, &[value("y", ElementType::Double, &[1 << 20])]);
+    graph.initializer = vec![int64("shape", &[1 << 20])];
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &model(19, graph));
+    let sets = ["--sets", "90", "--max-memory", "1"];
+    said(0, &[&["audit", &a, "--baseline", &a][..], &sets].concat());
 }

@@ -1,7 +1,7 @@
 //! Many requests of one kind, as `audit` and `compare` have them.
 
 use crate::cli::judge::status::Status;
-use crate::cli::message::Problem;
+use crate::cli::message::{Problem, single_line};
 use crate::cli::process::jobs;
 use crate::cli::process::protocol::Outcome;
 use crate::cli::report::progress::progress_bar;
@@ -21,7 +21,10 @@ pub(super) fn ask_all<R: Request<Answer: Send> + Sync>(
 ) -> anyhow::Result<Vec<R::Answer>> {
     let bar = progress_bar(requests.len());
     let answers = jobs::each(requests, jobs, max_memory, |request, supervisor| {
-        let outcome = supervisor.ask(request);
+        let model = single_line(&request.subject().display().to_string());
+        let outcome = supervisor.ask_and_follow(request, |phase| {
+            bar.set_message(format!("{phase}: {model}"));
+        });
         bar.inc(1);
         Ok(match outcome? {
             Outcome::Done(answer) => answer,

@@ -44,7 +44,8 @@ pub(crate) fn keep(
     input.sets = input.sets.or(Some(1));
     let request = KeepRequest { model: args.model, to: args.ty, input, tolerance, fallback };
     let bar = progress_bar(1);
-    let outcome = Supervisor::new(max_memory).ask(&request);
+    let outcome = Supervisor::new(max_memory)
+        .ask_and_follow(&request, |phase| bar.set_message(phase.to_owned()));
     bar.finish_and_clear();
     let kept = outcome?.about(&request.model)?;
     for note in &kept.notes {

@@ -55,6 +55,7 @@ pub(crate) fn test(
     let mut unusable = vec![];
     for case in cases {
         let path = case.path.display().to_string();
+        bar.set_message(single_line(&path));
         let (reason, note) = match supervisor.ask(&CheckRequest { case, tolerance })? {
             Outcome::Done(Checked { failure, note }) => (failure, note),
             Outcome::Unusable(Problem { kind, message }) => {

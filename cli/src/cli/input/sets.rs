@@ -90,11 +90,14 @@ fn gathered(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<
 /// The set of files and of random values of one seed.
 fn of_seed(model: &Declared, args: &InputArgs) -> TractResult<Set> {
     let Gathered { tensors, random, notes } = given::gather(model, args, OtherFloats::Cast)?;
-    let origin = match random.is_empty() {
-        true => Origin::Given,
-        false => Origin::Random { inputs: random, seed: args.seed },
+    let (name, origin) = match random.is_empty() {
+        true => ("what is given".into(), Origin::Given),
+        false => {
+            let name = format!("seed {}", args.seed);
+            (name, Origin::Random { inputs: random, seed: args.seed })
+        }
     };
-    Ok(Set { name: format!("seed {}", args.seed), tensors, notes, origin })
+    Ok(Set { name, tensors, notes, origin })
 }
 
 /// The sets that test cases hold.

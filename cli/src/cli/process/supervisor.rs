@@ -14,6 +14,7 @@ use anyhow::Context;
 use super::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts_of;
+use crate::cli::phase::PHASE;
 use crate::cli::work::request::Request;
 
 const GIB: u64 = 1 << 30;
@@ -36,6 +37,19 @@ impl Supervisor {
     ///
     /// When there is no worker to be had.
     pub(crate) fn ask<R: Request>(&mut self, request: &R) -> anyhow::Result<Outcome<R::Answer>> {
+        self.ask_and_follow(request, |_| {})
+    }
+
+    /// As [`Supervisor::ask`]; while the worker is at it, `follow` is told what it is at.
+    ///
+    /// # Errors
+    ///
+    /// When there is no worker to be had.
+    pub(crate) fn ask_and_follow<R: Request>(
+        &mut self,
+        request: &R,
+        follow: impl Fn(&str),
+    ) -> anyhow::Result<Outcome<R::Answer>> {
         let memory_bytes = self.max_gib.map_or_else(|| default_memory(request), |gib| gib * GIB);
         let max_nodes = NODES.get().copied();
         let load_seconds = TIMEOUT.get().is_none().then(|| default_seconds(request.model()));
@@ -50,7 +64,7 @@ impl Supervisor {
                 None => Worker::start().context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
-            match worker.ask(&line) {
+            match worker.ask(&line, &follow) {
                 Some(reply) => {
                     let Reply { outcome, is_last } =
                         serde_json::from_str(&reply).context("the second process")?;
@@ -199,7 +213,7 @@ impl Worker {
     }
 
     /// The reply; `None` when the worker died over the order, or was killed since it took too long.
-    fn ask(&mut self, order: &str) -> Option<String> {
+    fn ask(&mut self, order: &str, follow: impl Fn(&str)) -> Option<String> {
         let (answered, is_answered) = mpsc::channel::<()>();
         let child = self.child.clone();
         let watch = move |timeout| {
@@ -208,7 +222,7 @@ impl Worker {
             }
         };
         let watch = TIMEOUT.get().map(|timeout| thread::spawn(move || watch(*timeout)));
-        let reply = self.reply(order);
+        let reply = self.reply(order, follow);
         drop(answered);
         if let Some(watch) = watch {
             let _ = watch.join();
@@ -216,7 +230,7 @@ impl Worker {
         reply
     }
 
-    fn reply(&mut self, order: &str) -> Option<String> {
+    fn reply(&mut self, order: &str, follow: impl Fn(&str)) -> Option<String> {
         writeln!(self.orders.as_mut()?, "{order}").ok()?;
         loop {
             let mut line = vec![];
@@ -224,6 +238,9 @@ impl Worker {
                 return None;
             }
             let text = String::from_utf8(line).unwrap_or_default();
+            if let Some(phase) = text.strip_prefix(PHASE) {
+                follow(phase.trim_end());
+            }
             if let Some(reply) = text.strip_prefix(REPLY) {
                 self.answers += 1;
                 return Some(reply.into());

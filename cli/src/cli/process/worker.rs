@@ -10,6 +10,7 @@ use std::{env, thread};
 use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts;
+use crate::cli::phase;
 use crate::cli::work::audit::AuditRequest;
 use crate::cli::work::check::CheckRequest;
 use crate::cli::work::compare::CompareRequest;
@@ -34,6 +35,7 @@ pub(crate) fn is_this_process() -> bool {
 /// wants or is gone, so work that still goes on ends too.
 pub(crate) fn serve() -> ExitCode {
     panic::set_hook(Box::new(|_| {}));
+    phase::tell();
     let (sender, orders) = mpsc::channel::<String>();
     let thread = thread::Builder::new().stack_size(STACK_BYTES);
     if thread.spawn(move || orders.iter().try_for_each(|order| reply(&order))).is_err() {

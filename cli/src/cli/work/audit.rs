@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use super::baseline::{Baseline, Conversion, suspicious};
+use super::baseline::{self, Baseline, suspicious};
 use super::notes::add_once;
 use super::probed::{Probed, casts_of, is_rounding};
 use super::provenance::inputs_of;
@@ -48,10 +48,16 @@ impl Request for AuditRequest {
             cases => sets::of_cases(&takes, cases)?,
         };
         let inputs = inputs_of(&takes, &sets);
-        let mut outputs = vec![];
+        let original = self.baseline.as_deref().map(baseline::open).transpose()?;
+        let mut baseline = match self.baseline.as_deref().zip(original.as_ref()) {
+            Some((path, original)) => Some(Baseline::of(path, original)?),
+            None => None,
+        };
         for set in &sets {
             let run = watched.run(set, sets.len() > 1)?;
-            outputs.extend(self.baseline.is_some().then_some(run.outputs));
+            if let Some(baseline) = &mut baseline {
+                baseline.run(&takes, set, &run.outputs)?;
+            }
         }
         let (rows, mut run_notes) = (watched.rows(), std::mem::take(&mut watched.notes));
         let findings = probed.findings(&rows);
@@ -67,18 +73,16 @@ impl Request for AuditRequest {
         let (mut excused, mut weights) = (vec![], ComparedWeights::default());
         let mut exceeded = vec![];
         let all = casts.iter().chain(&roundings);
-        if let Some(path) = &self.baseline {
-            let values = suspicious(&roundings);
-            let conversion = Conversion { takes: &takes, sets: &sets, outputs, values };
-            let mut baseline = Baseline::run(path, conversion)?;
+        if let Some(baseline) = &mut baseline {
+            let excuses = baseline.excuses(&takes, &sets, &suspicious(&roundings))?;
             run_notes.append(&mut baseline.notes);
             let mut compared = baseline.weights(&probed)?;
             run_notes.append(&mut compared.notes);
-            weights = compared.judged(Some(&watched.exercise), baseline.outputs_differ);
+            weights = compared.judged(Some(&watched.exercise), baseline.outputs_differ());
             let wrong = weights.changed.iter().filter(|weight| weight.is_error);
             exceeded
                 .extend(wrong.map(|weight| format!("weight `{}`: {}", weight.name, weight.text)));
-            let left = all.map(|cast| baseline.excuse(cast, &mut excused));
+            let left = all.map(|cast| excuses.excuse(cast, &mut excused));
             exceeded.extend(left.flat_map(|cast| self.limits.exceeded(&cast)).collect::<Vec<_>>());
         } else {
             exceeded.extend(all.flat_map(|cast| self.limits.exceeded(cast)));

@@ -26,70 +26,109 @@ const LEAST_COSINE: f64 = 0.99;
 /// What the two are called in messages.
 const CALLED: [&str; 2] = ["the model", "the baseline"];
 
-/// A baseline that has run on the inputs of its conversion.
-pub(super) struct Baseline {
-    probed: Probed,
-    casts: Vec<AuditedCast>,
-    /// How many infinities and NaN the values have that were asked for.
-    not_finite: HashMap<String, (u64, u64)>,
-    /// Whether the outputs are other ones.
-    pub(super) outputs_differ: bool,
+/// A baseline that runs on the inputs of its conversion, a set at a time.
+pub(super) struct Baseline<'a> {
+    probed: &'a Probed,
+    name: String,
+    watched: Watched<'a>,
+    metrics: Vec<Metrics>,
     pub(super) notes: Vec<String>,
 }
 
-/// What the conversion did, as far as the baseline wants to know.
-pub(super) struct Conversion<'a> {
-    pub(super) takes: &'a Declared,
-    pub(super) sets: &'a [Set],
-    /// Of each set.
-    pub(super) outputs: Vec<Vec<NamedTensor>>,
-    /// Values that are not finite in it.
-    pub(super) values: Vec<String>,
+/// What a baseline does, of which its conversion is not to be blamed.
+pub(super) struct Excuses {
+    casts: Vec<AuditedCast>,
+    /// How many infinities and NaN the values have that were asked for.
+    not_finite: HashMap<String, (u64, u64)>,
 }
 
-impl Baseline {
-    /// Runs a baseline on what its conversion has run on.
+/// A baseline's file.
+///
+/// # Errors
+///
+/// When it is not sound.
+pub(super) fn open(path: &Path) -> TractResult<Probed> {
+    at(format!("the baseline {}", path.display()), Probed::open(path))
+}
+
+impl<'a> Baseline<'a> {
+    /// A baseline that has not run yet.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be loaded.
+    pub(super) fn of(path: &Path, probed: &'a Probed) -> TractResult<Baseline<'a>> {
+        let name = format!("the baseline {}", path.display());
+        let watched = at(&name, Watched::of(probed, &[]))?;
+        Ok(Baseline { probed, name, watched, metrics: vec![], notes: vec![] })
+    }
+
+    /// Runs it on a set that its conversion, which takes these inputs, has run on and has made these outputs of.
     ///
     /// # Errors
     ///
     /// When it takes other inputs, makes other outputs, or cannot be run.
-    pub(super) fn run(path: &Path, conversion: Conversion) -> TractResult<Baseline> {
-        let probed = at(format!("the baseline {}", path.display()), Probed::open(path))?;
-        let mut notes = vec![];
+    pub(super) fn run(
+        &mut self,
+        takes: &Declared,
+        set: &Set,
+        outputs: &[NamedTensor],
+    ) -> TractResult<()> {
+        let set = self.carried(takes, set)?;
+        let run = at(&self.name, self.watched.run(&set, false))?;
+        let pairs = at("the baseline has other outputs", pair(&run.outputs, outputs))?;
+        for (place, (a, b)) in pairs.places.into_iter().enumerate() {
+            let (Some(a), Some(b)) = (run.outputs.get(a), outputs.get(b)) else { continue };
+            let cosine = Some(LEAST_COSINE);
+            let tolerance = Tolerance { cosine, ..Tolerance::default() };
+            if self.metrics.len() <= place {
+                self.metrics.push(Metrics::new(a, b, tolerance));
+            }
+            if let Some(metrics) = self.metrics.get_mut(place) {
+                metrics.add(a, b)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the outputs were other ones.
+    pub(super) fn outputs_differ(&mut self) -> bool {
+        std::mem::take(&mut self.metrics).into_iter().any(|metrics| !metrics.finish().passed)
+    }
+
+    /// What it does as well as the conversion. `values` are not finite in that: the baseline runs once more, if there are any, to
+    /// see whether they are so in it too.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be run.
+    pub(super) fn excuses(
+        &mut self,
+        takes: &Declared,
+        sets: &[Set],
+        values: &[String],
+    ) -> TractResult<Excuses> {
+        let casts = self.watched.rows().iter().map(AuditedCast::of).collect();
         let mut not_finite: HashMap<String, (u64, u64)> = HashMap::new();
-        let mut metrics: Vec<Metrics> = vec![];
-        let rows = {
-            let mut watched = Watched::of(&probed, &conversion.values)?;
-            for (set, outputs) in conversion.sets.iter().zip(&conversion.outputs) {
-                let takes = watched.model.takes.clone();
-                let set = at(
-                    "the baseline has other inputs",
-                    carried(conversion.takes, &takes, CALLED, set, &mut notes),
-                )?;
-                let run = at(format!("the baseline {}", path.display()), watched.run(&set, false))?;
+        if !values.is_empty() {
+            self.watched = at(&self.name, Watched::of(self.probed, values))?;
+            for set in sets {
+                let set = self.carried(takes, set)?;
+                let run = at(&self.name, self.watched.run(&set, false))?;
                 for value in run.exposed.iter().chain(&run.outputs) {
                     let range = audit::range(value.ty, &value.tensor)?;
                     let counts = not_finite.entry(value.name.clone()).or_default();
                     *counts = (counts.0 + range.infinities, counts.1 + range.nans);
                 }
-                let pairs = at("the baseline has other outputs", pair(&run.outputs, outputs))?;
-                for (place, (a, b)) in pairs.places.into_iter().enumerate() {
-                    let (Some(a), Some(b)) = (run.outputs.get(a), outputs.get(b)) else { continue };
-                    let cosine = Some(LEAST_COSINE);
-                    let tolerance = Tolerance { cosine, ..Tolerance::default() };
-                    if metrics.len() <= place {
-                        metrics.push(Metrics::new(a, b, tolerance));
-                    }
-                    if let Some(metrics) = metrics.get_mut(place) {
-                        metrics.add(a, b)?;
-                    }
-                }
             }
-            watched.rows()
-        };
-        let outputs_differ = metrics.into_iter().any(|metrics| !metrics.finish().passed);
-        let casts = rows.iter().map(AuditedCast::of).collect();
-        Ok(Baseline { probed, casts, not_finite, outputs_differ, notes })
+        }
+        Ok(Excuses { casts, not_finite })
+    }
+
+    fn carried(&mut self, takes: &Declared, set: &Set) -> TractResult<Set> {
+        let mine = &self.watched.model.takes;
+        let carried = carried(takes, mine, CALLED, set, &mut self.notes);
+        at("the baseline has other inputs", carried)
     }
 
     /// What the conversion did to the constants.
@@ -105,7 +144,9 @@ impl Baseline {
         ensure!(shares, "the baseline shares no weight and no value's name with the model");
         Ok(weights)
     }
+}
 
+impl Excuses {
     /// The cast without what the baseline does as well, of which a sentence each is added to the second argument.
     pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<String>) -> AuditedCast {
         let mut left = cast.clone();

@@ -141,12 +141,15 @@ impl Request for CompareRequest {
                 tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
         }
-        if failed && let Some(graph) = sides.only_model() {
+        if failed && let Some(loaded) = sides.only_loaded() {
+            let graph = MainGraph::of(&loaded.probed.proto);
             let all = || tensors.iter().chain(&outputs);
             let growth = Growth::of(graph, None, all(), &outputs);
             let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
             largest_jump = parting(growth.largest());
             first_difference = parting(all().find(|tensor| !tensor.passed));
+            let places = [&first_damage, &largest_jump, &first_beyond, &first_difference];
+            profiled = profile(&loaded.probed.proto, all(), gravest(places).as_deref());
         }
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
         let is_wrong = weights.as_ref().is_some_and(ComparedWeights::has_errors);
@@ -185,6 +188,10 @@ impl Request for CompareRequest {
 
     fn model(&self) -> &Path {
         &self.reference
+    }
+
+    fn subject(&self) -> &Path {
+        &self.converted
     }
 
     fn places(&self) -> Vec<PathBuf> {

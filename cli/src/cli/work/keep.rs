@@ -22,6 +22,7 @@ use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::minimal::minimal;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::message::single_line;
+use crate::cli::phase;
 use crate::cli::tensor::NamedTensor;
 use simulated::{Original, exposing};
 use suspects::{Values, jumps, values_of};
@@ -169,6 +170,7 @@ struct Runner<'a> {
 impl Runner<'_> {
     fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
         self.runs += 1;
+        phase::enter(format_args!("run {}", self.runs));
         let model =
             Model::of(deadline::within(|| self.onnx.model_for_proto_in(proto, self.folder))?)?;
         Ok(model.run(set.tensors.clone())?.outputs)

@@ -14,7 +14,7 @@ use super::operators;
 use super::weights::Holder;
 use crate::cli::input::sets::Set;
 use crate::cli::judge::audited::{AuditFinding, AuditedCast};
-use crate::cli::message;
+use crate::cli::{message, phase};
 
 /// A model whose casts are looked at.
 pub(crate) struct Probed {
@@ -36,6 +36,7 @@ impl Probed {
     /// When the model is not sound. One that declares other types than its casts make is only invalid.
     pub(crate) fn open(path: &Path) -> TractResult<Probed> {
         check_file(path)?;
+        phase::enter("loading");
         let folder = path.parent().map(PathBuf::from);
         // Everywhere the same, so that what half precision does to results is seen on any CPU.
         let strict = onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);

@@ -24,6 +24,11 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// The model that it is about.
     fn model(&self) -> &Path;
 
+    /// What is looked at, as the user is told while it goes on.
+    fn subject(&self) -> &Path {
+        self.model()
+    }
+
     /// The files that are read besides those in the model's folder, and the folders whose files may be.
     fn places(&self) -> Vec<PathBuf>;
 

@@ -12,8 +12,8 @@ use super::weights::exercise::Exercise;
 use super::weights::value_of;
 use crate::cli::input::sets::Set;
 use crate::cli::judge::coverage::Unexercised;
-use crate::cli::message;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::{message, phase};
 
 /// A model that is watched over as many runs as there are.
 pub(crate) struct Watched<'a> {
@@ -73,6 +73,7 @@ impl<'a> Watched<'a> {
     ///
     /// When tract cannot run the model.
     pub(crate) fn run(&mut self, set: &Set, is_told: bool) -> TractResult<Run> {
+        phase::enter(format_args!("running on {}", set.name));
         let ran = self.attempt(set);
         let ran = match ran {
             // The further outputs may be what tract fails at.

@@ -16,6 +16,7 @@ use crate::cli::judge::number::Num;
 use crate::cli::judge::weights::change::Change;
 use crate::cli::judge::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::message::one_line;
+use crate::cli::phase;
 use crate::cli::tensor::NamedTensor;
 use constants::{Constant, transposed};
 use exercise::Exercise;
@@ -97,6 +98,7 @@ impl Weights {
     ///
     /// When a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
+        phase::enter("comparing the weights");
         let mut weights = Weights::default();
         let mut left_b = Named::of(constants::of(converted.proto));
         let mut left_a = vec![];

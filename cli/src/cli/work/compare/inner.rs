@@ -11,6 +11,7 @@ use super::sides::{Loaded, Sides};
 use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::phase;
 use crate::cli::tensor::NamedTensor;
 
 /// Tensors inside two models.
@@ -30,6 +31,7 @@ pub(super) fn inner_tensors(
     tolerance: Tolerance,
     outputs: &[ComparedTensor],
 ) -> TractResult<Inner> {
+    phase::enter("comparing what is inside");
     let (of_a, of_b) = (MainGraph::of(&a.probed.proto), MainGraph::of(&b.probed.proto));
     let mut exposed = [of_a.made(), of_b.made()];
     let known: Vec<(&str, &str)> = outputs

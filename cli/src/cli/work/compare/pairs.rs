@@ -15,6 +15,8 @@ const SAMPLES: usize = 64;
 const NEAR: (f64, f64) = (0.02, 0.002);
 /// So many tensors are compared, two at a time, to find those that are made alike.
 const BUDGET: usize = 20_000_000;
+/// So large a share of near values makes two tensors alike.
+const ALIKE: f64 = 0.95;
 /// So many different values tell a tensor from others.
 const TELLING: usize = 8;
 
@@ -195,19 +197,36 @@ impl Sample {
         Ok(sample)
     }
 
+    /// Whether so many values are near that the two may be one tensor. Most are found out after a few.
+    fn may_be(&self, other: &Sample) -> bool {
+        let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
+        self.values.iter().zip(&other.values).all(|pair| {
+            let is_near = self.is_near(pair);
+            if !is_near && misses > 0 {
+                misses -= 1;
+                return true;
+            }
+            is_near
+        })
+    }
+
+    fn is_near(&self, (x, y): (&f64, &f64)) -> bool {
+        let error = (x - y).abs();
+        is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
+    }
+
     fn likeness(&self, other: &Sample) -> Likeness {
         let both = || self.values.iter().zip(&other.values);
-        let is_same = |(x, y): &(&f64, &f64)| x == y || (x.is_nan() && y.is_nan());
-        let is_near = |pair: &(&f64, &f64)| {
-            let error = (pair.0 - pair.1).abs();
-            is_same(pair) || error <= NEAR.0 * pair.0.abs() || error <= NEAR.1 * self.peak
-        };
         let count = self.values.len().max(1) as f64;
         Likeness {
-            near: both().filter(is_near).count() as f64 / count,
-            same: both().filter(is_same).count() as f64 / count,
+            near: both().filter(|pair| self.is_near(*pair)).count() as f64 / count,
+            same: both().filter(|(x, y)| is_same(x, y)).count() as f64 / count,
         }
     }
+}
+
+fn is_same(x: &f64, y: &f64) -> bool {
+    x == y || (x.is_nan() && y.is_nan())
 }
 
 fn number(value: &Value) -> f64 {
@@ -252,9 +271,12 @@ impl Search<'_> {
                 let mut best: Option<(Likeness, bool, f64, &str)> = None;
                 for place in by_size.get(&sample.elements).into_iter().flatten() {
                     let Some((other, theirs)) = self.b.samples.get(*place) else { continue };
+                    if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+                        continue;
+                    }
                     let is_named = self.a.places.contains_key(other) && name != other && !may_share;
                     let is_taken = self.taken.contains(other);
-                    if (is_taken && !may_share) || sample.is_float != theirs.is_float {
+                    if is_taken && !may_share {
                         continue;
                     }
                     let likeness = sample.likeness(theirs);
@@ -262,7 +284,7 @@ impl Search<'_> {
                     let is_telling =
                         sample.is_telling || (is_same_op && self.are_operands_paired(name, other));
                     let least = if may_share { likeness.same } else { likeness.near };
-                    if !is_telling || least < 0.95 || (is_named && likeness.same < 1.0) {
+                    if !is_telling || least < ALIKE || (is_named && likeness.same < 1.0) {
                         continue;
                     }
                     let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
@@ -305,15 +327,18 @@ impl Search<'_> {
         };
         loop {
             let before = self.pairs.len();
+            let left = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let mut by_op: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+            for (name, _) in left {
+                by_op.entry(self.b.graph.op(name)).or_default().push(name);
+            }
             for (name, _) in &self.a.samples {
                 if self.pairs.contains_key(name) {
                     continue;
                 }
-                let made = self.b.samples.iter().map(|(other, _)| other.as_str());
+                let made = by_op.get(&self.a.graph.op(name)).into_iter().flatten().copied();
                 let mut alike = made.filter(|other| {
-                    is_free(self, name, other)
-                        && self.a.graph.op(name) == self.b.graph.op(other)
-                        && self.are_operands_paired(name, other)
+                    is_free(self, name, other) && self.are_operands_paired(name, other)
                 });
                 if let (Some(other), None) = (alike.next(), alike.next()) {
                     let other = other.to_owned();

@@ -163,14 +163,17 @@ impl Sides {
             })
     }
 
-    /// The graph of the one model, where the other side is saved.
-    pub(super) fn only_model(&self) -> Option<MainGraph<'_>> {
+    /// The one model, where the other side is saved.
+    pub(super) fn only_loaded(&self) -> Option<&Loaded> {
         match (&self.reference.model, &self.converted.model) {
-            (Some(loaded), None) | (None, Some(loaded)) => {
-                Some(MainGraph::of(&loaded.probed.proto))
-            }
+            (Some(loaded), None) | (None, Some(loaded)) => Some(loaded),
             _ => None,
         }
+    }
+
+    /// Its graph.
+    pub(super) fn only_model(&self) -> Option<MainGraph<'_>> {
+        self.only_loaded().map(|loaded| MainGraph::of(&loaded.probed.proto))
     }
 
     /// Where the inputs came from.
