@@ -10,8 +10,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use criterion::Criterion;
 use pairs::{PAIRS, input, ours, stock};
+use test_tools::criterion::Criterion;
+use test_tools::serde_json;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 

@@ -6,11 +6,11 @@ cd "$(dirname "$0")/../.."
 repository=$PWD
 target=$(mkdir -p "$1" && realpath "$1")
 library=tract-onnx-cast
-# What somebody downloads who depends on the library.
-most_bytes=300000
+# What somebody downloads who depends on the library: 300 KiB, as cargo counts it.
+most_bytes=$((300 * 1024))
 
 rm -rf "$target/package"
-cargo package --locked --no-verify --allow-dirty --workspace --exclude cast-alone --target-dir "$target"
+cargo package --locked --no-verify --allow-dirty --workspace --exclude cast-alone --exclude test-tools --target-dir "$target"
 for package in "$target"/package/*.crate; do
   size=$(wc -c <"$package")
   echo "$(basename "$package"): $size bytes"
@@ -67,12 +67,12 @@ if [ "$(wc -l <"$scratch/beyond")" -gt 4 ]; then
 fi
 cargo "${BUILD:-check}" --manifest-path "$new/Cargo.toml" --target-dir "$target"
 
-# The files that the doctests open are in the package.
+# The files that the doctests and the examples open are in the package.
 cp Cargo.lock "$packaged"
 if [ "${BUILD:-check}" = build ]; then
   cargo test --manifest-path "$packaged/Cargo.toml" --target-dir "$target" --doc
 fi
-grep -rhoE '"/(models|docs)/[^"]+"|"\.\./(docs/)?[A-Za-z./]+\.md"' "$packaged/src" | tr -d '"' | sort -u |
+grep -rhoE '"/(models|docs)/[^"]+"|"\.\./(docs/)?[A-Za-z./]+\.md"' "$packaged/src" "$packaged/examples" | tr -d '"' | sort -u |
   while read -r opened; do
     test -e "$packaged/${opened#../}" || { echo "error: $opened is not in the package" >&2; exit 1; }
   done

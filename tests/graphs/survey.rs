@@ -14,6 +14,7 @@ use crate::graph::Graph;
 use crate::known::{Failure, all, known};
 use crate::minimise::minimise;
 use crate::run::{Outcome, WORKER, keep_panics_quiet, last_panic, overdue, run};
+use test_tools::tempfile;
 
 /// As many as a minute has time for, on a machine that does nothing else.
 const GRAPHS: u64 = 6000;

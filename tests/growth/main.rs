@@ -12,7 +12,7 @@ use std::fs;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use peak_alloc::PeakAlloc;
+use test_tools::peak_alloc::PeakAlloc;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::findings;

@@ -1,5 +1,6 @@
 //! What a model says is what comes out: the types of its outputs, and nodes that tract takes otherwise.
 
+use test_tools::tempfile;
 use tract_onnx::pb::{GraphProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx, output_element_types};

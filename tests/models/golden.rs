@@ -10,6 +10,7 @@ use crate::common::cases::{
     Preparation, Tolerance, Typed, data, differences, numbers, root, run, spell, tensors,
 };
 use serde::Deserialize;
+use test_tools::{insta, serde_json};
 use tract_onnx_cast::Family;
 
 #[derive(Deserialize)]

@@ -1,5 +1,6 @@
 //! Models that ask for more than there is.
 
+use test_tools::tempfile;
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Error, Limits, onnx, without_panic};

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use crate::common::cases::{root, tensors};
 use crate::common::elements::{rules, samples, tensor_of_codes};
+use test_tools::tempfile;
 use tract_nnef::framework::Nnef;
 use tract_nnef::internal::*;
 use tract_onnx::prelude::{InferenceFact, InferenceModelExt, WithOnnx};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use test_tools::tempfile;
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::elements::{codes_of_tensor, numeric, rules, samples, tensor_of_codes};
+use test_tools::insta;
 use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use test_tools::{serde_json, zip};
 use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::{Dequantize, ElementType, Quantization, Quantize, Quantizer};
 

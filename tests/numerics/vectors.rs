@@ -7,7 +7,8 @@ use std::io::Read;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
+use test_tools::sha2::{Digest, Sha256};
+use test_tools::{serde_json, zip};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::{Tensor, tract_ndarray};
 use tract_onnx_cast::{
