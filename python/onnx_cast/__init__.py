@@ -10,7 +10,15 @@ Models and folders are paths. Inputs are a dict of arrays by name, a list of suc
 """
 
 from ._calls import audit, compare, fix, keep, record, run
-from ._errors import CallError, InputError, ModelError, OnnxCastError, ProgramError, ToleranceError
+from ._errors import (
+    CallError,
+    InputError,
+    LimitError,
+    ModelError,
+    OnnxCastError,
+    ProgramError,
+    ToleranceError,
+)
 from ._program import program
 from ._results import Audit, Cast, Change, Comparison, Fixed, Kept, KeptNode, Parting, Tensor
 
@@ -24,6 +32,7 @@ __all__ = [
     "InputError",
     "Kept",
     "KeptNode",
+    "LimitError",
     "ModelError",
     "OnnxCastError",
     "Parting",

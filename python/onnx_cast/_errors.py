@@ -9,7 +9,7 @@ from typing import Optional
 class OnnxCastError(Exception):
     """Something cannot be done, or is not within its limits. ``str(error)`` is one line."""
 
-    #: ``"call"``, ``"model"``, ``"input"`` or ``"tolerance"``.
+    #: ``"call"``, ``"model"``, ``"limit"``, ``"input"`` or ``"tolerance"``.
     kind: str = "call"
 
     @property
@@ -34,6 +34,12 @@ class ModelError(OnnxCastError):
     kind = "model"
 
 
+class LimitError(ModelError):
+    """A model needs more memory or time than it is given."""
+
+    kind = "limit"
+
+
 class InputError(OnnxCastError):
     """An input cannot be read, or does not fit the model."""
 
@@ -46,7 +52,8 @@ class ToleranceError(OnnxCastError):
     kind = "tolerance"
 
 
-_BY_KIND = {error.kind: error for error in (CallError, ModelError, InputError, ToleranceError)}
+_KINDS = (CallError, ModelError, LimitError, InputError, ToleranceError)
+_BY_KIND = {error.kind: error for error in _KINDS}
 
 _OF_A_CALL = re.compile(
     r"unexpected argument|unrecognized subcommand|invalid value|required arguments|cannot be used with|"

@@ -103,3 +103,10 @@ def test_a_missing_program(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(onnx_cast.ProgramError, match="not installed"):
         onnx_cast.program()
+
+
+def test_a_model_without_the_memory_it_needs_is_beyond_a_limit():
+    line = "error: m.onnx: tract ran out of memory; --max-memory raises the limit of 4.0 GiB"
+    error = onnx_cast._errors.from_line(line, "limit")
+    assert isinstance(error, onnx_cast.LimitError) and isinstance(error, onnx_cast.ModelError)
+    assert error.kind == "limit" and error.line == line.removeprefix("error: ")
