@@ -15,8 +15,9 @@ use crate::error::Error;
 
 /// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an [`Error::Limit`].
 ///
-/// The defaults are far beyond the models that people have, and still such that a hostile file of a few bytes needs neither
-/// gigabytes nor minutes.
+/// The defaults are such that a hostile file of a few bytes needs neither gigabytes nor minutes. All but
+/// [`loaded_nodes`](Limits::loaded_nodes), which a model with many nodes and hardly any weights may need more of, are far beyond the
+/// models that people have.
 ///
 /// ```
 /// let mut limits = tract_onnx_cast::Limits::default();
@@ -35,8 +36,9 @@ pub struct Limits {
     /// Nodes in all graphs and functions. Default: 2¹⁷.
     pub nodes: u64,
     /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
-    /// graphs' inputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file that is small must not have many. Default: 2¹², and besides one for
-    /// each KiB that the tensors hold, as large models have large weights.
+    /// graphs' inputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file
+    /// that is small must not have many. Default: 2¹², and besides one for each KiB that the tensors hold, as large models have
+    /// large weights.
     pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,

@@ -124,7 +124,7 @@ fn build(
         }
     } else {
         match int(node, "bits").unwrap_or(4) {
-            bits @ (2 | 4 | 8) if (block * bits as usize).is_multiple_of(8) => {
+            bits @ (2 | 4 | 8) if block.is_multiple_of(8 / bits as usize) => {
                 Codes::Bits(bits as usize)
             }
             bits => Err(refuse(format!(
@@ -220,7 +220,7 @@ impl NBits {
         let (bytes, count) = match self.codes {
             Codes::Bits(bits) => {
                 let count = self.n.checked_mul(blocks);
-                (count.and_then(|count| count.checked_mul(self.block * bits / 8)), count)
+                (count.and_then(|count| count.checked_mul(self.block / (8 / bits))), count)
             }
             Codes::Table(_) => {
                 (all.map(|all| all.div_ceil(2)), all.map(|all| all.div_ceil(self.block)))
@@ -232,7 +232,7 @@ impl NBits {
             (Codes::Bits(bits), Some(place)) => {
                 let tensor = constant(place, "zero points")?;
                 if tensor.datum_type() == u8::datum_type() {
-                    let row = (blocks * bits).div_ceil(8);
+                    let row = blocks.div_ceil(8 / bits);
                     checked(&tensor, "zero points", self.n.checked_mul(row))?;
                     let bytes = tensor.try_as_plain_ram()?;
                     let bytes = bytes.as_slice::<u8>()?;
@@ -355,8 +355,8 @@ impl NBits {
 
 /// An integer of so many bits, the first of a byte in its low bits.
 fn low_first(bytes: &[u8], bits: usize, index: usize) -> u8 {
-    let at = index * bits;
-    bytes[at / 8] >> (at % 8) & (u8::MAX >> (8 - bits))
+    let each = 8 / bits;
+    bytes[index / each] >> (index % each * bits) & (u8::MAX >> (8 - bits))
 }
 
 /// Letters for all axes of x but the last.

@@ -16,7 +16,7 @@ pub(crate) const BLOCK: usize = 32;
 pub(crate) enum SmallWeights {
     /// Those whose scales are FLOAT16 numbers.
     WhereExact,
-    /// Those that tract has a format for, their scales rounded.
+    /// Those that tract has a format for, their scales rounded to normal FLOAT16 numbers.
     Always,
 }
 
@@ -44,7 +44,15 @@ pub(crate) fn packed(
         return Ok(None);
     }
     let rounded: Vec<f32> = scales.iter().map(|scale| f16::from_f32(*scale).to_f32()).collect();
-    if small == SmallWeights::WhereExact && rounded != scales {
+    let may_round = match small {
+        SmallWeights::WhereExact => rounded == scales,
+        // As closely as its normal numbers are, which leaves out what overflows or is flushed.
+        SmallWeights::Always => rounded
+            .iter()
+            .zip(scales)
+            .all(|(rounded, scale)| (rounded - scale).abs() <= scale.abs() * f32::powi(0.5, 11)),
+    };
+    if !may_round {
         return Ok(None);
     }
     let each = block / BLOCK;

@@ -171,6 +171,9 @@ fn weights_stay_small_where_that_is_exact_or_asked_for() -> TractResult<()> {
         (4, 32, 0.125, true, true),
         (4, 64, 0.125, true, true),
         (4, 32, 0.1, false, true),
+        // Infinite in FLOAT16, and zero.
+        (4, 32, 1e5, false, false),
+        (4, 32, 1e-9, false, false),
         (4, 16, 0.125, false, false),
         (2, 32, 0.125, true, true),
         (8, 32, 0.125, false, false),

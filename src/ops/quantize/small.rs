@@ -60,7 +60,8 @@ pub(super) fn product(
 
     let order = [1 - blocked, blocked];
     let [n, k] = order.map(|axis| [rows, columns][axis]);
-    if scale.shape().get(blocked).copied().unwrap_or_default() * op.block_size != k
+    if op.block_size > k
+        || scale.shape().get(blocked).copied().unwrap_or_default() * op.block_size != k
         || scale.len() * op.block_size != n * k
     {
         return Ok(None);
