@@ -15,12 +15,12 @@ EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 	snapshots-changed models test-data quantizers operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
 	test-package newest semver show demo-picture
 
-# The demo and the tests share one build, so whichever runs first compiles tract for both.
+# The demo and the tests share one build, so whichever runs first compiles tract for both. The packages are named together, since
+# alone each has other features, and tract would be compiled for each.
 demo:
-	$(CARGO) build --locked --bins
-	$(CARGO) build --locked --quiet --example against_stock
+	$(CARGO) build --locked --bins --package tract-onnx-cast --package onnx-cast --package demo
 	@echo; echo "# What stock tract makes of four models, beside what it makes of them with the plug-in"
-	@$(CARGO) run --locked --quiet --example against_stock $(WHOLE)/int64_timestamps $(WHOLE)/qdq_softmax \
+	@$(TARGET)/debug/against_stock $(WHOLE)/int64_timestamps $(WHOLE)/qdq_softmax \
 		$(WHOLE)/half_perceptron_BFLOAT16 $(WHOLE)/mlp_weights_INT4
 	@$(MAKE) --no-print-directory show
 

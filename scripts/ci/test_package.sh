@@ -10,7 +10,7 @@ library=tract-onnx-cast
 most_bytes=$((300 * 1024))
 
 rm -rf "$target/package"
-cargo package --locked --no-verify --allow-dirty --workspace --exclude cast-alone --exclude test-tools --target-dir "$target"
+cargo package --locked --no-verify --allow-dirty --workspace --exclude cast-alone --exclude test-tools --exclude demo --target-dir "$target"
 for package in "$target"/package/*.crate; do
   size=$(wc -c <"$package")
   echo "$(basename "$package"): $size bytes"
