@@ -184,6 +184,8 @@ impl AuditedCast {
         let ulp = stats.errors.ulp.to_bits();
         std::cmp::Reverse((
             stats.damaged(),
+            // What has been ruined before it is more telling than what it rounds.
+            stats.source.infinities + stats.source.nans,
             stats.count(Outcome::Saturated),
             stats.count(Outcome::Flushed),
             stats.sign_lost,

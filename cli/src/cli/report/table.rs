@@ -1,6 +1,6 @@
 //! Tables at a terminal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How a table gives way where the terminal is too narrow for it.
 #[derive(Clone, Copy, Default)]
@@ -72,21 +72,70 @@ fn width(rows: &[Vec<String>], column: usize) -> usize {
     cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
 }
 
-/// Cuts the cells of a column in their middle; names that would become alike stay whole.
+/// Cuts the cells of a column in their middle. Names that would become alike keep what they differ in as well, and those that
+/// are alike then stay whole.
 fn cut(rows: &mut [Vec<String>], column: usize, chars: usize) {
-    let mut whole: HashMap<String, Option<String>> = HashMap::new();
-    for cell in rows.iter().filter_map(|row| row.get(column)) {
-        let entry = whole.entry(without_middle(cell, chars)).or_insert_with(|| Some(cell.clone()));
-        if entry.as_ref().is_some_and(|other| other != cell) {
-            *entry = None;
+    let names: BTreeSet<&String> = rows.iter().filter_map(|row| row.get(column)).collect();
+    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for name in names {
+        alike.entry(without_middle(name, chars)).or_default().push(name);
+    }
+    let mut short: HashMap<String, String> = HashMap::new();
+    for (cut, names) in alike {
+        match names.as_slice() {
+            [name] => _ = short.insert((*name).to_owned(), cut),
+            names => short.extend(with_difference(names, chars)),
         }
+    }
+    let mut uses: HashMap<&String, usize> = HashMap::new();
+    for cut in short.values() {
+        *uses.entry(cut).or_default() += 1;
     }
     for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-        let short = without_middle(cell, chars);
-        if whole.get(&short).is_some_and(Option::is_some) {
-            *cell = short;
+        if let Some(cut) = short.get(cell)
+            && uses.get(cut) == Some(&1)
+        {
+            cell.clone_from(cut);
         }
     }
+}
+
+/// Each of several names, and it with a start, what is between that with which all begin and that with which all end, and an
+/// end: in so many characters, if what is between leaves room.
+fn with_difference<'a>(
+    names: &'a [&str],
+    chars: usize,
+) -> impl Iterator<Item = (String, String)> + 'a {
+    let all: Vec<Vec<char>> = names.iter().map(|name| name.chars().collect()).collect();
+    let shortest = all.iter().map(Vec::len).min().unwrap_or(0);
+    let first = all.first().cloned().unwrap_or_default();
+    let agree =
+        |at: &dyn Fn(&Vec<char>) -> Option<char>| all.iter().all(|name| at(name) == at(&first));
+    let start = (0..shortest).take_while(|at| agree(&|name| name.get(*at).copied())).count();
+    let end = (0..shortest - start)
+        .take_while(|at| agree(&|name| name.iter().rev().nth(*at).copied()))
+        .count();
+    names.iter().zip(all).map(move |(name, all)| {
+        let length = all.len();
+        let between = length - start - end;
+        // Half of what room is left for the words about the difference, and the rest for both ends of the name.
+        let room = chars.saturating_sub(between + 2);
+        let (about, at_end) = (room / 4, room / 4);
+        let kept = |at: usize| {
+            at < at_end
+                || (at + about >= start && at < length - end + about)
+                || at >= length - at_end
+        };
+        let mut cut = String::new();
+        for (at, char) in all.into_iter().enumerate() {
+            match kept(at) {
+                true => cut.push(char),
+                false if cut.ends_with('…') => {}
+                false => cut.push('…'),
+            }
+        }
+        ((*name).to_owned(), cut)
+    })
 }
 
 /// The text with so many characters at most, where the middle is left out.
@@ -139,13 +188,20 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= 50), "{text}");
         assert!(lines[0].contains("…") && lines[0] != lines[1], "{text}");
-        // These differ only in the middle, so they are not cut.
-        let (a, b) = (
-            format!("{}1{}", "x".repeat(40), "y".repeat(40)),
-            format!("{}2{}", "x".repeat(40), "y".repeat(40)),
-        );
-        let text = fitted(&rows(&[&a, &b]), LAYOUT, Some(50));
-        assert!(text.contains(&a) && text.contains(&b), "{text}");
+        // These differ in the middle, which they keep.
+        let name = |layer: &str| {
+            format!("{}/layer_{layer}/{}", "model/".repeat(8), "attention/".repeat(4))
+        };
+        let names = [name("1"), name("2"), name("17")];
+        let text = fitted(&rows(&names.each_ref().map(String::as_str)), LAYOUT, Some(50));
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().all(|line| line.chars().count() <= 50), "{text}");
+        assert!(lines[0].contains("_1/") && lines[1].contains("_2/") && lines[2].contains("_17/"));
+        // What is between is longer than there is room for.
+        let names =
+            ["x", "y"].map(|end| format!("{}{}{}", "a".repeat(30), end.repeat(60), "b".repeat(30)));
+        let text = fitted(&rows(&names.each_ref().map(String::as_str)), LAYOUT, Some(50));
+        assert!(names.iter().all(|name| text.contains(&name[30..90])), "{text}");
     }
 
     #[test]
