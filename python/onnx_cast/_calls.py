@@ -33,6 +33,7 @@ def compare(
     per_output: Optional[Mapping[str, str]] = None,
     tolerance: Optional[Path] = None,
     all_tensors: bool = False,
+    graph: Optional[Path] = None,
     sizes: Sizes = None,
     seed: Optional[int] = None,
     sets: Optional[int] = None,
@@ -42,7 +43,8 @@ def compare(
 
     Either side may be values that another runtime computed: a dict of arrays by output name, or a path of a .npz or a folder.
     Without a tolerance, values must be the same. ``tolerance`` is a file of limits, ``per_output`` has a tolerance such as
-    ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``report`` is where to write the page.
+    ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``graph`` is the model whose tensors both sides are, where
+    both were saved. ``report`` is where to write the page.
 
     A conversion beyond its tolerance is an answer, whose ``passed`` is false; ``compare(…).check()`` raises.
     """
@@ -55,7 +57,7 @@ def compare(
         arguments += _options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets
         )
-        arguments += _options(tolerance=tolerance, report=report)
+        arguments += _options(tolerance=tolerance, graph=graph, report=report)
         for name, limits in (per_output or {}).items():
             arguments.append(f"--per-output={name}:{limits}")
         if all_tensors:

@@ -163,3 +163,39 @@ fn where_tract_cannot_run_a_model_there_is_a_way_out() {
         "{line}"
     );
 }
+
+#[test]
+fn the_nodes_of_a_model_that_tract_cannot_run_are_named() {
+    let folder = Folder::new();
+    let nodes = [
+        node("Add", &["x", "x"], &["h"], vec![]),
+        node("Nobody", &["h"], &["k"], vec![]),
+        node("Neg", &["k"], &["y"], vec![]),
+    ];
+    let of = |nodes: &[_]| graph(&[value("x", Float, &[4])], nodes, &[value("y", Float, &[4])]);
+    let onnx = folder.message("m.onnx", &model(17, of(&nodes)));
+    // Outputs come first, as ONNX Runtime has them.
+    let tensors = |k: f32| {
+        let by = [("y", -2.0 * k), ("x", 1.0), ("h", 2.0), ("k", 2.0 * k)];
+        by.map(|(name, factor)| (name, tensor1(&times(factor))))
+    };
+    let good = dump(&folder, "good", &tensors(1.0));
+    let bad = dump(&folder, "bad", &tensors(1.5));
+    let report = compared(1, &[&good, &bad, "--graph", &onnx]);
+    assert_eq!(report["first_difference"]["node"], "Nobody_k", "{report}");
+    assert_eq!(report["largest_jump"]["node"], "Nobody_k");
+    assert_eq!(report["profile"]["points"][0]["tensor"], "h");
+    let text = said(1, &["compare", &good, &bad, "--graph", &onnx]);
+    assert!(text.contains("`k`, which Nobody `Nobody_k` makes"), "{text}");
+    compared(0, &[&good, &good, "--graph", &onnx]);
+    // What one side lacks is a difference with a graph as without.
+    let less = dump(&folder, "less", &tensors(1.0)[..3]);
+    compared(1, &[&good, &less, "--graph", &onnx]);
+
+    let other = of(&[node("Neg", &["x"], &["z"], vec![])]);
+    let other = folder.message("other.onnx", &model(17, other));
+    let line = refused(&["compare", &good, &bad, "--graph", &other]);
+    assert!(line.contains("makes none of the saved tensors"), "{line}");
+    let line = refused(&["compare", &doubled(&folder), &good, "--graph", &onnx]);
+    assert!(line.contains("--graph is for tensors that were saved on both sides"), "{line}");
+}

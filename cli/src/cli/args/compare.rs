@@ -26,6 +26,7 @@ use crate::cli::judge::tolerance::Tolerance;
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2 --atol 1e-3
   onnx-cast compare model.onnx slim.onnx fp16.onnx --all-tensors --report compare.html
   onnx-cast compare model.onnx saved_outputs/ -i x=x.npy --ulp 4
+  onnx-cast compare good.npz bad.npz --graph model.onnx --rtol 1e-2
   onnx-cast compare a.onnx b.onnx --rtol 1e-3 --per-output scores:atol=1e-2")]
 pub(crate) struct CompareArgs {
     /// What is right.
@@ -46,6 +47,10 @@ pub(crate) struct CompareArgs {
     /// fail, to find where they part.
     #[arg(long)]
     pub(crate) all_tensors: bool,
+    /// The model whose tensors were saved, where both sides were: nodes are then named, and nothing is run. It need not be one
+    /// that tract can run.
+    #[arg(long, value_name = "MODEL.onnx")]
+    pub(crate) graph: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) to: ReportArgs,
 }

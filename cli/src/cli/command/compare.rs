@@ -22,7 +22,8 @@ pub(crate) fn compare(
     max_memory: Option<u64>,
     output: &mut Output,
 ) -> anyhow::Result<Status> {
-    let read = args.converted.iter().chain([&args.reference]).map(PathBuf::as_path);
+    let read =
+        args.converted.iter().chain([&args.reference]).chain(&args.graph).map(PathBuf::as_path);
     check_places(&args.to, &args.input, read)?;
     let request = |converted: &PathBuf| {
         let file = args.to.tolerance.as_deref();
@@ -36,6 +37,7 @@ pub(crate) fn compare(
             limits_file,
             // Model Explorer colours every node.
             all_tensors: args.all_tensors || args.to.model_explorer.is_some(),
+            graph: args.graph.clone(),
         })
     };
     let requests = args.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;

@@ -49,6 +49,8 @@ pub(crate) struct CompareRequest {
     pub(crate) limits: Limits,
     pub(crate) limits_file: Option<PathBuf>,
     pub(crate) all_tensors: bool,
+    /// The model of saved tensors.
+    pub(crate) graph: Option<PathBuf>,
 }
 
 impl Request for CompareRequest {
@@ -57,7 +59,8 @@ impl Request for CompareRequest {
     type Answer = Compared;
 
     fn answer(&self) -> TractResult<Compared> {
-        let mut sides = Sides::open(&self.reference, &self.converted, &self.input)?;
+        let mut sides =
+            Sides::open(&self.reference, &self.converted, self.graph.as_deref(), &self.input)?;
         if self.all_tensors {
             for side in [&sides.reference, &sides.converted] {
                 let name = side.path.display();
@@ -141,15 +144,15 @@ impl Request for CompareRequest {
                 tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
         }
-        if failed && let Some(loaded) = sides.only_loaded() {
-            let graph = MainGraph::of(&loaded.probed.proto);
+        if failed && let Some(proto) = sides.saved_of() {
+            let graph = MainGraph::of(proto);
             let all = || tensors.iter().chain(&outputs);
             let growth = Growth::of(graph, None, all(), &outputs);
             let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
             largest_jump = parting(growth.largest());
             first_difference = parting(all().find(|tensor| !tensor.passed));
             let places = [&first_damage, &largest_jump, &first_beyond, &first_difference];
-            profiled = profile(&loaded.probed.proto, all(), gravest(places).as_deref());
+            profiled = profile(proto, all(), gravest(places).as_deref());
         }
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
         let is_wrong = weights.as_ref().is_some_and(ComparedWeights::has_errors);
@@ -197,7 +200,7 @@ impl Request for CompareRequest {
     fn places(&self) -> Vec<PathBuf> {
         let sides = [&self.reference, &self.converted].map(PathBuf::clone);
         let folder = self.converted.parent().map(PathBuf::from);
-        self.input.files().chain(sides).chain(folder).collect()
+        self.input.files().chain(sides).chain(folder).chain(self.graph.clone()).collect()
     }
 }
 

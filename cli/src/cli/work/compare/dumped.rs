@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use anyhow::ensure;
 use tract_onnx::prelude::*;
 
+use super::main_graph::MainGraph;
 use super::sides::{Side, Sides};
 use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::limits::Limits;
 use crate::cli::judge::metrics::Metrics;
+use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::notes::add_once;
 
@@ -16,7 +19,7 @@ const NAMED: usize = 5;
 
 /// The saved tensors that are no outputs, compared a set at a time.
 pub(super) struct Dumped {
-    /// The outputs and the inputs of the model, where one side is a model.
+    /// The outputs and the inputs of the model, where there is one.
     outputs: Option<HashSet<String>>,
     inputs: HashSet<String>,
     /// The places of the model's values in the order of computation.
@@ -31,16 +34,13 @@ pub(super) struct Dumped {
 impl Dumped {
     pub(super) fn of(sides: &Sides) -> Dumped {
         let is_saved = |side: &Side| side.model.is_none();
-        let is_any_saved = is_saved(&sides.reference) || is_saved(&sides.converted);
-        let model =
-            [&sides.reference, &sides.converted].into_iter().find_map(|side| side.model.as_ref());
+        let graph = sides.saved_of().map(MainGraph::of);
         let outputs =
-            sides.only_model().map(|graph| graph.outputs().into_iter().map(String::from).collect());
-        let made = sides.only_model().map(|graph| graph.made()).unwrap_or_default();
+            graph.as_ref().map(|graph| graph.outputs().into_iter().map(String::from).collect());
+        let inputs = graph.as_ref().map(|graph| graph.inputs().map(String::from).collect());
+        let made = graph.map(|graph| graph.made()).unwrap_or_default();
         let order = made.into_iter().enumerate().map(|(place, name)| (name, place)).collect();
-        let inputs = model.filter(|_| is_any_saved).map_or(HashSet::new(), |loaded| {
-            loaded.model.takes.inputs.iter().map(|input| input.name.clone()).collect()
-        });
+        let inputs = inputs.unwrap_or_default();
         let is_all_saved = is_saved(&sides.reference) && is_saved(&sides.converted);
         Dumped { outputs, inputs, order, is_all_saved, names: vec![], metrics: HashMap::new() }
     }
@@ -52,17 +52,19 @@ impl Dumped {
     /// When a tensor is not of its type's carrier.
     pub(super) fn add(
         &mut self,
-        reference: Vec<NamedTensor>,
-        converted: Vec<NamedTensor>,
+        mut reference: Vec<NamedTensor>,
+        mut converted: Vec<NamedTensor>,
         limits: &Limits,
         notes: &mut Vec<String>,
     ) -> TractResult<(Vec<NamedTensor>, Vec<NamedTensor>)> {
-        let Some(outputs) = &self.outputs else {
-            return match self.is_all_saved {
-                true => Ok(self.shared(reference, converted, limits, notes)),
-                false => Ok((reference, converted)),
-            };
-        };
+        if self.is_all_saved {
+            (reference, converted) = self.shared(reference, converted, limits, notes);
+        }
+        let Some(outputs) = &self.outputs else { return Ok((reference, converted)) };
+        let is_made = |tensor: &NamedTensor| self.order.contains_key(&tensor.name);
+        let is_foreign = self.is_all_saved && !reference.iter().any(is_made);
+        let message = "--graph: the model makes none of the saved tensors".into();
+        ensure!(!is_foreign, Problem { kind: ErrorKind::Call, message });
         let has_output =
             |side: &[NamedTensor]| side.iter().any(|tensor| outputs.contains(&tensor.name));
         if !has_output(&reference) || !has_output(&converted) {

@@ -49,6 +49,11 @@ impl<'a> MainGraph<'a> {
         }
     }
 
+    /// The inputs of the model.
+    pub(super) fn inputs(&self) -> impl Iterator<Item = &'a str> {
+        self.inputs.iter().copied()
+    }
+
     /// Whether a value is an input of the model.
     pub(super) fn is_input(&self, value: &str) -> bool {
         self.inputs.contains(value)

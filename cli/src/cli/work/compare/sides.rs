@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, Error, Rules};
 
-use super::main_graph::MainGraph;
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
@@ -17,7 +17,7 @@ use crate::cli::judge::inputs::Inputs;
 use crate::cli::message::{ErrorKind, about, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::carry::carried;
-use crate::cli::work::model::Model;
+use crate::cli::work::model::{Model, check_file, onnx};
 use crate::cli::work::notes::add_once;
 use crate::cli::work::probed::Probed;
 use crate::cli::work::provenance::inputs_of;
@@ -61,6 +61,8 @@ impl Side {
 pub(super) struct Sides {
     pub(super) reference: Side,
     pub(super) converted: Side,
+    /// The model of what is saved on both sides.
+    graph: Option<ModelProto>,
     pub(super) reference_sets: Vec<Set>,
     pub(super) converted_sets: Vec<Set>,
     pub(super) notes: Vec<String>,
@@ -70,12 +72,23 @@ impl Sides {
     pub(super) fn open(
         reference: &Path,
         converted: &Path,
+        graph: Option<&Path>,
         input: &InputArgs,
     ) -> TractResult<Sides> {
         let (reference, converted) = (Side::open(reference)?, Side::open(converted)?);
+        let is_run = reference.model.is_some() || converted.model.is_some();
+        let because =
+            "--graph is for tensors that were saved on both sides; a model among them is the graph";
+        about(
+            ErrorKind::Call,
+            if graph.is_some() && is_run { Err(anyhow!(because)) } else { Ok(()) },
+        )?;
+        let read = |path: &Path| at(path.display(), read_graph(path));
+        let graph = graph.map(read).transpose()?;
         let mut sides = Sides {
             reference,
             converted,
+            graph,
             reference_sets: vec![],
             converted_sets: vec![],
             notes: vec![],
@@ -163,17 +176,13 @@ impl Sides {
             })
     }
 
-    /// The one model, where the other side is saved.
-    pub(super) fn only_loaded(&self) -> Option<&Loaded> {
+    /// The model of saved tensors: the one that is not saved, or else that which is given with them.
+    pub(super) fn saved_of(&self) -> Option<&ModelProto> {
         match (&self.reference.model, &self.converted.model) {
-            (Some(loaded), None) | (None, Some(loaded)) => Some(loaded),
-            _ => None,
+            (Some(loaded), None) | (None, Some(loaded)) => Some(&loaded.probed.proto),
+            (None, None) => self.graph.as_ref(),
+            (Some(_), Some(_)) => None,
         }
-    }
-
-    /// Its graph.
-    pub(super) fn only_model(&self) -> Option<MainGraph<'_>> {
-        self.only_loaded().map(|loaded| MainGraph::of(&loaded.probed.proto))
     }
 
     /// Where the inputs came from.
@@ -199,6 +208,12 @@ impl Sides {
         ensure!(a == b, "the reference has {a} set(s) of outputs, the converted side {b}");
         Ok(a)
     }
+}
+
+/// The nodes of a model that is not run.
+fn read_graph(path: &Path) -> TractResult<ModelProto> {
+    check_file(path)?;
+    onnx().proto_model_for_path(path)
 }
 
 /// The inputs of a model that were saved among its tensors.
