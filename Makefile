@@ -201,9 +201,8 @@ test-data:
 # Needs python3 and a quarter of an hour. As the tests of quantisers, with 20,000 elements of each combination of types.
 quantizers:
 	$(call venv,models,scripts/requirements.txt)
-	mkdir -p target
-	$(call python,models) vectors.quantizers --scales 2000 --archive $(CURDIR)/target/quantizers.zip
-	ONNX_CAST_QUANTIZERS=$(CURDIR)/target/quantizers.zip $(CARGO) test --locked --test numerics linear_is_exact
+	$(call python,models) vectors.quantizers --scales 2000 --archive $$(realpath $(TARGET))/quantizers.zip
+	ONNX_CAST_QUANTIZERS=$$(realpath $(TARGET))/quantizers.zip $(CARGO) test --locked --test numerics linear_is_exact
 
 # Needs python3. Checks the scripts and their format; `make check` does not, since it needs cargo and make only.
 lint-scripts:

@@ -58,6 +58,15 @@ def test_compare_takes_values_of_another_runtime(whole, x):
     assert not onnx_cast.compare(wrong, mended, {"x": x}, **TOLERANCE).passed
 
 
+def test_compare_names_nodes_of_saved_values(whole):
+    model = whole / "rms_norm_FLOAT" / "model.onnx"
+    good = {"squares": np.float32([1, 2]), "scores": np.float32([3, 4])}
+    bad = {**good, "squares": np.float32([1, 9])}
+    compared = onnx_cast.compare(good, bad, graph=model)
+    assert not compared.passed
+    assert compared.culprit == "Mul_squares"
+
+
 def test_audit_counts(whole):
     audited = onnx_cast.audit(whole / "rms_norm_FLOAT16")
     assert not audited.passed
