@@ -210,6 +210,14 @@ lint-scripts:
 	$(TARGET)/lint-venv/bin/ruff check scripts python
 	$(TARGET)/lint-venv/bin/ruff format --check scripts python
 
+# Needs python3. Checks the workflows and the action: their schemas, and what is unsafe in them.
+.PHONY: lint-workflows
+lint-workflows:
+	$(call venv,lint,scripts/requirements-lint.txt)
+	$(TARGET)/lint-venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(TARGET)/lint-venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(TARGET)/lint-venv/bin/zizmor --offline --quiet .
+
 # Needs python3. Makes src/onnx/operators/schemas.tsv anew from the onnx package of the version that the scripts pin.
 operator-table:
 	$(call venv,models,scripts/requirements.txt)

@@ -43,8 +43,8 @@ def compare(
 
     Either side may be values that another runtime computed: a dict of arrays by output name, or a path of a .npz or a folder.
     Without a tolerance, values must be the same. ``tolerance`` is a file of limits, ``per_output`` has a tolerance such as
-    ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``graph`` is the model whose tensors both sides are, where
-    both were saved. ``report`` is where to write the page.
+    ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``graph`` is the model
+    whose tensors both sides are, where both were saved. ``report`` is where to write the page.
 
     A conversion beyond its tolerance is an answer, whose ``passed`` is false; ``compare(…).check()`` raises.
     """

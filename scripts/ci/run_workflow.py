@@ -1,9 +1,9 @@
 """Runs the steps of the workflow that a page documents, as GitHub would, and says what came of them.
 
-run_workflow.py PAGE FOLDER: PAGE has the workflow as its first block of YAML; FOLDER is the checkout of the one who uses it. Steps
-that run something are run; an action of the checkout (`uses: ./…`) is run step by step as its action.yml says; of GitHub's own actions
-what they would take is checked. `gh` is one that keeps what it is given, in FOLDER/comment.md. The exit status is that of the first
-step that failed.
+run_workflow.py PAGE FOLDER: PAGE has the workflow as its first block of YAML; FOLDER is the checkout of the one who uses it.
+Steps that run something are run; an action of the checkout (`uses: ./…`) is run step by step as its action.yml says; of
+GitHub's own actions what they would take is checked. `gh` is one that keeps what it is given, in FOLDER/comment.md. The exit
+status is that of the first step that failed.
 """
 
 from __future__ import annotations
