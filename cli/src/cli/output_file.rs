@@ -33,7 +33,8 @@ pub(crate) struct Drafts(Vec<Draft>);
 
 struct Draft {
     path: PathBuf,
-    place: PathBuf,
+    /// Nothing while it is not known.
+    place: Option<PathBuf>,
 }
 
 impl Drafts {
@@ -47,7 +48,7 @@ impl Drafts {
             ensure!(!place.is_dir(), "is a folder");
             let make =
                 |folder: &Path| Ok(builder(0o666).tempfile_in(folder)?.into_temp_path().keep()?);
-            Ok(fs::write(self.draft(place, make)?, bytes)?)
+            Ok(fs::write(self.draft(folder_of(place), Some(place), make)?, bytes)?)
         };
         about(ErrorKind::Call, write().with_context(|| place.display().to_string()))
     }
@@ -60,7 +61,26 @@ impl Drafts {
     /// When it cannot be made. The error begins with the path.
     pub(crate) fn folder(&mut self, place: &Path) -> anyhow::Result<PathBuf> {
         let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
-        written(place, self.draft(place, make))
+        written(place, self.draft(folder_of(place), Some(place), make))
+    }
+
+    /// Makes an empty folder in another, for which [`Drafts::assign`] may find a place later. Returns where it is until then.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made. The error begins with the other folder's path.
+    pub(crate) fn folder_in(&mut self, folder: &Path) -> anyhow::Result<PathBuf> {
+        let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
+        written(folder, self.draft(folder, None, make))
+    }
+
+    /// Says where a folder is to be, after all that has a place already.
+    pub(crate) fn assign(&mut self, folder: &Path, place: &Path) {
+        if let Some(index) = self.0.iter().position(|draft| draft.path == folder) {
+            let mut draft = self.0.remove(index);
+            draft.place = Some(place.into());
+            self.0.push(draft);
+        }
     }
 
     /// Puts everything in its place, in the order in which it was drafted. Only a process that is killed at this moment leaves a part
@@ -73,20 +93,23 @@ impl Drafts {
         // Who tidies up before the process ends waits for this.
         let _listed = listed();
         for Draft { path, place } in &self.0 {
-            written(place, put(path, place))?;
+            if let Some(place) = place {
+                written(place, put(path, place))?;
+            }
         }
         Ok(())
     }
 
     fn draft(
         &mut self,
-        place: &Path,
+        folder: &Path,
+        place: Option<&Path>,
         make: impl FnOnce(&Path) -> io::Result<PathBuf>,
     ) -> io::Result<PathBuf> {
         let mut listed = listed();
-        let path = make(folder_of(place))?;
+        let path = make(folder)?;
         listed.push(path.clone());
-        self.0.push(Draft { path: path.clone(), place: place.into() });
+        self.0.push(Draft { path: path.clone(), place: place.map(PathBuf::from) });
         Ok(path)
     }
 }

@@ -4,6 +4,7 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::ElementType;
 
 /// An output of a model, or an array of a file, in the carrier of its element type.
+#[derive(Clone)]
 pub(crate) struct NamedTensor {
     pub(crate) name: String,
     pub(crate) ty: ElementType,

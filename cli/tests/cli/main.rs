@@ -19,6 +19,8 @@ mod inputs;
 mod inspect;
 mod keep;
 mod located;
+#[cfg(target_os = "linux")]
+mod memory;
 mod mutations;
 mod program;
 #[cfg(target_os = "linux")]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
@@ -14,9 +15,13 @@ use super::sizes;
 use crate::cli::args::input::InputArgs;
 use crate::cli::message::{ErrorKind, about, at};
 
-/// A tensor for each of a model's inputs.
-pub(crate) struct Gathered {
-    pub(crate) tensors: Vec<Tensor>,
+/// How a tensor for each of a model's inputs is made.
+pub(crate) struct Recipe {
+    inputs: Vec<Input>,
+    given: Vec<Option<Arc<Tensor>>>,
+    /// What `--range` says, by the input's name.
+    ends: HashMap<String, Ends>,
+    sizes: SymbolValues,
     /// The inputs whose values are random.
     pub(crate) random: Vec<String>,
     /// What to know about the others.
@@ -30,39 +35,51 @@ pub(crate) enum OtherFloats {
     Cast,
 }
 
-/// A tensor for each of the model's inputs.
-///
-/// # Errors
-///
-/// When a given array is not what the model declares, names no input or an input twice, sizes
-/// contradict each other, or an input has no known number of dimensions.
-pub(crate) fn gather(
-    model: &Declared,
-    args: &InputArgs,
-    others: OtherFloats,
-) -> TractResult<Gathered> {
-    about(ErrorKind::Input, gathered(model, args, others))
-}
+impl Recipe {
+    /// Of what the arguments give.
+    ///
+    /// # Errors
+    ///
+    /// When a given array is not what the model declares, names no input or an input twice, or sizes contradict each other.
+    pub(crate) fn of(
+        model: &Declared,
+        args: &InputArgs,
+        others: OtherFloats,
+    ) -> TractResult<Recipe> {
+        let read = || {
+            let mut notes = vec![];
+            let given = given(model, &args.inputs, others, &mut notes)?;
+            let ends = ranges(model, args, &given)?;
+            let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
+            let random = places.map(|(input, _)| input.name.clone()).collect();
+            let shapes: Vec<Option<&[usize]>> =
+                given.iter().map(|tensor| tensor.as_ref().map(|tensor| tensor.shape())).collect();
+            let sizes = sizes::find(model, &args.sizes, &shapes)?;
+            let given = given.into_iter().map(|tensor| tensor.map(Arc::new)).collect();
+            Ok(Recipe { inputs: model.inputs.clone(), given, ends, sizes, random, notes })
+        };
+        about(ErrorKind::Input, read())
+    }
 
-fn gathered(model: &Declared, args: &InputArgs, others: OtherFloats) -> TractResult<Gathered> {
-    let mut notes = vec![];
-    let given = given(model, &args.inputs, others, &mut notes)?;
-    let ends = ranges(model, args, &given)?;
-    let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
-    let random = places.map(|(input, _)| input.name.clone()).collect();
-    let sizes = sizes::find(model, &args.sizes, &given)?;
-    let mut generator = Generator::new(args.seed);
-    let tensor = |(position, (input, given)): (usize, (&Input, Option<Tensor>))| match given {
-        Some(tensor) => Ok(tensor),
-        None => {
-            let tensor = sizes::with_sizes(&input.shape, &sizes).and_then(|shape| {
-                generator.tensor(position, input.ty, &shape, ends.get(&input.name).copied())
-            });
-            at(format!("input `{}`", input.name), tensor)
-        }
-    };
-    let tensors = model.inputs.iter().zip(given).enumerate().map(tensor);
-    Ok(Gathered { tensors: tensors.collect::<TractResult<_>>()?, random, notes })
+    /// A tensor for each input, the random ones those of a seed.
+    ///
+    /// # Errors
+    ///
+    /// When an input has no known number of dimensions, or a type does not hold what is wanted of it.
+    pub(crate) fn tensors(&self, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
+        let mut generator = Generator::new(seed);
+        let tensor = |(position, (input, given)): (usize, (&Input, &Option<Arc<Tensor>>))| {
+            if let Some(tensor) = given {
+                return Ok(tensor.clone());
+            }
+            let ends = self.ends.get(&input.name).copied();
+            let tensor = sizes::with_sizes(&input.shape, &self.sizes)
+                .and_then(|shape| generator.tensor(position, input.ty, &shape, ends));
+            at(format!("input `{}`", input.name), tensor.map(Arc::new))
+        };
+        let tensors = self.inputs.iter().zip(&self.given).enumerate().map(tensor);
+        about(ErrorKind::Input, tensors.collect())
+    }
 }
 
 /// What `--range` says, by the input's name.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
@@ -21,9 +22,47 @@ pub(crate) enum Content {
 }
 
 /// The outputs of one run, and its inputs if they were saved as well.
+#[derive(Clone)]
 pub(crate) struct Saved {
-    pub(crate) outputs: Vec<NamedTensor>,
+    /// What the outputs are called.
+    pub(crate) names: Vec<String>,
     pub(crate) case: Option<Case>,
+    held: Held,
+}
+
+/// Where outputs are.
+#[derive(Clone)]
+enum Held {
+    /// In memory: a file has them all, which is not read twice.
+    Here(Rc<Vec<NamedTensor>>),
+    /// In the files of a folder, of which there may be more than fit in memory.
+    Files(Vec<PathBuf>),
+}
+
+impl Saved {
+    fn of(outputs: Vec<NamedTensor>) -> Saved {
+        Saved { names: names_of(&outputs), case: None, held: Held::Here(Rc::new(outputs)) }
+    }
+
+    /// The outputs.
+    ///
+    /// # Errors
+    ///
+    /// When a file is not what it was when the outputs were found.
+    pub(crate) fn outputs(&self) -> TractResult<Vec<NamedTensor>> {
+        match &self.held {
+            Held::Here(outputs) => Ok(outputs.to_vec()),
+            Held::Files(files) => read_all(files),
+        }
+    }
+}
+
+fn names_of(outputs: &[NamedTensor]) -> Vec<String> {
+    outputs.iter().map(|output| output.name.clone()).collect()
+}
+
+fn read_all(files: &[PathBuf]) -> TractResult<Vec<NamedTensor>> {
+    files.iter().enumerate().map(|(index, file)| tensor(file, index)).collect()
 }
 
 /// Finds out what a path is, and reads outputs.
@@ -43,12 +82,12 @@ pub(crate) fn read(path: &Path) -> TractResult<Content> {
             outputs.collect::<TractResult<_>>()?
         }
         None if polygraphy::is_it(path) => {
-            let saved = |outputs| Saved { outputs, case: None };
-            return Ok(Content::Saved(polygraphy::read(path)?.into_iter().map(saved).collect()));
+            let saved = polygraphy::read(path)?.into_iter().map(Saved::of);
+            return Ok(Content::Saved(saved.collect()));
         }
         Some(Format::TensorProto) | None => return Ok(Content::Model(path.into(), vec![])),
     };
-    Ok(Content::Saved(vec![Saved { outputs, case: None }]))
+    Ok(Content::Saved(vec![Saved::of(outputs)]))
 }
 
 fn tensor(path: &Path, index: usize) -> TractResult<NamedTensor> {
@@ -80,10 +119,10 @@ fn folder(path: &Path) -> TractResult<Content> {
             "{}: holds neither a model.onnx nor an output_0.pb",
             case.set.display()
         );
-        let outputs = files.iter().enumerate().map(|(index, file)| tensor(file, index));
-        let outputs = outputs.collect::<TractResult<_>>()?;
+        let names = names_of(&read_all(&files)?);
         let has_inputs = !at(case.set.display(), case.inputs())?.is_empty();
-        saved.push(Saved { outputs, case: has_inputs.then_some(case) });
+        let (case, held) = (has_inputs.then_some(case), Held::Files(files));
+        saved.push(Saved { names, case, held });
     }
     Ok(Content::Saved(saved))
 }

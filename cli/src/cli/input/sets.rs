@@ -1,26 +1,98 @@
 //! The sets of inputs that a model is audited, compared or recorded with.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 
 use super::cases::{self, Case};
 use super::declared::{Declared, Input};
-use super::given::{self, Gathered, OtherFloats};
+use super::given::{OtherFloats, Recipe};
 use super::{files, sizes};
 use crate::cli::args::input::InputArgs;
 use crate::cli::message::{ErrorKind, about, at};
 
-/// Inputs for one run, and what to call them.
+/// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a set knows how its tensors are
+/// made and does not hold them.
+#[derive(Clone)]
 pub(crate) struct Set {
     pub(crate) name: String,
-    pub(crate) tensors: Vec<Tensor>,
+    /// The shapes of its tensors.
+    pub(crate) shapes: Vec<Vec<usize>>,
     /// What to know about them.
     pub(crate) notes: Vec<String>,
     /// Where their values are from.
     pub(crate) origin: Origin,
+    make: Make,
+}
+
+/// How the tensors of a set are made.
+type Make = Rc<dyn Fn() -> TractResult<Tensors>>;
+
+/// A tensor for each input of a model.
+pub(crate) type Tensors = Vec<Arc<Tensor>>;
+
+impl Set {
+    /// A set of tensors that have these shapes and are made so.
+    pub(crate) fn new(
+        name: String,
+        origin: Origin,
+        shapes: Vec<Vec<usize>>,
+        make: impl Fn() -> TractResult<Tensors> + 'static,
+    ) -> Set {
+        Set { name, shapes, notes: vec![], origin, make: Rc::new(make) }
+    }
+
+    /// Its tensors, read or made when they are asked for.
+    ///
+    /// # Errors
+    ///
+    /// When a file is not what it was when the set was found.
+    pub(crate) fn tensors(&self) -> TractResult<Tensors> {
+        about(ErrorKind::Input, (self.make)())
+    }
+}
+
+/// The shapes of tensors.
+pub(crate) fn shapes_of(tensors: &[Arc<Tensor>]) -> Vec<Vec<usize>> {
+    tensors.iter().map(|tensor| tensor.shape().to_vec()).collect()
+}
+
+/// Holds the tensors that were made last, of one set at a time: both sides of a comparison ask for them in turn.
+#[derive(Clone, Default)]
+struct Shelf(Rc<RefCell<Option<Kept>>>);
+
+/// Tensors, and by what their set is known.
+type Kept = (Rc<()>, Tensors);
+
+impl Shelf {
+    /// Makes tensors unless they are on the shelf, where these are from now on, if they were made before.
+    fn keeping(
+        &self,
+        made: Option<Tensors>,
+        make: impl Fn() -> TractResult<Tensors> + 'static,
+    ) -> impl Fn() -> TractResult<Tensors> + 'static {
+        let (shelf, own) = (self.clone(), Rc::new(()));
+        if let Some(made) = made {
+            shelf.0.replace(Some((own.clone(), made)));
+        }
+        move || {
+            if let Some((whose, tensors)) = &*shelf.0.borrow()
+                && Rc::ptr_eq(whose, &own)
+            {
+                return Ok(tensors.clone());
+            }
+            // Before the next ones are made, so that there are never two sets.
+            drop(shelf.0.take());
+            let tensors = make()?;
+            shelf.0.replace(Some((own.clone(), tensors.clone())));
+            Ok(tensors)
+        }
+    }
 }
 
 /// Where the values of a set are from.
@@ -61,43 +133,51 @@ pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractRe
 
 fn gathered(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
     let (folders, rest) = split(args);
+    let shelf = Shelf::default();
     if folders.is_empty() {
-        let first = of_seed(model, &rest)?;
-        return match first.origin {
-            Origin::Given => {
-                let has_effect = args.sets.is_some_and(|sets| sets > 1);
-                ensure!(!has_effect, "--sets is for random inputs: this model has none");
-                Ok(vec![first])
-            }
-            Origin::Random { .. } => {
-                let more = (1..random_sets(path, args)).map(|offset| {
-                    let seed = args.seed.wrapping_add(offset);
-                    of_seed(model, &InputArgs { seed, ..rest.clone() })
-                });
-                std::iter::once(Ok(first)).chain(more).collect()
-            }
-        };
+        return of_seeds(model, path, &rest, &shelf);
     }
     ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
     args.check_nothing_is_random("-i gives recorded ones")?;
-    let mut sets = vec![];
+    let (model, mut sets) = (Rc::new(model.clone()), vec![]);
     for folder in folders {
-        sets.extend(of_cases(model, &cases::sets_in(&folder, path)?)?);
+        for case in cases::sets_in(&folder, path)? {
+            sets.push(recorded(&model, case, &shelf)?);
+        }
     }
     Ok(sets)
 }
 
-/// The set of files and of random values of one seed.
-fn of_seed(model: &Declared, args: &InputArgs) -> TractResult<Set> {
-    let Gathered { tensors, random, notes } = given::gather(model, args, OtherFloats::Cast)?;
-    let (name, origin) = match random.is_empty() {
-        true => ("what is given".into(), Origin::Given),
-        false => {
-            let name = format!("seed {}", args.seed);
-            (name, Origin::Random { inputs: random, seed: args.seed })
-        }
+/// The sets of files and of random values, one for each seed.
+fn of_seeds(
+    model: &Declared,
+    path: &Path,
+    args: &InputArgs,
+    shelf: &Shelf,
+) -> TractResult<Vec<Set>> {
+    let recipe = Rc::new(Recipe::of(model, args, OtherFloats::Cast)?);
+    // What can go wrong with one seed goes wrong with the first.
+    let mut first = Some(recipe.tensors(args.seed)?);
+    let shapes = first.as_deref().map(shapes_of).unwrap_or_default();
+    let is_given = recipe.random.is_empty();
+    let has_effect = !is_given || args.sets.is_none_or(|sets| sets <= 1);
+    ensure!(has_effect, "--sets is for random inputs: this model has none");
+    let count = if is_given { 1 } else { random_sets(path, args).max(1) };
+    let set = |offset| {
+        let seed = args.seed.wrapping_add(offset);
+        let (name, origin) = match is_given {
+            true => ("what is given".into(), Origin::Given),
+            false => {
+                let inputs = recipe.random.clone();
+                (format!("seed {seed}"), Origin::Random { inputs, seed })
+            }
+        };
+        let making = recipe.clone();
+        let make = shelf.keeping(first.take(), move || making.tensors(seed));
+        let notes = recipe.notes.clone();
+        Set { notes, ..Set::new(name, origin, shapes.clone(), make) }
     };
-    Ok(Set { name, tensors, notes, origin })
+    Ok((0..count).map(set).collect())
 }
 
 /// The sets that test cases hold.
@@ -106,20 +186,31 @@ fn of_seed(model: &Declared, args: &InputArgs) -> TractResult<Set> {
 ///
 /// As [`of_case`].
 pub(crate) fn of_cases(model: &Declared, cases: &[Case]) -> TractResult<Vec<Set>> {
-    cases.iter().map(|case| of_case(model, case)).collect()
+    let (model, shelf) = (Rc::new(model.clone()), Shelf::default());
+    let sets = cases.iter().map(|case| recorded(&model, case.clone(), &shelf));
+    about(ErrorKind::Input, sets.collect())
 }
 
-/// The set that a test case holds. Values of another numeric type than the model takes are cast: a conversion that has
-/// changed the types of its inputs is run on the same data.
+/// The set that a test case holds, which is read to see whether it can be.
+fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set> {
+    let (tensors, notes) = of_case(model, &case)?;
+    let (name, shapes) = (case.set.display().to_string(), shapes_of(&tensors));
+    let model = model.clone();
+    let make = shelf.keeping(Some(tensors), move || Ok(of_case(&model, &case)?.0));
+    Ok(Set { notes, ..Set::new(name, Origin::Given, shapes, make) })
+}
+
+/// The inputs that a test case holds, and what to know about them. Values of another numeric type than the model takes are cast:
+/// a conversion that has changed the types of its inputs is run on the same data.
 ///
 /// # Errors
 ///
 /// When the model takes another number of inputs, or a file cannot be one of them.
-pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<Set> {
+pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {
     about(ErrorKind::Input, read_case(model, case))
 }
 
-fn read_case(model: &Declared, case: &Case) -> TractResult<Set> {
+fn read_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {
     let name = case.set.display().to_string();
     let mut notes = vec![];
     let files = at(&name, case.inputs())?;
@@ -147,8 +238,8 @@ fn read_case(model: &Declared, case: &Case) -> TractResult<Set> {
                 "input `{input}` is {held} in {name}, the model takes {ty}: its values are cast"
             )
         }));
-        Ok(tensor)
+        Ok(Arc::new(tensor))
     };
     let tensors = files.iter().zip(&model.inputs).map(load).collect::<TractResult<_>>()?;
-    Ok(Set { name, tensors, notes, origin: Origin::Given })
+    Ok((tensors, notes))
 }

@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::solve_for;
 use super::declared::Declared;
 use crate::cli::message::at;
 
-/// The sizes of the symbolic dimensions, from `--set` and from the given tensors' shapes.
+/// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are given.
 ///
 /// # Errors
 ///
@@ -16,7 +16,7 @@ use crate::cli::message::at;
 pub(crate) fn find(
     model: &Declared,
     set: &[(String, usize)],
-    given: &[Option<Tensor>],
+    given: &[Option<&[usize]>],
 ) -> TractResult<SymbolValues> {
     let mut sizes = SymbolValues::default();
     for (name, size) in set {
@@ -29,14 +29,14 @@ pub(crate) fn find(
     }
     let given = || {
         let given = model.inputs.iter().zip(given);
-        given.filter_map(|(input, tensor)| Some((input, tensor.as_ref()?)))
+        given.filter_map(|(input, shape)| Some((input, (*shape)?)))
     };
     // Once a size is known from one input, an expression in another's shape may tell a further one; so try all inputs
     // again until nothing new is learnt.
     loop {
         let mut has_learnt = false;
-        for (input, tensor) in given() {
-            let learnt = learn(&input.shape, tensor.shape(), &mut sizes);
+        for (input, shape) in given() {
+            let learnt = learn(&input.shape, shape, &mut sizes);
             has_learnt |= at(format!("input `{}`", input.name), learnt)?;
         }
         if !has_learnt {
@@ -88,8 +88,9 @@ pub(crate) fn fits(declared: &ShapeFactoid, actual: &[usize]) -> bool {
 /// # Errors
 ///
 /// When a shape is not what the model declares.
-pub(crate) fn check_shapes(model: &Declared, tensors: &[Tensor]) -> TractResult<()> {
-    find(model, &[], &tensors.iter().cloned().map(Some).collect::<Vec<_>>()).map(|_| ())
+pub(crate) fn check_shapes(model: &Declared, shapes: &[Vec<usize>]) -> TractResult<()> {
+    find(model, &[], &shapes.iter().map(|shape| Some(shape.as_slice())).collect::<Vec<_>>())
+        .map(|_| ())
 }
 
 /// The declared shape as numbers: a symbol whose size is not known is 1.

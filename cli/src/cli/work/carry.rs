@@ -1,8 +1,9 @@
 //! Inputs of one model as another takes them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, Family, Rules};
 
@@ -29,17 +30,17 @@ pub(crate) fn carried(
     let by_name: HashMap<&str, _> = from
         .inputs
         .iter()
-        .zip(&set.tensors)
-        .map(|(input, tensor)| (input.name.as_str(), (input, tensor)))
+        .enumerate()
+        .map(|(place, input)| (input.name.as_str(), (place, input)))
         .collect();
     let (a, b) = (from.inputs.len(), to.inputs.len());
     ensure!(a == b, differ());
-    let mut tensors = vec![];
+    let (mut ways, mut shapes) = (vec![], vec![]);
     for input in &to.inputs {
-        let (source, tensor) = by_name.get(input.name.as_str()).copied().ok_or_else(differ)?;
+        let (place, source) = by_name.get(input.name.as_str()).copied().ok_or_else(differ)?;
         let is_text = |family: Family| family == Family::Text;
-        tensors.push(if source.ty == input.ty {
-            tensor.clone()
+        let conversion = if source.ty == input.ty {
+            None
         } else if is_text(source.ty.family()) || is_text(input.ty.family()) {
             bail!("`{}` is {} in {this} and {} in {other}", input.name, source.ty, input.ty);
         } else {
@@ -48,11 +49,25 @@ pub(crate) fn carried(
                 input.name, source.ty, input.ty
             );
             add_once(notes, Some(note));
-            Conversion::new(source.ty, input.ty, Rules::default()).run(tensor)?
-        });
+            Some(Conversion::new(source.ty, input.ty, Rules::default()))
+        };
+        ways.push((place, conversion));
+        shapes.extend(set.shapes.get(place).cloned());
     }
-    check_shapes(to, &tensors)?;
-    Ok(Set { name: set.name.clone(), tensors, notes: vec![], origin: set.origin.clone() })
+    check_shapes(to, &shapes)?;
+    let (name, origin, set) = (set.name.clone(), set.origin.clone(), set.clone());
+    let make = move || {
+        let tensors = set.tensors()?;
+        let carry = |(place, conversion): &(usize, Option<Conversion>)| {
+            let tensor = tensors.get(*place).context("a tensor for each input")?;
+            match conversion {
+                Some(conversion) => Ok(Arc::new(conversion.run(tensor)?)),
+                None => Ok(tensor.clone()),
+            }
+        };
+        ways.iter().map(carry).collect()
+    };
+    Ok(Set::new(name, origin, shapes, make))
 }
 
 fn names(model: &Declared) -> String {

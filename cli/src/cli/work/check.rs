@@ -1,6 +1,7 @@
 //! The work of `onnx-cast test`, one case: the model's outputs for its inputs against the expected ones.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use crate::cli::input::array::Array;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::files;
+use crate::cli::input::sets::Tensors;
 use crate::cli::judge::expected::difference;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::message::{self, ErrorKind, about, at, single_line};
@@ -64,7 +66,7 @@ impl Request for CheckRequest {
 /// # Errors
 ///
 /// When there are not as many, or one is not of the input's type.
-fn inputs_of(case: &Case, model: &Declared) -> TractResult<(Vec<Tensor>, Vec<String>)> {
+fn inputs_of(case: &Case, model: &Declared) -> TractResult<(Tensors, Vec<String>)> {
     let given = case.inputs()?;
     let (files, wanted) = (given.len(), model.inputs.len());
     ensure!(files == wanted, "the case has {files} input(s), the model takes {wanted}");
@@ -73,7 +75,7 @@ fn inputs_of(case: &Case, model: &Declared) -> TractResult<(Vec<Tensor>, Vec<Str
         let fitting = files::read_tensor_proto(file)?.fitting(input.ty);
         let (tensor, held) = at(format!("input `{}`", input.name), fitting)?;
         notes.extend(held.map(|held| input.cast_from(held)));
-        Ok(tensor)
+        Ok(Arc::new(tensor))
     };
     let tensors = given.iter().zip(&model.inputs).map(load).collect::<TractResult<_>>()?;
     Ok((tensors, notes))

@@ -173,7 +173,7 @@ impl Runner<'_> {
         phase::enter(format_args!("run {}", self.runs));
         let model =
             Model::of(deadline::within(|| self.onnx.model_for_proto_in(proto, self.folder))?)?;
-        Ok(model.run(set.tensors.clone())?.outputs)
+        Ok(model.run(set.tensors()?)?.outputs)
     }
 
     /// Whether all sets can be run once more.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
@@ -66,14 +66,14 @@ impl Model {
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
     /// tract would insist on.
-    pub(crate) fn run(self, tensors: Vec<Tensor>) -> TractResult<Ran> {
+    pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
         self.run_after(tensors, |_| Ok(()))
     }
 
     /// As [`Model::run`], after something has been done to the typed model.
     pub(crate) fn run_after(
         mut self,
-        tensors: Vec<Tensor>,
+        tensors: Vec<Arc<Tensor>>,
         prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
     ) -> TractResult<Ran> {
         let declared = self.model.inputs.clone();
@@ -89,7 +89,7 @@ impl Model {
         };
         let Plan { plan, note } = deadline::within(load)?;
         let types = output_element_types(plan.model())?;
-        let values = plan.run(tensors.into_iter().map(Tensor::into_tvalue).collect())?;
+        let values = plan.run(tensors.into_iter().map(IntoTValue::into_tvalue).collect())?;
         let output = |((value, ty), name): ((TValue, ElementType), String)| {
             let tensor = with_type(value.into_tensor(), ty)
                 .with_context(|| format!("output `{name}` ({ty})"))?;

@@ -1,5 +1,6 @@
 //! Operators on half precision that make infinities or NaN of finite inputs.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::{GraphProto, NodeProto};
@@ -40,6 +41,8 @@ struct Trace<'a> {
     makers: HashMap<&'a str, &'a NodeProto>,
     /// Whether all values were finite that a cast or an operator on half precision has made, by their names.
     counted: HashMap<&'a str, bool>,
+    /// Whether all values of an input are finite, by its place. The sets are made anew to know.
+    finite_inputs: RefCell<HashMap<usize, bool>>,
 }
 
 impl<'a> Trace<'a> {
@@ -67,6 +70,7 @@ impl<'a> Trace<'a> {
             inputs: inputs.filter(|name| !held.contains(name)).collect(),
             makers: makers.collect(),
             counted: rows.map(|row| (row.cast.output.as_str(), is_finite(row))).collect(),
+            finite_inputs: RefCell::default(),
         }
     }
 
@@ -109,10 +113,14 @@ impl<'a> Trace<'a> {
 
     fn input_is_finite(&self, name: &str) -> bool {
         let Some(place) = self.inputs.iter().position(|input| *input == name) else { return true };
-        self.sets.iter().filter_map(|set| set.tensors.get(place)).all(|tensor| {
-            let ty = tract_onnx_cast::ElementType::native(tensor.datum_type());
-            let range = ty.and_then(|ty| audit::range(ty, tensor).ok());
-            range.is_none_or(|range| range.nans + range.infinities == 0)
+        *self.finite_inputs.borrow_mut().entry(place).or_insert_with(|| {
+            let tensors =
+                self.sets.iter().filter_map(|set| set.tensors().ok()?.get(place).cloned());
+            tensors.into_iter().all(|tensor| {
+                let ty = tract_onnx_cast::ElementType::native(tensor.datum_type());
+                let range = ty.and_then(|ty| audit::range(ty, &tensor).ok());
+                range.is_none_or(|range| range.nans + range.infinities == 0)
+            })
         })
     }
 }

@@ -1,6 +1,8 @@
 //! The work of `onnx-cast record` and `rerecord`: goldens of a model in the layout that `test` and every ONNX runtime read.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::{fs, io};
 
 use anyhow::{Context, ensure};
@@ -16,7 +18,7 @@ use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::sets::{self, Set};
+use crate::cli::input::sets::{self, Tensors};
 use crate::cli::message::at;
 use crate::cli::output_file::{Drafts, locked};
 use crate::cli::tensor::NamedTensor;
@@ -87,44 +89,84 @@ fn add(request: &RecordRequest) -> TractResult<Recorded> {
     let model = Model::open(&request.model)?;
     let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
     let new = sets::gather(&model.takes, &request.model, &input)?;
-    // Everything is run before anything is written: an error leaves the folder as it was.
-    let mut notes = vec![];
-    let runs = new.iter().map(|set| {
-        let inputs = inputs(&model.takes, set)?;
-        let Ran { outputs, note } = model.clone().run(set.tensors.clone())?;
-        add_once(&mut notes, note);
-        Ok((inputs, files(&outputs)?))
-    });
-    let runs = runs.collect::<TractResult<Vec<_>>>()?;
     let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
-    fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
+    // Everything is run before anything is put in its place: an error leaves the folder as it was. What is run is written at once,
+    // for there may be more of it than fits in memory.
+    let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);
+    for set in &new {
+        let tensors = set.tensors()?;
+        let draft = drafts.folder_in(folder)?;
+        let inputs = write(&draft, "input_", &files_of(&model.takes, &tensors)?)?;
+        let Ran { outputs, note } = model.clone().run(tensors)?;
+        add_once(&mut notes, note);
+        write(&draft, "output_", &files(&outputs)?)?;
+        runs.push((draft, inputs));
+    }
     let _lock = locked(folder);
-    let mut drafts = Drafts::default();
     copy_model(&request.model, &target, false, &mut drafts)?;
-    let mut there: Vec<(PathBuf, PathBuf)> =
-        sets_there(folder, &target)?.into_iter().map(|set| (set.clone(), set)).collect();
+    let there = sets_there(folder, &target)?.into_iter();
+    let mut there: Vec<Held> = there.map(|set| Held::of(set.clone(), set)).collect();
     let mut places = (0u64..).map(|number| folder.join(format!("test_data_set_{number}")));
     let mut sets = vec![];
-    for (inputs, outputs) in runs {
-        let same = there.iter().find(|(_, held)| holds(held, "input_", &inputs));
-        if let Some((set, held)) = same {
+    for (draft, inputs) in runs {
+        let is_same =
+            |held: &&Held| held.inputs == inputs && hold_the_same(&held.draft, &draft, "input_");
+        if let Some(Held { set, draft: held, .. }) = there.iter().find(is_same) {
             let name = set.display();
             ensure!(
-                holds(held, "output_", &outputs),
+                hold_the_same(held, &draft, "output_"),
                 "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
             );
             sets.push(RecordedSet::new(Change::Kept, set));
             continue;
         }
         let set = places.find(|set| !set.exists()).unwrap_or_default();
-        let draft = drafts.folder(&set)?;
-        write(&draft, "input_", &inputs)?;
-        write(&draft, "output_", &outputs)?;
+        drafts.assign(&draft, &set);
         sets.push(RecordedSet::new(Change::Added, &set));
-        there.push((set, draft));
+        there.push(Held { set, draft, inputs });
     }
     drafts.put()?;
     Ok(Recorded { sets, notes })
+}
+
+/// A set that is there or will be.
+struct Held {
+    set: PathBuf,
+    /// Where it is as long as the work goes on.
+    draft: PathBuf,
+    /// A number that sets of the same inputs share.
+    inputs: u64,
+}
+
+impl Held {
+    fn of(set: PathBuf, draft: PathBuf) -> Held {
+        let files = numbered(&draft, "input_").unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        files.iter().filter_map(|file| fs::read(file).ok()).for_each(|file| file.hash(&mut hasher));
+        Held { set, draft, inputs: hasher.finish() }
+    }
+}
+
+/// The folders that were made for a recording. If nothing is put there, they are removed.
+struct MadeFolders(Vec<PathBuf>);
+
+impl MadeFolders {
+    fn of(folder: &Path) -> io::Result<MadeFolders> {
+        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let made = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
+        fs::create_dir_all(folder)?;
+        Ok(MadeFolders(made))
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for folder in &self.0 {
+            // Not one with anything in it.
+            let _ = fs::remove_dir(folder);
+        }
+    }
 }
 
 /// Runs the recorded inputs through the model again, and writes the outputs that have changed.
@@ -133,26 +175,27 @@ fn change(request: &RecordRequest) -> TractResult<Recorded> {
     let model = Model::open(&request.model)?;
     let there = sets_there(&request.folder, &target)?;
     ensure!(!there.is_empty(), "{}: holds no test_data_set_*", request.folder.display());
-    let (mut outputs, mut notes) = (vec![], vec![]);
+    let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);
     for set in &there {
         let case = Case { path: set.clone(), model: target.clone(), set: set.clone() };
-        let run = sets::of_case(&model.takes, &case)?;
-        let ran = at(set.display(), model.clone().run(run.tensors))?;
+        let (tensors, _) = sets::of_case(&model.takes, &case)?;
+        let ran = at(set.display(), model.clone().run(tensors))?;
         add_once(&mut notes, ran.note);
-        outputs.push(files(&ran.outputs)?);
+        let new = drafts.folder_in(&request.folder)?;
+        write(&new, "output_", &files(&ran.outputs)?)?;
+        runs.push(new);
     }
     let _lock = locked(&request.folder);
-    let mut drafts = Drafts::default();
     copy_model(&request.model, &target, true, &mut drafts)?;
     let mut sets = vec![];
-    for (set, outputs) in there.iter().zip(outputs) {
-        let is_same = holds(set, "output_", &outputs);
+    for (set, new) in there.iter().zip(runs) {
+        let is_same = hold_the_same(set, &new, "output_");
         if !is_same {
             let draft = drafts.folder(set)?;
             let old = numbered(set, "output_")?;
-            take_over(set, &draft, &|path| old.iter().any(|output| output == path))
+            take_over(&new, &draft, &|_| false)
+                .and_then(|()| take_over(set, &draft, &|path| old.iter().any(|o| o == path)))
                 .with_context(|| set.display().to_string())?;
-            write(&draft, "output_", &outputs)?;
         }
         let change = if is_same { Change::Kept } else { Change::Changed };
         sets.push(RecordedSet::new(change, set));
@@ -182,11 +225,11 @@ fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
     Ok(sets.filter(|set| set != folder).collect())
 }
 
-fn inputs(model: &Declared, set: &Set) -> TractResult<Vec<Vec<u8>>> {
-    let write = |(input, tensor): (&Input, &Tensor)| {
+fn files_of(model: &Declared, inputs: &Tensors) -> TractResult<Vec<Vec<u8>>> {
+    let write = |(input, tensor): (&Input, &Arc<Tensor>)| {
         Ok(tensor_proto::write(&input.name, input.ty, tensor)?.encode_to_vec())
     };
-    model.inputs.iter().zip(&set.tensors).map(write).collect()
+    model.inputs.iter().zip(inputs).map(write).collect()
 }
 
 fn files(outputs: &[NamedTensor]) -> TractResult<Vec<Vec<u8>>> {
@@ -202,19 +245,24 @@ fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
     if prefix == "input_" { case.inputs() } else { case.outputs() }
 }
 
-/// Whether a set has exactly these files.
-fn holds(set: &Path, prefix: &str, wanted: &[Vec<u8>]) -> bool {
-    let is =
-        |(path, bytes): (&PathBuf, &Vec<u8>)| fs::read(path).is_ok_and(|found| found == *bytes);
-    numbered(set, prefix)
-        .is_ok_and(|found| found.len() == wanted.len() && found.iter().zip(wanted).all(is))
+/// Whether two sets have the same files.
+fn hold_the_same(a: &Path, b: &Path, prefix: &str) -> bool {
+    let read = |path: &PathBuf| fs::read(path).ok();
+    let is_same =
+        |(a, b): (&PathBuf, &PathBuf)| read(a).is_some_and(|bytes| Some(bytes) == read(b));
+    match (numbered(a, prefix), numbered(b, prefix)) {
+        (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(&b).all(is_same),
+        _ => false,
+    }
 }
 
-/// Writes files into the draft of a set.
-fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<()> {
+/// Writes files into the draft of a set. The result is a number that the same files share.
+fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<u64> {
+    let mut hasher = DefaultHasher::new();
     for (index, bytes) in files.iter().enumerate() {
         let path = set.join(format!("{prefix}{index}.pb"));
         fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        bytes.hash(&mut hasher);
     }
-    Ok(())
+    Ok(hasher.finish())
 }

@@ -15,8 +15,8 @@ use super::request::{Kind, Request};
 use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::files::Format;
-use crate::cli::input::given::{self, Gathered, OtherFloats};
-use crate::cli::input::sets::{self, Set};
+use crate::cli::input::given::{OtherFloats, Recipe};
+use crate::cli::input::sets;
 use crate::cli::judge::inputs::Inputs;
 use crate::cli::judge::value::{Value, values};
 use crate::cli::output_file::{Drafts, locked};
@@ -69,12 +69,15 @@ impl Request for RunRequest {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let model = Model::open(&self.model)?;
-        let Gathered { tensors, random, mut notes } = match &self.case {
+        let (tensors, random, mut notes) = match &self.case {
             Some(case) => {
-                let Set { tensors, notes, .. } = sets::of_case(&model.takes, case)?;
-                Gathered { tensors, random: vec![], notes }
+                let (tensors, notes) = sets::of_case(&model.takes, case)?;
+                (tensors, vec![], notes)
             }
-            None => given::gather(&model.takes, &self.input, OtherFloats::Refused)?,
+            None => {
+                let recipe = Recipe::of(&model.takes, &self.input, OtherFloats::Refused)?;
+                (recipe.tensors(self.input.seed)?, recipe.random, recipe.notes)
+            }
         };
         let random = (!random.is_empty()).then_some((random, self.input.seed));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());

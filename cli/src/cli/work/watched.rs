@@ -10,7 +10,7 @@ use super::notes::add_once;
 use super::probed::{Probed, is_rounding};
 use super::weights::exercise::Exercise;
 use super::weights::value_of;
-use crate::cli::input::sets::Set;
+use crate::cli::input::sets::{Set, Tensors};
 use crate::cli::judge::coverage::Unexercised;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::{message, phase};
@@ -74,14 +74,15 @@ impl<'a> Watched<'a> {
     /// When tract cannot run the model.
     pub(crate) fn run(&mut self, set: &Set, is_told: bool) -> TractResult<Run> {
         phase::enter(format_args!("running on {}", set.name));
-        let ran = self.attempt(set);
+        let tensors = set.tensors()?;
+        let ran = self.attempt(&tensors);
         let ran = match ran {
             // The further outputs may be what tract fails at.
             Err(_) if !self.exposed.is_empty() => {
                 self.exposed.clear();
                 self.model = self.probed.model()?;
                 self.audit = Audit::new(self.probed.casts.clone());
-                self.attempt(set)
+                self.attempt(&tensors)
             }
             ran => ran,
         };
@@ -94,9 +95,9 @@ impl<'a> Watched<'a> {
             |(name, value): (&String, NamedTensor)| NamedTensor { name: name.clone(), ..value };
         let exposed: Vec<NamedTensor> = self.exposed.iter().zip(further).map(named).collect();
         let watched = self.exercise.watched();
-        for (input, tensor) in self.model.takes.inputs.iter().zip(&set.tensors) {
+        for (input, tensor) in self.model.takes.inputs.iter().zip(&tensors) {
             if watched.contains(&input.name) {
-                let (name, ty, tensor) = (input.name.clone(), input.ty, tensor.clone());
+                let (name, ty, tensor) = (input.name.clone(), input.ty, Tensor::clone(tensor));
                 self.exercise.see(&NamedTensor { name, ty, tensor });
             }
         }
@@ -106,8 +107,8 @@ impl<'a> Watched<'a> {
         Ok(Run { outputs, exposed })
     }
 
-    fn attempt(&self, set: &Set) -> TractResult<super::model::Ran> {
-        self.model.clone().run_after(set.tensors.clone(), |typed| self.audit.watch(typed))
+    fn attempt(&self, tensors: &Tensors) -> TractResult<super::model::Ran> {
+        self.model.clone().run_after(tensors.clone(), |typed| self.audit.watch(typed))
     }
 
     /// What the casts did.

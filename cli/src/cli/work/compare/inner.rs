@@ -47,8 +47,8 @@ pub(super) fn inner_tensors(
     {
         let run = |exposed: &[Vec<String>; 2]| -> TractResult<[Vec<NamedTensor>; 2]> {
             let [of_a, of_b] = exposed;
-            let reference = a.probed.exposing(of_a, false)?.run(set_a.tensors.clone())?.outputs;
-            Ok([reference, b.probed.exposing(of_b, false)?.run(set_b.tensors.clone())?.outputs])
+            let reference = a.probed.exposing(of_a, false)?.run(set_a.tensors()?)?.outputs;
+            Ok([reference, b.probed.exposing(of_b, false)?.run(set_b.tensors()?)?.outputs])
         };
         let [reference, converted] = match run(&exposed) {
             // A value may be no tensor, which nobody can look at.

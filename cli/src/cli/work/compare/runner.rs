@@ -30,8 +30,8 @@ impl<'a> Runner<'a> {
         let further = side.model.as_ref().map_or(vec![], |loaded| {
             let graph = MainGraph::of(&loaded.probed.proto);
             let (made, outputs) = (graph.made(), graph.outputs());
-            let saved = other.saved.iter().flat_map(|saved| &saved.outputs);
-            let names: HashSet<&str> = saved.map(|tensor| tensor.name.as_str()).collect();
+            let saved = other.saved.iter().flat_map(|saved| &saved.names);
+            let names: HashSet<&str> = saved.map(String::as_str).collect();
             let inner = made.into_iter().filter(|name| !outputs.contains(name.as_str()));
             inner.filter(|name| names.contains(name.as_str())).collect()
         });
@@ -52,12 +52,7 @@ impl<'a> Runner<'a> {
     ) -> TractResult<Vec<NamedTensor>> {
         let Some(loaded) = &self.side.model else {
             let saved = self.side.saved.get(place).context("as many sets on both sides")?;
-            let copy = |output: &NamedTensor| NamedTensor {
-                name: output.name.clone(),
-                ty: output.ty,
-                tensor: output.tensor.clone(),
-            };
-            return Ok(saved.outputs.iter().map(copy).collect());
+            return saved.outputs();
         };
         let set = sets.get(place).context("as many sets on both sides")?;
         let path = self.side.path.display();
@@ -75,7 +70,7 @@ impl<'a> Runner<'a> {
                 None => self.watched = None,
             }
         }
-        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors.clone())))?;
+        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors()?)))?;
         add_once(notes, ran.note.map(|note| format!("{}: {note}", self.side.path.display())));
         Ok(ran.outputs)
     }

@@ -1,6 +1,7 @@
 //! The two sides of a comparison, and what they run on.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
 use tract_onnx::pb::ModelProto;
@@ -11,11 +12,10 @@ use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::saved::{self, Content, Saved};
-use crate::cli::input::sets::{self, Origin, Set};
+use crate::cli::input::sets::{self, Origin, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::judge::inputs::Inputs;
 use crate::cli::message::{ErrorKind, about, at, one_line};
-use crate::cli::tensor::NamedTensor;
 use crate::cli::work::carry::carried;
 use crate::cli::work::model::{Model, check_file, onnx};
 use crate::cli::work::notes::add_once;
@@ -118,8 +118,7 @@ impl Sides {
             None if self.inputs_in_dump(args) => {
                 let dumps = [a, b].into_iter().filter(|side| side.model.is_none());
                 let sets = dumps.flat_map(|side| &side.saved);
-                sets.map(|saved| of_dump(&first.model.takes, &saved.outputs))
-                    .collect::<TractResult<_>>()?
+                sets.map(|saved| of_dump(&first.model.takes, saved)).collect::<TractResult<_>>()?
             }
             None => {
                 let is_random = args.inputs.is_empty() && !first.model.takes.inputs.is_empty();
@@ -154,7 +153,7 @@ impl Sides {
                 };
                 at("the inputs differ", sets.iter().map(carry).collect::<TractResult<_>>())?
             }
-            None => copies(&sets),
+            None => sets.clone(),
         };
         self.reference_sets = sets;
         Ok(())
@@ -164,7 +163,7 @@ impl Sides {
     fn inputs_in_dump(&self, args: &InputArgs) -> bool {
         let sides = [&self.reference, &self.converted];
         let model = sides.iter().find_map(|side| side.model.as_ref());
-        let holds = |saved: &Saved, name: &str| saved.outputs.iter().any(|held| held.name == name);
+        let holds = |saved: &Saved, name: &String| saved.names.contains(name);
         let mut dumps = sides.iter().flat_map(|side| &side.saved).peekable();
         args.inputs.is_empty()
             && dumps.peek().is_some()
@@ -217,25 +216,20 @@ fn read_graph(path: &Path) -> TractResult<ModelProto> {
 }
 
 /// The inputs of a model that were saved among its tensors.
-fn of_dump(takes: &Declared, saved: &[NamedTensor]) -> TractResult<Set> {
-    let tensor = |input: &Input| {
-        let held = saved.iter().find(|held| held.name == input.name).context("is there")?;
-        let cast = Conversion::new(held.ty, input.ty, Rules::default()).run(&held.tensor);
-        at(format!("input `{}`", input.name), cast)
+fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
+    let (inputs, saved) = (takes.inputs.clone(), saved.clone());
+    let make = move || -> TractResult<Tensors> {
+        let saved = saved.outputs()?;
+        let tensor = |input: &Input| {
+            let held = saved.iter().find(|held| held.name == input.name).context("is there")?;
+            let cast = Conversion::new(held.ty, input.ty, Rules::default()).run(&held.tensor);
+            at(format!("input `{}`", input.name), cast.map(Arc::new))
+        };
+        inputs.iter().map(tensor).collect()
     };
-    let tensors = takes.inputs.iter().map(tensor).collect::<TractResult<Vec<_>>>()?;
-    check_shapes(takes, &tensors)?;
-    Ok(Set { name: "the saved tensors".into(), tensors, notes: vec![], origin: Origin::Given })
-}
-
-fn copies(sets: &[Set]) -> Vec<Set> {
-    let copy = |set: &Set| Set {
-        name: set.name.clone(),
-        tensors: set.tensors.clone(),
-        notes: vec![],
-        origin: set.origin.clone(),
-    };
-    sets.iter().map(copy).collect()
+    let shapes = shapes_of(&make()?);
+    check_shapes(takes, &shapes)?;
+    Ok(Set::new("the saved tensors".into(), Origin::Given, shapes, make))
 }
 
 /// The result; where it is tract that cannot do it, and not the model that is wrong, the error says what can be done instead.

@@ -1,0 +1,65 @@
+//! Memory: that of one set of inputs, however many there are.
+
+use std::process::{Command, Output, Stdio};
+
+use assert_cmd::cargo::cargo_bin;
+use tract_onnx_cast::ElementType;
+
+use crate::common::proto::{graph, int, model, node, value};
+use crate::program::*;
+
+/// More than the program takes for three sets, and less than it would for all of them at once, of 16 MiB each.
+const LIMIT_KIB: usize = 640_000;
+const SETS: &str = "20";
+
+/// Asks with little address space, of which threads reserve some.
+fn ask(arguments: &[&str]) -> Output {
+    Command::new("sh")
+        .args(["-c", &format!("ulimit -v {LIMIT_KIB}; exec \"$0\" \"$@\"")])
+        .arg(cargo_bin!("onnx-cast"))
+        .args(arguments)
+        .env("MALLOC_ARENA_MAX", "2")
+        // What is freed goes back to the system at once, rather than when nothing lies behind it.
+        .env("MALLOC_MMAP_THRESHOLD_", "1000000")
+        .env("RAYON_NUM_THREADS", "2")
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell")
+}
+
+fn done_with_little(arguments: &[&str]) -> String {
+    let output = ask(arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+#[test]
+fn many_sets_take_no_more_memory_than_one() {
+    use ElementType::{Float, Float16};
+    let folder = Folder::new();
+    let nodes = [
+        cast("down", "x", "h", Float16),
+        cast("up", "h", "f", Float),
+        node("ReduceMax", &["f"], &["y"], vec![int("keepdims", 0)]),
+    ];
+    let graph = graph(&[value("x", Float, &[4 << 20])], &nodes, &[value("y", Float, &[])]);
+    let onnx = folder.message("m.onnx", &model(13, graph));
+    let random = ["--sets", SETS, "--range", "x=0:1"];
+    let told = done_with_little(&[&["audit", &onnx], &random[..]].concat());
+    assert!(told.contains("20 sets"), "{told}");
+    let told = done_with_little(&[&["compare", &onnx, &onnx], &random[..]].concat());
+    assert!(told.contains("exactly equal"), "{told}");
+
+    let recorded = folder.text("recorded");
+    let record = [&["record", &onnx, &recorded], &random[..]].concat();
+    assert_eq!(done_with_little(&record).lines().count(), 20);
+    // Once more, they are there.
+    assert!(!done_with_little(&record).contains("added"));
+    done_with_little(&["rerecord", &recorded]);
+    let told = done_with_little(&["audit", &onnx, "-i", &recorded, "--baseline", &onnx]);
+    assert!(told.contains("20 sets"), "{told}");
+    // One side is a model, the other what it was recorded to make of as many sets.
+    std::fs::remove_file(folder.path("recorded/model.onnx")).expect("a file");
+    let told = done_with_little(&["compare", &onnx, &recorded]);
+    assert!(told.contains("exactly equal"), "{told}");
+}
