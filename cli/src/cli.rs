@@ -18,15 +18,15 @@
 
 mod args;
 mod command;
-mod input;
-mod judge;
+pub(crate) mod input;
+pub(crate) mod judge;
 mod message;
-mod output_file;
+pub(crate) mod output_file;
 mod phase;
-mod process;
+pub(crate) mod process;
 mod report;
 mod tensor;
-mod work;
+pub(crate) mod work;
 
 use std::process::ExitCode;
 use std::time::Duration;

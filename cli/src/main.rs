@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod cli;
+#[cfg(test)]
+mod corpus;
 
 use std::process::ExitCode;
 

@@ -19,7 +19,8 @@ macro_rules! target {
 
         #[unsafe(no_mangle)]
         extern "C" fn LLVMFuzzerTestOneInput(data: *const u8, size: usize) -> i32 {
-            $crate::engine::test(data, size, $check)
+            // SAFETY: libFuzzer's promise.
+            unsafe { $crate::engine::test(data, size, $check) }
         }
 
         $(
@@ -49,9 +50,13 @@ pub fn initialize() -> c_int {
 }
 
 /// Runs a check on an input.
-pub fn test(data: *const u8, size: usize, check: fn(&[u8])) -> c_int {
+///
+/// # Safety
+///
+/// So many bytes must be readable there.
+pub unsafe fn test(data: *const u8, size: usize, check: fn(&[u8])) -> c_int {
     // An empty one may be nowhere.
-    // SAFETY: libFuzzer's promise.
+    // SAFETY: the caller's promise.
     let input = if size == 0 { &[] } else { unsafe { slice::from_raw_parts(data, size) } };
     check(input);
     0

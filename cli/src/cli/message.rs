@@ -8,7 +8,7 @@ use tract_onnx_cast::Error;
 /// What an error is about. Programs tell by it a call that is wrong from a model that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ErrorKind {
+pub(crate) enum ErrorKind {
     /// The call: an option, a path to write to, a file of limits.
     Call,
     /// A model, or tensors that were saved in its place.
@@ -21,7 +21,7 @@ pub(super) enum ErrorKind {
 
 /// An error of which it is known what it is about; its message is one line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     pub(super) kind: ErrorKind,
     pub(super) message: String,
 }
