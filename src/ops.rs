@@ -8,7 +8,8 @@
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
 //! - `scan`, `if_`, `expand`, `celu`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
-//! - `integers`: elements of any integer type; `saved`: an operator's parameters in a file
+//! - `element_wise`: what such operators have in common; `integers`: elements of any integer type; `saved`: an operator's
+//!   parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
 
@@ -20,6 +21,7 @@ pub(crate) mod bit_cast;
 pub(crate) mod cast;
 pub(crate) mod celu;
 pub(crate) mod dynamic_quantize;
+pub(crate) mod element_wise;
 pub(crate) mod expand;
 pub(crate) mod extremum;
 pub(crate) mod greater;

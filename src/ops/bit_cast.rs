@@ -3,9 +3,9 @@
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_hir::internal::*;
 
+use super::element_wise::element_wise;
 use super::saved::{Save, Saved};
 use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
@@ -126,37 +126,7 @@ impl TypedOp for OnnxBitCast {
         Ok(tvec!(self.to.datum_type().fact(input.shape.clone())))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
-        AxesMapping::natural(inputs, outputs)
-    }
-
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        Ok(Some(AxisChangeConsequence::new(model, node, None, change)))
-    }
-
-    fn slice(
-        &self,
-        patch: &mut TypedModelPatch,
-        _model: &TypedModel,
-        node: &TypedNode,
-        _prefix: &str,
-        inputs: &[OutletId],
-        _output_axis: usize,
-        _start: &TDim,
-        _end: &TDim,
-    ) -> TractResult<Option<TVec<OutletId>>> {
-        patch.wire_node(&node.name, &node.op, inputs).map(Some)
-    }
+    element_wise!();
 
     as_op!();
 }

@@ -6,6 +6,7 @@ use tract_onnx::tract_core::ndarray::ArrayD;
 use tract_onnx::tract_core::ops::binary::BinMiniOp;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
+use super::element_wise::natural_axes;
 use super::hook::{Site, Wires, refused};
 use super::integers::{dims, is_integer, pairs, read, write};
 use super::saved::{Save, Saved};
@@ -159,13 +160,7 @@ impl TypedOp for RemainderOfDims {
         Ok(tvec!(DatumType::TDim.fact(&*shape)))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
-        AxesMapping::natural(inputs, outputs)
-    }
+    natural_axes!();
 
     as_op!();
 }

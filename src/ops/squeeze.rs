@@ -5,6 +5,7 @@
 
 use tract_onnx::tract_core::internal::*;
 
+use super::element_wise::natural_axes;
 use super::hook::{Site, Wires, refused};
 use super::saved::{Save, Saved};
 
@@ -96,13 +97,7 @@ impl TypedOp for OtherThanOne {
         Ok(None)
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
-        AxesMapping::natural(inputs, outputs)
-    }
+    natural_axes!();
 
     as_op!();
 }

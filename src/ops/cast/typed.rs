@@ -1,12 +1,12 @@
 //! What tract asks of the op.
 
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 
 use super::op::OnnxCast;
 use super::{fuse, simplify};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
+use crate::ops::element_wise::element_wise;
 
 impl Op for OnnxCast {
     fn name(&self) -> StaticName {
@@ -88,37 +88,7 @@ impl TypedOp for OnnxCast {
         fuse::fuse(self, model, node)
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
-        AxesMapping::natural(inputs, outputs)
-    }
-
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        Ok(Some(AxisChangeConsequence::new(model, node, None, change)))
-    }
-
-    fn slice(
-        &self,
-        patch: &mut TypedModelPatch,
-        _model: &TypedModel,
-        node: &TypedNode,
-        _prefix: &str,
-        inputs: &[OutletId],
-        _output_axis: usize,
-        _start: &TDim,
-        _end: &TDim,
-    ) -> TractResult<Option<TVec<OutletId>>> {
-        patch.wire_node(&node.name, &node.op, inputs).map(Some)
-    }
+    element_wise!();
 
     as_op!();
 }

@@ -4,13 +4,13 @@
 //! and casts.
 
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
 
 use super::op::OnnxQuantizer;
 use crate::cast::element_type::ElementType;
 use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
+use crate::ops::element_wise::element_wise;
 use crate::ops::saved::{Save, Saved};
 use crate::tensor::code_table::CodeTable;
 
@@ -120,37 +120,7 @@ impl TypedOp for OnnxCodeTable {
         Ok(tvec!(self.0.to.datum_type().fact(input.shape.clone())))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
-        AxesMapping::natural(inputs, outputs)
-    }
-
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        Ok(Some(AxisChangeConsequence::new(model, node, None, change)))
-    }
-
-    fn slice(
-        &self,
-        patch: &mut TypedModelPatch,
-        _model: &TypedModel,
-        node: &TypedNode,
-        _prefix: &str,
-        inputs: &[OutletId],
-        _output_axis: usize,
-        _start: &TDim,
-        _end: &TDim,
-    ) -> TractResult<Option<TVec<OutletId>>> {
-        patch.wire_node(&node.name, &node.op, inputs).map(Some)
-    }
+    element_wise!();
 
     as_op!();
 }
