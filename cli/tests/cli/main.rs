@@ -5,6 +5,7 @@ mod common;
 
 mod attacks;
 mod audit_counts;
+mod bodies;
 mod documented;
 mod dumps;
 mod error_kinds;

@@ -174,9 +174,12 @@ impl AuditedCast {
         self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
     }
 
-    /// Whether it is a node of the main graph.
-    pub(crate) fn is_in_main_graph(&self) -> bool {
-        !self.graph.contains('/')
+    /// The value that it makes, with the path to it where that is in a subgraph.
+    pub(crate) fn value(&self) -> String {
+        match self.graph.split_once('/') {
+            Some((_, path)) => format!("{path}/{}", self.output),
+            None => self.output.clone(),
+        }
     }
 
     /// The key by which casts are sorted; the worst has the smallest.

@@ -36,6 +36,11 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
+    /// What it is judged by.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        self.tensor.tolerance
+    }
+
     pub(crate) fn new(
         reference: &NamedTensor,
         converted: &NamedTensor,

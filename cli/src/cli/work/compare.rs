@@ -1,6 +1,7 @@
 //! The work of `onnx-cast compare`, one pair: a model against its conversion.
 
 mod along;
+mod bodies;
 mod dumped;
 mod inner;
 mod main_graph;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 use serde::{Deserialize, Serialize};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
@@ -33,6 +35,7 @@ use crate::cli::judge::weights::ComparedWeights;
 use crate::cli::message::{ErrorKind, Problem, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use along::profile;
+use bodies::{had_bodies, spread};
 use dumped::Dumped;
 use inner::{Inner, inner_tensors};
 use main_graph::MainGraph;
@@ -101,6 +104,7 @@ impl Request for CompareRequest {
         if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
             let mut inner = Inner::default();
             let is_wanted = self.all_tensors || failed;
+            let (spread_a, spread_b) = (spread(&a.probed.proto), spread(&b.probed.proto));
             if is_wanted {
                 let found = inner_tensors(
                     (a, b, &renamed_weights.unwrap_or_default()),
@@ -111,7 +115,7 @@ impl Request for CompareRequest {
                 match at("the inner tensors", found) {
                     Ok(found) => {
                         inner = found;
-                        let graph = MainGraph::of(&b.probed.proto);
+                        let graph = MainGraph::of(&spread_b);
                         let all = inner.tensors.iter().chain(&outputs);
                         let healed = Growth::of(graph, None, all, &outputs).healed();
                         inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
@@ -131,15 +135,17 @@ impl Request for CompareRequest {
                     tensor.nan_differences + tensor.infinity_differences > 0
                 };
                 let is_beyond = |tensor: &&ComparedTensor| tensor.beyond_target > 0;
-                let of_a = Some(MainGraph::of(&a.probed.proto));
-                let growth = Growth::of(MainGraph::of(&b.probed.proto), of_a, all(), &outputs);
+                let of_a = Some(MainGraph::of(&spread_a));
+                let growth = Growth::of(MainGraph::of(&spread_b), of_a, all(), &outputs);
                 let parting = |tensor| parting(&growth.graph, tensor, &casts.0, &casts.1, &growth);
                 largest_jump = parting(growth.largest().filter(|_| failed));
                 first_difference = parting(all().find(|tensor| !tensor.passed));
                 first_beyond = parting(all().find(is_beyond));
                 first_damage = parting(all().find(is_damaged));
                 let places = [&first_damage, &largest_jump, &first_beyond, &first_difference];
-                profiled = profile(&b.probed.proto, all(), gravest(places).as_deref());
+                profiled = profile(&spread_b, all(), gravest(places).as_deref());
+                notes
+                    .extend(places.into_iter().flatten().find_map(|p| closed(p, &spread_b, all())));
                 notes.extend(inner.differs_from);
                 tensors = if self.all_tensors { inner.tensors } else { vec![] };
             }
@@ -202,6 +208,26 @@ impl Request for CompareRequest {
         let folder = self.converted.parent().map(PathBuf::from);
         self.input.files().chain(sides).chain(folder).chain(self.graph.clone()).collect()
     }
+}
+
+/// A note that models part at a node with bodies, where what is inside could not be compared.
+fn closed<'a>(
+    parting: &Parting,
+    converted: &ModelProto,
+    mut tensors: impl Iterator<Item = &'a ComparedTensor>,
+) -> Option<String> {
+    let tensor = &parting.tensor;
+    let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+    let mut nodes = converted.graph.iter().flat_map(|graph| &graph.node);
+    let node = nodes.find(|node| node.output.contains(name)).filter(|node| had_bodies(node))?;
+    let within = format!("{}.", parting.node);
+    let is_inside = |tensor: &ComparedTensor| {
+        tensor.converted_name.as_ref().unwrap_or(&tensor.name).starts_with(&within)
+    };
+    let op = &node.op_type;
+    (!tensors.any(is_inside)).then(|| {
+        format!("`{}` ({op}) has a body, and what is inside could not be compared", parting.node)
+    })
 }
 
 /// The converted side's name of the tensor where the graphs part for the worst.

@@ -62,7 +62,16 @@ impl Probed {
 
     /// The model with further values as outputs, with or without probes.
     pub(crate) fn exposing(&self, values: &[String], probes: bool) -> TractResult<Model> {
-        let mut proto = self.proto.clone();
+        self.exposing_in(self.proto.clone(), values, probes)
+    }
+
+    /// As [`Probed::exposing`], of a model that was made of this one.
+    pub(crate) fn exposing_in(
+        &self,
+        mut proto: ModelProto,
+        values: &[String],
+        probes: bool,
+    ) -> TractResult<Model> {
         if let Some(graph) = &mut proto.graph {
             let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
             let declared: HashMap<String, ValueInfoProto> =

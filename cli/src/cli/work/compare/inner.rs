@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
+use super::bodies::{Extent, has_bodies, opened, spread};
 use super::main_graph::MainGraph;
 use super::pairs::{How, Pair, pairs};
 use super::sides::{Loaded, Sides};
+use crate::cli::input::sets::Tensors;
 use crate::cli::judge::compared::ComparedTensor;
 use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
@@ -32,8 +34,8 @@ pub(super) fn inner_tensors(
     outputs: &[ComparedTensor],
 ) -> TractResult<Inner> {
     phase::enter("comparing what is inside");
-    let (of_a, of_b) = (MainGraph::of(&a.probed.proto), MainGraph::of(&b.probed.proto));
-    let mut exposed = [of_a.made(), of_b.made()];
+    let (spread_a, spread_b) = (spread(&a.probed.proto), spread(&b.probed.proto));
+    let (of_a, of_b) = (MainGraph::of(&spread_a), MainGraph::of(&spread_b));
     let known: Vec<(&str, &str)> = outputs
         .iter()
         .map(|output| {
@@ -42,45 +44,29 @@ pub(super) fn inner_tensors(
         })
         .collect();
     let mut all: Vec<(Pair, Metrics)> = vec![];
-    for (place, (set_a, set_b)) in
-        sides.reference_sets.iter().zip(&sides.converted_sets).enumerate()
-    {
-        let run = |exposed: &[Vec<String>; 2]| -> TractResult<[Vec<NamedTensor>; 2]> {
-            let [of_a, of_b] = exposed;
-            let reference = a.probed.exposing(of_a, false)?.run(set_a.tensors()?)?.outputs;
-            Ok([reference, b.probed.exposing(of_b, false)?.run(set_b.tensors()?)?.outputs])
-        };
-        let [reference, converted] = match run(&exposed) {
-            // A value may be no tensor, which nobody can look at.
-            Err(_) if place == 0 => {
-                let [all_a, all_b] = exposed;
-                let names: HashSet<&String> = all_b.iter().collect();
-                let shared: Vec<String> =
-                    all_a.iter().filter(|name| names.contains(name)).cloned().collect();
-                exposed = [shared.clone(), shared];
-                run(&exposed)?
-            }
-            ran => ran?,
-        };
-        if place == 0 {
-            let pairs = pairs((&of_a, &reference), (&of_b, &converted), &known, weights)?;
-            // What belongs to nothing need not be made again.
-            exposed[0] = pairs.iter().map(|pair| pair.reference.clone()).collect();
-            exposed[1] = pairs.iter().map(|pair| pair.converted.clone()).collect();
-            let (x, y) = (by_name(&reference), by_name(&converted));
+    let mut looked = Looked::new(a, b);
+    for (set_a, set_b) in sides.reference_sets.iter().zip(&sides.converted_sets) {
+        let made = looked.look([&set_a.tensors()?, &set_b.tensors()?], &all)?;
+        let (x, y) = (by_name(&made.reference), by_name(&made.converted));
+        if made.is_new {
+            let pairs = pairs((&of_a, &made.reference), (&of_b, &made.converted), &known, weights)?;
             for pair in pairs {
-                let Some((x, y)) = x.get(&*pair.reference).zip(y.get(&*pair.converted)) else {
-                    continue;
-                };
+                let is_known = all.iter().any(|(known, _)| known.reference == pair.reference);
+                let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
+                let Some((x, y)) = both.filter(|_| !is_known) else { continue };
                 let is_given = tolerance != Tolerance::default();
                 let tolerance = if is_given || x.ty == y.ty { tolerance } else { of_types(x, y) };
                 all.push((pair, Metrics::new(x, y, tolerance)));
             }
         }
-        let (x, y) = (by_name(&reference), by_name(&converted));
+        let count = iterations(&all, (&x, &y), &made.stacked)?;
         for (pair, metrics) in &mut all {
             let Some((x, y)) = x.get(&*pair.reference).zip(y.get(&*pair.converted)) else {
                 continue;
+            };
+            let (x, y) = match made.stacked.get(&pair.reference).and_then(|scan| count.get(scan)) {
+                Some(count) => (&first(x, 0, *count)?, &first(y, 0, *count)?),
+                None => (*x, *y),
             };
             match pair.how {
                 How::Name => metrics.add(x, y)?,
@@ -89,6 +75,10 @@ pub(super) fn inner_tensors(
             }
         }
     }
+    // A set may take a branch that those before it have not.
+    let order: HashMap<String, usize> =
+        of_a.made().into_iter().enumerate().map(|(place, name)| (name, place)).collect();
+    all.sort_by_key(|(pair, _)| order.get(&pair.reference).copied());
     let finish = |(pair, metrics): (Pair, Metrics)| {
         let mut tensor = metrics.finish();
         let (paired_by, confidence) = pair.how.in_words();
@@ -107,7 +97,130 @@ pub(super) fn inner_tensors(
     Ok(Inner { tensors: inner, differs_from })
 }
 
-fn by_name(tensors: &[NamedTensor]) -> HashMap<&str, &NamedTensor> {
+/// Two models whose inner tensors are looked at, a set at a time.
+struct Looked<'a> {
+    models: [&'a Loaded; 2],
+    extent: Extent,
+    /// Whether only values of the same name in both models are looked at.
+    is_shared: bool,
+    /// The branches that were taken on sets before.
+    seen: Vec<[Vec<String>; 2]>,
+}
+
+/// The inner tensors on one set.
+struct Made {
+    reference: Vec<NamedTensor>,
+    converted: Vec<NamedTensor>,
+    /// Of the reference, as [`Opened::stacked`](super::bodies::Opened::stacked).
+    stacked: HashMap<String, String>,
+    /// Whether the set has taken branches that no set before it has.
+    is_new: bool,
+}
+
+impl<'a> Looked<'a> {
+    fn new(a: &'a Loaded, b: &'a Loaded) -> Looked<'a> {
+        let is_flat = |loaded: &Loaded| {
+            let mut nodes = loaded.probed.proto.graph.iter().flat_map(|graph| &graph.node);
+            !nodes.any(has_bodies)
+        };
+        let extent = if is_flat(a) && is_flat(b) { Extent::Nothing } else { Extent::All };
+        Looked { models: [a, b], extent, is_shared: false, seen: vec![] }
+    }
+
+    /// The tensors that belong to pairs; all there are on the first set, and where a set takes other branches.
+    fn look(&mut self, tensors: [&Tensors; 2], pairs: &[(Pair, Metrics)]) -> TractResult<Made> {
+        let is_first = self.seen.is_empty();
+        loop {
+            match self.attempt(tensors, pairs) {
+                // A value may be no tensor, or have another shape in each iteration, which nobody can look at.
+                Err(_) if is_first && self.extent != Extent::Nothing => {
+                    self.extent = match self.extent {
+                        Extent::All => Extent::Branches,
+                        _ => Extent::Nothing,
+                    };
+                }
+                Err(_) if is_first && !self.is_shared => self.is_shared = true,
+                made => return made,
+            }
+        }
+    }
+
+    fn attempt(&mut self, tensors: [&Tensors; 2], pairs: &[(Pair, Metrics)]) -> TractResult<Made> {
+        let [a, b] = self.models;
+        let of_a = opened(a, tensors[0], self.extent)?;
+        let of_b = opened(b, tensors[1], self.extent)?;
+        let branches = [of_a.branches, of_b.branches];
+        let is_new = !self.seen.contains(&branches);
+        let made = |proto| -> Vec<String> { MainGraph::of(proto).made() };
+        let mut exposed = [made(&of_a.proto), made(&of_b.proto)];
+        if self.is_shared {
+            let [all_a, all_b] = &mut exposed;
+            let names: HashSet<&String> = all_b.iter().collect();
+            all_a.retain(|name| names.contains(name));
+            all_b.clone_from(all_a);
+        }
+        if !is_new {
+            // What belongs to nothing need not be made again.
+            let paired: [HashSet<&String>; 2] = [
+                pairs.iter().map(|(pair, _)| &pair.reference).collect(),
+                pairs.iter().map(|(pair, _)| &pair.converted).collect(),
+            ];
+            for (exposed, paired) in exposed.iter_mut().zip(paired) {
+                exposed.retain(|name| paired.contains(name));
+            }
+        }
+        let [names_a, names_b] = &exposed;
+        let run = |loaded: &Loaded, proto, names: &[String], tensors: &Tensors| {
+            let ran = loaded.probed.exposing_in(proto, names, false)?.run(tensors.clone())?;
+            TractResult::Ok(ran.outputs)
+        };
+        let reference = run(a, of_a.proto, names_a, tensors[0])?;
+        let converted = run(b, of_b.proto, names_b, tensors[1])?;
+        if is_new {
+            self.seen.push(branches);
+        }
+        Ok(Made { reference, converted, stacked: of_a.stacked, is_new })
+    }
+}
+
+type ByName<'a> = HashMap<&'a str, &'a NamedTensor>;
+
+/// By what the values of a Scan's body share, in how many iterations they are compared: up to the first in which any is beyond its
+/// tolerance. Later ones begin with a state that is wrong already.
+fn iterations(
+    pairs: &[(Pair, Metrics)],
+    (x, y): (&ByName, &ByName),
+    stacked: &HashMap<String, String>,
+) -> TractResult<HashMap<String, usize>> {
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for (pair, metrics) in pairs {
+        let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
+        let Some((scan, (x, y))) = stacked.get(&pair.reference).zip(both) else { continue };
+        let all = x.tensor.shape().first().copied().unwrap_or(0);
+        if y.tensor.shape().first() != Some(&all) {
+            continue;
+        }
+        let most = count.get(scan).copied().unwrap_or(all);
+        for place in 0..most {
+            let (x, y) = (first(x, place, place + 1)?, first(y, place, place + 1)?);
+            let mut metrics = Metrics::new(&x, &y, metrics.tolerance());
+            metrics.add(&x, &reshaped(&y, x.tensor.shape()).unwrap_or(y))?;
+            if !metrics.finish().passed {
+                count.insert(scan.clone(), place + 1);
+                break;
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// The part of a tensor between two places on its first axis.
+fn first(tensor: &NamedTensor, start: usize, end: usize) -> TractResult<NamedTensor> {
+    let NamedTensor { name, ty, tensor } = tensor;
+    Ok(NamedTensor { name: name.clone(), ty: *ty, tensor: tensor.slice(0, start, end)? })
+}
+
+fn by_name(tensors: &[NamedTensor]) -> ByName<'_> {
     tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect()
 }
 

@@ -27,7 +27,7 @@ pub(super) fn parting(
     let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
     let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
     let (node, op) = graph.maker(name)?;
-    let cast = casts.iter().find(|cast| cast.output == *name).cloned();
+    let cast = casts.iter().find(|cast| cast.value() == *name).cloned();
     let before = graph.before(name);
     let is_new = |cast: &AuditedCast| {
         let retargeted = changes.retargeted.iter().map(|both| &both.converted);
@@ -36,7 +36,8 @@ pub(super) fn parting(
     };
     let (reference, converted) = growth.between(&tensor);
     let is_between = |cast: &AuditedCast| {
-        converted.iter().any(|node| node.output.contains(&cast.output)) && cast.is_in_main_graph()
+        let value = cast.value();
+        converted.iter().any(|node| node.output.contains(&value))
     };
     let spoils = |cast: &AuditedCast| cast.damaged() + cast.lost() > 0;
     let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated.name()) > 0;
@@ -45,7 +46,8 @@ pub(super) fn parting(
         .find(|cast| (spoils(cast) || truncates(cast)) && is_between(cast) && is_new(cast))
         .or_else(|| {
             casts.iter().find(|cast| {
-                let is_before = cast.output != *name && before.contains(&cast.output);
+                let value = cast.value();
+                let is_before = value != *name && before.contains(&value);
                 spoils(cast) && is_before && is_new(cast)
             })
         });
@@ -53,8 +55,8 @@ pub(super) fn parting(
     let is_exact = |cast: &AuditedCast| {
         cast.elements > 0 && cast.count(Outcome::Exact.name()) == cast.elements
     };
-    let idle = casts.iter().filter(|cast| cast.is_in_main_graph() && is_exact(cast));
-    let idle: HashSet<&String> = idle.map(|cast| &cast.output).collect();
+    let idle = casts.iter().filter(|cast| is_exact(cast));
+    let idle: HashSet<String> = idle.map(AuditedCast::value).collect();
     let changes_values = |node: &&NodeProto| !node.output.iter().any(|made| idle.contains(made));
     let changing: Vec<&NodeProto> = converted.into_iter().filter(changes_values).collect();
     let mut only_converted = named(&changing);

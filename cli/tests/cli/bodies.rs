@@ -1,0 +1,264 @@
+//! `compare` names what breaks a conversion inside the bodies of If and Scan.
+
+use serde_json::Value;
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType::{self, Bool, Float};
+use tract_onnx_cast::tensor_proto;
+
+use crate::common::proto::{Change, graph, graph_attribute, int, model, node, unshaped, value};
+use crate::program::{Folder, json, said};
+
+fn matrix(seed: u32) -> Tensor {
+    let numbers = (0..16u32).map(|place| (place * 31 + seed * 19) % 59);
+    let numbers: Vec<f32> = numbers.map(|number| number as f32 / 40.0 - 0.6).collect();
+    tensor1(&numbers).into_shape(&[4, 4]).expect("a matrix")
+}
+
+fn holding(
+    nodes: &[NodeProto],
+    inputs: &[(&str, ElementType, &[i64])],
+    shape: &[i64],
+) -> ModelProto {
+    let inputs: Vec<_> = inputs.iter().map(|(name, ty, shape)| value(name, *ty, shape)).collect();
+    let mut graph = graph(&inputs, nodes, &[value("y", Float, shape)]);
+    let held = |(seed, name): (u32, &str)| {
+        tensor_proto::write(name, Float, &matrix(seed)).expect("a tensor")
+    };
+    graph.initializer = [(1, "w1"), (2, "w2"), (3, "w3")].map(held).into();
+    model(19, graph)
+}
+
+/// A step: a product with a weight, and what keeps it small.
+fn layer(from: &str, weight: &str, to: &str) -> Vec<NodeProto> {
+    let product = format!("{to}_product");
+    vec![
+        node("MatMul", &[from, weight], &[&product], vec![]).named(&format!("{to}_mul")),
+        node("Tanh", &[&product], &[to], vec![]).named(&format!("{to}_tanh")),
+    ]
+}
+
+/// Has another operator compute what a node makes.
+fn wrong(nodes: &mut [NodeProto], name: &str) {
+    for node in nodes {
+        if node.name == name {
+            node.op_type = "Sin".into();
+        }
+        let graphs = node.attribute.iter_mut().filter_map(|attribute| attribute.g.as_mut());
+        graphs.for_each(|graph| wrong(&mut graph.node, name));
+    }
+}
+
+/// What `compare` says of a model and of itself with a node that computes something else.
+fn report(model: &ModelProto, fault: &str, arguments: &[&str]) -> Value {
+    let folder = Folder::new();
+    let mut faulty = model.clone();
+    wrong(&mut faulty.graph.as_mut().expect("a graph").node, fault);
+    assert_ne!(*model, faulty, "{fault}");
+    let a = folder.message("a.onnx", model);
+    let b = folder.message("b.onnx", &faulty);
+    let all = [&["compare", &a, &b, "--rtol", "1e-4", "--json"], arguments].concat();
+    let text = said(1, &all);
+    json(&text)["comparisons"][0].clone()
+}
+
+fn assert_named(model: &ModelProto, fault: &str, arguments: &[&str]) {
+    let report = report(model, fault, arguments);
+    for part in ["first_difference", "largest_jump"] {
+        assert_eq!(report[part]["node"], fault, "{part}: {:#}", report[part]);
+    }
+    let notes = report["notes"].to_string();
+    assert!(!notes.contains("has a body"), "{notes}");
+}
+
+/// Branches of two steps each, behind a step and before another. What decides is an input, or computed of one.
+fn branching(is_computed: bool) -> ModelProto {
+    let branch = |name: &str, weight: &str| {
+        let nodes = [layer("h", "w2", name), layer(name, weight, &format!("{name}_end"))].concat();
+        graph(&[], &nodes, &[unshaped(&format!("{name}_end"), Float)])
+    };
+    let decides = if is_computed { "decided" } else { "c" };
+    let attributes = vec![
+        graph_attribute("then_branch", branch("yes", "w3")),
+        graph_attribute("else_branch", branch("no", "w1")),
+    ];
+    let mut nodes = layer("x", "w1", "h");
+    if is_computed {
+        nodes.push(node("Not", &["c"], &["d"], vec![]));
+        nodes.push(node("Not", &["d"], &["decided"], vec![]));
+    }
+    nodes.push(node("If", &[decides], &["z"], attributes).named("branch"));
+    nodes.extend(layer("z", "w2", "y"));
+    holding(&nodes, &[("x", Float, &[2, 4]), ("c", Bool, &[])], &[2, 4])
+}
+
+#[test]
+fn a_node_of_a_branch_is_named() {
+    let folder = Folder::new();
+    for (condition, fault) in [(true, "yes_tanh"), (false, "no_tanh"), (true, "yes_end_tanh")] {
+        let c = format!("c={}", folder.tensor("c.pb", Bool, tensor0(condition)));
+        for is_computed in [false, true] {
+            assert_named(&branching(is_computed), fault, &["-i", &c]);
+        }
+    }
+}
+
+/// Of several sets, only a later one takes the branch with the fault.
+#[test]
+fn a_branch_that_only_a_later_set_takes_is_looked_into() {
+    let folder = Folder::new();
+    for (place, condition) in [true, true, false].into_iter().enumerate() {
+        let x = matrix(7 + place as u32).slice(0, 0, 2).expect("two rows");
+        folder.tensor(&format!("sets/test_data_set_{place}/input_0.pb"), Float, x);
+        folder.tensor(&format!("sets/test_data_set_{place}/input_1.pb"), Bool, tensor0(condition));
+    }
+    assert_named(&branching(true), "no_tanh", &["-i", &folder.text("sets")]);
+}
+
+/// An If in a branch of another.
+#[test]
+fn a_node_two_branches_deep_is_named() {
+    let folder = Folder::new();
+    let c = format!("c={}", folder.tensor("c.pb", Bool, tensor0(true)));
+    let inner = |name: &str| {
+        let nodes = [layer("yes", "w2", name), layer(name, "w3", &format!("{name}_end"))].concat();
+        graph(&[], &nodes, &[unshaped(&format!("{name}_end"), Float)])
+    };
+    let attributes = vec![
+        graph_attribute("then_branch", inner("most")),
+        graph_attribute("else_branch", inner("least")),
+    ];
+    let mut nodes = layer("x", "w1", "yes");
+    nodes.push(node("Not", &["c"], &["d"], vec![]));
+    nodes.push(node("If", &["d"], &["deep"], attributes).named("inner"));
+    let then = graph(&[], &nodes, &[unshaped("deep", Float)]);
+    let otherwise = graph(&[], &layer("x", "w1", "no"), &[unshaped("no", Float)]);
+    let attributes =
+        vec![graph_attribute("then_branch", then), graph_attribute("else_branch", otherwise)];
+    let mut nodes = vec![node("If", &["c"], &["z"], attributes).named("outer")];
+    nodes.extend(layer("z", "w2", "y"));
+    let model = holding(&nodes, &[("x", Float, &[2, 4]), ("c", Bool, &[])], &[2, 4]);
+    assert_named(&model, "least_tanh", &["-i", &c]);
+    assert_named(&model, "yes_tanh", &["-i", &c]);
+}
+
+/// A recurrence over six steps: what it makes of a step and of its state is the next state.
+fn scanning(body: Vec<NodeProto>) -> ModelProto {
+    let row = |name: &str| value(name, Float, &[1, 4]);
+    let body = graph(&[row("state"), row("step")], &body, &[row("next"), row("told")]);
+    let attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+    let mut nodes = layer("x", "w1", "h");
+    nodes.push(node("Scan", &["first", "h"], &["last", "z"], attributes).named("loop"));
+    nodes.extend(layer("z", "w2", "y"));
+    let mut model =
+        holding(&nodes, &[("x", Float, &[6, 1, 4]), ("first", Float, &[1, 4])], &[6, 1, 4]);
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.output.push(value("last", Float, &[1, 4]));
+    model
+}
+
+fn recurrence() -> Vec<NodeProto> {
+    [
+        // What is made of the state stands first, and differs in all iterations but the first whatever the fault.
+        layer("state", "w3", "kept"),
+        layer("step", "w2", "taken"),
+        vec![node("Add", &["kept", "taken"], &["sum"], vec![]).named("sum")],
+        layer("sum", "w1", "next"),
+        vec![node("Neg", &["next"], &["told"], vec![]).named("told")],
+    ]
+    .concat()
+}
+
+#[test]
+fn a_node_of_a_scan_is_named() {
+    for fault in ["taken_tanh", "kept_tanh", "next_tanh", "told"] {
+        assert_named(&scanning(recurrence()), fault, &[]);
+    }
+}
+
+/// Another exporter calls what is in a body something else.
+#[test]
+fn a_node_of_a_renamed_scan_is_named() {
+    let model = scanning(recurrence());
+    for fault in ["taken_tanh", "kept_tanh", "next_tanh"] {
+        let mut renamed = model.clone();
+        let graph = renamed.graph.as_mut().expect("a graph");
+        let scan = graph.node.iter_mut().find(|node| node.name == "loop").expect("a Scan");
+        scan.name = "other".into();
+        let body = scan.attribute.iter_mut().find_map(|a| a.g.as_mut()).expect("a body");
+        let is_weight = |name: &str| name.starts_with('w');
+        let names =
+            body.node.iter_mut().flat_map(|node| node.input.iter_mut().chain(&mut node.output));
+        let ends = body.input.iter_mut().chain(&mut body.output).map(|end| &mut end.name);
+        for name in names.chain(ends).filter(|name| !is_weight(name)) {
+            *name = format!("v_{name}");
+        }
+        wrong(&mut graph.node, fault);
+        let folder = Folder::new();
+        let a = folder.message("a.onnx", &model);
+        let b = folder.message("b.onnx", &renamed);
+        let text = said(1, &["compare", &a, &b, "--rtol", "1e-4", "--json"]);
+        let report = &json(&text)["comparisons"][0];
+        assert_eq!(report["largest_jump"]["node"], fault, "{:#}", report["largest_jump"]);
+    }
+}
+
+/// A Scan in the body of another.
+#[test]
+fn a_node_two_scans_deep_is_named() {
+    let scalar = |name: &str| value(name, Float, &[4]);
+    let nodes = [
+        node("Add", &["before", "slice"], &["added"], vec![]).named("added"),
+        node("Tanh", &["added"], &["after"], vec![]).named("after"),
+        node("Neg", &["after"], &["each"], vec![]).named("each"),
+    ];
+    let inner =
+        graph(&[scalar("before"), scalar("slice")], &nodes, &[scalar("after"), scalar("each")]);
+    let attributes = vec![graph_attribute("body", inner), int("num_scan_inputs", 1)];
+    let body = [
+        layer("state", "w3", "kept"),
+        vec![
+            node("ReduceSum", &["kept"], &["seed"], vec![int("keepdims", 0)]).named("seed"),
+            node("Expand", &["seed", "four"], &["wide"], vec![]).named("wide"),
+            node("Scan", &["wide", "step"], &["end", "all"], attributes).named("inner"),
+            node("Add", &["kept", "all"], &["next"], vec![]).named("next"),
+            node("Neg", &["next"], &["told"], vec![]).named("told"),
+        ],
+    ];
+    let mut model = scanning(body.concat());
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.initializer.push(crate::common::proto::int64("four", &[4]));
+    for fault in ["after", "kept_tanh"] {
+        assert_named(&model, fault, &[]);
+    }
+}
+
+/// A branch inside of a Scan is taken anew in each iteration, which cannot be seen; that is said.
+#[test]
+fn a_body_that_cannot_be_looked_into_is_told() {
+    let branch = |name: &str, weight: &str| {
+        graph(&[], &layer("step", weight, name), &[unshaped(name, Float)])
+    };
+    let attributes = vec![
+        graph_attribute("then_branch", branch("yes", "w1")),
+        graph_attribute("else_branch", branch("no", "w3")),
+    ];
+    let body = [
+        vec![
+            node("ReduceSum", &["step"], &["total"], vec![int("keepdims", 0)]),
+            node("Less", &["total", "zero"], &["small"], vec![]),
+            node("If", &["small"], &["taken"], attributes).named("branch"),
+            node("Add", &["state", "taken"], &["sum"], vec![]).named("sum"),
+        ],
+        layer("sum", "w1", "next"),
+        vec![node("Neg", &["next"], &["told"], vec![]).named("told")],
+    ];
+    let mut model = scanning(body.concat());
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.initializer.push(tensor_proto::write("zero", Float, &tensor0(0f32)).expect("a tensor"));
+    let report = report(&model, "yes_tanh", &["--sets", "5"]);
+    assert_eq!(report["first_difference"]["node"], "branch", "{:#}", report["first_difference"]);
+    let told = "`branch` (If) has a body, and what is inside could not be compared";
+    let notes = report["notes"].as_array().expect("notes");
+    assert!(notes.iter().any(|note| note == told), "{notes:?}");
+}
