@@ -42,7 +42,6 @@ const HOOKS: &[(&str, Hook)] = &[
     ("ReduceProd", Hook::Checked(reduce::check, reduce::reduce)),
     ("ReduceSum", Hook::Checked(reduce::check, reduce::reduce)),
     ("ReduceSumSquare", Hook::Checked(reduce::check, reduce::reduce)),
-    ("Scan", Hook::After(scan::without_constants)),
     ("ScatterND", Hook::Instead(indices::scatter_nd)),
     ("Squeeze", Hook::Instead(squeeze::squeeze)),
     ("Sub", Hook::Instead(arithmetic::sub)),
@@ -61,6 +60,7 @@ pub fn register(onnx: &mut Onnx) {
     expand::register(onnx);
     range::register(onnx);
     slice::register(onnx);
+    replace_stock(onnx, "Scan", scan::build);
     replace_stock(onnx, "TreeEnsembleClassifier", tree_ensemble::build);
     for (operator, _) in HOOKS {
         replace_stock(onnx, operator, build);

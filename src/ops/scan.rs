@@ -1,19 +1,49 @@
-//! `Scan` that collects a constant.
+//! `Scan` whose numbers of inputs and outputs do not fit, and `Scan` that collects a constant.
+//!
+//! tract subtracts the numbers unchecked, and counts from there without end (tract-onnx, `ops/rec/scan.rs`).
 //!
 //! tract takes what makes an output out of the body and computes it for all elements at once. A constant it takes for such
 //! too, though it is of one element: the model is refused, or never loaded where there is but one (tract-core,
 //! `ops/scan/decluttered.rs`, `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
 //! `Scan`.
 
+use std::collections::HashSet;
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::{GraphProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
 
-use super::hook::{Site, Wires};
+use tract_onnx::tract_hir::internal::*;
+
+use super::hook::{Hook, Site, Wires, build_hooked, refused};
+use crate::onnx::node::node_name;
+
+/// Builds tract's operator, if the numbers fit.
+pub(crate) fn build(
+    context: &ParsingContext,
+    node: &NodeProto,
+) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    let scanned: i64 = node.get_attr("num_scan_inputs")?;
+    let body: &GraphProto = node.get_attr("body")?;
+    let given: HashSet<&str> = body.initializer.iter().map(|tensor| tensor.name.as_str()).collect();
+    let fed = body.input.iter().filter(|input| !given.contains(input.name.as_str())).count();
+    let made = body.output.len();
+    let states = usize::try_from(scanned).ok().and_then(|scanned| fed.checked_sub(scanned));
+    if scanned < 1 || states.is_none_or(|states| states > made) {
+        let problem = format!(
+            "has {scanned} scan inputs, of a body with {fed} inputs and {made} outputs, the model imports {}",
+            context.onnx_operator_set_version
+        );
+        bail!(refused(&node_name(node), "Scan", problem));
+    }
+    build_hooked(context, node, node, Hook::After(without_constants))
+}
 
 /// Takes the outputs that are constants out of the `Scan` that tract has made.
-pub(crate) fn without_constants(
+fn without_constants(
     site: &Site,
     model: &mut TypedModel,
     mut outlets: Wires,

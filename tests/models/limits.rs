@@ -6,7 +6,8 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Error, Limits, onnx, without_panic};
 
 use crate::common::proto::{
-    bytes, cast, external, graph, graph_attribute, int64, ints, model, node, raw, unshaped, value,
+    bytes, cast, external, graph, graph_attribute, int, int64, ints, model, node, raw, unshaped,
+    value,
 };
 
 use ElementType::{Float, Float8E4M3FN, Int64};
@@ -163,4 +164,36 @@ fn messages_have_an_end() {
     let nodes = [cast(&name, Float8E4M3FN, "y")];
     let error = onnx().model_for_proto_model(&of(&nodes, vec![])).expect_err("no such value");
     assert!(format!("{error:#}").len() < 5000);
+}
+
+/// tract would count from less than nothing, and never come back.
+#[test]
+fn a_scan_without_its_inputs_is_refused() {
+    let scan = |scanned: i64, inputs: &[&str], outputs: &[&str]| {
+        let identity = node("Identity", &[inputs.first().unwrap_or(&"x")], &["o"], vec![]);
+        let inputs: Vec<_> = inputs.iter().map(|name| value(name, Float, &[])).collect();
+        let outputs: Vec<_> = outputs.iter().map(|name| value(name, Float, &[])).collect();
+        let body = graph(&inputs, &[identity], &outputs);
+        let attributes = vec![graph_attribute("body", body), int("num_scan_inputs", scanned)];
+        let scan = node("Scan", &["x"], &["c"], attributes);
+        of(&[scan, cast("c", Float8E4M3FN, "y")], vec![])
+    };
+    onnx().model_for_proto_model(&scan(1, &["i"], &["o"])).expect("a sound model");
+    for (scanned, inputs, outputs, numbers) in [
+        (1, &[][..], &["o"][..], "1 scan inputs, of a body with 0 inputs and 1 outputs"),
+        (0, &["i"], &["o"], "0 scan inputs, of a body with 1 inputs and 1 outputs"),
+        (-1, &["i"], &["o"], "-1 scan inputs, of a body with 1 inputs and 1 outputs"),
+        (
+            1 << 40,
+            &["i"],
+            &["o"],
+            "1099511627776 scan inputs, of a body with 1 inputs and 1 outputs",
+        ),
+        (1, &["i", "j", "k"], &["o"], "1 scan inputs, of a body with 3 inputs and 1 outputs"),
+    ] {
+        let error =
+            onnx().model_for_proto_model(&scan(scanned, inputs, outputs)).expect_err(numbers);
+        let error = format!("{error:#}");
+        assert!(error.contains(numbers) && error.contains("node `Scan_c` (Scan)"), "{error}");
+    }
 }
