@@ -10,6 +10,7 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto,
     TensorProto, ValueInfoProto,
 };
+use tract_onnx_cast::ElementType;
 
 /// One change in so many is libFuzzer's own, to bytes.
 const BYTES: usize = 4;
@@ -74,6 +75,31 @@ const OPERATORS: &[&str] = &[
     "g",
     "h",
 ];
+/// Operators whose last so many inputs are lists of sizes, axes or places.
+const WITH_LISTS: &[(&str, usize)] = &[
+    ("Slice", 4),
+    ("Slice", 3),
+    ("Slice", 2),
+    ("Reshape", 1),
+    ("Expand", 1),
+    ("Tile", 1),
+    ("Pad", 1),
+    ("Gather", 1),
+    ("GatherND", 1),
+    ("GatherElements", 1),
+    ("Squeeze", 1),
+    ("Unsqueeze", 1),
+    ("ReduceSum", 1),
+    ("ReduceMax", 1),
+    ("TopK", 1),
+    ("Split", 1),
+    ("CumSum", 1),
+    ("OneHot", 2),
+    ("ScatterND", 2),
+    ("CenterCropPad", 1),
+];
+/// What such a list mostly holds.
+const SMALL: &[i64] = &[0, 1, -1, 2, -2, 1, 3, -3, 4, 0];
 const DOMAINS: &[&str] = &["", "ai.onnx", "com.microsoft", "tract-onnx-cast", "d", "ai.onnx.ml"];
 const SIZES: &[i64] = &[
     0,
@@ -259,7 +285,7 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
     names.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
     names.extend(graph.node.iter().flat_map(|node| node.output.iter().cloned()));
     names.push(String::new());
-    match random.below(14) {
+    match random.below(17) {
         0..5 => {
             if let Some(one) = random.among(&mut graph.node) {
                 node(one, random, &names);
@@ -270,9 +296,9 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
                 .into_iter()
                 .nth(place - 5);
             let Some(values) = values else { return };
-            match random.among(values) {
-                Some(one) => value(one, random, &names),
-                None => {
+            match (random.below(8), random.among(values)) {
+                (1.., Some(one)) => value(one, random, &names),
+                _ => {
                     values.push(ValueInfoProto { name: random.name(&names), ..Default::default() })
                 }
             }
@@ -303,6 +329,16 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
             });
         }
         11 => wrap(graph, random, &names),
+        14 => with_lists(graph, random, &names),
+        15 => {
+            if let Some(one) = random.among(&mut graph.initializer) {
+                fill(one, random);
+            }
+        }
+        16 => {
+            let values = if random.below(2) == 0 { &mut graph.input } else { &mut graph.output };
+            values.pop();
+        }
         12 => {
             if let Some(output) = graph.output.first_mut() {
                 output.name = random.name(&names);
@@ -327,12 +363,29 @@ fn wrap(graph: &mut GraphProto, random: &mut Random, names: &[String]) {
     let (op_type, condition) = (random.of(&["If", "Loop", "Scan"]), random.name(names));
     let Some(node) = random.among(&mut graph.node) else { return };
     let output = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-    let inner = GraphProto {
+    let mut inner = GraphProto {
         name: "b".into(),
         node: vec![node.clone()],
         output: node.output.iter().map(output).collect(),
         ..GraphProto::default()
     };
+    // Half of them as ONNX has it: what the node is fed comes in, and what it makes goes out.
+    let mut input = vec![condition];
+    if random.below(2) == 0 && op_type != "If" {
+        let taken: Vec<String> =
+            node.input.iter().filter(|name| !name.is_empty()).cloned().collect();
+        inner.input = taken.iter().map(output).collect();
+        if op_type == "Loop" {
+            let [turn, goes_on] = ["turn", "goes_on"].map(|name| output(&name.into()));
+            inner.input.splice(..0, [turn, goes_on.clone()]);
+            inner.output.insert(0, goes_on);
+            input.push(String::new());
+            input.extend(taken);
+        } else {
+            input = taken;
+        }
+    }
+    let count = attribute_of("num_scan_inputs", random.below(2) as i64 + input.len() as i64 - 1);
     let branch = |name: &str| AttributeProto {
         name: name.into(),
         r#type: AttributeType::Graph as i32,
@@ -341,11 +394,49 @@ fn wrap(graph: &mut GraphProto, random: &mut Random, names: &[String]) {
     };
     *node = NodeProto {
         op_type: op_type.into(),
-        input: vec![condition],
+        input,
         output: node.output.clone(),
-        attribute: ["then_branch", "else_branch", "body"].map(branch).into(),
+        attribute: match op_type {
+            "If" => ["then_branch", "else_branch"].map(branch).into(),
+            "Scan" => vec![branch("body"), count],
+            _ => vec![branch("body")],
+        },
         ..NodeProto::default()
     };
+}
+
+/// Adds an operator with lists of one length, as constants.
+fn with_lists(graph: &mut GraphProto, random: &mut Random, names: &[String]) {
+    let (op_type, count) = random.of(WITH_LISTS);
+    let number = random.below(1000);
+    let length = random.below(4);
+    let mut input = vec![random.name(names)];
+    for index in 0..count {
+        let name = format!("l{number}_{index}");
+        let rare = random.below(16) == 0;
+        let list = (0..length).map(|_| random.of(if rare { SIZES } else { SMALL })).collect();
+        graph.initializer.push(TensorProto {
+            name: name.clone(),
+            data_type: 7,
+            dims: vec![length as i64],
+            int64_data: list,
+            ..TensorProto::default()
+        });
+        input.push(name);
+    }
+    let output = vec![format!("n{number}")];
+    graph.node.push(NodeProto { op_type: op_type.into(), input, output, ..NodeProto::default() });
+}
+
+/// Gives a tensor a small shape and as many bytes as that asks for.
+fn fill(tensor: &mut TensorProto, random: &mut Random) {
+    let dims: Vec<i64> = (0..random.below(4)).map(|_| random.below(4) as i64).collect();
+    let ty = random.element_type() as i32;
+    let bits = ElementType::from_id(ty).map_or(8, ElementType::bits) as usize;
+    let bytes = (dims.iter().product::<i64>() as usize * bits).div_ceil(8);
+    let name = std::mem::take(&mut tensor.name);
+    let raw_data = (0..bytes).map(|_| random.next() as u8).collect();
+    *tensor = TensorProto { name, dims, data_type: ty, raw_data, ..TensorProto::default() };
 }
 
 fn node(node: &mut NodeProto, random: &mut Random, names: &[String]) {

@@ -6,7 +6,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::choose;
 
-const MOST_ELEMENTS: usize = 4096;
+const MOST_ELEMENTS: usize = 300;
 
 /// Byte 0 tells whether the message that follows stands as it is, or gets data as long as its dimensions ask for.
 pub fn read_and_write(mut data: &[u8]) {
