@@ -3,8 +3,11 @@
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use tract_onnx::pb::{ModelProto, NodeProto, ValueInfoProto};
+use tract_onnx_cast::ElementType;
 
 use crate::common::hostile::{crowds, makers};
+use crate::common::proto::{graph, model, node, tensor, value};
 use crate::program::*;
 
 /// Asks, with a processor for ten seconds and with 1 GiB.
@@ -70,4 +73,48 @@ fn the_limit_of_nodes_can_be_raised() {
     let line = refused(&["run", &path, "--max-nodes", "100"]);
     assert!(line.ends_with("; --max-nodes raises it"), "{line}");
     assert!(line.contains("`loaded_nodes`"), "{line}");
+}
+
+/// So many operators in a chain, each fourth of which adds a number: at one place another than everywhere else.
+fn long_chain(count: usize, other: Option<usize>) -> ModelProto {
+    use ElementType::{Float, Float16};
+    let value = |place: usize| match place {
+        0 => "x".to_owned(),
+        place if place == count => "y".into(),
+        place => format!("v{place}"),
+    };
+    let step = |place: usize| {
+        let (from, to) = (value(place), value(place + 1));
+        match place % 4 {
+            0 => node("Neg", &[&from], &[&to], vec![]),
+            1 => cast(&to, &from, &to, Float16),
+            2 => cast(&to, &from, &to, Float),
+            _ if other == Some(place) => node("Add", &[&from, "two"], &[&to], vec![]),
+            _ => node("Add", &[&from, "one"], &[&to], vec![]),
+        }
+    };
+    let nodes: Vec<NodeProto> = (0..count).map(step).collect();
+    let mut graph = graph(&[valued("x")], &nodes, &[valued("y")]);
+    graph.initializer = vec![tensor("one", Float, &[0.5]), tensor("two", Float, &[0.7])];
+    model(19, graph)
+}
+
+fn valued(name: &str) -> ValueInfoProto {
+    value(name, ElementType::Float, &[8])
+}
+
+/// Where outputs fail, every value of both models is looked at.
+#[test]
+fn a_failing_comparison_of_a_long_chain_takes_little_longer_than_its_runs() {
+    const COUNT: usize = 5000;
+    let (folder, fault) = (Folder::new(), COUNT / 2 / 4 * 4 + 3);
+    let a = folder.message("a.onnx", &long_chain(COUNT, None));
+    let b = folder.message("b.onnx", &long_chain(COUNT, Some(fault)));
+    let report = folder.text("report.json");
+    let json_to = format!("--json={report}");
+    let arguments = ["compare", &a, &b, "--rtol", "1e-3", "--max-nodes", "100000", &json_to];
+    assert_eq!(ask("chain", &arguments), 1);
+    let report = json(&std::fs::read_to_string(report).expect("a report"));
+    let named = &report["comparisons"][0]["first_difference"]["node"];
+    assert_eq!(*named, format!("Add_v{}", fault + 1));
 }

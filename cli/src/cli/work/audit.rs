@@ -53,8 +53,11 @@ impl Request for AuditRequest {
             Some((path, original)) => Some(Baseline::of(path, original)?),
             None => None,
         };
-        for set in &sets {
+        for (place, set) in sets.iter().enumerate() {
             let run = watched.run(set, sets.len() > 1)?;
+            if place + 1 == sets.len() {
+                watched.rest();
+            }
             if let Some(baseline) = &mut baseline {
                 baseline.run(&takes, set, &run.outputs)?;
             }

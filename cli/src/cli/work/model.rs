@@ -67,19 +67,18 @@ impl Model {
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
     /// tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
-        self.run_after(tensors, |_| Ok(()))
+        self.ready(&tensors, |_| Ok(()))?.run(tensors)
     }
 
-    /// As [`Model::run`], after something has been done to the typed model.
-    pub(crate) fn run_after(
+    /// Makes the model ready to run on tensors of these types and shapes, after something has been done to the typed model.
+    pub(crate) fn ready(
         mut self,
-        tensors: Vec<Arc<Tensor>>,
+        tensors: &[Arc<Tensor>],
         prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
-    ) -> TractResult<Ran> {
-        let declared = self.model.inputs.clone();
-        for (outlet, tensor) in declared.into_iter().zip(&tensors) {
-            let fact = InferenceFact::dt_shape(tensor.datum_type(), tensor.shape());
-            self.model.set_outlet_fact(outlet, fact)?;
+    ) -> TractResult<Ready> {
+        let facts: Vec<Taken> = tensors.iter().map(|tensor| taken(tensor)).collect();
+        for (outlet, (ty, shape)) in self.model.inputs.clone().into_iter().zip(&facts) {
+            self.model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
         let load = || {
@@ -87,21 +86,49 @@ impl Model {
             prepare(&mut model)?;
             plan(model)
         };
-        let Plan { plan, note } = deadline::within(load)?;
-        let types = output_element_types(plan.model())?;
-        let values = plan.run(tensors.into_iter().map(IntoTValue::into_tvalue).collect())?;
-        let output = |((value, ty), name): ((TValue, ElementType), String)| {
-            let tensor = with_type(value.into_tensor(), ty)
-                .with_context(|| format!("output `{name}` ({ty})"))?;
-            Ok(NamedTensor { name, ty, tensor })
-        };
-        let outputs = values.into_iter().zip(types).zip(names).map(output);
-        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note })
+        let plan = deadline::within(load)?;
+        let types = output_element_types(plan.plan.model())?;
+        Ok(Ready { plan, names, types, facts })
     }
 
     fn name(&self, outlet: OutletId) -> String {
         let label = self.model.outlet_label(outlet);
         label.unwrap_or(&self.model.node(outlet.node).name).into()
+    }
+}
+
+/// The type and the shape of a tensor that a model takes.
+type Taken = (DatumType, Vec<usize>);
+
+fn taken(tensor: &Tensor) -> Taken {
+    (tensor.datum_type(), tensor.shape().to_vec())
+}
+
+/// A model that runs as often as there are tensors of the same types and shapes: to make it ready takes longer than to run it.
+pub(crate) struct Ready {
+    plan: Plan,
+    names: Vec<String>,
+    types: Vec<ElementType>,
+    facts: Vec<Taken>,
+}
+
+impl Ready {
+    /// Whether it takes these tensors.
+    pub(crate) fn takes(&self, tensors: &[Arc<Tensor>]) -> bool {
+        tensors.iter().map(|tensor| taken(tensor)).eq(self.facts.iter().cloned())
+    }
+
+    /// Runs the model.
+    pub(crate) fn run(&self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
+        let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
+        let values = self.plan.plan.run(inputs)?;
+        let output = |((value, ty), name): ((TValue, &ElementType), &String)| {
+            let tensor = with_type(value.into_tensor(), *ty)
+                .with_context(|| format!("output `{name}` ({ty})"))?;
+            Ok(NamedTensor { name: name.clone(), ty: *ty, tensor })
+        };
+        let outputs = values.into_iter().zip(&self.types).zip(&self.names).map(output);
+        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note: self.plan.note.clone() })
     }
 }
 

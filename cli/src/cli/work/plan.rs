@@ -5,6 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::optim::Optimizer;
 
 use crate::cli::message::{one_line, shortened_line};
 
@@ -18,11 +19,24 @@ pub(crate) struct Plan {
 type Form = (&'static str, fn(TypedModel) -> TractResult<TypedModel>);
 
 /// What tract can make of a typed model, the fastest first. All of them give the same results.
-const FORMS: [Form; 3] = [
-    ("optimised", TypedModel::into_optimized),
-    ("decluttered", TypedModel::into_decluttered),
-    ("typed", Ok),
-];
+const FORMS: [Form; 3] =
+    [("optimised", optimised), ("decluttered", TypedModel::into_decluttered), ("typed", Ok)];
+
+/// From so many outputs on, as where every value is looked at, operators are only replaced by faster ones. What else tract does to a
+/// graph would find little, for outputs stay, and takes a time that grows with the square of their number.
+const MANY_OUTPUTS: usize = 1000;
+/// The passes that change the graph.
+const REWIRING: [&str; 2] = ["PushSplitDown", "declutter"];
+
+fn optimised(mut model: TypedModel) -> TractResult<TypedModel> {
+    if model.outputs.len() < MANY_OUTPUTS {
+        return model.into_optimized();
+    }
+    let mut optimizer = Optimizer::codegen();
+    optimizer.passes.retain(|pass| !REWIRING.contains(&&*format!("{pass:?}")));
+    model.optimize_with_session(&mut optimizer.session())?;
+    Ok(model)
+}
 
 /// Makes the first plan that tract does not fail at.
 ///

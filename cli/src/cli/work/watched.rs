@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow};
 
-use super::model::Model;
+use super::model::{Model, Ran, Ready};
 use super::notes::add_once;
 use super::probed::{Probed, is_rounding};
 use super::weights::exercise::Exercise;
@@ -20,6 +20,7 @@ pub(crate) struct Watched<'a> {
     probed: &'a Probed,
     /// What runs; the values that are looked at are further outputs of it.
     pub(crate) model: Model,
+    ready: Option<Ready>,
     audit: Audit,
     pub(crate) exercise: Exercise,
     /// The names of the model's own outputs, of which the further ones come after.
@@ -64,7 +65,7 @@ impl<'a> Watched<'a> {
             }
         };
         let audit = Audit::new(probed.casts.clone());
-        Ok(Watched { probed, model, audit, exercise, outputs, exposed, notes: vec![] })
+        Ok(Watched { probed, model, ready: None, audit, exercise, outputs, exposed, notes: vec![] })
     }
 
     /// Runs the model on a set. The results are its own outputs, and the further values that were asked for.
@@ -80,7 +81,7 @@ impl<'a> Watched<'a> {
             // The further outputs may be what tract fails at.
             Err(_) if !self.exposed.is_empty() => {
                 self.exposed.clear();
-                self.model = self.probed.model()?;
+                (self.model, self.ready) = (self.probed.model()?, None);
                 self.audit = Audit::new(self.probed.casts.clone());
                 self.attempt(&tensors)
             }
@@ -107,8 +108,28 @@ impl<'a> Watched<'a> {
         Ok(Run { outputs, exposed })
     }
 
-    fn attempt(&self, tensors: &Tensors) -> TractResult<super::model::Ran> {
-        self.model.clone().run_after(tensors.clone(), |typed| self.audit.watch(typed))
+    /// How often casts have run whose inputs are no constants.
+    fn counted(&self) -> u64 {
+        let rows = self.audit.rows();
+        rows.iter().filter(|row| !row.is_constant).map(|row| row.runs).sum()
+    }
+
+    /// Lets go of what makes the next run faster. There may be none.
+    pub(crate) fn rest(&mut self) {
+        self.ready = None;
+    }
+
+    fn attempt(&mut self, tensors: &Tensors) -> TractResult<Ran> {
+        if let Some(ready) = self.ready.as_ref().filter(|ready| ready.takes(tensors)) {
+            return ready.run(tensors.clone());
+        }
+        let before = self.counted();
+        let ready = self.model.clone().ready(tensors, |typed| self.audit.watch(typed))?;
+        // Casts of what tract makes of shapes run while the model is made ready, and are to be counted on every set.
+        let is_reusable = self.counted() == before;
+        let ran = ready.run(tensors.clone())?;
+        self.ready = Some(ready).filter(|_| is_reusable);
+        Ok(ran)
     }
 
     /// What the casts did.

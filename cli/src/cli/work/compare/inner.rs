@@ -15,6 +15,7 @@ use crate::cli::judge::metrics::Metrics;
 use crate::cli::judge::tolerance::Tolerance;
 use crate::cli::phase;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Ready;
 
 /// Tensors inside two models.
 #[derive(Default)]
@@ -45,13 +46,17 @@ pub(super) fn inner_tensors(
         .collect();
     let mut all: Vec<(Pair, Metrics)> = vec![];
     let mut looked = Looked::new(a, b);
-    for (set_a, set_b) in sides.reference_sets.iter().zip(&sides.converted_sets) {
-        let made = looked.look([&set_a.tensors()?, &set_b.tensors()?], &all)?;
+    let last = sides.reference_sets.len().saturating_sub(1);
+    for (place, (set_a, set_b)) in
+        sides.reference_sets.iter().zip(&sides.converted_sets).enumerate()
+    {
+        let made = looked.look([&set_a.tensors()?, &set_b.tensors()?], place == last)?;
         let (x, y) = (by_name(&made.reference), by_name(&made.converted));
         if made.is_new {
             let pairs = pairs((&of_a, &made.reference), (&of_b, &made.converted), &known, weights)?;
+            let before: HashSet<String> = all.iter().map(|(p, _)| p.reference.clone()).collect();
             for pair in pairs {
-                let is_known = all.iter().any(|(known, _)| known.reference == pair.reference);
+                let is_known = before.contains(&pair.reference);
                 let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
                 let Some((x, y)) = both.filter(|_| !is_known) else { continue };
                 let is_given = tolerance != Tolerance::default();
@@ -105,6 +110,9 @@ struct Looked<'a> {
     is_shared: bool,
     /// The branches that were taken on sets before.
     seen: Vec<[Vec<String>; 2]>,
+    /// What ran on the last set, with these branches.
+    ready: [Option<Ready>; 2],
+    branches: [Vec<String>; 2],
 }
 
 /// The inner tensors on one set.
@@ -124,14 +132,15 @@ impl<'a> Looked<'a> {
             !nodes.any(has_bodies)
         };
         let extent = if is_flat(a) && is_flat(b) { Extent::Nothing } else { Extent::All };
-        Looked { models: [a, b], extent, is_shared: false, seen: vec![] }
+        let (ready, branches) = Default::default();
+        Looked { models: [a, b], extent, is_shared: false, seen: vec![], ready, branches }
     }
 
-    /// The tensors that belong to pairs; all there are on the first set, and where a set takes other branches.
-    fn look(&mut self, tensors: [&Tensors; 2], pairs: &[(Pair, Metrics)]) -> TractResult<Made> {
+    /// All tensors that can be looked at.
+    fn look(&mut self, tensors: [&Tensors; 2], is_last: bool) -> TractResult<Made> {
         let is_first = self.seen.is_empty();
         loop {
-            match self.attempt(tensors, pairs) {
+            match self.attempt(tensors, is_last) {
                 // A value may be no tensor, or have another shape in each iteration, which nobody can look at.
                 Err(_) if is_first && self.extent != Extent::Nothing => {
                     self.extent = match self.extent {
@@ -145,12 +154,15 @@ impl<'a> Looked<'a> {
         }
     }
 
-    fn attempt(&mut self, tensors: [&Tensors; 2], pairs: &[(Pair, Metrics)]) -> TractResult<Made> {
+    fn attempt(&mut self, tensors: [&Tensors; 2], is_last: bool) -> TractResult<Made> {
         let [a, b] = self.models;
         let of_a = opened(a, tensors[0], self.extent)?;
         let of_b = opened(b, tensors[1], self.extent)?;
         let branches = [of_a.branches, of_b.branches];
         let is_new = !self.seen.contains(&branches);
+        if self.branches != branches {
+            (self.ready, self.branches) = (Default::default(), branches.clone());
+        }
         let made = |proto| -> Vec<String> { MainGraph::of(proto).made() };
         let mut exposed = [made(&of_a.proto), made(&of_b.proto)];
         if self.is_shared {
@@ -159,23 +171,24 @@ impl<'a> Looked<'a> {
             all_a.retain(|name| names.contains(name));
             all_b.clone_from(all_a);
         }
-        if !is_new {
-            // What belongs to nothing need not be made again.
-            let paired: [HashSet<&String>; 2] = [
-                pairs.iter().map(|(pair, _)| &pair.reference).collect(),
-                pairs.iter().map(|(pair, _)| &pair.converted).collect(),
-            ];
-            for (exposed, paired) in exposed.iter_mut().zip(paired) {
-                exposed.retain(|name| paired.contains(name));
-            }
-        }
-        let [names_a, names_b] = &exposed;
-        let run = |loaded: &Loaded, proto, names: &[String], tensors: &Tensors| {
-            let ran = loaded.probed.exposing_in(proto, names, false)?.run(tensors.clone())?;
-            TractResult::Ok(ran.outputs)
-        };
-        let reference = run(a, of_a.proto, names_a, tensors[0])?;
-        let converted = run(b, of_b.proto, names_b, tensors[1])?;
+        let [ready_a, ready_b] = &mut self.ready;
+        let [names_a, names_b] = exposed;
+        let run =
+            |loaded: &Loaded, proto, names: &[String], tensors: &Tensors, kept: &mut Option<_>| {
+                let ready = match kept.take().filter(|ready: &Ready| ready.takes(tensors)) {
+                    Some(ready) => ready,
+                    None => loaded
+                        .probed
+                        .exposing_in(proto, names, false)?
+                        .ready(tensors, |_| Ok(()))?,
+                };
+                let outputs = ready.run(tensors.clone())?.outputs;
+                // Two models at once are held only where they run again.
+                *kept = Some(ready).filter(|_| !is_last);
+                TractResult::Ok(outputs)
+            };
+        let reference = run(a, of_a.proto, &names_a, tensors[0], ready_a)?;
+        let converted = run(b, of_b.proto, &names_b, tensors[1], ready_b)?;
         if is_new {
             self.seen.push(branches);
         }

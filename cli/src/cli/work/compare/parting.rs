@@ -95,38 +95,41 @@ pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>)
     let path = |cast: &CastNode| {
         cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())
     };
-    let mut gone: Vec<(String, String, &CastNode)> = vec![];
-    for cast in a.probed.casts.iter().filter(is_own) {
+    let mut gone: HashMap<(String, &str), Vec<&CastNode>> = HashMap::new();
+    let of_a: Vec<&CastNode> = a.probed.casts.iter().filter(is_own).collect();
+    for cast in of_a.iter().rev() {
         let output = renamed.get(&cast.output).unwrap_or(&cast.output);
-        gone.push((path(cast), output.clone(), cast));
+        gone.entry((path(cast), output)).or_default().push(cast);
     }
     let mut changes = CastChanges::default();
-    let mut new = vec![];
+    let (mut new, mut there) = (vec![], HashSet::new());
     for cast in b.probed.casts.iter().filter(is_own) {
-        let is_it = |(path_of, output, _): &(String, String, &CastNode)| {
-            *path_of == path(cast) && *output == cast.output
-        };
-        let Some(place) = gone.iter().position(is_it) else {
+        let counterpart = gone.get_mut(&(path(cast), &*cast.output)).and_then(Vec::pop);
+        let Some(was) = counterpart else {
             new.push(cast);
             continue;
         };
-        let (_, _, was) = gone.remove(place);
+        there.insert(std::ptr::from_ref(was));
         if (was.from, was.to) != (cast.from, cast.to) {
             let (reference, converted) = (CastName::of(was), CastName::of(cast));
             changes.retargeted.push(Retargeted { reference, converted });
         }
     }
     if share_few_names(a, b) {
+        let kind = |cast: &CastNode| (path(cast), cast.from, cast.to);
+        let mut left: HashMap<_, Vec<&CastNode>> = HashMap::new();
+        for cast in of_a.iter().rev().filter(|cast| !there.contains(&std::ptr::from_ref(**cast))) {
+            left.entry(kind(cast)).or_default().push(cast);
+        }
         new.retain(|cast| {
-            let is_alike = |(path_of, _, was): &(String, String, &CastNode)| {
-                *path_of == path(cast) && (was.from, was.to) == (cast.from, cast.to)
-            };
-            let place = gone.iter().position(is_alike);
-            place.map(|place| gone.remove(place)).is_none()
+            let counterpart = left.get_mut(&kind(cast)).and_then(Vec::pop);
+            there.extend(counterpart.map(std::ptr::from_ref));
+            counterpart.is_none()
         });
     }
+    let gone = of_a.into_iter().filter(|cast| !there.contains(&std::ptr::from_ref(*cast)));
     changes.added = new.into_iter().map(CastName::of).collect();
-    changes.removed = gone.into_iter().map(|(_, _, cast)| CastName::of(cast)).collect();
+    changes.removed = gone.map(CastName::of).collect();
     changes
 }
 

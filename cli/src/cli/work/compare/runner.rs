@@ -59,6 +59,9 @@ impl<'a> Runner<'a> {
         if let Some(watched) = &mut self.watched {
             match noted(watched.run(set, false), notes) {
                 Some(run) => {
+                    if place + 1 == sets.len() {
+                        watched.rest();
+                    }
                     for note in &watched.notes {
                         add_once(notes, Some(format!("{path}: {note}")));
                     }
