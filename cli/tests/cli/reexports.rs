@@ -139,3 +139,34 @@ fn the_node_that_breaks_is_told_rather_than_a_drift() {
     let place = |words: &str| text.find(words).expect("is told");
     assert!(place("the error grows most: `c`") < place("where they part: `a`"), "{text}");
 }
+
+/// An exporter that reshapes once more than the other makes a tensor that none of the other's is left for.
+#[test]
+fn what_is_reshaped_once_more_has_a_counterpart_too() {
+    let folder = Folder::new();
+    let reshaping = |prefix: &str, shapes: &[&[i64]]| {
+        let mut nodes = vec![node("Tanh", &["x"], &[&format!("{prefix}0")], vec![])];
+        let mut held = vec![];
+        for (place, shape) in shapes.iter().enumerate() {
+            let (from, to) = (format!("{prefix}{place}"), format!("{prefix}{}", place + 1));
+            let wanted = format!("{to}_shape");
+            held.push(crate::common::proto::int64(&wanted, shape));
+            nodes.push(node("Reshape", &[&from, &wanted], &[&to], vec![]));
+        }
+        nodes.push(node("Sigmoid", &[&format!("{prefix}{}", shapes.len())], &["y"], vec![]));
+        let mut graph = graph(&[value("x", Float, &[3, 8])], &nodes, &[value("y", Float, &[24])]);
+        graph.initializer = held;
+        model(17, graph)
+    };
+    let first = folder.message("a.onnx", &reshaping("one", &[&[3, 1, 8], &[24]]));
+    let second = reshaping("other", &[&[1, 3, 8], &[3, 8, 1], &[24]]);
+    let second = folder.message("b.onnx", &second);
+    for (a, b, prefix) in [(&first, &second, "converted_name"), (&second, &first, "name")] {
+        let report = compared(0, &[a, b, "--all-tensors"]);
+        let tensors = report["tensors"].as_array().expect("tensors");
+        for place in 0..4 {
+            let name = format!("other{place}");
+            assert!(tensors.iter().any(|tensor| tensor[prefix] == name), "{name}: {tensors:#?}");
+        }
+    }
+}

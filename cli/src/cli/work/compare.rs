@@ -10,6 +10,7 @@ mod parting;
 mod runner;
 mod sides;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
@@ -124,10 +125,15 @@ impl Request for CompareRequest {
                 }
             }
             let all = || inner.tensors.iter().chain(&outputs);
-            let renamed = all()
-                .filter_map(|tensor| Some((tensor.name.clone(), tensor.converted_name.clone()?)));
+            // Of several that stand for one, the first is its own counterpart.
+            let mut renamed: HashMap<String, String> = HashMap::new();
+            for tensor in all() {
+                if let Some(name) = &tensor.converted_name {
+                    renamed.entry(tensor.name.clone()).or_insert(name.clone());
+                }
+            }
             casts = (
-                changes(a, b, &renamed.collect()),
+                changes(a, b, &renamed),
                 [casts_of(&rows), b.probed.roundings(&rows, &sides.converted_sets)].concat(),
             );
             if is_wanted && !inner.tensors.is_empty() {

@@ -76,7 +76,8 @@ struct Side<'a> {
     places: HashMap<String, usize>,
 }
 
-/// Pairs the tensors of two models that have run on the same inputs. `known` are pairs by their names, which no others replace,
+/// Pairs the tensors of two models that have run on the same inputs; one may stand for several of the other model that are only
+/// moved or reshaped. `known` are pairs by their names, which no others replace,
 /// and `weights` tells what the reference's constants are called in the converted model.
 ///
 /// # Errors
@@ -131,7 +132,7 @@ pub(super) fn pairs(
         let (converted, how) = search.pairs.get(name)?.clone();
         Some(Pair { reference: name.clone(), converted, how })
     });
-    Ok(found.collect())
+    Ok(found.chain(search.further()).collect())
 }
 
 impl<'a> Side<'a> {
@@ -300,6 +301,36 @@ impl Search<'_> {
                 }
             }
         }
+    }
+
+    /// What is left of the converted side, with tensors that have their own counterparts already: it may be one of these that is only
+    /// moved or reshaped, as the reference's are that share one.
+    fn further(&self) -> Vec<Pair> {
+        let mut by_size: HashMap<usize, Vec<&(String, Sample)>> = HashMap::new();
+        for named in self.a.samples.iter().filter(|(name, _)| !self.a.graph.is_constant(name)) {
+            by_size.entry(named.1.elements).or_default().push(named);
+        }
+        let is_left = |name: &str| !self.taken.contains(name) && !self.b.graph.is_constant(name);
+        let counterpart = |(other, theirs): &(String, Sample)| {
+            let mut best: Option<(Likeness, f64, &str)> = None;
+            for (name, sample) in by_size.get(&theirs.elements).into_iter().flatten() {
+                if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+                    continue;
+                }
+                let likeness = sample.likeness(theirs);
+                let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
+                let is_best = best.is_none_or(|best| (likeness, apart) > (best.0, best.1));
+                if likeness.same >= ALIKE && is_best {
+                    best = Some((likeness, apart, name));
+                }
+            }
+            let (likeness, _, name) = best?;
+            let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+            Some(Pair { reference: name.into(), converted: other.clone(), how })
+        };
+        let left =
+            self.b.samples.iter().filter(|(name, sample)| is_left(name) && sample.is_telling);
+        left.filter_map(counterpart).collect()
     }
 
     fn are_operands_paired(&self, a: &str, b: &str) -> bool {
