@@ -50,6 +50,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 
 use crate::cast::element_type::ElementType;
+use crate::error::Error;
 use crate::onnx::casts::CastNode;
 
 pub use counts::{CastStats, Errors, Outcome};
@@ -92,7 +93,7 @@ pub struct AuditRow {
 ///
 /// # Errors
 ///
-/// When tract cannot run the model on them.
+/// When tract cannot run the model on them: an [`Error`] that knows the node, where tract tells it.
 ///
 /// ```
 /// use tract_onnx::prelude::*;
@@ -109,18 +110,24 @@ pub fn audit(
     path: impl AsRef<Path>,
     inputs: impl IntoIterator<Item = Tensor>,
 ) -> TractResult<Vec<AuditRow>> {
-    let (path, onnx) = (path.as_ref(), crate::onnx().with_probes(true));
-    let audit = Audit::new(onnx.casts(&onnx.proto_model_for_path(path)?, path.parent())?);
-    let mut model = onnx.model_for_path(path)?;
-    let inputs: Vec<Tensor> = inputs.into_iter().collect();
-    for (place, input) in inputs.iter().enumerate().take(model.inputs.len()) {
-        model.set_input_fact(place, InferenceFact::dt_shape(input.datum_type(), input.shape()))?;
-    }
-    let mut model = model.into_typed()?;
-    audit.watch(&mut model)?;
-    let model = model.into_optimized()?.into_runnable()?;
-    model.run(inputs.into_iter().map(Tensor::into_tvalue).collect())?;
-    Ok(audit.rows())
+    let run = || -> TractResult<Vec<AuditRow>> {
+        let (path, onnx) = (path.as_ref(), crate::onnx().with_probes(true));
+        let audit = Audit::new(onnx.casts(&onnx.proto_model_for_path(path)?, path.parent())?);
+        let mut model = onnx.model_for_path(path)?;
+        let inputs: Vec<Tensor> = inputs.into_iter().collect();
+        for (place, input) in inputs.iter().enumerate().take(model.inputs.len()) {
+            model.set_input_fact(
+                place,
+                InferenceFact::dt_shape(input.datum_type(), input.shape()),
+            )?;
+        }
+        let mut model = model.into_typed()?;
+        audit.watch(&mut model)?;
+        let model = model.into_optimized()?.into_runnable()?;
+        model.run(inputs.into_iter().map(Tensor::into_tvalue).collect())?;
+        Ok(audit.rows())
+    };
+    run().map_err(Error::of_tract_at_node)
 }
 
 impl Audit {

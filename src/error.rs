@@ -68,7 +68,7 @@ pub enum Error {
         /// How much there may be.
         limit: u64,
     },
-    /// A model that this crate finds sound and tract's loader does not.
+    /// A model that this crate finds sound and tract does not: its loader, or what types, optimises or runs it.
     #[error("{}", text(message))]
     Tract {
         /// The node's name, where it has one and tract tells.
@@ -118,11 +118,14 @@ impl Error {
             return error;
         }
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
-        // "Building node NAME (OPERATOR)"
-        let built = links.iter().find_map(|link| link.strip_prefix("Building node "));
-        let node = built.and_then(|words| Some(words.rsplit_once(" (")?.0.to_owned()));
-        let node = node.filter(|node| !node.is_empty());
+        let node = links.iter().find_map(|link| named_by_tract(link)).map(String::from);
         Error::Tract { node, message: links.join(": ") }.into()
+    }
+
+    /// The same of what is done to a loaded model; an error that is about no node may not be tract's, and is left as it is.
+    pub(crate) fn of_tract_at_node(error: TractError) -> TractError {
+        let is_about_node = error.chain().any(|link| named_by_tract(&link.to_string()).is_some());
+        if is_about_node { Error::of_tract(error) } else { error }
     }
 
     /// A node, by what messages call it, and its operator.
@@ -138,6 +141,21 @@ impl Error {
     pub(crate) fn graph(graph: impl Into<String>, problem: impl Into<String>) -> Error {
         Error::Graph { graph: graph.into(), problem: problem.into() }
     }
+}
+
+/// The node that tract says it is at.
+fn named_by_tract(link: &str) -> Option<&str> {
+    let name = match link.strip_prefix("Building node ") {
+        Some(words) => words.rsplit_once(" (")?.0,
+        None => {
+            // "Evaluating #3 \"NAME\" Operator"
+            let (doing, words) = link.split_once('"')?;
+            let is_known = ["Failed analyse", "Translating", "Evaluating", "Wiring node"];
+            is_known.iter().any(|known| doing.starts_with(known)).then_some(())?;
+            words.split_once('"')?.0
+        }
+    };
+    (!name.is_empty()).then_some(name)
 }
 
 /// How many characters of a name are told. A file can have names of any length.

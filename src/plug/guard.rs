@@ -9,7 +9,7 @@ use tract_onnx::prelude::TractResult;
 use crate::error::Error;
 
 /// Does work with a model that nobody has looked at, and makes an [`Error::Panic`] of a panic: a model that this crate finds sound
-/// can still make tract panic.
+/// can still make tract panic. What tract says about a node becomes an [`Error::Tract`].
 ///
 /// What was being worked on is dropped with the panic, so nothing half-done is left; but caches of tract's that several models
 /// share may be poisoned, so a program that serves others does this in a process of its own. The standard library's panic hook still
@@ -32,10 +32,11 @@ use crate::error::Error;
 ///
 /// That of the work, or the panic.
 pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T> {
-    panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
+    let done = panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let words = payload.downcast_ref::<String>().map(String::as_str);
         let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
         Err(Error::Panic { message }.into())
-    })
+    });
+    done.map_err(Error::of_tract_at_node)
 }
