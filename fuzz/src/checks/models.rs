@@ -1,5 +1,6 @@
 //! Models: the rewrite is sound for anything, and whatever panics while a model is loaded is tract's.
 
+use std::backtrace::Backtrace;
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 
@@ -43,6 +44,7 @@ pub fn load(data: &[u8]) {
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|info| {
             let place = info.location().map(|place| format!("{place}")).unwrap_or_default();
+            let place = if is_shared(&place) { caller().unwrap_or(place) } else { place };
             PLACE.with(|kept| *kept.borrow_mut() = place);
         }));
         let loaded = panic::catch_unwind(AssertUnwindSafe(|| {
@@ -55,6 +57,19 @@ pub fn load(data: &[u8]) {
             assert!(is_of_a_dependency(&place), "{place}");
         }
     });
+}
+
+/// Whether a place is in what both tract and this project call: of its panic, the caller tells whose it is.
+fn is_shared(place: &str) -> bool {
+    is_of_a_dependency(place) && !place.contains("/tract-")
+}
+
+/// The innermost function on the stack that is tract's or this project's, if it is this project's.
+fn caller() -> Option<String> {
+    let trace = Backtrace::force_capture().to_string();
+    let mut functions = trace.lines().filter(|line| !line.trim_start().starts_with("at "));
+    let innermost = functions.find(|function| function.contains("tract_"))?;
+    innermost.contains("tract_onnx_cast::").then(|| innermost.trim().to_owned())
 }
 
 fn is_of_a_dependency(place: &str) -> bool {
