@@ -37,9 +37,14 @@ impl Decimal {
         Decimal { point: if digits.is_empty() { 0 } else { point }, digits }
     }
 
-    /// Of a finite DOUBLE's magnitude, exactly: none has more than 1074 digits after the point.
+    /// Of a finite DOUBLE's magnitude, exactly: each binary place after the point is one decimal place.
     pub(crate) fn of(x: f64) -> Decimal {
-        Decimal::new(&format!("{x:.1074}"))
+        let bits = x.abs().to_bits();
+        let (exponent, fraction) = ((bits >> 52) as usize, bits & ((1 << 52) - 1));
+        let significand = fraction | u64::from(exponent > 0) << 52;
+        let lowest_bit = exponent.max(1) + significand.trailing_zeros() as usize;
+        let places = if significand == 0 { 0 } else { 1075usize.saturating_sub(lowest_bit) };
+        Decimal::new(&format!("{x:.places$}"))
     }
 
     /// Of an exact value's magnitude; the value is finite.

@@ -28,3 +28,15 @@ fn distances_are_those_of_the_decimals() {
     assert_eq!(distance("0", "25e-1"), 2.5);
     assert_eq!(distance("9007199254740993", "9007199254740992"), 1.0);
 }
+
+/// No DOUBLE has more than 1074 digits after the point.
+#[test]
+fn doubles_are_exact() {
+    let powers = (-1074..1024).map(|exponent| 2f64.powi(exponent));
+    let some = [0.0, 1.5, 0.1, 1e-7, f64::MAX, f64::MIN_POSITIVE, 5e-324, 123456789.125, 1e300];
+    for x in powers.flat_map(|power| [power, power * 1.1, -power * 3.0]).chain(some) {
+        if x.is_finite() {
+            assert_eq!(Decimal::of(x), Decimal::new(&format!("{x:.1074}")), "{x:e}");
+        }
+    }
+}
