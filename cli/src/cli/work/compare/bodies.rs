@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use tract_onnx::pb::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
@@ -256,10 +257,21 @@ fn states(node: &NodeProto) -> Option<usize> {
 }
 
 /// What a subgraph of a node is called; without a name of its own a node has that of its first output, which has the prefix already.
+/// It is before each name in there, so one that is very long is cut, and told from others by its digest.
 fn path(prefix: &str, node: &NodeProto, attribute: &str) -> String {
-    match node.name.is_empty() {
-        false => format!("{prefix}{}.{attribute}", node.name),
-        true => format!("{}.{attribute}", node.output.first().map_or("", String::as_str)),
+    const LONGEST: usize = 1000;
+    let name = match node.name.is_empty() {
+        false => format!("{prefix}{}", node.name),
+        true => node.output.first().cloned().unwrap_or_default(),
+    };
+    match name.char_indices().nth(LONGEST) {
+        None => format!("{name}.{attribute}"),
+        Some((end, _)) => {
+            let mut digest = DefaultHasher::new();
+            name.hash(&mut digest);
+            let start = name.get(..end).unwrap_or_default();
+            format!("{start}…{:016x}.{attribute}", digest.finish())
+        }
     }
 }
 
