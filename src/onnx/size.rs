@@ -36,7 +36,7 @@ pub struct Limits {
     /// Nodes in all graphs and functions. Default: 2¹⁷.
     pub nodes: u64,
     /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
-    /// graphs' inputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file
+    /// graphs' inputs and outputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file
     /// that is small must not have many. Default: 2¹², and besides one for each KiB that the tensors hold, as large models have
     /// large weights.
     pub loaded_nodes: u64,
@@ -110,7 +110,7 @@ impl Limits {
             let ends =
                 |node: &NodeProto| (node.input.len() + node.output.len()).saturating_sub(ENDS);
             let ends: usize = graph.node.iter().map(ends).sum();
-            inner + (graph.node.len() + ends + graph.input.len()) as u64
+            inner + (graph.node.len() + ends + graph.input.len() + graph.output.len()) as u64
         }
         const ENDS: usize = 6;
         let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);

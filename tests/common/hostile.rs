@@ -2,7 +2,7 @@
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{
-    AttributeProto, FunctionProto, ModelProto, NodeProto, OperatorSetIdProto,
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     StringStringEntryProto, TensorProto, ValueInfoProto,
 };
 use tract_onnx_cast::ElementType::{self, Bool, Float, Float16, Int64, String as Text};
@@ -103,6 +103,25 @@ fn conditions(count: usize) -> ModelProto {
     let inputs = [float("v0"), value("c", Bool, &[])];
     let mut graph = graph(&inputs, &nodes, &[untyped(&values[count])]);
     graph.initializer = vec![scalar("from", 0), scalar("to", 5), scalar("by", 1)];
+    model(21, graph)
+}
+
+/// Conditions in the branches of others, with long names, and casts in the innermost.
+fn nested(depth: usize, casts: usize) -> ModelProto {
+    let values = numbered("v", casts);
+    let nodes: Vec<_> = values.iter().map(|name| cast("x", Float16, name)).collect();
+    let inner = graph(&[], &nodes, &[untyped("v0")]);
+    let around = |inner: GraphProto, level: usize| {
+        let made = format!("o{level}");
+        let other = graph(&[], &[cast("x", Float16, "e")], &[untyped("e")]);
+        let branches = [("then_branch", inner), ("else_branch", other)];
+        let branches = branches.map(|(name, graph)| graph_attribute(name, graph));
+        let mut node = node("If", &["c"], &[&made], branches.into());
+        node.name = format!("{}{level}", "n".repeat(100_000));
+        graph(&[], &[node], &[untyped(&made)])
+    };
+    let mut graph = (0..depth).fold(inner, around);
+    graph.input = vec![float("x"), value("c", Bool, &[])];
     model(21, graph)
 }
 
@@ -233,8 +252,15 @@ pub fn crowds() -> Vec<(&'static str, ModelProto)> {
         ("inputs and outputs", wide(&typed, each.len())),
         ("open inputs", wide(&open, each.len())),
         ("some open inputs", wide(&open[..800], 800)),
+        ("outputs of one value", {
+            let nodes: Vec<_> =
+                outputs.iter().take(4_000).map(|name| cast("x", Float16, name)).collect();
+            let made: Vec<_> = outputs.iter().take(4_000).map(|name| untyped(name)).collect();
+            model(21, graph(&[float("x")], &nodes, &made))
+        }),
         ("conditions", conditions(3_000)),
         ("some conditions", conditions(300)),
+        ("long names of conditions", nested(8, 1_000)),
         ("doubling calls", doubling(13)),
         ("doubling calls without end", doubling(60)),
         ("long names of values", chain(&numbered(&long[..10_000], 500))),

@@ -48,8 +48,14 @@ fn next_to_nothing_does_not_become_enormous() {
 #[test]
 fn crowds_are_no_danger() {
     // What is about each cast, input or weight takes the longest.
-    let looked_at =
-        ["short chain", "some open inputs", "some conditions", "initializers", "half precision"];
+    let looked_at = [
+        "short chain",
+        "some open inputs",
+        "some conditions",
+        "long names of conditions",
+        "initializers",
+        "half precision",
+    ];
     for (name, model) in crowds() {
         let folder = Folder::new();
         let path = folder.message("m.onnx", &model);
