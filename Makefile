@@ -137,6 +137,11 @@ graphs:
 growth:
 	GROWTH=100000 $(CARGO) test --locked --test growth -- --nocapture
 
+# Needs python3 and valgrind, on x86-64 Linux. The same in instructions, which know no caches: COUNTED="1000 10000 100000".
+.PHONY: growth-counted
+growth-counted:
+	python3 scripts/ci/growth.py $(COUNTED)
+
 # Needs a C++ compiler. Fuzzes the targets of fuzz/ in turn, each for so many seconds: make fuzz SECONDS=600 TARGETS="casts load". What
 # is found is in fuzz/ beside the corpus. Only Linux. The dependencies are those that the tests have built.
 SECONDS ?= 60

@@ -1,5 +1,6 @@
 //! What the library does to a model grows with the model and no faster: time hardly more than in proportion, memory by less than
-//! 2 KB for a cast. `GROWTH=100000` measures one more tenfold.
+//! 2 KB for a cast. `GROWTH=100000` measures one more tenfold; with `COUNTED=1000`, each is done once of that size, for a program that
+//! counts its instructions.
 
 #![allow(unused_crate_dependencies)]
 
@@ -77,6 +78,11 @@ fn is_linear<T: Clone>(what: &str, of_size: impl Fn(usize) -> T, work: impl Fn(&
 /// As [`is_linear`], between these sizes.
 fn grows<T: Clone>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, work: impl Fn(&T)) {
     let _alone = alone();
+    if let Some(size) = std::env::var("COUNTED").ok().and_then(|size| size.parse().ok()) {
+        let subject = of_size(size);
+        counted_work(&|| work(&subject));
+        return;
+    }
     let subjects: Vec<T> = sizes.iter().map(|size| of_size(*size)).collect();
     let measure = |subject: &T| time(|| work(subject));
     let mut times = vec![Duration::MAX; sizes.len()];
@@ -100,6 +106,12 @@ fn grows<T: Clone>(what: &str, sizes: &[usize], of_size: impl Fn(usize) -> T, wo
     panic!(
         "{what}: {grown:.1?} times for a tenfold, {copied:.1?} to copy it, {times:?} for {sizes:?}"
     );
+}
+
+/// Whose instructions are counted, by its name.
+#[inline(never)]
+fn counted_work(work: &dyn Fn()) {
+    work();
 }
 
 fn growth(pair: &[Duration]) -> f64 {
