@@ -94,6 +94,25 @@ fn weights_are_clipped_as_the_converter_clips_them() {
     assert_eq!(kept(0, &[&path, "--to", "BFLOAT16"]).1, [""; 0]);
 }
 
+/// Then it casts them before a node that is kept, and converts them.
+#[test]
+fn weights_whose_types_are_declared_are_converted_whatever_is_kept() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .initializer(tensor("w", Float, &[20_000.0]))
+        .value_info("w", Float)
+        .node("Div", &["x", "w"], &["b"], vec![])
+        .node("Relu", &["b"], &["y"], vec![]);
+    let path = folder.message("m.onnx", &of_four(sketch));
+    let arguments = [&path, "--to", "FLOAT16", "--rtol", "1e-2", "--atol", "1e-6"];
+    let (report, names) = kept(1, &arguments);
+    let problem = report["problem"].as_str().expect("a problem");
+    assert!(problem.contains("no list makes a FLOAT16 conversion pass"), "{problem} {names:?}");
+    let notes = report_notes(&report);
+    assert!(notes.contains("declares the types of 1 weight(s)"), "{notes}");
+    assert_eq!(kept(0, &[&path, "--to", "BFLOAT16"]).1, [""; 0]);
+}
+
 #[test]
 fn a_list_that_cannot_be_is_not_made_up() {
     let folder = Folder::new();

@@ -269,6 +269,8 @@ impl Search<'_> {
         if !failed {
             return self.list(&[], &HashSet::new(), notes);
         }
+        let told = self.original.note().filter(|note| !notes.contains(note));
+        let notes: Vec<String> = notes.into_iter().chain(told).collect();
         let first = order.iter().filter(|node| !self.damage(**node).is_empty()).count();
         let mut passing = order.get(..first).unwrap_or_default().to_vec();
         if first == 0 || self.passes(&passing)? != Some(true) {

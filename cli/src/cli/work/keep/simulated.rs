@@ -3,7 +3,8 @@
 //!
 //! To FLOAT16 it is done as onnxconverter-common does it, so that its own faults are seen: weights are clipped before they are
 //! rounded, some operators are never converted, inputs and outputs are, and a value stays FLOAT between two nodes that are kept
-//! only if it has no other user. To BFLOAT16, as ModelOpt's AutoCast does that is to keep the types of inputs and outputs: weights
+//! only if it has no other user. A weight that the model declares the type of, as torch's exporter does, is converted even for a node
+//! that is kept, which gets it by a cast. To BFLOAT16, as ModelOpt's AutoCast does that is to keep the types of inputs and outputs: weights
 //! are rounded, and values stay FLOAT between nodes that are kept.
 
 use std::collections::{HashMap, HashSet};
@@ -77,6 +78,8 @@ pub(super) struct Original {
     outputs: HashSet<String>,
     /// Values that subgraphs use.
     inner: HashSet<String>,
+    /// Weights that are converted whoever uses them.
+    always_converted: HashSet<String>,
     /// Whether inputs and outputs stay FLOAT.
     keeps_ends: bool,
 }
@@ -116,7 +119,21 @@ impl Original {
         }
         let outputs = graph.output.iter().map(|output| output.name.clone()).collect();
         let keeps_ends = to == ElementType::BFloat16;
-        Ok(Original { proto, to, types, weights, constants, users, outputs, inner, keeps_ends })
+        let declared = graph.value_info.iter().chain(&graph.input);
+        let declared = declared.map(|value| value.name.clone()).filter(|_| !keeps_ends);
+        let always_converted = declared.filter(|name| weights.contains_key(name)).collect();
+        Ok(Original {
+            proto,
+            to,
+            types,
+            weights,
+            constants,
+            users,
+            outputs,
+            inner,
+            always_converted,
+            keeps_ends,
+        })
     }
 
     pub(super) fn nodes(&self) -> &[NodeProto] {
@@ -136,6 +153,17 @@ impl Original {
     pub(super) fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)> {
         let (before, after) = self.weights.get(value)?.largest;
         ((before - after).abs() > 1e-2 * before.abs()).then_some((before, after))
+    }
+
+    /// A note on weights that no list keeps in FLOAT, if there are any.
+    pub(super) fn note(&self) -> Option<String> {
+        let count = self.always_converted.len();
+        (count > 0).then(|| {
+            format!(
+                "the model declares the types of {count} weight(s) (value_info, or as inputs), so the converter rounds and clips them \
+                 even for nodes of the list; without these declarations it would not"
+            )
+        })
     }
 
     /// The model, converted save the nodes at these places.
@@ -227,7 +255,8 @@ impl Original {
         for tensor in &mut graph.initializer {
             let Some(weight) = self.weights.get(&tensor.name) else { continue };
             let users = self.users.get(&tensor.name).map_or(&[][..], |users| users);
-            if !users.iter().any(|(node, _)| is_kept(*node)) {
+            let is_declared = self.always_converted.contains(&tensor.name);
+            if is_declared || !users.iter().any(|(node, _)| is_kept(*node)) {
                 *tensor = weight.converted.clone();
                 continue;
             }
