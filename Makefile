@@ -174,7 +174,7 @@ fuzz-merge:
 .PHONY: sbom
 sbom:
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(CARGO) cyclonedx --quiet --format json --spec-version 1.5 --target all
-	rm tests/alone/cast-alone.cdx.json
+	rm tests/alone/cast-alone.cdx.json tests/tools/test-tools.cdx.json examples/demo/demo.cdx.json
 	mkdir -p $(TARGET)/sbom && mv tract-onnx-cast.cdx.json cli/onnx-cast.cdx.json $(TARGET)/sbom
 
 # Writes the snapshots that are missing; one that differs still fails.

@@ -433,3 +433,105 @@ fn a_folder_that_cannot_be_written_is_named() {
         assert!(line.contains("file"), "{line}");
     }
 }
+
+/// Takes away, or gives back, the right to write into a folder and those in it.
+#[cfg(unix)]
+fn allow(folder: &Path, writes: bool) {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = if writes { 0o755 } else { 0o555 };
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode)).expect("our own folder");
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            allow(&entry.path(), writes);
+        }
+    }
+}
+
+/// Where nothing may be written, nothing is, and a line says where.
+#[test]
+#[cfg(unix)]
+fn a_folder_that_is_read_only_stays_as_it_is() {
+    let folder = Folder::new();
+    let root = folder.path("");
+    let writers = writers(&folder);
+    allow(&root, false);
+    let may_anyway = fs::write(root.join("probe"), "").is_ok();
+    allow(&root, true);
+    let mut start = vec![];
+    if may_anyway {
+        // An administrator without the right to do so anyway.
+        start =
+            ["setpriv", "--bounding-set=-dac_override,-dac_read_search"].map(String::from).into();
+        let probe = Command::new(&start[0]).args(&start[1..]).arg("true").output();
+        if !probe.is_ok_and(|probe| probe.status.success()) {
+            println!("skipped: an administrator without setpriv may write everywhere");
+            return;
+        }
+    }
+    for writer in writers {
+        let trial = Trial::of(&folder, writer);
+        let old = trial.reset(true);
+        allow(&root, false);
+        let words = [&start[..], &[cargo_bin!("onnx-cast").display().to_string()]].concat();
+        let output =
+            Command::new(&words[0]).args(&words[1..]).args(&trial.writer.arguments).output();
+        allow(&root, true);
+        let output = output.expect("a program");
+        let (what, told) = (&trial.writer.arguments, stderr(&output));
+        assert_eq!(output.status.code(), Some(2), "{what:?}: {told}");
+        let errors: Vec<&str> = told.lines().filter(|line| !line.starts_with("note: ")).collect();
+        assert_eq!(errors.len(), 1, "{what:?}: {told}");
+        assert!(errors[0].contains("out") && errors[0].contains("denied"), "{what:?}: {told}");
+        trial.check(&old, "read-only");
+        assert_eq!(held(&trial.out), old, "{what:?}");
+    }
+}
+
+/// What is said and written is the same whenever the files are from, and whatever the clock says meanwhile: it goes back by a year each
+/// second time that it is asked.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_clock_that_jumps_changes_nothing() {
+    const CLOCK: &str = "
+        struct when { long seconds, rest; };
+        long syscall(long, ...);
+        int clock_gettime(int clock, struct when *now) {
+            static int asked;
+            int failed = syscall(NUMBER, clock, now);
+            if (clock == 0 && __sync_fetch_and_add(&asked, 1) % 2) now->seconds -= 31536000;
+            return failed;
+        }
+    ";
+    let folder = Folder::new();
+    let number = if cfg!(target_arch = "aarch64") { "113" } else { "228" };
+    let source = folder.write("clock.c", CLOCK.replace("NUMBER", number));
+    let library = folder.text("clock.so");
+    // What links Rust's programs compiles this.
+    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o", &library, &source]).status();
+    assert!(compiled.is_ok_and(|status| status.success()), "no C compiler");
+    for writer in writers(&folder) {
+        let trial = Trial::of(&folder, writer);
+        trial.reset(true);
+        let plain = onnx_cast(&trial.writer.arguments);
+        for years in [-30, 30] {
+            const YEAR: Duration = Duration::from_secs(365 * 86_400);
+            let now = std::time::SystemTime::now();
+            let then = if years < 0 { now - 30 * YEAR } else { now + 30 * YEAR };
+            trial.reset(true);
+            for path in files(&folder.path("")) {
+                let file = fs::File::options().append(true).open(&path).expect("a file");
+                file.set_modified(then).expect("a time");
+            }
+            let output = Command::new(cargo_bin!("onnx-cast"))
+                .args(&trial.writer.arguments)
+                .env("LD_PRELOAD", &library)
+                .output()
+                .expect("the program");
+            let what = (&trial.writer.arguments, years);
+            assert_eq!(output.status, plain.status, "{what:?}: {}", stderr(&output));
+            assert_eq!(stderr(&output), stderr(&plain), "{what:?}");
+            assert_eq!(stdout(&output), stdout(&plain), "{what:?}");
+            assert_eq!(held(&trial.out), trial.whole, "{what:?}");
+        }
+    }
+}
