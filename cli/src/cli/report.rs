@@ -17,3 +17,6 @@ pub(crate) mod plain_text;
 pub(crate) mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

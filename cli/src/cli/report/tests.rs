@@ -1,0 +1,225 @@
+//! How long reports take that list many casts.
+
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::type_proto::{self, Value};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto,
+    ValueInfoProto,
+};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::audit::{Audit, Outcome};
+
+use super::terminal::Output;
+use super::{json, junit, markdown, model_explorer, page, plain_text};
+use crate::cli::args::report::Shown;
+use crate::cli::judge::audited::{Audited, AuditedCast};
+use crate::cli::judge::compared::{CastChanges, CastName, Compared};
+use crate::cli::judge::inputs::Inputs;
+use crate::cli::judge::metrics::Metrics;
+use crate::cli::judge::number::Num;
+use crate::cli::judge::profile::{Point, Profile};
+use crate::cli::judge::status::Status;
+use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::judge::weights::ComparedWeights;
+use crate::cli::tensor::NamedTensor;
+
+/// A chain of casts, FLOAT to FLOAT16 and back in turn.
+fn chain(count: usize) -> ModelProto {
+    let types = [ElementType::Float16, ElementType::Float];
+    let value = |name: &str| {
+        let tensor = type_proto::Tensor { elem_type: ElementType::Float as i32, shape: None };
+        let r#type = TypeProto { value: Some(Value::TensorType(tensor)), ..Default::default() };
+        ValueInfoProto { name: name.into(), r#type: Some(r#type), ..Default::default() }
+    };
+    let node = |place: usize| NodeProto {
+        name: format!("cast_{place}"),
+        op_type: "Cast".into(),
+        input: vec![format!("v{place}")],
+        output: vec![format!("v{}", place + 1)],
+        attribute: vec![AttributeProto {
+            name: "to".into(),
+            r#type: AttributeType::Int as i32,
+            i: types[place % 2] as i64,
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let graph = GraphProto {
+        name: "chain".into(),
+        node: (0..count).map(node).collect(),
+        input: vec![value("v0")],
+        output: vec![value(&format!("v{count}"))],
+        ..Default::default()
+    };
+    ModelProto {
+        ir_version: 8,
+        opset_import: vec![OperatorSetIdProto { version: 13, ..Default::default() }],
+        graph: Some(graph),
+        ..Default::default()
+    }
+}
+
+fn audited(count: usize) -> Audited {
+    let casts = tract_onnx_cast::onnx().casts(&chain(count), None).expect("casts");
+    assert_eq!(casts.len(), count);
+    let overflowing = |row| {
+        let mut cast = AuditedCast::of(row);
+        cast.elements = 8;
+        cast.outcomes.insert(Outcome::Overflowed.name().into(), 2);
+        cast.outcomes.insert(Outcome::Exact.name().into(), 6);
+        cast
+    };
+    let casts: Vec<AuditedCast> = Audit::new(casts).rows().iter().map(overflowing).collect();
+    Audited {
+        model: "m.onnx".into(),
+        status: Status::Failed,
+        problem: None,
+        error: None,
+        sets: 1,
+        inputs: Inputs::default(),
+        tolerance_file: None,
+        notes: vec![],
+        warnings: vec![],
+        exceeded: casts.iter().map(|cast| format!("`{}`: overflowed 2", cast.node)).collect(),
+        casts,
+        rounded: 0,
+        roundings: vec![],
+        findings: vec![],
+        baseline: None,
+        excused: vec![],
+        weights: ComparedWeights::default(),
+        unexercised: vec![],
+    }
+}
+
+fn compared(audited: &Audited) -> Compared {
+    let tensor = |name: &str| {
+        let held = |x: f32| NamedTensor {
+            name: name.into(),
+            ty: ElementType::Float,
+            tensor: tensor1(&[x, 2.0]),
+        };
+        let (a, b) = (held(1.0), held(1.5));
+        let mut metrics = Metrics::new(&a, &b, Tolerance::default());
+        metrics.add(&a, &b).expect("FLOATs");
+        metrics.finish()
+    };
+    let names = || audited.casts.iter().map(|cast| cast.output.as_str());
+    let point = |(depth, cast): (usize, &AuditedCast)| Point {
+        tensor: cast.output.clone(),
+        node: cast.node.clone(),
+        op: "Cast".into(),
+        depth,
+        error: Num(0.1),
+    };
+    let added = |cast: &AuditedCast| CastName {
+        node: cast.node.clone(),
+        graph: cast.graph.clone(),
+        from: cast.from.clone(),
+        to: cast.to.clone(),
+    };
+    let added = audited.casts.iter().map(added).collect();
+    Compared {
+        reference: "a.onnx".into(),
+        converted: "b.onnx".into(),
+        status: Status::Failed,
+        problem: None,
+        error: None,
+        sets: 1,
+        inputs: Inputs::default(),
+        tolerance_file: None,
+        identical: false,
+        notes: vec![],
+        warnings: vec![],
+        outputs: vec![tensor("y")],
+        tensors: names().map(tensor).collect(),
+        largest_jump: None,
+        first_difference: None,
+        first_damage: None,
+        first_beyond: None,
+        casts: CastChanges { added, ..CastChanges::default() },
+        profile: Profile {
+            graph: "chain".into(),
+            points: audited.casts.iter().enumerate().map(point).collect(),
+            around: vec![],
+        },
+        converted_casts: audited.casts.clone(),
+        weights: ComparedWeights::default(),
+        unexercised: vec![],
+    }
+}
+
+type Written = (&'static str, fn(&Audited, &Compared, usize) -> usize);
+
+/// The reports, each as long as it gets, which is what is handed back.
+const REPORTS: [Written; 6] = [
+    ("terminal", |audited, compared, top| {
+        let (shown, output) = (Shown { top, is_quiet: false }, Output::stdout());
+        let audits = plain_text::of_audits(std::slice::from_ref(audited), shown, &output);
+        let pairs = plain_text::of_comparisons(std::slice::from_ref(compared), shown, &output);
+        audits.len() + pairs.len()
+    }),
+    ("markdown", |audited, compared, top| {
+        let audits = markdown::of_audits(std::slice::from_ref(audited), top);
+        audits.len() + markdown::of_comparisons(std::slice::from_ref(compared), top).len()
+    }),
+    ("JSON", |audited, compared, _| {
+        let audits = json::of_audits(std::slice::from_ref(audited)).expect("JSON");
+        audits.len() + json::of_comparisons(std::slice::from_ref(compared)).expect("JSON").len()
+    }),
+    ("page", |audited, compared, top| {
+        let audits = page::of_audits(std::slice::from_ref(audited), top).expect("a page");
+        let pairs = page::of_comparisons(std::slice::from_ref(compared), top).expect("a page");
+        audits.len() + pairs.len()
+    }),
+    ("JUnit", |audited, compared, _| {
+        let audits = junit::of_audits(std::slice::from_ref(audited));
+        audits.len() + junit::of_comparisons(std::slice::from_ref(compared)).len()
+    }),
+    ("Model Explorer", |audited, compared, _| {
+        let audits = model_explorer::of_audits(std::slice::from_ref(audited)).expect("JSON");
+        let pairs = model_explorer::of_comparisons(std::slice::from_ref(compared)).expect("JSON");
+        audits.len() + pairs.len()
+    }),
+];
+
+/// The least time of several that this thread computes for so many calls; others only make it longer, by what they leave of the caches.
+fn least(calls: usize, work: &dyn Fn() -> usize) -> f64 {
+    let computed = || -> f64 {
+        let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
+        told.split(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    let timed = || {
+        let start = computed();
+        (0..calls).for_each(|_| _ = std::hint::black_box(work()));
+        computed() - start
+    };
+    (0..3).map(|_| timed()).fold(f64::INFINITY, f64::min)
+}
+
+/// Ten times as much memory is slower memory, for any report. What JSON takes, which is written in one pass, tells how much slower.
+#[test]
+fn reports_take_ten_times_as_long_for_ten_times_as_many_casts() {
+    let of = |count| {
+        let audited = audited(count);
+        (compared(&audited), audited, count)
+    };
+    let (few, many) = (of(1_000), of(10_000));
+    let growth = |write: fn(&Audited, &Compared, usize) -> usize| {
+        let time = |calls, (compared, audited, count): &(Compared, Audited, usize)| {
+            least(calls, &|| write(audited, compared, *count))
+        };
+        // The clock is coarse, so a short report is written often.
+        let calls = if time(1, &many) < 5e7 { 10 } else { 1 };
+        10.0 * time(calls, &many) / time(10 * calls, &few)
+    };
+    let json = REPORTS.iter().find(|(name, _)| *name == "JSON").expect("is one of them");
+    let one_pass = growth(json.1);
+    assert!(one_pass < 20.0, "JSON: {one_pass}");
+    for (name, write) in REPORTS {
+        let growth = growth(write);
+        println!("{name}: {growth} where one pass is {one_pass}");
+        assert!(growth <= 1.5 * one_pass.max(10.0), "{name}: {growth}, one pass is {one_pass}");
+    }
+}
