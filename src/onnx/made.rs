@@ -115,6 +115,7 @@ fn check_inner(
             continue;
         }
         budget.check_rank(node, &scope)?;
+        budget.check_window(node)?;
         let Some(mut made) = made(node, &scope) else { continue };
         let inputs = || node.input.iter().filter(|name| !name.is_empty());
         made.is_constant =
@@ -146,6 +147,29 @@ impl Budget {
         Ok(())
     }
 
+    /// tract goes through all places of a window, those in the padding included, while it loads a model.
+    fn check_window(&mut self, node: &NodeProto) -> Result<(), Error> {
+        let numbers = |name| attribute(node, name).map_or(&[][..], |numbers| &numbers.ints);
+        let (pads, kernel) = (numbers("pads"), numbers("kernel_shape"));
+        let (before, after) = pads.split_at(pads.len() / 2);
+        let padded = before.iter().zip(after);
+        let padded = padded.map(|(a, b)| 1.0 + (*a as f64).abs() + (*b as f64).abs());
+        let kernel = kernel.iter().map(|size| (*size as f64).abs().max(1.0));
+        let places = padded.product::<f64>().max(kernel.product());
+        if places > FEW {
+            self.made += places;
+        }
+        self.check_made(node, self.made)
+    }
+
+    fn check_made(&self, node: &NodeProto, found: f64) -> Result<(), Error> {
+        if found > self.limit {
+            let place = format!("node `{}` ({})", node_name(node), node.op_type);
+            return Err(beyond(place, "made_elements", found as u64, self.limit as u64));
+        }
+        Ok(())
+    }
+
     /// What is computed of inputs may be large; what a node makes of next to nothing may not.
     fn check(&mut self, node: &NodeProto, made: &Known) -> Result<(), Error> {
         /// A text takes as much memory as so many numbers.
@@ -158,11 +182,7 @@ impl Budget {
         }
         let is_maker = MAKERS.contains(&&*node.op_type);
         let found = if is_maker { self.made.max(elements - self.given) } else { self.made };
-        if found > self.limit {
-            let place = format!("node `{}` ({})", node_name(node), node.op_type);
-            return Err(beyond(place, "made_elements", found as u64, self.limit as u64));
-        }
-        Ok(())
+        self.check_made(node, found)
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Limits {
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
     /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range`, `Pad` and the like make of constant shapes, which tract does while it
-    /// loads a model: all of them together, a text counted as 16. Default: 2²⁴, and besides one for each byte that the tensors hold.
+    /// loads a model, and the places of padded windows: all of them together, a text counted as 16. Default: 2²⁴, and besides one for each byte that the tensors hold.
     pub made_elements: u64,
     /// How deep graphs are nested. Default: 32.
     pub nesting: u64,

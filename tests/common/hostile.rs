@@ -205,6 +205,18 @@ pub fn makers() -> Vec<(&'static str, ModelProto)> {
             ),
         ),
         (
+            "padding of a window",
+            of(
+                &make(
+                    "AveragePool",
+                    &["x"],
+                    vec![ints("kernel_shape", &[2, 2]), ints("pads", &[side; 4])],
+                ),
+                &image,
+                vec![],
+            ),
+        ),
+        (
             "OneHot",
             of(
                 &make("OneHot", &["i", "d", "v"], vec![]),
