@@ -149,6 +149,40 @@ fn put(draft: &Path, place: &Path) -> io::Result<()> {
     })
 }
 
+/// The folders that were made to write in. If nothing is put there, they are removed.
+pub(crate) struct MadeFolders(Vec<PathBuf>);
+
+/// Those of this process.
+static MADE: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
+
+impl MadeFolders {
+    /// Makes a folder, and those that it is in.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub(crate) fn of(folder: &Path) -> io::Result<MadeFolders> {
+        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+        let made: Vec<PathBuf> = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
+        MADE.lock().unwrap_or_else(PoisonError::into_inner).extend(made.iter().cloned());
+        fs::create_dir_all(folder)?;
+        Ok(MadeFolders(made))
+    }
+}
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        remove_empty(&self.0);
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|folder| !self.0.contains(folder));
+    }
+}
+
+/// Removes folders, but none with anything in it.
+fn remove_empty(folders: &[PathBuf]) {
+    folders.iter().for_each(|folder| _ = fs::remove_dir(folder));
+}
+
 /// The drafts that this process is at.
 static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
@@ -161,6 +195,7 @@ fn listed() -> MutexGuard<'static, Vec<PathBuf>> {
 pub(crate) fn remove_drafts() {
     let drafts = listed();
     drafts.iter().for_each(|path| remove(path));
+    remove_empty(&MADE.lock().unwrap_or_else(PoisonError::into_inner));
     std::mem::forget(drafts);
 }
 

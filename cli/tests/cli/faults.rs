@@ -535,3 +535,24 @@ fn a_clock_that_jumps_changes_nothing() {
         }
     }
 }
+
+/// Nor are folders left that it has made.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_interrupted_recording_leaves_no_folder() {
+    let folder = Folder::new();
+    let (onnx, made) = (long(&folder), folder.text("made/goldens"));
+    let mut child =
+        start(&["record", &onnx, &made, "--sets", "10000"].map(std::string::ToString::to_string));
+    let begin = Instant::now();
+    while !folder.path("made/goldens").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no folder is made");
+        sleep(Duration::from_millis(10));
+    }
+    sleep(Duration::from_millis(100));
+    let workers = children(child.id());
+    signal("TERM", child.id());
+    child.wait().expect("an end");
+    ended(&workers);
+    assert!(!folder.path("made").exists());
+}

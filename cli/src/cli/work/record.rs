@@ -20,7 +20,7 @@ use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sets::{self, Tensors};
 use crate::cli::message::at;
-use crate::cli::output_file::{Drafts, locked};
+use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::tensor::NamedTensor;
 
 /// What to record.
@@ -145,27 +145,6 @@ impl Held {
         let mut hasher = DefaultHasher::new();
         files.iter().filter_map(|file| fs::read(file).ok()).for_each(|file| file.hash(&mut hasher));
         Held { set, draft, inputs: hasher.finish() }
-    }
-}
-
-/// The folders that were made for a recording. If nothing is put there, they are removed.
-struct MadeFolders(Vec<PathBuf>);
-
-impl MadeFolders {
-    fn of(folder: &Path) -> io::Result<MadeFolders> {
-        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let made = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
-        fs::create_dir_all(folder)?;
-        Ok(MadeFolders(made))
-    }
-}
-
-impl Drop for MadeFolders {
-    fn drop(&mut self) {
-        for folder in &self.0 {
-            // Not one with anything in it.
-            let _ = fs::remove_dir(folder);
-        }
     }
 }
 
