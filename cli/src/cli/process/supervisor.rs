@@ -232,20 +232,9 @@ impl Worker {
 
     fn reply(&mut self, order: &str, follow: impl Fn(&str)) -> Option<String> {
         writeln!(self.orders.as_mut()?, "{order}").ok()?;
-        loop {
-            let mut line = vec![];
-            if self.replies.read_until(b'\n', &mut line).ok()? == 0 {
-                return None;
-            }
-            let text = String::from_utf8(line).unwrap_or_default();
-            if let Some(phase) = text.strip_prefix(PHASE) {
-                follow(phase.trim_end());
-            }
-            if let Some(reply) = text.strip_prefix(REPLY) {
-                self.answers += 1;
-                return Some(reply.into());
-            }
-        }
+        let reply = read_reply(&mut self.replies, follow)?;
+        self.answers += 1;
+        Some(reply)
     }
 
     fn id(&self) -> u32 {
@@ -276,6 +265,24 @@ impl Drop for Worker {
     }
 }
 
+/// The next reply in what a worker says; `None` when it died before, or over the reply.
+fn read_reply(said: &mut impl BufRead, follow: impl Fn(&str)) -> Option<String> {
+    loop {
+        let mut line = vec![];
+        said.read_until(b'\n', &mut line).ok()?;
+        if line.pop() != Some(b'\n') {
+            return None;
+        }
+        let text = String::from_utf8(line).unwrap_or_default();
+        if let Some(phase) = text.strip_prefix(PHASE) {
+            follow(phase.trim_end());
+        }
+        if let Some(reply) = text.strip_prefix(REPLY) {
+            return Some(reply.into());
+        }
+    }
+}
+
 /// The end of what a stream says.
 fn tail(mut stream: impl Read) -> Vec<u8> {
     const KEPT: usize = 1 << 14;
@@ -285,4 +292,19 @@ fn tail(mut stream: impl Read) -> Vec<u8> {
         kept.drain(..kept.len().saturating_sub(KEPT));
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_a_whole_line() {
+        let said = format!("chatter\n{PHASE}loading\n{REPLY}{{}}\n{REPLY}{{\"cut");
+        let (mut said, heard) = (said.as_bytes(), std::cell::RefCell::new(vec![]));
+        let mut next = || read_reply(&mut said, |phase| heard.borrow_mut().push(phase.to_owned()));
+        assert_eq!(next().as_deref(), Some("{}"));
+        assert_eq!(next(), None);
+        assert_eq!(*heard.borrow(), ["loading"]);
+    }
 }
