@@ -388,8 +388,8 @@ pub(crate) fn parting_in_words(parting: &Parting) -> String {
     )
 }
 
-/// What only one of the two models computes between the tensor and those before it, save the worst cast, which is told on its
-/// own.
+/// What only one of the two models computes between the tensor and those before it. The worst cast stands before the others; alone it
+/// is told on its own.
 fn on_the_way(parting: &Parting) -> String {
     const NAMED: usize = 3;
     let mut text = String::new();
@@ -399,13 +399,11 @@ fn on_the_way(parting: &Parting) -> String {
     ];
     let worst = parting.culprit.as_ref().map(|cast| &cast.node);
     for (side, nodes) in sides {
-        let nodes: Vec<&GraphNode> =
-            nodes.iter().filter(|node| worst != Some(&node.node)).collect();
-        if nodes.is_empty() {
+        if nodes.iter().all(|node| worst == Some(&node.node)) {
             continue;
         }
         let node =
-            |node: &&GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
+            |node: &GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
         let some: Vec<String> = nodes.iter().take(NAMED).map(node).collect();
         let more = match nodes.len().saturating_sub(NAMED) {
             0 => String::new(),
