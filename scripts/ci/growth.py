@@ -1,9 +1,10 @@
-"""Counts, by Valgrind, the instructions of what the library does to models of 1,000 and 10,000 of everything: growth.py [SIZE...].
+"""Counts, by Valgrind, the instructions of what the library does to models of 1,000 and 10,000 of everything.
 
-Unlike time, they know neither caches nor what else the machine does. Fails where ten times as much takes more than twelve times as
-many.
+growth.py [SIZE...]. Unlike time, instructions know neither caches nor what else the machine does. Fails where ten times as
+much takes more than twelve times as many.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -44,7 +45,7 @@ def main() -> int:
     beyond = []
     for test in tests:
         counts = [count(test, size) for size in sizes]
-        growth = [larger / smaller for smaller, larger in zip(counts, counts[1:])]
+        growth = [larger / smaller for smaller, larger in itertools.pairwise(counts)]
         print(f"{test}: {counts} instructions, {[round(times, 2) for times in growth]}", flush=True)
         beyond += [test for times in growth if times > MOST]
     if beyond:
