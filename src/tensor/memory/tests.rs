@@ -103,3 +103,21 @@ fn an_output_that_was_taken_away_stays_as_it_was() {
     let next = spelled(&memory, &[719], "next");
     assert!(all_are(&owned, "mine") && all_are(&next, "next"));
 }
+
+/// What [`new_strings`] leans on, though tract's documentation does not promise it: an uninitialised tensor of strings has strings in
+/// it, whatever was in the memory before.
+#[test]
+fn strings_that_tract_leaves_uninitialised_are_empty() {
+    for shape in [&[][..], &[0], &[1], &[3, 5], &[STRINGS_KEPT_FROM], &[7, 1001]] {
+        let count: usize = shape.iter().product();
+        // The allocator gives memory of one size out again.
+        let dirt = vec![0xa5_u8; count * size_of::<String>()];
+        drop(std::hint::black_box(dirt));
+        let mut found = vec![];
+        let look = |texts: &mut [String]| {
+            found.extend(texts.iter().map(|text| (text.len(), text.capacity())));
+        };
+        drop(new_strings(shape, look).expect("a tensor"));
+        assert_eq!(found, vec![(0, 0); count], "{shape:?}");
+    }
+}
