@@ -18,8 +18,8 @@ pub enum Error {
     /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS §2](crate::semantics)).
     #[error(
         "node `{}`: attribute `{}` {}, the model imports {opset}",
-        name(node),
-        name(attribute),
+        shown(node),
+        shown(attribute),
         text(problem)
     )]
     Attribute {
@@ -33,7 +33,7 @@ pub enum Error {
         opset: i64,
     },
     /// A node that cannot be run as it stands.
-    #[error("node `{}` ({}): {}", name(node), name(op), text(problem))]
+    #[error("node `{}` ({}): {}", shown(node), shown(op), text(problem))]
     Node {
         /// The node's name, or its first output where it has none.
         node: String,
@@ -43,7 +43,7 @@ pub enum Error {
         problem: String,
     },
     /// A tensor whose data contradicts its description.
-    #[error("tensor `{}`: {}", name(tensor), text(problem))]
+    #[error("tensor `{}`: {}", shown(tensor), text(problem))]
     Tensor {
         /// The tensor's name.
         tensor: String,
@@ -83,7 +83,7 @@ pub enum Error {
         message: String,
     },
     /// A graph whose parts do not fit together.
-    #[error("graph `{}`: {}", name(graph), text(problem))]
+    #[error("graph `{}`: {}", shown(graph), text(problem))]
     Graph {
         /// The graph's name.
         graph: String,
@@ -112,10 +112,17 @@ impl Error {
         }
     }
 
+    /// Whether the message says what of the model it is about.
+    fn names_its_place(&self) -> bool {
+        use Error::{Attribute, Graph, Limit, Node, Tensor};
+        matches!(self, Attribute { .. } | Graph { .. } | Limit { .. } | Node { .. } | Tensor { .. })
+    }
+
     /// What tract's loader says, unless it is an error of this crate's already.
     pub(crate) fn of_tract(error: TractError) -> TractError {
-        if error.chain().any(|link| link.is::<Error>()) {
-            return error;
+        if let Some(own) = error.chain().find_map(|link| link.downcast_ref::<Error>()) {
+            // What tract says around it has the node's name as the file has it.
+            return if own.names_its_place() { own.clone().into() } else { error };
         }
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
         let node = links.iter().find_map(|link| named_by_tract(link)).map(String::from);
@@ -163,13 +170,34 @@ const NAME: usize = 400;
 /// How many characters of a problem are told; it can hold names.
 const TEXT: usize = 1600;
 
-/// A name as messages and paths have it.
+/// A name as paths have it.
 pub(crate) fn name(text: &str) -> Cow<'_, str> {
     without_middle(text, NAME)
 }
 
+/// A name as messages have it: on one line.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    on_one_line(name(text))
+}
+
 fn text(text: &str) -> Cow<'_, str> {
-    without_middle(text, TEXT)
+    on_one_line(without_middle(text, TEXT))
+}
+
+/// The text without what ends a line, which becomes a blank, and without other control characters, by which a file could write
+/// over a terminal.
+fn on_one_line(text: Cow<'_, str>) -> Cow<'_, str> {
+    let is_separator = |c: char| matches!(c, '\u{2028}' | '\u{2029}');
+    let is_odd = |c: char| c.is_control() || is_separator(c);
+    if !text.contains(is_odd) {
+        return text;
+    }
+    let plain = |c: char| match c {
+        _ if !is_odd(c) => c,
+        _ if c.is_whitespace() => ' ',
+        _ => char::REPLACEMENT_CHARACTER,
+    };
+    text.chars().map(plain).collect::<String>().into()
 }
 
 /// The text, the middle of one with more characters than that replaced by how many bytes are missing.

@@ -4,6 +4,7 @@
 //! - `casts`: the nodes that are casts; `spec`: what one asks for, by its operator's version
 //! - `quantizers`: the nodes that are casts with a scale; `bit_casts` those that keep the bits
 //! - `contrib`: operators of ONNX Runtime's, written out as others
+//! - `consistency`: what of a file contradicts itself
 //! - `carriers`: elements that tract only carries; `subgraphs`: nodes that have some; `outputs`: what leaves a graph
 //! - `operators`: what ONNX and tract do in which operator
 //! - `annotation`: what the rewrite writes onto nodes for the builders of [`ops`](crate::ops)
@@ -24,6 +25,7 @@ pub(crate) mod annotation;
 pub(crate) mod bit_casts;
 mod carriers;
 pub(crate) mod casts;
+mod consistency;
 mod contrib;
 pub(crate) mod declared_shapes;
 mod declared_types;

@@ -7,7 +7,7 @@
 //! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
-//! - `proto`: `TensorProto`, read and written
+//! - `proto`: `TensorProto`, read and written; `external`: its data beside the model
 //! - `symbolic`: symbolic dimensions as numbers
 //! - `typed`: a tensor with its element type
 
@@ -15,6 +15,7 @@ pub(crate) mod carrier;
 pub(crate) mod code_table;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
+mod external;
 mod memory;
 pub(crate) mod numbers;
 mod output;

@@ -20,6 +20,7 @@ use prost::Message;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
+use super::consistency;
 use super::functions::fields;
 use crate::error::Error;
 use change::{Change, Work};
@@ -56,7 +57,7 @@ pub struct Mended {
 ///
 /// # Errors
 ///
-/// When the bytes are no ONNX model.
+/// When the bytes are no ONNX model, or one whose imports contradict each other.
 pub fn mend(file: &[u8]) -> TractResult<Mended> {
     let mut mended = Mended { bytes: file.into(), changes: vec![], left: vec![] };
     // Only of types that fit can be told which casts change nothing.
@@ -66,6 +67,7 @@ pub fn mend(file: &[u8]) -> TractResult<Mended> {
             if proto.graph.is_none() {
                 Err(Error::Model { problem: "holds no graph".into() })?;
             }
+            consistency::check(&proto)?;
             fields::restore(&mut proto, &mended.bytes)?;
             let Work { edits, changes, left } = walk(&proto, aim);
             mended.left = left;

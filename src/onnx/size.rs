@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 
+use super::consistency;
 use super::declared_shapes;
 use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
@@ -86,6 +87,7 @@ impl Limits {
     /// data that there really is.
     pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<Limits, Error> {
         const BYTES_PER_NODE: u64 = 1 << 10;
+        consistency::check(proto)?;
         let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
         for function in &proto.functions {
             function.node.iter().try_for_each(|node| sum.node(node, 1))?;

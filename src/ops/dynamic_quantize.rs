@@ -9,6 +9,7 @@ use super::saved::{Save, Saved};
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
 use crate::cast::quantize::operator::{Quantize, Quantizer};
+use crate::error;
 use crate::onnx::node::node_name;
 use crate::tensor::quantization::Quantization;
 
@@ -129,7 +130,7 @@ impl EvalOp for DynamicQuantize {
         let (scale, zero_point) = parameters(least, greatest);
         let (scale, zero_point) = (tensor0(scale), tensor0(zero_point));
         let y = self.quantization.run(&x, &scale, Some(&zero_point), 0, 0);
-        let y = y.with_context(|| format!("node `{}`", self.node))?;
+        let y = y.with_context(|| format!("node `{}`", error::shown(&self.node)))?;
         Ok(tvec!(y.into_tvalue(), scale.into_tvalue(), zero_point.into_tvalue()))
     }
 }

@@ -11,6 +11,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
+use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::stock::replace_stock;
 use crate::tensor::symbolic::numbers;
@@ -143,9 +144,9 @@ impl EvalOp for ExpandAsDeclared {
         });
         let dims = dims
             .collect::<TractResult<TVec<usize>>>()
-            .with_context(|| format!("node `{}` (Expand)", self.node))?;
+            .with_context(|| format!("node `{}` (Expand)", error::shown(&self.node)))?;
         let asked = multi_broadcast(&[&dims[..], input.shape()])
-            .with_context(|| format!("node `{}` (Expand)", self.node))?;
+            .with_context(|| format!("node `{}` (Expand)", error::shown(&self.node)))?;
         let declared: TVec<TDim> = self.shape.iter().map(|dim| dim.eval(context.symbols)).collect();
         // A symbol that is not bound yet will be, to what was asked for.
         let agrees = |(declared, asked): (&TDim, &usize)| {

@@ -10,7 +10,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::stock::stock;
-use crate::error::Error;
+use crate::error::{self, Error};
 use crate::onnx::node::node_name;
 
 /// A node that cannot be run as it stands.
@@ -167,7 +167,8 @@ impl EvalOp for Hooked {
 
     fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let values = self.eval_out_of_plan(inputs)?;
-        values.with_context(|| format!("node `{}` has no value yet", self.site.node()))
+        values
+            .with_context(|| format!("node `{}` has no value yet", error::shown(&self.site.node())))
     }
 }
 

@@ -4,6 +4,8 @@
 //! base values as classes (tract-onnx, `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond
 //! 0.5 is the second class where no weight is negative, one beyond 0 where some are.
 
+use std::collections::{BTreeMap, HashMap};
+
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
@@ -12,18 +14,86 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::hook::{Hook, Site, Wires, build_hooked, refused};
 use super::saved::{Save, Saved};
+use crate::onnx::node::refusal;
 
 /// Builds tract's operator without the base value of the one score, which it does not take.
 pub(crate) fn build(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+    check_trees(node)?;
     let mut stock = node.clone();
     let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
     if base.is_some_and(|base| base.len() == 1) && is_of_one_score(node)? {
         stock.attribute.retain(|attribute| attribute.name != "base_values");
     }
     build_hooked(context, node, &stock, Hook::Instead(wire))
+}
+
+/// Checks that every path in a tree ends: tract follows it while it runs the model. For tract the id of a node is its place in its
+/// tree as well (`ops/ml/tree_ensemble_classifier.rs`, `parse_nodes_data`).
+fn check_trees(node: &NodeProto) -> TractResult<()> {
+    let numbers =
+        |name| -> TractResult<Vec<i64>> { Ok(node.get_attr_opt_vec(name)?.unwrap_or_default()) };
+    let (trees, ids) = (numbers("nodes_treeids")?, numbers("nodes_nodeids")?);
+    let (true_ids, false_ids) = (numbers("nodes_truenodeids")?, numbers("nodes_falsenodeids")?);
+    let modes: Vec<&str> = node.get_attr_opt_vec("nodes_modes")?.unwrap_or_default();
+    let lengths = [ids.len(), true_ids.len(), false_ids.len(), modes.len()];
+    if lengths.iter().any(|length| *length != trees.len()) {
+        // tract says which of them is too short.
+        return Ok(());
+    }
+    let mut by_tree: BTreeMap<i64, BTreeMap<i64, Option<[i64; 2]>>> = BTreeMap::new();
+    for (index, (tree, id)) in trees.iter().zip(&ids).enumerate() {
+        let is_leaf = modes.get(index).is_none_or(|mode| *mode == "LEAF");
+        let children = true_ids.get(index).copied().zip(false_ids.get(index).copied());
+        let children = children.filter(|_| !is_leaf).map(|(one, other)| [one, other]);
+        if by_tree.entry(*tree).or_default().insert(*id, children).is_some() {
+            bail!(refusal(node, format!("has node {id} of tree {tree} twice")));
+        }
+    }
+    for (tree, nodes) in &by_tree {
+        if let Some((_, id)) = nodes.keys().enumerate().find(|(place, id)| *place as i64 != **id) {
+            let problem = format!("has tree {tree} whose nodes are not numbered from 0: {id}");
+            bail!(refusal(node, problem));
+        }
+        if let Some(problem) = endless(nodes) {
+            bail!(refusal(node, format!("has tree {tree} {problem}")));
+        }
+    }
+    Ok(())
+}
+
+/// Says what is wrong with a tree, children by node, if a path in it does not end.
+fn endless(nodes: &BTreeMap<i64, Option<[i64; 2]>>) -> Option<String> {
+    enum State {
+        /// On the path that is being followed.
+        Open,
+        Done,
+    }
+    let mut states: HashMap<i64, State> = HashMap::new();
+    for start in nodes.keys() {
+        // Each with whether its children have been followed.
+        let mut path = vec![(*start, false)];
+        while let Some((id, is_followed)) = path.pop() {
+            if is_followed {
+                states.insert(id, State::Done);
+                continue;
+            }
+            match states.get(&id) {
+                Some(State::Done) => continue,
+                Some(State::Open) => return Some(format!("whose node {id} is below itself")),
+                None => {}
+            }
+            let Some(children) = nodes.get(&id) else {
+                return Some(format!("that leads to node {id}, which it does not have"));
+            };
+            states.insert(id, State::Open);
+            path.push((id, true));
+            path.extend(children.iter().flatten().map(|child| (*child, false)));
+        }
+    }
+    None
 }
 
 /// Whether there are two classes and weights of the first alone.

@@ -3,17 +3,17 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use tract_onnx::data_resolver::{self, ModelDataResolver};
-use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use crate::cast::element_type::{self, ElementType, Family};
 use crate::cast::scalar;
-use crate::error::Error;
+use crate::error::{self, Error};
+use crate::tensor::external::{External, inside, is_external};
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -40,7 +40,9 @@ pub(crate) fn read_with(
             let mut bytes = vec![];
             resolver
                 .read_bytes_from_path(&mut bytes, &path, offset, Some(reader.packed_bytes()?))
-                .with_context(|| format!("tensor `{}`: external data", proto.name))?;
+                .with_context(|| {
+                    format!("tensor `{}`: external data", error::shown(&proto.name))
+                })?;
             reader.raw(&bytes)?
         }
         false => reader.data()?,
@@ -56,7 +58,7 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
     } else {
         let (path, offset) = reader.external_data(folder)?;
         let available = std::fs::metadata(&path)
-            .with_context(|| format!("tensor `{}`: external data", proto.name))?
+            .with_context(|| format!("tensor `{}`: external data", error::shown(&proto.name)))?
             .len();
         let rest = usize::try_from(available).unwrap_or(usize::MAX).saturating_sub(offset);
         let needed = reader.packed_bytes()?;
@@ -146,10 +148,6 @@ fn packed_length(elements: usize, bits: u32) -> usize {
 fn bit_place(index: usize, bits: usize) -> (usize, usize) {
     let rest = index % 8 * bits;
     (index / 8 * bits + rest / 8, rest % 8)
-}
-
-fn is_external(proto: &TensorProto) -> bool {
-    proto.data_location == Some(DataLocation::External as i32)
 }
 
 /// A `TensorProto` whose description is sound; its data is not looked at yet.
@@ -319,21 +317,14 @@ impl<'a> Reader<'a> {
 
     /// Where the data is: a file inside `folder`, and an offset in bytes. A length that is given is the right one.
     fn external_data(&self, folder: Option<&Path>) -> TractResult<(PathBuf, usize)> {
-        let entry = |key: &str| {
-            self.proto.external_data.iter().find(|entry| entry.key == key).map(|e| e.value.as_str())
-        };
-        let number = |key: &str| -> TractResult<Option<usize>> {
-            let parse = |value: &str| {
-                value.parse().map_err(|_| self.refuse(format!("external data has {key} {value:?}")))
-            };
-            Ok(entry(key).map(parse).transpose()?)
-        };
-        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let External { location, offset, length } =
+            External::of(self.proto).map_err(|problem| self.refuse(problem))?;
+        if let Some(other) = Field::ALL.into_iter().find(|field| field.length(self.proto) > 0) {
+            Err(self.refuse(format!("has data in {} beside its external data", other.name())))?;
+        }
         if let Some(length) = length {
             self.check_length("bytes of external data", length, self.packed_bytes()?)?;
         }
-        let location =
-            entry("location").ok_or_else(|| self.refuse("external data has no location".into()))?;
         let folder = folder.ok_or_else(|| {
             self.refuse("has external data, and the model comes from no folder".into())
         })?;
@@ -341,22 +332,6 @@ impl<'a> Reader<'a> {
             .with_context(|| self.refuse(format!("external data {location:?}")).to_string())?;
         Ok((path, offset))
     }
-}
-
-/// The file at a relative location, which must not leave the folder, not even through a link.
-fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
-    let relative = Path::new(location);
-    anyhow::ensure!(
-        relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)),
-        "is not a path inside the model's folder"
-    );
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let folder = folder.canonicalize()?;
-    let path = folder.join(relative).canonicalize()?;
-    anyhow::ensure!(path.starts_with(&folder), "leads outside the model's folder");
-    // A pipe would be waited for.
-    anyhow::ensure!(path.is_file(), "is no file");
-    Ok(path)
 }
 
 /// A STRING tensor; `texts` has as many elements as the shape.
@@ -371,7 +346,7 @@ pub(crate) fn tensor_of_strings(texts: Vec<String>, shape: &[usize]) -> TractRes
 /// The same tensor as tract can read it: the carrier's own element type, data in `raw_data` or `string_data`.
 pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto> {
     let ty = ElementType::native(tensor.datum_type()).with_context(|| {
-        format!("tensor `{name}`: {:?} is no element type", tensor.datum_type())
+        format!("tensor `{}`: {:?} is no element type", error::shown(name), tensor.datum_type())
     })?;
     write(name, ty, tensor)
 }

@@ -7,7 +7,8 @@ use tract_onnx_cast::{ElementType, Error, bf16_tensor, without_panic};
 
 use crate::common::cases::root;
 use crate::common::proto::{
-    Change, bytes, graph, int, model, node, shaped, string, symbol, untyped, value,
+    Change, bytes, external, graph, imports, int, ints, model, node, raw, shaped, string, symbol,
+    untyped, value,
 };
 use ElementType::{Float, Float16};
 
@@ -90,4 +91,152 @@ fn a_model_is_audited_in_one_call() {
     let row = rows.iter().find(|row| row.cast.node == "Cast_sum_half").expect("the cast");
     assert_eq!(row.stats.outcomes().collect::<Vec<_>>(), [("overflowed", 2)]);
     assert!(audit(&path, [bf16_tensor(&[0], &[]).expect("no values")]).is_err());
+}
+
+/// A file's names may hold what writes over a terminal, or what looks like another error.
+#[test]
+fn errors_are_one_line_whatever_names_hold() {
+    let odd = "a\nerror: fake\r\u{1b}[2J\u{9b}31m\u{7f}\u{85}\u{2028}b\0";
+    let one = |op: &str, attributes: Vec<_>| {
+        let node = node(op, &["x"], &["y"], attributes);
+        model(21, graph(&[value("x", Float, &[2])], &[node], &[untyped("y")]))
+    };
+    let cast = || one("Cast", vec![int("to", 10)]);
+    let first = |model: &mut tract_onnx::pb::ModelProto,
+                 rename: fn(&mut tract_onnx::pb::NodeProto, &str)| {
+        rename(&mut model.graph.as_mut().expect("a graph").node[0], odd);
+    };
+    let mut unknown_domain = cast();
+    first(&mut unknown_domain, |node, odd| node.domain = odd.into());
+    let mut unnamed = one("Cast", vec![int("to", 99)]);
+    first(&mut unnamed, |node, odd| node.name = odd.into());
+    let mut misfit = one("Resize", vec![string("mode", odd)]);
+    first(&mut misfit, |node, odd| node.name = odd.into());
+    let mut weight = cast();
+    let graph = weight.graph.as_mut().expect("a graph");
+    graph.initializer = vec![external(raw(odd, 1, &[2], &[]), odd, None)];
+    let mut dangling = cast();
+    first(&mut dangling, |node, odd| node.input[0] = odd.into());
+    for model in [
+        one("Cast", vec![int("to", 10), int(odd, 1)]),
+        one(odd, vec![]),
+        unknown_domain,
+        unnamed,
+        misfit,
+        weight,
+        dangling,
+    ] {
+        let load =
+            || tract_onnx_cast::onnx().model_for_read(&mut &*bytes(&model))?.into_optimized();
+        let error = without_panic(load).expect_err("the model is refused");
+        for line in [error.to_string(), format!("{error:#}")] {
+            let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+            assert!(line.chars().all(is_plain), "{line:?}");
+        }
+    }
+    let panicked = without_panic(|| -> TractResult<()> { panic!("{odd}") }).expect_err("a panic");
+    assert!(!panicked.to_string().contains(char::is_control), "{panicked:?}");
+}
+
+/// Readers of ONNX differ in which of two they take.
+#[test]
+fn what_contradicts_itself_is_refused_by_name() {
+    let imported = |domains: [(&str, i64); 2]| {
+        let cast = node("Cast", &["x"], &["y"], vec![int("to", 10)]);
+        let mut model = model(21, graph(&[value("x", Float, &[2])], &[cast], &[untyped("y")]));
+        let import = |(domain, version): (&str, i64)| {
+            let mut import = imports(version).remove(0);
+            import.domain = domain.into();
+            import
+        };
+        model.opset_import = domains.map(import).into();
+        model
+    };
+    let problem = |model: &_| error_of(model).root_cause().to_string();
+    let twice = "the model imports domain `` in two versions, 13 and 21";
+    assert_eq!(problem(&imported([("", 13), ("", 21)])), twice);
+    let both = "the model imports ONNX's own domain twice, as `` and as `ai.onnx`";
+    for versions in [(13, 21), (21, 21)] {
+        let imported = imported([("", versions.0), ("ai.onnx", versions.1)]);
+        assert_eq!(problem(&imported), both);
+        let mended = tract_onnx_cast::mend(&bytes(&imported)).expect_err("no model");
+        assert_eq!(mended.to_string(), both);
+    }
+    let same = bytes(&imported([("", 21), ("", 21)]));
+    tract_onnx_cast::onnx().model_for_read(&mut &*same).expect("nothing is contradicted");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.bin"), [0; 8]).expect("is written");
+    let weight = || external(raw("w", 1, &[2], &[]), "a.bin", None);
+    let refused = |tensor| {
+        let read = tract_onnx_cast::tensor_proto::read(&tensor, Some(folder.path()));
+        read.expect_err("two readings").to_string()
+    };
+    tract_onnx_cast::tensor_proto::read(&weight(), Some(folder.path())).expect("one reading");
+    let mut two = weight();
+    two.external_data.extend(external(raw("w", 1, &[2], &[]), "b.bin", None).external_data);
+    assert_eq!(refused(two), "tensor `w`: FLOAT external data has `location` twice");
+    let mut both = weight();
+    both.raw_data = vec![0; 8];
+    assert_eq!(refused(both), "tensor `w`: FLOAT has data in raw_data beside its external data");
+}
+
+/// tract follows the path from a tree's first node while it runs the model.
+#[test]
+fn trees_whose_paths_do_not_end_are_refused() {
+    use tract_onnx::pb::AttributeProto;
+    use tract_onnx::pb::attribute_proto::AttributeType;
+    let words = |name: &str, words: &[&str]| AttributeProto {
+        name: name.into(),
+        r#type: AttributeType::Strings as i32,
+        strings: words.iter().map(|word| word.as_bytes().into()).collect(),
+        ..AttributeProto::default()
+    };
+    let floats = |name: &str, floats: &[f32]| AttributeProto {
+        name: name.into(),
+        r#type: AttributeType::Floats as i32,
+        floats: floats.into(),
+        ..AttributeProto::default()
+    };
+    let load = |changes: &[AttributeProto]| {
+        let mut attributes = vec![
+            ints("nodes_treeids", &[0, 0, 0]),
+            ints("nodes_nodeids", &[0, 1, 2]),
+            ints("nodes_featureids", &[0, 0, 0]),
+            floats("nodes_values", &[0.5, 0., 0.]),
+            words("nodes_modes", &["BRANCH_LEQ", "LEAF", "LEAF"]),
+            ints("nodes_truenodeids", &[1, 0, 0]),
+            ints("nodes_falsenodeids", &[2, 0, 0]),
+            ints("class_treeids", &[0, 0]),
+            ints("class_nodeids", &[1, 2]),
+            ints("class_ids", &[0, 1]),
+            floats("class_weights", &[0.25, 0.75]),
+            ints("classlabels_int64s", &[0, 1]),
+        ];
+        attributes.retain(|attribute| changes.iter().all(|change| change.name != attribute.name));
+        attributes.extend_from_slice(changes);
+        let mut trees = node("TreeEnsembleClassifier", &["x"], &["y", "s"], attributes).named("t");
+        trees.domain = "ai.onnx.ml".into();
+        let outputs = [untyped("y"), untyped("s")];
+        let mut model = model(21, graph(&[value("x", Float, &[1, 2])], &[trees], &outputs));
+        model.opset_import.extend(imports(1));
+        model.opset_import[1].domain = "ai.onnx.ml".into();
+        tract_onnx_cast::onnx().model_for_proto_model(&model)
+    };
+    load(&[]).expect("a tree");
+    let two = words("nodes_modes", &["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"]);
+    let cases: [(&[AttributeProto], &str); 5] = [
+        (&[ints("nodes_truenodeids", &[0, 0, 0])], "has tree 0 whose node 0 is below itself"),
+        (&[two, ints("nodes_falsenodeids", &[2, 2, 0])], "has tree 0 whose node 0 is below itself"),
+        (
+            &[ints("nodes_falsenodeids", &[7, 0, 0])],
+            "has tree 0 that leads to node 7, which it does not have",
+        ),
+        (&[ints("nodes_nodeids", &[0, 1, 1])], "has node 1 of tree 0 twice"),
+        (&[ints("nodes_nodeids", &[0, 1, 3])], "has tree 0 whose nodes are not numbered from 0: 3"),
+    ];
+    for (changes, problem) in cases {
+        let error = load(changes).expect_err(problem).to_string();
+        assert_eq!(error, format!("node `t` (TreeEnsembleClassifier): {problem}"));
+    }
 }

@@ -6,6 +6,7 @@ use tract_onnx::tract_core::ops::cast::Cast;
 use tract_onnx::tract_core::ops::konst::Const;
 
 use super::op::OnnxCast;
+use crate::error;
 use crate::tensor::conversion::Conversion;
 
 type Patch = TractResult<Option<TypedModelPatch>>;
@@ -35,7 +36,7 @@ fn cast_constant(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     if constant.datum_type() == DatumType::TDim {
         return Ok(None);
     }
-    let context = || format!("node `{}`", op.node());
+    let context = || format!("node `{}`", error::shown(op.node()));
     let value = op.conversion().run(constant).with_context(context)?;
     let mut patch = TypedModelPatch::default();
     let value = patch.wire_node(&node.name, Const::new(value.into_arc_tensor())?, &[])?;

@@ -6,6 +6,7 @@ use super::op::OnnxCast;
 use super::{fuse, simplify};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
+use crate::error;
 use crate::ops::element_wise::element_wise;
 
 impl Op for OnnxCast {
@@ -44,7 +45,7 @@ impl EvalOp for OnnxCast {
         } else {
             self.convert(&input, context.symbols).map(IntoTValue::into_tvalue)
         };
-        Ok(tvec!(output.with_context(|| format!("node `{}`", self.node()))?))
+        Ok(tvec!(output.with_context(|| format!("node `{}`", error::shown(self.node())))?))
     }
 }
 

@@ -1,0 +1,67 @@
+//! Data that a tensor has in a file beside the model.
+
+#![forbid(unsafe_code)]
+
+use std::collections::HashSet;
+use std::path::{Component, Path, PathBuf};
+
+use tract_onnx::pb::TensorProto;
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::prelude::TractResult;
+
+/// Whether a tensor's data is beside the model.
+pub(super) fn is_external(proto: &TensorProto) -> bool {
+    proto.data_location == Some(DataLocation::External as i32)
+}
+
+/// Where a tensor's data is, as the tensor says.
+pub(super) struct External<'a> {
+    /// Relative to the model's folder.
+    pub(super) location: &'a str,
+    /// In bytes.
+    pub(super) offset: usize,
+    /// In bytes, where it is given.
+    pub(super) length: Option<usize>,
+}
+
+impl<'a> External<'a> {
+    /// Reads the entries, of which no key may come twice: readers of ONNX differ in which they take.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them, to be put after the tensor's type.
+    pub(super) fn of(proto: &'a TensorProto) -> Result<External<'a>, String> {
+        let mut keys = HashSet::new();
+        if let Some(again) = proto.external_data.iter().find(|entry| !keys.insert(&entry.key)) {
+            return Err(format!("external data has `{}` twice", again.key));
+        }
+        let entry = |key: &str| {
+            proto.external_data.iter().find(|entry| entry.key == key).map(|e| e.value.as_str())
+        };
+        let number = |key: &str| {
+            let parse = |value: &str| {
+                value.parse().map_err(|_| format!("external data has {key} {value:?}"))
+            };
+            entry(key).map(parse).transpose()
+        };
+        let (offset, length) = (number("offset")?.unwrap_or(0), number("length")?);
+        let location = entry("location").ok_or("external data has no location")?;
+        Ok(External { location, offset, length })
+    }
+}
+
+/// The file at a relative location, which must not leave the folder, not even through a link.
+pub(super) fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
+    let relative = Path::new(location);
+    anyhow::ensure!(
+        relative.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)),
+        "is not a path inside the model's folder"
+    );
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let folder = folder.canonicalize()?;
+    let path = folder.join(relative).canonicalize()?;
+    anyhow::ensure!(path.starts_with(&folder), "leads outside the model's folder");
+    // A pipe would be waited for.
+    anyhow::ensure!(path.is_file(), "is no file");
+    Ok(path)
+}
