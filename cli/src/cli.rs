@@ -3,53 +3,78 @@
 //! Modules use those to the right of them only:
 //!
 //! ```text
-//! command → process → work → { input, judge }
-//! command → report → judge
+//! verb → process → work → { input, found, measure }
+//! verb → report → found → measure
 //! ```
 //!
-//! `args` is what was typed, from which requests and inputs are made; `message` makes one line of an error, `output_file`
-//! writes files, `phase` says what the work is at, and `tensor` is what `input` reads and `judge` compares.
+//! `args` is what several verbs take; `message` makes one line of an error, `output_file` writes files, and `tensor` is what
+//! `input` reads and `measure` compares.
 //!
-//! The way of a request: a file of `command` makes a `Request` of what was typed, say an `AuditRequest` of `AuditArgs`, and has
-//! its `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its
-//! standard input. The worker reads it by its kind, does the work, and writes the `Answer` that belongs to this type of
-//! request, here `Audited`. What comes back is an `Outcome`: the answer, or why there is none, be it an error, a panic or
-//! the worker's death. The command has `report` show it, and says how it went: the `Status` becomes the exit status.
+//! The way of a request: a file of `verb` makes a `Request` of what was typed, say an `AuditRequest` of `Audit`, and has a
+//! `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its standard
+//! input. The worker finds its name in the list of `verb`, does the work, and writes the `Answer` that belongs to this type
+//! of request, here `Audited`. What comes back is an `Outcome`: the answer, or why there is none, be it an error, a panic or
+//! the worker's death. The verb has `report` show it, and says how it went: the `Status` becomes the exit status.
 
 mod args;
-mod command;
+pub(crate) mod found;
 pub(crate) mod input;
-pub(crate) mod judge;
+pub(crate) mod measure;
 mod message;
 pub(crate) mod output_file;
-mod phase;
 pub(crate) mod process;
 mod report;
 mod tensor;
+pub(crate) mod verb;
 pub(crate) mod work;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Parser;
 
-use args::{Cli, Command};
-use judge::status::Status;
+use args::resources::Resources;
+use found::status::Status;
 use message::{ErrorKind, Problem};
-use process::{signals, supervisor, worker};
+use process::{signals, worker};
 use report::json;
 use report::terminal::{self, Output};
+use verb::{ANSWERERS, AnyVerb};
+
+/// Run, test, inspect, audit, compare and fix ONNX models with tract and a complete Cast operator.
+#[derive(Parser)]
+#[command(name = "onnx-cast", version, arg_required_else_help = false, after_help = EXIT_STATUS)]
+struct Cli {
+    #[command(subcommand)]
+    verb: AnyVerb,
+    #[command(flatten)]
+    resources: Resources,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 done, and every case passed; 1 a case failed, or something is beyond its limits or \
+tolerance; 2 the model, an input or the call cannot be used, which one line on standard error \
+explains.
+
+Examples:
+  onnx-cast run model.onnx
+  onnx-cast test models/
+  onnx-cast inspect model.onnx
+  onnx-cast audit model.onnx --report audit.html
+  onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
+  onnx-cast record model.onnx goldens/model
+  onnx-cast fix model_fp16.onnx -o fixed.onnx
+  onnx-cast keep model.onnx --to FLOAT16";
 
 /// The program, in either of its two roles.
 pub(crate) fn main() -> ExitCode {
     if worker::is_this_process() {
-        return worker::serve();
+        return worker::serve(ANSWERERS);
     }
     signals::tidy_up_when_interrupted();
     let mut output = Output::stdout();
     let words = args::report::joined(std::env::args_os());
     let status = match Cli::try_parse_from(&words) {
-        Ok(cli) => execute(cli, &mut output),
+        Ok(Cli { verb, resources }) => verb.run(resources, &mut output),
         Err(error) => explain_usage(&error, &mut output),
     };
     let status = status.and_then(|status| output.flush().map(|()| status));
@@ -58,7 +83,6 @@ pub(crate) fn main() -> ExitCode {
         if args::report::asks_for_json(&words) && !output.is_used() {
             // If this cannot be written either, the line below says what there is to say.
             let _ = json::of_problem(&problem)
-                .map_err(anyhow::Error::from)
                 .and_then(|json| output.line(&json).and_then(|()| output.flush()));
         }
         terminal::print_error(&problem.message);
@@ -69,23 +93,6 @@ pub(crate) fn main() -> ExitCode {
         Status::Failed => 1,
         Status::Unusable => 2,
     })
-}
-
-fn execute(cli: Cli, output: &mut Output) -> anyhow::Result<Status> {
-    let Cli { command, max_memory, max_nodes, timeout } = cli;
-    supervisor::set_timeout(timeout.map(Duration::from_secs));
-    supervisor::set_nodes(max_nodes);
-    match command {
-        Command::Run(args) => command::run::run(args, max_memory, output),
-        Command::Test(args) => command::test::test(args, max_memory, output),
-        Command::Inspect(args) => command::inspect::inspect(args, max_memory, output),
-        Command::Audit(args) => command::audit::audit(args, max_memory, output),
-        Command::Compare(args) => command::compare::compare(args, max_memory, output),
-        Command::Record(args) => command::record::record(args, max_memory, output),
-        Command::Fix(args) => command::fix::fix(args, max_memory, output),
-        Command::Keep(args) => command::keep::keep(args, max_memory, output),
-        Command::Rerecord(args) => command::rerecord::rerecord(args, max_memory, output),
-    }
 }
 
 /// `--help` and `--version` go to standard output; what clap has to say about a wrong call is

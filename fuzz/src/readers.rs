@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use tract_onnx_cast::ElementType;
 
+use crate::cli::found::limits::Limits;
 use crate::cli::input::files;
-use crate::cli::judge::limits::Limits;
 use crate::cli::process::protocol::{Header, Order};
-use crate::cli::work::audit::AuditRequest;
-use crate::cli::work::compare::CompareRequest;
-use crate::cli::work::run::RunRequest;
+use crate::cli::verb::audit::AuditRequest;
+use crate::cli::verb::compare::CompareRequest;
+use crate::cli::verb::run::RunRequest;
 
 /// Byte 0 chooses the kind of file.
 pub fn read(data: &[u8]) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::readers::scratch;
 use crate::cli::output_file::Drafts;
-use crate::cli::work::copy::copy_model;
+use crate::cli::verb::record::copy::copy_model;
 
 /// The bytes are a model's, whose folder has a side file, a link out of it and a folder in it.
 pub fn copies(data: &[u8]) {

@@ -148,3 +148,8 @@ pub(super) fn shortened(text: &str, chars: usize) -> String {
         None => text.into(),
     }
 }
+
+/// Adds a note unless it is there.
+pub(super) fn add_once(notes: &mut Vec<String>, note: Option<String>) {
+    notes.extend(note.filter(|note| !notes.contains(note)));
+}

@@ -1,11 +1,14 @@
 //! The two processes and what they say to each other.
 //!
 //! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second process of the same program,
-//! the `worker`. The `supervisor` asks it by the `protocol`, and turns whatever becomes of it into an outcome; `jobs` has
-//! several of them at work, and `signals` has an interruption leave nothing half-written.
+//! the `worker`. The `supervisor` asks it a `request` by the `protocol`, and turns whatever becomes of it into an outcome;
+//! `progress` is what the worker says meanwhile, `jobs` has several of them at work, and `signals` has an interruption leave
+//! nothing half-written.
 
 pub(crate) mod jobs;
+pub(crate) mod progress;
 pub(crate) mod protocol;
+pub(crate) mod request;
 pub(crate) mod signals;
 pub(crate) mod supervisor;
 pub(crate) mod worker;

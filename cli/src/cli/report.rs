@@ -10,11 +10,10 @@ pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod model_explorer;
-pub(crate) mod node_lists;
 pub(crate) mod page;
 pub(crate) mod phrases;
 pub(crate) mod plain_text;
-pub(crate) mod progress;
+pub(crate) mod progress_bar;
 pub(crate) mod table;
 pub(crate) mod terminal;
 

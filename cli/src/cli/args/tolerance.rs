@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use crate::cli::judge::limits::{Limit, check_limit};
-use crate::cli::judge::tolerance::{Tolerance, check_cosine, check_sqnr, check_tolerance};
+use crate::cli::found::limits::{Limit, check_limit};
+use crate::cli::measure::tolerance::{Tolerance, check_cosine, check_sqnr, check_tolerance};
 
 /// How far every output may be off.
 #[derive(Args)]
@@ -34,7 +34,7 @@ impl ToleranceArgs {
 }
 
 /// Reads `--rtol`, `--atol` or `--ulp`.
-pub(super) fn parse_tolerance(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_tolerance(text: &str) -> Result<f64, String> {
     let number = parse_number(text)?;
     check_tolerance(number)?;
     Ok(number)
@@ -55,7 +55,7 @@ fn parse_sqnr(text: &str) -> Result<f64, String> {
 }
 
 /// Reads `KIND` or `KIND=N` of `--allow`.
-pub(super) fn parse_allow(text: &str) -> Result<(String, f64), String> {
+pub(crate) fn parse_allow(text: &str) -> Result<(String, f64), String> {
     let (what, limit) = match text.split_once('=') {
         Some((what, limit)) => (what, parse_number(limit)?),
         None => (text, f64::MAX),
@@ -65,7 +65,7 @@ pub(super) fn parse_allow(text: &str) -> Result<(String, f64), String> {
 }
 
 /// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB` of `--per-output`. The name may have colons of its own.
-pub(super) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
+pub(crate) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
     let shape =
         || "it should be NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB, or some of these".to_owned();
     let (name, limits) = text.rsplit_once(':').ok_or_else(shape)?;

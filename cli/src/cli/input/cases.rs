@@ -41,6 +41,11 @@ impl Case {
     }
 }
 
+/// The model that a path means, whether it is there or not: itself, or the model.onnx of a folder.
+pub(crate) fn file_of(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join("model.onnx") } else { path.into() }
+}
+
 /// The model that a path means: itself, or the model.onnx of a folder.
 ///
 /// # Errors

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
 
-use super::array::Array;
-use super::declared::{Declared, Input};
-use super::files::{self, Format};
-use super::random::{Ends, Generator};
-use super::sizes;
 use crate::cli::args::input::InputArgs;
+use crate::cli::input::array::Array;
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::files::{self, Format};
+use crate::cli::input::random::{Ends, Generator};
+use crate::cli::input::sizes;
 use crate::cli::message::{ErrorKind, about, at};
 
 /// How a tensor for each of a model's inputs is made.

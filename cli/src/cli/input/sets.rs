@@ -9,11 +9,12 @@ use std::sync::Arc;
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 
-use super::cases::{self, Case};
-use super::declared::{Declared, Input};
-use super::given::{OtherFloats, Recipe};
-use super::{files, sizes};
 use crate::cli::args::input::InputArgs;
+use crate::cli::found::inputs::Inputs;
+use crate::cli::input::cases::{self, Case};
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::given::{OtherFloats, Recipe};
+use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at};
 
 /// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a set knows how its tensors are
@@ -26,7 +27,7 @@ pub(crate) struct Set {
     /// What to know about them.
     pub(crate) notes: Vec<String>,
     /// Where their values are from.
-    pub(crate) origin: Origin,
+    pub(crate) provenance: Provenance,
     make: Make,
 }
 
@@ -40,11 +41,11 @@ impl Set {
     /// A set of tensors that have these shapes and are made so.
     pub(crate) fn new(
         name: String,
-        origin: Origin,
+        provenance: Provenance,
         shapes: Vec<Vec<usize>>,
         make: impl Fn() -> TractResult<Tensors> + 'static,
     ) -> Set {
-        Set { name, shapes, notes: vec![], origin, make: Rc::new(make) }
+        Set { name, shapes, notes: vec![], provenance, make: Rc::new(make) }
     }
 
     /// Its tensors, read or made when they are asked for.
@@ -64,10 +65,10 @@ pub(crate) fn shapes_of(tensors: &[Arc<Tensor>]) -> Vec<Vec<usize>> {
 
 /// Holds the tensors that were made last, of one set at a time: both sides of a comparison ask for them in turn.
 #[derive(Clone, Default)]
-struct Shelf(Rc<RefCell<Option<Kept>>>);
+struct Shelf(Rc<RefCell<Option<Shelved>>>);
 
 /// Tensors, and by what their set is known.
-type Kept = (Rc<()>, Tensors);
+type Shelved = (Rc<()>, Tensors);
 
 impl Shelf {
     /// Makes tensors unless they are on the shelf, where these are from now on, if they were made before.
@@ -97,11 +98,20 @@ impl Shelf {
 
 /// Where the values of a set are from.
 #[derive(Clone)]
-pub(crate) enum Origin {
+pub(crate) enum Provenance {
     /// Files have all of them.
     Given,
     /// Those of these inputs are random, and start from this seed.
     Random { inputs: Vec<String>, seed: u64 },
+}
+
+/// Where the inputs of the sets came from that a model ran on, as reports tell it.
+pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
+    let random = |set: &Set| match &set.provenance {
+        Provenance::Given => None,
+        Provenance::Random { inputs, seed } => Some((inputs.clone(), *seed)),
+    };
+    Inputs::of(model.inputs.len(), sets.iter().map(random))
 }
 
 /// How many sets of random inputs there are where nobody says: one alone finds too little, and those of a large model take
@@ -165,17 +175,17 @@ fn of_seeds(
     let count = if is_given { 1 } else { random_sets(path, args).max(1) };
     let set = |offset| {
         let seed = args.seed.wrapping_add(offset);
-        let (name, origin) = match is_given {
-            true => ("what is given".into(), Origin::Given),
+        let (name, provenance) = match is_given {
+            true => ("what is given".into(), Provenance::Given),
             false => {
                 let inputs = recipe.random.clone();
-                (format!("seed {seed}"), Origin::Random { inputs, seed })
+                (format!("seed {seed}"), Provenance::Random { inputs, seed })
             }
         };
         let making = recipe.clone();
         let make = shelf.keeping(first.take(), move || making.tensors(seed));
         let notes = recipe.notes.clone();
-        Set { notes, ..Set::new(name, origin, shapes.clone(), make) }
+        Set { notes, ..Set::new(name, provenance, shapes.clone(), make) }
     };
     Ok((0..count).map(set).collect())
 }
@@ -197,7 +207,7 @@ fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set>
     let (name, shapes) = (case.set.display().to_string(), shapes_of(&tensors));
     let model = model.clone();
     let make = shelf.keeping(Some(tensors), move || Ok(of_case(&model, &case)?.0));
-    Ok(Set { notes, ..Set::new(name, Origin::Given, shapes, make) })
+    Ok(Set { notes, ..Set::new(name, Provenance::Given, shapes, make) })
 }
 
 /// The inputs that a test case holds, and what to know about them. Values of another numeric type than the model takes are cast:

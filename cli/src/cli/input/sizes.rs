@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::{DimFact, Factoid, ShapeFactoid};
 use tract_onnx::tract_hir::internal::solve_for;
 
-use super::declared::Declared;
+use crate::cli::input::declared::Declared;
 use crate::cli::message::at;
 
 /// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are given.

@@ -1,29 +1,64 @@
-//! Many requests at once, each thread with a worker process of its own.
+//! Requests at work: one, or many at once, each thread with a worker process of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{panic, thread};
 
+use super::protocol::Outcome;
+use super::request::Request;
 use super::supervisor::Supervisor;
+use crate::cli::args::resources::Resources;
+use crate::cli::message::{Problem, single_line};
+use crate::cli::report::progress_bar::progress_bar;
 
-/// Does the work for every item, at most `jobs` at once. The results are in the order of the items.
-pub(crate) fn each<T: Sync, R: Send>(
-    items: &[T],
+/// Has a worker answer, and shows what it is at.
+///
+/// # Errors
+///
+/// When there is no answer. The error begins with the model's path.
+pub(crate) fn ask<R: Request>(request: &R, resources: Resources) -> anyhow::Result<R::Answer> {
+    let bar = progress_bar(1);
+    let outcome =
+        Supervisor::new(resources).ask(request, |progress| bar.set_message(progress.to_owned()));
+    bar.finish_and_clear();
+    outcome?.about(request.model())
+}
+
+/// Has workers answer, at most `jobs` at once, and shows how far they are. Where there is no answer, `unusable` makes one of
+/// the request and the reason. The answers are in the order of the requests.
+///
+/// # Errors
+///
+/// When there is no worker to be had.
+pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
+    requests: &[R],
     jobs: usize,
-    max_memory: Option<u64>,
-    work: impl Fn(&T, &mut Supervisor) -> R + Sync,
-) -> Vec<R> {
+    resources: Resources,
+    unusable: impl Fn(&R, Problem) -> R::Answer + Sync,
+) -> anyhow::Result<Vec<R::Answer>> {
+    let bar = progress_bar(requests.len());
+    let answer = |request: &R, supervisor: &mut Supervisor| {
+        let model = single_line(&request.subject().display().to_string());
+        let outcome = supervisor
+            .ask(request, |progress| bar.set_message(format!("{progress}: {model}")))
+            .map(|outcome| match outcome {
+                Outcome::Done(answer) => answer,
+                Outcome::Unusable(problem) => unusable(request, problem),
+            });
+        bar.inc(1);
+        outcome
+    };
     let next = AtomicUsize::new(0);
     let serve = || {
-        let mut supervisor = Supervisor::new(max_memory);
+        let mut supervisor = Supervisor::new(resources);
         let mut done = vec![];
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(index) else { return done };
-            done.push((index, work(item, &mut supervisor)));
+            let Some(request) = requests.get(index) else { return done };
+            done.push((index, answer(request, &mut supervisor)));
         }
     };
     let mut done = thread::scope(|scope| {
-        let more = 1..jobs.clamp(1, items.len().max(1));
+        let more = 1..jobs.clamp(1, requests.len().max(1));
         // Where there is no further thread to be had, the others do what is left.
         let more = more.filter_map(|_| thread::Builder::new().spawn_scoped(scope, serve).ok());
         let more: Vec<_> = more.collect();
@@ -33,6 +68,7 @@ pub(crate) fn each<T: Sync, R: Send>(
         }
         done
     });
+    bar.finish_and_clear();
     done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    done.into_iter().map(|(_, answer)| answer).collect()
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::message::{self, ErrorKind, Problem, at};
-use crate::cli::work::request::Kind;
 
 /// Set in the worker's environment, and only there.
 pub(crate) const MARK: &str = "ONNX_CAST_WORKER";
@@ -17,7 +16,8 @@ pub(crate) const REPLY: &str = "onnx-cast reply: ";
 /// One request, with the limits that the user set.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order<R> {
-    pub(crate) kind: Kind,
+    /// The name of the request.
+    pub(crate) kind: String,
     pub(crate) request: R,
     pub(crate) memory_bytes: u64,
     /// How many nodes tract may be given to load, if not as many as by default.
@@ -29,7 +29,7 @@ pub(crate) struct Order<R> {
 /// What a worker reads of an [`Order`] before it knows the type of the request.
 #[derive(Deserialize)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: String,
 }
 
 /// What became of a request.

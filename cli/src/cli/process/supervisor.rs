@@ -5,55 +5,48 @@ use std::fs::{self, Metadata};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::args::resources::Resources;
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts_of;
-use crate::cli::phase::PHASE;
-use crate::cli::work::request::Request;
+use crate::cli::process::progress::PROGRESS;
+use crate::cli::process::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::process::request::Request;
 
 const GIB: u64 = 1 << 30;
 
 /// Asks a worker, and starts another one where that one died.
 pub(crate) struct Supervisor {
     worker: Option<Worker>,
-    max_gib: Option<u64>,
+    resources: Resources,
 }
 
 impl Supervisor {
-    /// `max_gib` is how much memory the user allows.
-    pub(crate) fn new(max_gib: Option<u64>) -> Supervisor {
-        Supervisor { worker: None, max_gib }
+    pub(crate) fn new(resources: Resources) -> Supervisor {
+        Supervisor { worker: None, resources }
     }
 
-    /// Has a worker answer. Its death is an outcome too.
+    /// Has a worker answer. Its death is an outcome too. While the worker is at it, `follow` is told what it is at.
     ///
     /// # Errors
     ///
     /// When there is no worker to be had.
-    pub(crate) fn ask<R: Request>(&mut self, request: &R) -> anyhow::Result<Outcome<R::Answer>> {
-        self.ask_and_follow(request, |_| {})
-    }
-
-    /// As [`Supervisor::ask`]; while the worker is at it, `follow` is told what it is at.
-    ///
-    /// # Errors
-    ///
-    /// When there is no worker to be had.
-    pub(crate) fn ask_and_follow<R: Request>(
+    pub(crate) fn ask<R: Request>(
         &mut self,
         request: &R,
         follow: impl Fn(&str),
     ) -> anyhow::Result<Outcome<R::Answer>> {
-        let memory_bytes = self.max_gib.map_or_else(|| default_memory(request), |gib| gib * GIB);
-        let max_nodes = NODES.get().copied();
-        let load_seconds = TIMEOUT.get().is_none().then(|| default_seconds(request.model()));
-        let order = Order { kind: R::KIND, request, memory_bytes, max_nodes, load_seconds };
+        let Resources { max_memory, max_nodes, .. } = self.resources;
+        let timeout = self.resources.timeout();
+        let memory_bytes = max_memory.map_or_else(|| default_memory(request), |gib| gib * GIB);
+        let load_seconds = timeout.is_none().then(|| default_seconds(request.model()));
+        let kind = R::NAME.to_owned();
+        let order = Order { kind, request, memory_bytes, max_nodes, load_seconds };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();
             return Ok(Outcome::Unusable(Problem { kind: ErrorKind::Call, message }));
@@ -61,40 +54,35 @@ impl Supervisor {
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
-                None => Worker::start().context("cannot start a second process")?,
+                None => Worker::start(timeout).context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
-            match worker.ask(&line, &follow) {
-                Some(reply) => {
-                    let Reply { outcome, is_last } =
-                        serde_json::from_str(&reply).context("the second process")?;
-                    self.worker = (!is_last).then_some(worker);
-                    return Ok(outcome);
+            if let Some(reply) = worker.ask(&line, &follow) {
+                let Reply { outcome, is_last } =
+                    serde_json::from_str(&reply).context("the second process")?;
+                self.worker = (!is_last).then_some(worker);
+                return Ok(outcome);
+            }
+            let late = timeout.filter(|most| start.elapsed() >= *most);
+            // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that dies as
+            // well, it is for this request.
+            if is_fresh || late.is_some() {
+                let (id, last_words) = (worker.id(), worker.last_words());
+                if let Some(place) = request.output() {
+                    remove_drafts_of(id, place);
                 }
-                // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that
-                // dies as well, it is for this request.
-                None if is_fresh || TIMEOUT.get().is_some_and(|most| start.elapsed() >= *most) => {
-                    let id = worker.id();
-                    let late = TIMEOUT.get().filter(|most| start.elapsed() >= **most);
-                    let last_words = worker.last_words();
-                    if let Some(place) = request.output() {
-                        remove_drafts_of(id, place);
-                    }
-                    return Ok(Outcome::Unusable(match late {
-                        Some(most) => Problem {
-                            kind: ErrorKind::Limit,
-                            message: format!(
-                                "takes longer than the --timeout of {} s",
-                                most.as_secs()
-                            ),
-                        },
-                        None => explain(&last_words, memory_bytes),
-                    }));
-                }
-                None => {}
+                return Ok(Outcome::Unusable(match late {
+                    Some(most) => too_late(most),
+                    None => explain(&last_words, memory_bytes),
+                }));
             }
         }
     }
+}
+
+fn too_late(most: Duration) -> Problem {
+    let message = format!("takes longer than the --timeout of {} s", most.as_secs());
+    Problem { kind: ErrorKind::Limit, message }
 }
 
 /// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold. A file that has
@@ -102,10 +90,9 @@ impl Supervisor {
 fn default_memory(request: &impl Request) -> u64 {
     let mut seen = HashSet::new();
     let mut held = |path: &Path| match (path.canonicalize(), fs::metadata(path)) {
-        (Ok(path), Ok(metadata)) => match seen.insert(identity(path, &metadata)) {
-            true => held_bytes(&metadata),
-            false => 0,
-        },
+        (Ok(path), Ok(metadata)) if seen.insert(identity(&path, &metadata)) => {
+            held_bytes(&metadata)
+        }
         _ => 0,
     };
     let mut total = |place: &PathBuf| match fs::read_dir(place) {
@@ -149,34 +136,14 @@ fn held_bytes(metadata: &Metadata) -> u64 {
 
 /// What two names of one file have in common.
 #[cfg(unix)]
-fn identity(_: PathBuf, metadata: &Metadata) -> (u64, u64) {
+fn identity(_: &Path, metadata: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
     (metadata.dev(), metadata.ino())
 }
 
 #[cfg(not(unix))]
-fn identity(path: PathBuf, _: &Metadata) -> PathBuf {
-    path
-}
-
-/// How long a worker may take for an answer. It is the same for all that a call asks.
-static TIMEOUT: OnceLock<Duration> = OnceLock::new();
-
-/// Sets how long a worker may take for an answer.
-pub(crate) fn set_timeout(timeout: Option<Duration>) {
-    if let Some(timeout) = timeout {
-        let _ = TIMEOUT.set(timeout);
-    }
-}
-
-/// How many nodes tract may be given to load. It is the same for all that a call asks.
-static NODES: OnceLock<u64> = OnceLock::new();
-
-/// Sets how many nodes tract may be given to load.
-pub(crate) fn set_nodes(nodes: Option<u64>) {
-    if let Some(nodes) = nodes {
-        let _ = NODES.set(nodes);
-    }
+fn identity(path: &Path, _: &Metadata) -> PathBuf {
+    path.into()
 }
 
 /// A running worker.
@@ -186,10 +153,12 @@ struct Worker {
     replies: BufReader<ChildStdout>,
     last_words: Option<JoinHandle<Vec<u8>>>,
     answers: usize,
+    /// How long it may take for an answer.
+    timeout: Option<Duration>,
 }
 
 impl Worker {
-    fn start() -> anyhow::Result<Worker> {
+    fn start(timeout: Option<Duration>) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         // An interrupt from the terminal is for the process that the user started. When that is gone, the worker tidies up.
         #[cfg(unix)]
@@ -209,7 +178,7 @@ impl Worker {
         let stderr = child.stderr.take().context("it has no error output")?;
         let last_words = Some(thread::Builder::new().spawn(move || tail(stderr))?);
         let child = Arc::new(Mutex::new(child));
-        Ok(Worker { child, orders, replies, last_words, answers: 0 })
+        Ok(Worker { child, orders, replies, last_words, answers: 0, timeout })
     }
 
     /// The reply; `None` when the worker died over the order, or was killed since it took too long.
@@ -221,7 +190,7 @@ impl Worker {
                 let _ = child.lock().unwrap_or_else(PoisonError::into_inner).kill();
             }
         };
-        let watch = TIMEOUT.get().map(|timeout| thread::spawn(move || watch(*timeout)));
+        let watch = self.timeout.map(|timeout| thread::spawn(move || watch(timeout)));
         let reply = self.reply(order, follow);
         drop(answered);
         if let Some(watch) = watch {
@@ -274,8 +243,8 @@ fn read_reply(said: &mut impl BufRead, follow: impl Fn(&str)) -> Option<String> 
             return None;
         }
         let text = String::from_utf8(line).unwrap_or_default();
-        if let Some(phase) = text.strip_prefix(PHASE) {
-            follow(phase.trim_end());
+        if let Some(progress) = text.strip_prefix(PROGRESS) {
+            follow(progress.trim_end());
         }
         if let Some(reply) = text.strip_prefix(REPLY) {
             return Some(reply.into());
@@ -300,9 +269,10 @@ mod tests {
 
     #[test]
     fn a_reply_is_a_whole_line() {
-        let said = format!("chatter\n{PHASE}loading\n{REPLY}{{}}\n{REPLY}{{\"cut");
+        let said = format!("chatter\n{PROGRESS}loading\n{REPLY}{{}}\n{REPLY}{{\"cut");
         let (mut said, heard) = (said.as_bytes(), std::cell::RefCell::new(vec![]));
-        let mut next = || read_reply(&mut said, |phase| heard.borrow_mut().push(phase.to_owned()));
+        let mut next =
+            || read_reply(&mut said, |progress| heard.borrow_mut().push(progress.to_owned()));
         assert_eq!(next().as_deref(), Some("{}"));
         assert_eq!(next(), None);
         assert_eq!(*heard.borrow(), ["loading"]);

@@ -7,21 +7,12 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, thread};
 
-use super::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts;
-use crate::cli::phase;
-use crate::cli::work::audit::AuditRequest;
-use crate::cli::work::check::CheckRequest;
-use crate::cli::work::compare::CompareRequest;
-use crate::cli::work::deadline;
-use crate::cli::work::fix::FixRequest;
-use crate::cli::work::inspect::InspectRequest;
-use crate::cli::work::keep::KeepRequest;
-use crate::cli::work::model::allow_nodes;
-use crate::cli::work::record::RecordRequest;
-use crate::cli::work::request::{Kind, Request};
-use crate::cli::work::run::RunRequest;
+use crate::cli::process::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::process::request::Request;
+use crate::cli::work::deadline::Deadline;
+use crate::cli::work::model::Loader;
 
 /// The size of the working thread's stack. tract recurses over graphs and symbolic expressions, which a file may nest deep.
 const STACK_BYTES: usize = 256 << 20;
@@ -31,17 +22,21 @@ pub(crate) fn is_this_process() -> bool {
     env::var_os(MARK).is_some()
 }
 
+/// The name of a request, and what replies to it in one line.
+pub(crate) type Answerer = (&'static str, fn(&str, &Deadline) -> serde_json::Result<String>);
+
 /// Answers requests until there are no more. When standard input ends, the supervisor has all it
 /// wants or is gone, so work that still goes on ends too.
-pub(crate) fn serve() -> ExitCode {
+pub(crate) fn serve(answerers: &'static [Answerer]) -> ExitCode {
     panic::set_hook(Box::new(|_| {}));
-    phase::tell();
+    let deadline = Deadline::default();
+    deadline.watch(give_up);
     let (sender, orders) = mpsc::channel::<String>();
     let thread = thread::Builder::new().stack_size(STACK_BYTES);
-    if thread.spawn(move || orders.iter().try_for_each(|order| reply(&order))).is_err() {
+    let answer = move || orders.iter().try_for_each(|order| reply(answerers, &order, &deadline));
+    if thread.spawn(answer).is_err() {
         return ExitCode::FAILURE;
     }
-    deadline::watch(give_up);
     for line in io::stdin().lock().lines() {
         let is_sent = line.is_ok_and(|order| sender.send(order).is_ok());
         if !is_sent {
@@ -67,41 +62,36 @@ fn give_up(allowed: Duration) {
     process::exit(1);
 }
 
-fn reply(order: &str) -> io::Result<()> {
+fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result<()> {
     let unusable = |error: serde_json::Error| {
         let problem = Problem { kind: ErrorKind::Call, message: error.to_string() };
         let outcome = Outcome::<()>::Unusable(problem);
         serde_json::to_string(&Reply { outcome, is_last: false })
     };
-    let reply = reply_to_any(order).or_else(unusable)?;
+    let answer = || {
+        let Header { kind } = serde_json::from_str(order)?;
+        let answerer = answerers.iter().find(|(name, _)| *name == kind);
+        let unknown = || serde::de::Error::custom(format!("there is no request `{kind}`"));
+        answerer.ok_or_else(unknown)?.1(order, deadline)
+    };
+    let reply = answer().or_else(unusable)?;
     let mut stdout = io::stdout();
     writeln!(stdout, "{REPLY}{reply}")?;
     stdout.flush()
 }
 
-fn reply_to_any(order: &str) -> serde_json::Result<String> {
-    let Header { kind } = serde_json::from_str(order)?;
-    match kind {
-        Kind::Run => reply_to::<RunRequest>(order),
-        Kind::Inspect => reply_to::<InspectRequest>(order),
-        Kind::Check => reply_to::<CheckRequest>(order),
-        Kind::Audit => reply_to::<AuditRequest>(order),
-        Kind::Compare => reply_to::<CompareRequest>(order),
-        Kind::Record => reply_to::<RecordRequest>(order),
-        Kind::Fix => reply_to::<FixRequest>(order),
-        Kind::Keep => reply_to::<KeepRequest>(order),
-    }
-}
-
-fn reply_to<R: Request>(order: &str) -> serde_json::Result<String> {
+/// Does the work of an order, and makes one line of what comes of it.
+///
+/// # Errors
+///
+/// When the order is none of this type.
+pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_json::Result<String> {
     let Order::<R> { request, memory_bytes, max_nodes, load_seconds, .. } =
         serde_json::from_str(order)?;
-    deadline::allow(load_seconds.map(Duration::from_secs));
+    deadline.allow(load_seconds.map(Duration::from_secs));
     limit_memory(memory_bytes);
-    if let Some(nodes) = max_nodes {
-        allow_nodes(nodes);
-    }
-    let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer())) {
+    let loader = Loader::new(max_nodes, deadline.clone());
+    let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false },
         Ok(Err(error)) => {
             let problem = Problem::of(&error, ErrorKind::Model);

@@ -1,9 +1,11 @@
 //! What is wrong in a sentence, and what to do about it.
 
-use super::phrases::{cast_types, partings, passing, range_in_words, type_name, what_happened};
-use crate::cli::judge::audited::Audited;
-use crate::cli::judge::compared::Compared;
+use crate::cli::found::audited::Audited;
+use crate::cli::found::compared::Compared;
 use crate::cli::message::single_line;
+use crate::cli::report::phrases::{
+    cast_types, partings, passing, range_in_words, type_name, what_happened,
+};
 
 /// What is wrong and where, in a sentence; `None` where nothing is.
 pub(crate) fn headline(pair: &Compared) -> Option<String> {

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::cli::judge::compared::ComparedTensor;
-use crate::cli::judge::number::Num;
-use crate::cli::judge::profile::Profile;
-use crate::cli::judge::range::SourceRange;
-use crate::cli::judge::reach::Reach;
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::profile::Profile;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::range::SourceRange;
+use crate::cli::measure::reach::Reach;
 
 /// The size in pixels. A phone shows a chart about a third as large, and its labels must still be legible.
 const SIZE: (u32, u32) = (400, 200);

@@ -1,11 +1,11 @@
 //! Sentences of weights, of what the original does as well, and of what no run has reached.
 
-use super::phrases::{change_lines, names};
-use crate::cli::judge::audited::Audited;
-use crate::cli::judge::compared::Compared;
-use crate::cli::judge::coverage::Unexercised;
-use crate::cli::judge::weights::{ComparedWeight, ComparedWeights};
+use crate::cli::found::audited::Audited;
+use crate::cli::found::compared::Compared;
+use crate::cli::found::coverage::Unexercised;
+use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::message::single_line;
+use crate::cli::report::phrases::{change_lines, names};
 
 /// What the conversion did to the constants: a line for each that is more than rounded, the worst first.
 pub(crate) fn weight_lines(weights: &ComparedWeights) -> Vec<String> {

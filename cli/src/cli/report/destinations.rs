@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-use super::terminal::Output;
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::{JsonArgs, ReportArgs};
 use crate::cli::message::Problem;
 use crate::cli::output_file::write_whole;
+use crate::cli::report::terminal::Output;
 
 /// Refuses to write two reports to one place, or one over what is read.
 ///

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::charts::named;
-use super::table::without_middle;
-use crate::cli::judge::number::Num;
-use crate::cli::judge::profile::Neighbour;
+use crate::cli::found::profile::Neighbour;
+use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
+use crate::cli::report::charts::named;
+use crate::cli::report::table::without_middle;
 
 const NODE: (usize, usize) = (200, 40);
 const GAP: (usize, usize) = (24, 46);

@@ -1,20 +1,12 @@
-//! What `--json` prints, where that is not what a worker answers as it is.
+//! What `--json` prints: one object, whose schema docs/report-format.md describes.
 
 use serde::{Serialize, Serializer};
 
-use crate::cli::judge::audited::Audited;
-use crate::cli::judge::compared::Compared;
-use crate::cli::judge::number::Num;
-use crate::cli::judge::value::Value;
+use crate::cli::found::audited::Audited;
+use crate::cli::found::compared::Compared;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::value::Value;
 use crate::cli::message::Problem;
-
-/// The version of what `audit --json` writes, which docs/report-format.md describes. A change that a reader of the JSON
-/// could notice needs a new one.
-const AUDIT_SCHEMA: &str = "onnx-cast/audit/1";
-/// As [`AUDIT_SCHEMA`], of `compare --json`.
-const COMPARE_SCHEMA: &str = "onnx-cast/compare/1";
-/// As [`AUDIT_SCHEMA`], of what every `--json` prints where the exit status is 2.
-const ERROR_SCHEMA: &str = "onnx-cast/error/1";
 
 /// An element.
 pub(crate) struct JsonValue<'a>(pub(crate) &'a Value);
@@ -33,32 +25,36 @@ impl Serialize for JsonValue<'_> {
     }
 }
 
-/// What is written in the place of an answer that there is not.
-pub(crate) fn of_problem(problem: &Problem) -> serde_json::Result<String> {
+/// The object of a verb. Its version is 1: a change that a reader of the JSON could notice needs a new one.
+pub(crate) fn document(verb: &str, value: &impl Serialize) -> anyhow::Result<String> {
     #[derive(Serialize)]
-    struct Refusal<'a> {
-        schema: &'static str,
-        error: &'a Problem,
+    struct Document<'a, T> {
+        schema: String,
+        #[serde(flatten)]
+        value: &'a T,
     }
-    serde_json::to_string(&Refusal { schema: ERROR_SCHEMA, error: problem })
+    Ok(serde_json::to_string(&Document { schema: format!("onnx-cast/{verb}/1"), value })?)
+}
+
+/// What is written in the place of an answer that there is not, where the exit status is 2.
+pub(crate) fn of_problem(error: &Problem) -> anyhow::Result<String> {
+    document("error", &serde_json::json!({ "error": error }))
 }
 
 /// The report of `audit`.
-pub(crate) fn of_audits(models: &[Audited]) -> serde_json::Result<String> {
+pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     #[derive(Serialize)]
     struct Audits<'a> {
-        schema: &'static str,
         models: &'a [Audited],
     }
-    serde_json::to_string(&Audits { schema: AUDIT_SCHEMA, models })
+    document("audit", &Audits { models })
 }
 
 /// The report of `compare`.
-pub(crate) fn of_comparisons(comparisons: &[Compared]) -> serde_json::Result<String> {
+pub(crate) fn of_comparisons(comparisons: &[Compared]) -> anyhow::Result<String> {
     #[derive(Serialize)]
     struct Comparisons<'a> {
-        schema: &'static str,
         comparisons: &'a [Compared],
     }
-    serde_json::to_string(&Comparisons { schema: COMPARE_SCHEMA, comparisons })
+    document("compare", &Comparisons { comparisons })
 }

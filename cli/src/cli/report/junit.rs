@@ -1,10 +1,10 @@
 //! Reports as JUnit's XML, which CI systems read.
 
-use super::phrases;
-use crate::cli::judge::audited::Audited;
-use crate::cli::judge::compared::{Compared, ComparedTensor};
-use crate::cli::judge::status::Status;
+use crate::cli::found::audited::Audited;
+use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::status::Status;
 use crate::cli::message::single_line;
+use crate::cli::report::phrases;
 
 /// A suite of tests: a comparison, or all models of an audit.
 pub(crate) struct Suite {

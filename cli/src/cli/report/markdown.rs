@@ -1,11 +1,11 @@
 //! Reports for a pull request's comment.
 
-use super::table::without_middle;
-use super::{advice, coverage, phrases};
-use crate::cli::judge::audited::{Audited, AuditedCast};
-use crate::cli::judge::compared::{Compared, ComparedTensor};
-use crate::cli::judge::status::Status;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::status::Status;
 use crate::cli::message::single_line;
+use crate::cli::report::table::without_middle;
+use crate::cli::report::{advice, coverage, phrases};
 
 /// A comment on GitHub takes 65,536 characters; what is beyond is counted.
 const MOST: usize = 64_000;

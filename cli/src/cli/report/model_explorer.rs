@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use serde::Serialize;
 
-use crate::cli::judge::audited::{Audited, AuditedCast};
-use crate::cli::judge::compared::Compared;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::compared::Compared;
 
 #[derive(Serialize)]
 struct GraphData {

@@ -5,12 +5,12 @@
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
-use super::drawing::drawing;
-use super::{advice, charts, coverage, phrases};
-use crate::cli::judge::audited::{Audited, AuditedCast};
-use crate::cli::judge::compared::{Compared, ComparedTensor, Parting};
-use crate::cli::judge::number::Num;
-use crate::cli::judge::status::Status;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::compared::{Compared, ComparedTensor, Parting};
+use crate::cli::found::status::Status;
+use crate::cli::measure::number::Num;
+use crate::cli::report::drawing::drawing;
+use crate::cli::report::{advice, charts, coverage, phrases};
 
 const TEMPLATE: &str = include_str!("page/report.html");
 const STYLE: &str = include_str!("page/report.css");

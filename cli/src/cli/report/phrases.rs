@@ -1,18 +1,15 @@
 //! Sentences and parts of them that the reports have in common, whatever they are written in.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use tract_onnx_cast::audit::{FindingKind, Outcome};
 
-use super::coverage::wrong_weights;
-use crate::cli::judge::audited::{AuditFinding, Audited, AuditedCast};
-use crate::cli::judge::compared::{CastName, Compared, ComparedTensor, GraphNode, Parting};
-use crate::cli::judge::number::Num;
-use crate::cli::judge::range::SourceRange;
-use crate::cli::judge::status::Status;
-use crate::cli::judge::tolerance::Tolerance;
+use crate::cli::found::audited::{AuditFinding, Audited, AuditedCast};
+use crate::cli::found::compared::{CastName, Compared, ComparedTensor, GraphNode, Parting};
+use crate::cli::found::status::Status;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::range::SourceRange;
+use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
-use crate::cli::work::inspect::InspectedWidening;
+use crate::cli::report::coverage::wrong_weights;
 
 /// Introduces the cast that may have caused a difference which shows only further on in the graph.
 pub(crate) const CULPRIT: &str = "the worst cast before it that the reference does not have";
@@ -34,26 +31,6 @@ pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
             "{all} result(s) of operators on half precision, of which {more} did more than round:"
         ),
     })
-}
-
-/// How many operators compute in FLOAT instead of half precision, which, and why: a line for each type.
-pub(crate) fn computed_in_float(widened: &[InspectedWidening]) -> Vec<String> {
-    let types: BTreeSet<&str> = widened.iter().map(|node| node.r#type.as_str()).collect();
-    let line = |ty: &str| {
-        let mut operators = BTreeMap::<&str, usize>::new();
-        for node in widened.iter().filter(|node| node.r#type == ty) {
-            *operators.entry(node.op.as_str()).or_default() += 1;
-        }
-        let count: usize = operators.values().sum();
-        let each = operators.iter().map(|(op, count)| format!("{count} {}", single_line(op)));
-        let why = match ty {
-            "BFLOAT16" => "tract does not have that type",
-            _ => "tract lacks the operator or has no instructions of this CPU for it",
-        };
-        let each = each.collect::<Vec<_>>().join(", ");
-        format!("{count} operator(s) on {ty} compute in FLOAT ({why}): {each}")
-    };
-    types.into_iter().map(line).collect()
 }
 
 /// The first lines of a list, and how many others there are.

@@ -1,14 +1,14 @@
 //! Reports for people at a terminal.
 
-use super::table::{Layout, fitted};
-use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
-use super::{coverage, phrases};
 use crate::cli::args::report::Shown;
-use crate::cli::judge::audited::{Audited, AuditedCast};
-use crate::cli::judge::compared::{Compared, ComparedTensor};
-use crate::cli::judge::number::Num;
-use crate::cli::judge::status::Status;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::status::Status;
+use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
+use crate::cli::report::table::{Layout, fitted};
+use crate::cli::report::terminal::{BAD, DOUBTFUL, GOOD, Output};
+use crate::cli::report::{coverage, phrases};
 
 /// How reports are shown, and where.
 #[derive(Clone, Copy)]

@@ -1,6 +1,7 @@
 //! What the user sees: standard output, the error line, and whether they are coloured.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -84,6 +85,11 @@ pub(crate) fn print_error(message: &str) {
 /// Writes a line about how something was done, where standard output is for what came of it.
 pub(crate) fn print_note(note: &str) {
     let _ = writeln!(io::stderr(), "note: {}", single_line(note));
+}
+
+/// Writes notes on a model.
+pub(crate) fn print_notes(model: &Path, notes: &[String]) {
+    notes.iter().for_each(|note| print_note(&format!("{}: {note}", model.display())));
 }
 
 fn paint(is_coloured: bool, style: Style, text: &str) -> String {

@@ -10,18 +10,18 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::{Audit, Outcome};
 
-use super::terminal::Output;
-use super::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::args::report::Shown;
-use crate::cli::judge::audited::{Audited, AuditedCast};
-use crate::cli::judge::compared::{CastChanges, CastName, Compared};
-use crate::cli::judge::inputs::Inputs;
-use crate::cli::judge::metrics::Metrics;
-use crate::cli::judge::number::Num;
-use crate::cli::judge::profile::{Point, Profile};
-use crate::cli::judge::status::Status;
-use crate::cli::judge::tolerance::Tolerance;
-use crate::cli::judge::weights::ComparedWeights;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::compared::{CastChanges, CastName, Compared};
+use crate::cli::found::inputs::Inputs;
+use crate::cli::found::profile::{Point, Profile};
+use crate::cli::found::status::Status;
+use crate::cli::found::weights::ComparedWeights;
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::report::terminal::Output;
+use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::tensor::NamedTensor;
 
 /// A chain of casts, FLOAT to FLOAT16 and back in turn.

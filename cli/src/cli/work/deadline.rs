@@ -1,65 +1,73 @@
-//! How long tract may take to load a model, however long running it takes: a small file can be such that tract's optimiser takes hours.
+//! How long tract may take to load a model, however long running it takes: a small file can be such that tract's optimiser
+//! takes hours.
 
 use std::fs;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The deadline of a worker's loads.
+#[derive(Clone, Default)]
+pub(crate) struct Deadline(Arc<Mutex<Loading>>);
+
 /// What is being loaded, and how long that may take.
+#[derive(Default)]
 struct Loading {
     allowed: Option<Duration>,
+    /// When it began, and how long the process had computed by then.
     since: Option<(Instant, Duration)>,
 }
 
-static LOADING: Mutex<Loading> = Mutex::new(Loading { allowed: None, since: None });
+/// Ends a load, also where it panics.
+struct Outermost<'a>(&'a Deadline);
 
-fn loading() -> MutexGuard<'static, Loading> {
-    LOADING.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for Outermost<'_> {
+    fn drop(&mut self) {
+        self.0.loading().since = None;
+    }
 }
 
-/// Sets how long each load may take from now on; `None` is as long as it likes.
-pub(crate) fn allow(allowed: Option<Duration>) {
-    *loading() = Loading { allowed, since: None };
-}
+impl Deadline {
+    fn loading(&self) -> MutexGuard<'_, Loading> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-/// Loads a model, or a part of that.
-pub(crate) fn within<T>(load: impl FnOnce() -> T) -> T {
-    /// Ends the load, also where it panics.
-    struct Outermost;
+    /// Sets how long each load may take from now on; `None` is as long as it likes.
+    pub(crate) fn allow(&self, allowed: Option<Duration>) {
+        *self.loading() = Loading { allowed, since: None };
+    }
 
-    impl Drop for Outermost {
-        fn drop(&mut self) {
-            loading().since = None;
+    /// Loads a model, or a part of that.
+    pub(crate) fn within<T>(&self, load: impl FnOnce() -> T) -> T {
+        let is_within = self.loading().since.is_some();
+        if is_within {
+            return load();
         }
+        self.loading().since = Some((Instant::now(), computed()));
+        let _outermost = Outermost(self);
+        load()
     }
 
-    let is_within = loading().since.is_some();
-    if is_within {
-        return load();
-    }
-    loading().since = Some((Instant::now(), computed()));
-    let _outermost = Outermost;
-    load()
-}
-
-/// Has a thread look how long loads take, and calls `late` where one takes too long.
-pub(crate) fn watch(late: impl Fn(Duration) + Send + 'static) {
-    const OFTEN: Duration = Duration::from_millis(50);
-    let look = move || {
-        loop {
-            thread::sleep(OFTEN);
-            let Loading { allowed, since } = &*loading();
-            if let (Some(allowed), Some((start, before))) = (allowed, since) {
-                // A machine that is busy with something else is no reason to give up.
-                let spent = start.elapsed().min(computed().saturating_sub(*before));
-                if spent > *allowed {
-                    late(*allowed);
+    /// Has a thread look how long loads take, and calls `late` where one takes too long.
+    pub(crate) fn watch(&self, late: impl Fn(Duration) + Send + 'static) {
+        const OFTEN: Duration = Duration::from_millis(50);
+        let deadline = self.clone();
+        let look = move || {
+            loop {
+                thread::sleep(OFTEN);
+                let Loading { allowed, since } = &*deadline.loading();
+                if let (Some(allowed), Some((start, before))) = (allowed, since) {
+                    // A machine that is busy with something else is no reason to give up.
+                    let spent = start.elapsed().min(computed().saturating_sub(*before));
+                    if spent > *allowed {
+                        late(*allowed);
+                    }
                 }
             }
-        }
-    };
-    // Without a thread to be had nobody looks.
-    let _ = thread::Builder::new().spawn(look);
+        };
+        // Without a thread to be had nobody looks.
+        let _ = thread::Builder::new().spawn(look);
+    }
 }
 
 /// How long the process has computed; where the system does not tell, as long as anything.

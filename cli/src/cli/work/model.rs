@@ -2,39 +2,73 @@
 
 use std::fs::{self, File};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use anyhow::Context;
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType, Limits, input_element_types, output_element_types};
 
-use super::deadline;
-use super::plan::{Plan, plan};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::deadline::Deadline;
+use crate::cli::work::plan::{Plan, plan};
 
-/// How many nodes tract may be given to load, where the user says so.
-static NODES: OnceLock<u64> = OnceLock::new();
-
-/// Sets how many nodes tract may be given to load; the first time counts.
-pub(crate) fn allow_nodes(nodes: u64) {
-    let _ = NODES.set(nodes);
+/// Opens models, within the limits of a worker. Every model of the command line is opened here.
+#[derive(Clone)]
+pub(crate) struct Loader {
+    limits: Limits,
+    deadline: Deadline,
 }
 
-/// The loader of models, with the limits that the user set.
-pub(crate) fn onnx() -> CastOnnx {
-    let mut limits = Limits::default();
-    if let Some(nodes) = NODES.get() {
-        limits.loaded_nodes = *nodes;
-        limits.nodes = limits.nodes.max(*nodes);
+impl Loader {
+    /// `nodes` is how many tract may be given to load, if not as many as by default.
+    pub(crate) fn new(nodes: Option<u64>, deadline: Deadline) -> Loader {
+        let mut limits = Limits::default();
+        if let Some(nodes) = nodes {
+            limits.loaded_nodes = nodes;
+            limits.nodes = limits.nodes.max(nodes);
+        }
+        Loader { limits, deadline }
     }
-    tract_onnx_cast::onnx().with_limits(limits)
+
+    /// The plug-in, with these limits.
+    pub(crate) fn onnx(&self) -> CastOnnx {
+        tract_onnx_cast::onnx().with_limits(self.limits.clone())
+    }
+
+    /// Reads a model's file.
+    pub(crate) fn read(&self, path: &Path) -> TractResult<ModelProto> {
+        check_file(path)?;
+        self.onnx().proto_model_for_path(path)
+    }
+
+    /// Reads and loads a model's file.
+    pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
+        check_file(path)?;
+        self.model(|| self.onnx().model_for_path(path))
+    }
+
+    /// Loads a model, whose external data is in the folder, as the plug-in is set up.
+    pub(crate) fn load(
+        &self,
+        onnx: &CastOnnx,
+        model: ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<Model> {
+        self.model(|| onnx.model_for_proto_in(model, folder))
+    }
+
+    fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {
+        Model::of(self.deadline.within(load)?, self.deadline.clone())
+    }
 }
 
 /// A loaded model whose inputs have no fixed shapes yet.
 #[derive(Clone)]
 pub(crate) struct Model {
     model: InferenceModel,
+    deadline: Deadline,
     pub(crate) takes: Declared,
 }
 
@@ -46,14 +80,7 @@ pub(crate) struct Ran {
 }
 
 impl Model {
-    /// Reads and loads a model's file.
-    pub(crate) fn open(path: &Path) -> TractResult<Model> {
-        check_file(path)?;
-        Model::of(deadline::within(|| onnx().model_for_path(path))?)
-    }
-
-    /// Of a model that somebody else has loaded.
-    pub(crate) fn of(model: InferenceModel) -> TractResult<Model> {
+    fn of(model: InferenceModel, deadline: Deadline) -> TractResult<Model> {
         let types = input_element_types(&model)?;
         let input = |(outlet, ty): (&OutletId, ElementType)| {
             let shape = model.outlet_fact(*outlet)?.shape.clone();
@@ -61,7 +88,7 @@ impl Model {
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let takes = Declared { inputs, symbols: model.symbols.clone() };
-        Ok(Model { model, takes })
+        Ok(Model { model, deadline, takes })
     }
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
@@ -81,12 +108,13 @@ impl Model {
             self.model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
         }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
+        let (model, deadline) = (self.model, self.deadline);
         let load = || {
-            let mut model = self.model.into_typed()?;
+            let mut model = model.into_typed()?;
             prepare(&mut model)?;
             plan(model)
         };
-        let plan = deadline::within(load)?;
+        let plan = deadline.within(load)?;
         let types = output_element_types(plan.plan.model())?;
         Ok(Ready { plan, names, types, facts })
     }

@@ -6,10 +6,10 @@ use std::collections::{HashMap, HashSet};
 use tract_onnx::pb::{GraphProto, NodeProto};
 use tract_onnx_cast::audit::{self, AuditRow, Outcome};
 
-use super::probed::Probed;
-use super::weights::value_of;
+use crate::cli::found::audited::AuditedCast;
 use crate::cli::input::sets::Set;
-use crate::cli::judge::audited::AuditedCast;
+use crate::cli::work::probed::Probed;
+use crate::cli::work::weights::value_of;
 
 /// Counts, for each operator of the main graph, the infinities and NaN that it makes while everything that it takes is finite.
 /// What overflows only when it is rounded is counted as that.

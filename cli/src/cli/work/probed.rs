@@ -8,16 +8,17 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{AuditRow, Finding, FindingKind, Outcome, findings};
 use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
 
-use super::deadline;
-use super::model::{Model, check_file, onnx};
-use super::operators;
-use super::weights::Holder;
+use crate::cli::found::audited::{AuditFinding, AuditedCast};
 use crate::cli::input::sets::Set;
-use crate::cli::judge::audited::{AuditFinding, AuditedCast};
-use crate::cli::{message, phase};
+use crate::cli::message;
+use crate::cli::process::progress;
+use crate::cli::work::model::{Loader, Model};
+use crate::cli::work::operators;
+use crate::cli::work::weights::Holder;
 
 /// A model whose casts are looked at.
 pub(crate) struct Probed {
+    pub(crate) loader: Loader,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) proto: ModelProto,
     /// The loader; one that overlooks contradictions if the model has one.
@@ -34,13 +35,12 @@ impl Probed {
     /// # Errors
     ///
     /// When the model is not sound. One that declares other types than its casts make is only invalid.
-    pub(crate) fn open(path: &Path) -> TractResult<Probed> {
-        check_file(path)?;
-        phase::enter("loading");
+    pub(crate) fn open(loader: &Loader, path: &Path) -> TractResult<Probed> {
+        progress::tell("loading");
         let folder = path.parent().map(PathBuf::from);
         // Everywhere the same, so that what half precision does to results is seen on any CPU.
-        let strict = onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
-        let proto = strict.proto_model_for_path(path)?;
+        let strict = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
+        let proto = loader.read(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let (onnx, casts, problem) = match strict.casts(&proto, folder.as_deref()) {
             Ok(casts) => (strict, casts, None),
@@ -50,14 +50,14 @@ impl Probed {
             },
         };
         let found = findings(&proto, &casts);
-        Ok(Probed { folder, proto, onnx, problem, casts, found })
+        let loader = loader.clone();
+        Ok(Probed { loader, folder, proto, onnx, problem, casts, found })
     }
 
     /// The model, with a probe behind each cast.
     pub(crate) fn model(&self) -> TractResult<Model> {
-        let load = || self.onnx.model_for_proto_in(self.proto.clone(), self.folder.as_deref());
-        let model = deadline::within(load);
-        self.explained(model.and_then(Model::of))
+        let folder = self.folder.as_deref();
+        self.explained(self.loader.load(&self.onnx, self.proto.clone(), folder))
     }
 
     /// The model with further values as outputs, with or without probes.
@@ -82,7 +82,7 @@ impl Probed {
             }
         }
         let onnx = self.onnx.clone().with_probes(probes).with_ignore_output_shapes(true);
-        Model::of(deadline::within(|| onnx.model_for_proto_in(proto, self.folder.as_deref()))?)
+        self.loader.load(&onnx, proto, self.folder.as_deref())
     }
 
     /// What operators on half precision did to their results, the worst first, where it was more than to round them. The model
@@ -98,7 +98,8 @@ impl Probed {
 
     /// What is there of the model's weights.
     pub(crate) fn holder(&self) -> Holder<'_> {
-        Holder { proto: &self.proto, folder: self.folder.as_deref(), onnx: &self.onnx }
+        let folder = self.folder.as_deref();
+        Holder { proto: &self.proto, folder, onnx: &self.onnx, loader: &self.loader }
     }
 
     /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.

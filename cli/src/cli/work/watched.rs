@@ -5,15 +5,16 @@ use std::collections::HashSet;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow};
 
-use super::model::{Model, Ran, Ready};
-use super::notes::add_once;
-use super::probed::{Probed, is_rounding};
-use super::weights::exercise::Exercise;
-use super::weights::value_of;
+use crate::cli::found::coverage::Unexercised;
 use crate::cli::input::sets::{Set, Tensors};
-use crate::cli::judge::coverage::Unexercised;
+use crate::cli::message;
+use crate::cli::message::add_once;
+use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::{message, phase};
+use crate::cli::work::model::{Model, Ran, Ready};
+use crate::cli::work::probed::{Probed, is_rounding};
+use crate::cli::work::weights::exercise::Exercise;
+use crate::cli::work::weights::value_of;
 
 /// A model that is watched over as many runs as there are.
 pub(crate) struct Watched<'a> {
@@ -74,7 +75,7 @@ impl<'a> Watched<'a> {
     ///
     /// When tract cannot run the model.
     pub(crate) fn run(&mut self, set: &Set, is_told: bool) -> TractResult<Run> {
-        phase::enter(format_args!("running on {}", set.name));
+        progress::tell(format_args!("running on {}", set.name));
         let tensors = set.tensors()?;
         let ran = self.attempt(&tensors);
         let ran = match ran {

@@ -12,12 +12,13 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
-use crate::cli::judge::number::Num;
-use crate::cli::judge::weights::change::Change;
-use crate::cli::judge::weights::{ComparedWeight, ComparedWeights};
+use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
+use crate::cli::measure::change::Change;
+use crate::cli::measure::number::Num;
 use crate::cli::message::one_line;
-use crate::cli::phase;
+use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Loader;
 use constants::{Constant, transposed};
 use exercise::Exercise;
 
@@ -26,6 +27,7 @@ pub(crate) struct Holder<'a> {
     pub(crate) proto: &'a ModelProto,
     pub(crate) folder: Option<&'a Path>,
     pub(crate) onnx: &'a CastOnnx,
+    pub(crate) loader: &'a Loader,
 }
 
 /// A weight that is more than rounded, before it is judged.
@@ -98,7 +100,7 @@ impl Weights {
     ///
     /// When a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
-        phase::enter("comparing the weights");
+        progress::tell("comparing the weights");
         let mut weights = Weights::default();
         let mut left_b = Named::of(constants::of(converted.proto));
         let mut left_a = vec![];

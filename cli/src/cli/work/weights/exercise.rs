@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx_cast::audit::Numbers;
 
-use super::ChangedWeight;
-use super::folded::{Constancy, all_inputs};
-use crate::cli::judge::coverage::Unexercised;
-use crate::cli::judge::value::coordinates;
+use crate::cli::found::coverage::Unexercised;
+use crate::cli::measure::value::coordinates;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::weights::ChangedWeight;
+use crate::cli::work::weights::folded::{Constancy, all_inputs};
 
 /// So many rows are named.
 const NAMED: usize = 3;
@@ -52,7 +52,7 @@ impl Exercise {
         let mut exercise = Exercise::default();
         let Some(graph) = &model.graph else { return exercise };
         let constancy = Constancy::of(model, graph);
-        let roots_of = |name: &str| constancy.known.get(name).map(|origin| &origin.roots);
+        let roots_of = |name: &str| constancy.known.get(name).map(|made_of| &made_of.roots);
         let constant: HashSet<*const NodeProto> =
             constancy.nodes.iter().map(|node| std::ptr::from_ref(*node)).collect();
         for node in graph.node.iter().filter(|node| !constant.contains(&std::ptr::from_ref(*node)))
@@ -91,15 +91,15 @@ impl Exercise {
         let ([data, indices, ..], "Gather") = (&node.input[..], node.op_type.as_str()) else {
             return None;
         };
-        let origin = constancy.known.get(data)?;
-        let shape = origin.largest.as_ref()?.shape.clone();
+        let made_of = constancy.known.get(data)?;
+        let shape = made_of.largest.as_ref()?.shape.clone();
         let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(0, |axis| axis.i);
         let rank = shape.len() as i64;
         let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
         let is_table = shape.len() > 1 && *shape.get(axis)? > 1;
         is_table.then(|| Table {
             name: data.clone(),
-            roots: origin.roots.clone(),
+            roots: made_of.roots.clone(),
             shape,
             axis,
             indices: indices.clone(),

@@ -7,18 +7,16 @@ use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInf
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use super::Holder;
-use super::constants::{self, Constant};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::deadline;
-use crate::cli::work::model::Model;
+use crate::cli::work::weights::Holder;
+use crate::cli::work::weights::constants::{self, Constant};
 
 /// Of how many constants a value may be computed so that all are told: each value keeps its own.
 const ROOTS: usize = 256;
 
 /// What is known of a value that is computed of constants alone.
 #[derive(Clone, Default)]
-pub(super) struct Origin {
+pub(super) struct MadeOf {
     /// The constants that it is computed of.
     pub(super) roots: HashSet<String>,
     pub(super) largest: Option<Largest>,
@@ -34,18 +32,18 @@ pub(super) struct Largest {
 
 /// The values of a main graph that are made of constants alone.
 pub(super) struct Constancy<'a> {
-    pub(super) known: HashMap<String, Origin>,
+    pub(super) known: HashMap<String, MadeOf>,
     /// The nodes that make them, in their order.
     pub(super) nodes: Vec<&'a NodeProto>,
 }
 
 impl<'a> Constancy<'a> {
     pub(super) fn of(model: &'a ModelProto, graph: &'a GraphProto) -> Constancy<'a> {
-        let mut known: HashMap<String, Origin> = HashMap::new();
+        let mut known: HashMap<String, MadeOf> = HashMap::new();
         for constant in constants::of(model).into_iter().filter(|held| held.path.is_empty()) {
             let size = constant.elements();
             let largest = Some(Largest { ty: constant.ty, size, shape: constant.shape });
-            known.insert(constant.name, Origin { roots: constant.roots, largest });
+            known.insert(constant.name, MadeOf { roots: constant.roots, largest });
         }
         let mut nodes: Vec<&NodeProto> = vec![];
         for node in &graph.node {
@@ -57,17 +55,17 @@ impl<'a> Constancy<'a> {
                 continue;
             }
             let given = node.input.iter().filter(|name| !name.is_empty());
-            let origins: Option<Vec<Origin>> = given.map(|name| known.get(name).cloned()).collect();
-            let Some(origins) = origins else { continue };
+            let made_of: Option<Vec<MadeOf>> = given.map(|name| known.get(name).cloned()).collect();
+            let Some(made_of) = made_of else { continue };
             nodes.push(node);
             if is_constant {
                 continue;
             }
-            let largest = origins.iter().filter_map(|origin| origin.largest.clone());
+            let largest = made_of.iter().filter_map(|made_of| made_of.largest.clone());
             let largest = largest.max_by_key(|largest| largest.size);
-            let roots = origins.into_iter().flat_map(|origin| origin.roots).take(ROOTS).collect();
-            let origin = Origin { roots, largest };
-            known.extend(node.output.iter().map(|output| (output.clone(), origin.clone())));
+            let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).take(ROOTS).collect();
+            let made_of = MadeOf { roots, largest };
+            known.extend(node.output.iter().map(|output| (output.clone(), made_of.clone())));
         }
         Constancy { known, nodes }
     }
@@ -89,23 +87,22 @@ pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Con
     }
     let nodes: Vec<&NodeProto> = nodes.into_iter().chain(&multiplied).collect();
     for node in &multiplied {
-        let origins: Vec<Origin> =
+        let made_of: Vec<MadeOf> =
             node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
-        let largest = origins.first().and_then(|codes| codes.largest.clone());
-        let roots = origins.into_iter().flat_map(|origin| origin.roots).collect();
+        let largest = made_of.first().and_then(|codes| codes.largest.clone());
+        let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).collect();
         known.extend(node.output.iter().map(|output| {
-            (output.clone(), Origin { roots: HashSet::clone(&roots), largest: largest.clone() })
+            (output.clone(), MadeOf { roots: HashSet::clone(&roots), largest: largest.clone() })
         }));
     }
     let model = alone(holder.proto, graph, &nodes, &wanted);
     let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
-    let load = || onnx.model_for_proto_in(model, holder.folder);
-    let ran = Model::of(deadline::within(load)?)?.run(vec![])?;
+    let ran = holder.loader.load(&onnx, model, holder.folder)?.run(vec![])?;
     let constant = |value: NamedTensor| {
-        let origin = known.get(&value.name).cloned().unwrap_or_default();
+        let made_of = known.get(&value.name).cloned().unwrap_or_default();
         let mut constant = Constant::in_memory(value, "");
-        constant.stored = origin.largest.map(|largest| largest.ty).filter(|ty| *ty != constant.ty);
-        constant.roots.extend(origin.roots);
+        constant.stored = made_of.largest.map(|largest| largest.ty).filter(|ty| *ty != constant.ty);
+        constant.roots.extend(made_of.roots);
         constant
     };
     Ok(ran.outputs.into_iter().map(constant).collect())
@@ -136,7 +133,7 @@ fn used_with_others(
 fn scaled_behind(
     model: &ModelProto,
     graph: &GraphProto,
-    known: &HashMap<String, Origin>,
+    known: &HashMap<String, MadeOf>,
     sought: &HashSet<&str>,
 ) -> Vec<NodeProto> {
     let makers: HashMap<&String, &NodeProto> = graph

@@ -8,7 +8,7 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Numbers;
 
-use super::constants::Constant;
+use crate::cli::work::weights::constants::Constant;
 
 /// How many values of a weight are looked at before all of them are.
 const SAMPLES: usize = 64;

@@ -1,0 +1,45 @@
+//! How much larger values may grow before a type does not hold them.
+
+use crate::cli::found::audited::AuditedCast;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::range::SourceRange;
+use crate::cli::measure::reach::Reach;
+
+/// Other inputs easily make values this many times as large.
+const SMALL: f64 = 2.0;
+/// How many casts are named.
+const NAMED: usize = 3;
+
+/// The end of a floating-point type's range by the largest magnitude that was seen. `None` where there is no such number, or
+/// where a value is the end itself: that is a mask, or a scale that was chosen so.
+pub(super) fn headroom(source: &SourceRange, target: Option<&Reach>) -> Option<Num> {
+    let Reach { max, min_normal: Some(_), .. } = target? else { return None };
+    let largest = source.max?.0.abs().max(source.min?.0.abs());
+    (largest > 0.0 && largest < max.0).then(|| Num(max.0 / largest))
+}
+
+/// A warning of casts that hold their values only just, the closest first. Constants stay as they are, and a type that
+/// saturates has its scale from somebody who knew the values.
+pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Option<String> {
+    let is_half = |cast: &AuditedCast| {
+        cast.to.as_deref().is_some_and(|to| ["FLOAT16", "BFLOAT16"].contains(&to))
+            && cast.to != cast.from
+    };
+    let mut close: Vec<(f64, &AuditedCast)> = casts
+        .filter(|cast| !cast.constant && is_half(cast) && cast.damaged() == 0)
+        .filter_map(|cast| Some((cast.headroom?.0, cast)))
+        .filter(|(headroom, _)| *headroom < SMALL)
+        .collect();
+    close.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let named = close.iter().take(NAMED).filter_map(|(headroom, cast)| {
+        let largest = Num(cast.source.max?.0.abs().max(cast.source.min?.0.abs()));
+        let (node, to, max) = (&cast.node, cast.to.as_deref()?, cast.target.as_ref()?.max);
+        let headroom = format!("{headroom:.2}");
+        Some(format!("`{node}` sees {largest}, {to} ends at {max}, {headroom} times that"))
+    });
+    let mut text = named.collect::<Vec<_>>().join("; ");
+    if close.len() > NAMED {
+        text += &format!("; and {} more", close.len() - NAMED);
+    }
+    (!close.is_empty()).then(|| format!("little headroom, other inputs may overflow: {text}"))
+}

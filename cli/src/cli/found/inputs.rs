@@ -1,0 +1,115 @@
+//! Where the inputs came from that a verdict is about.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::found::status::Status;
+
+/// What a model ran on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Inputs {
+    pub(crate) origin: InputOrigin,
+    /// The inputs that have random values.
+    pub(crate) random: Vec<String>,
+    /// The seeds of the random values, one for each set.
+    pub(crate) seeds: Vec<u64>,
+}
+
+/// Whose values the inputs have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum InputOrigin {
+    /// The model takes none.
+    #[default]
+    None,
+    /// Outputs were read instead of made.
+    Saved,
+    /// Files have all of them.
+    Given,
+    /// Nobody has given any.
+    Random,
+    /// Files have some, the others are random.
+    PartlyRandom,
+}
+
+impl Inputs {
+    /// Of a model that takes so many inputs, and of sets of which each tells its random inputs and their seed.
+    pub(crate) fn of(
+        takes: usize,
+        sets: impl Iterator<Item = Option<(Vec<String>, u64)>>,
+    ) -> Inputs {
+        let mut inputs = Inputs::default();
+        for (random, seed) in sets.flatten() {
+            inputs.random = random;
+            inputs.seeds.push(seed);
+        }
+        inputs.origin = match inputs.random.len() {
+            _ if takes == 0 => InputOrigin::None,
+            0 => InputOrigin::Given,
+            random if random < takes => InputOrigin::PartlyRandom,
+            _ => InputOrigin::Random,
+        };
+        inputs
+    }
+
+    /// Of outputs that somebody else made.
+    pub(crate) fn saved() -> Inputs {
+        Inputs { origin: InputOrigin::Saved, ..Inputs::default() }
+    }
+
+    /// A warning that the verdict is about random values, if it is.
+    pub(crate) fn warning(&self, status: Status) -> Option<String> {
+        let so = match status {
+            Status::Passed => "that nothing is wrong on them says little",
+            _ => "real ones may do less harm, or more",
+        };
+        self.is_random().then(|| {
+            format!(
+                "{}: {so}; give real ones with -i, or say where they lie with --range NAME=LOW:HIGH",
+                self.randomness()
+            )
+        })
+    }
+
+    /// Which inputs are random, and of which seeds.
+    fn randomness(&self) -> String {
+        let seeds = self.seeds_in_words();
+        match (&self.origin, &self.random[..]) {
+            (InputOrigin::PartlyRandom, [name]) => {
+                format!("the input `{name}` is random ({seeds})")
+            }
+            (InputOrigin::PartlyRandom, [name, more @ ..]) => {
+                format!("the input `{name}` and {} more are random ({seeds})", more.len())
+            }
+            _ => format!("the inputs are random ({seeds})"),
+        }
+    }
+
+    fn seeds_in_words(&self) -> String {
+        match &self.seeds[..] {
+            [first, .., last] => format!("seeds {first} to {last}"),
+            [seed] => format!("seed {seed}"),
+            [] => "no seed".into(),
+        }
+    }
+
+    /// On how many sets of what.
+    pub(crate) fn sets_in_words(&self, sets: usize) -> String {
+        let plural = if sets == 1 { "" } else { "s" };
+        match self.origin {
+            InputOrigin::None => "no inputs".into(),
+            InputOrigin::Saved => format!("{sets} set{plural} of saved outputs"),
+            InputOrigin::Given => format!("{sets} set{plural} of given inputs"),
+            InputOrigin::Random => {
+                format!("{sets} set{plural} of random inputs ({})", self.seeds_in_words())
+            }
+            InputOrigin::PartlyRandom => {
+                format!("{sets} set{plural} of inputs, {}", self.randomness())
+            }
+        }
+    }
+
+    /// Whether other values may lead to another verdict, because nobody has chosen these.
+    fn is_random(&self) -> bool {
+        matches!(self.origin, InputOrigin::Random | InputOrigin::PartlyRandom)
+    }
+}

@@ -1,0 +1,101 @@
+//! What a conversion did to the weights of a model: plain data, and how it is judged.
+//!
+//! This is part of the schema that docs/report-format.md describes.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cli::measure::change::{CHANGED, CLIPPED, Change};
+use crate::cli::measure::number::Num;
+
+/// The constants of two models: initializers, and what `Constant` nodes hold.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct ComparedWeights {
+    /// How many pairs there are.
+    pub(crate) compared: usize,
+    /// Those whose values are the same, and those that are only rounded to their type.
+    pub(crate) exact: usize,
+    pub(crate) rounded: usize,
+    /// Floating-point weights of some size that have no counterpart: folded, fused with others, or left out.
+    pub(crate) unpaired_reference: Vec<String>,
+    pub(crate) unpaired_converted: Vec<String>,
+    /// Those that are more than rounded, the worst first.
+    pub(crate) changed: Vec<ComparedWeight>,
+}
+
+/// A weight that is more than rounded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ComparedWeight {
+    pub(crate) name: String,
+    /// The converted side's name, where it is another.
+    pub(crate) converted_name: Option<String>,
+    /// The path of the graph below the main one; empty for the main one.
+    pub(crate) graph: String,
+    pub(crate) reference_type: String,
+    pub(crate) converted_type: String,
+    pub(crate) shape: Vec<usize>,
+    /// How the two were found to belong together: `name`, `values` or `place`, the node that takes them.
+    pub(crate) paired_by: String,
+    pub(crate) elements: u64,
+    /// Elements by outcome, as of a cast; `clipped` and `changed` besides.
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) max_abs: Num,
+    /// Where the largest difference is, in words.
+    pub(crate) largest: Option<String>,
+    /// Which of the values that differ no run has read, in words.
+    pub(crate) unexercised: Option<String>,
+    /// Whether this alone makes the conversion fail.
+    pub(crate) is_error: bool,
+    /// What was found, in words.
+    pub(crate) text: String,
+}
+
+impl ComparedWeight {
+    /// Says what was found, and whether it is an error: `unread` is which of the values that differ no run has read, and
+    /// `shows` whether the outputs differ. A weight of other values altogether, such as one that has been joined with a scale
+    /// behind it, is right where they do not.
+    pub(crate) fn judge(&mut self, change: &Change, unread: Option<String>, shows: bool) {
+        let is_suspect = shows && change.is_another();
+        self.is_error = change.is_damage() || change.is_local() || is_suspect || unread.is_some();
+        self.unexercised = unread;
+        let count = |name: &str| self.outcomes.get(name).copied().unwrap_or(0);
+        let worst = [
+            "overflowed",
+            "became_nan",
+            "nan_lost",
+            CLIPPED,
+            "saturated",
+            "wrapped",
+            CHANGED,
+            "flushed",
+        ];
+        let parts = worst.iter().filter(|name| count(name) > 0).map(|name| match *name {
+            CHANGED => format!("{} changed beyond rounding", count(name)),
+            name => format!("{} {}", count(name), name.replace('_', " ")),
+        });
+        let mut text = format!("of {} values ", self.elements);
+        text += &parts.collect::<Vec<_>>().join(", ");
+        for more in self.largest.iter().chain(&self.unexercised) {
+            text += "; ";
+            text += more;
+        }
+        self.text = text;
+    }
+}
+
+impl ComparedWeights {
+    /// Whether a weight alone makes the conversion fail.
+    pub(crate) fn has_errors(&self) -> bool {
+        self.changed.iter().any(|weight| weight.is_error)
+    }
+
+    /// Puts the worst first: what fails, then what is changed most.
+    pub(crate) fn sort(&mut self) {
+        self.changed.sort_by_cached_key(|weight| {
+            let changed: u64 =
+                [CHANGED, CLIPPED].iter().filter_map(|name| weight.outcomes.get(*name)).sum();
+            std::cmp::Reverse((weight.is_error, changed))
+        });
+    }
+}

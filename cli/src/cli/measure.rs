@@ -1,0 +1,14 @@
+//! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the metrics of a pair of tensors
+//! (`metrics`, of `angle` and `noise`), of a pair of weights (`change`), and the tolerances that they are held against.
+
+pub(crate) mod angle;
+pub(crate) mod change;
+pub(crate) mod exact;
+pub(crate) mod metrics;
+mod noise;
+pub(crate) mod number;
+pub(crate) mod pairing;
+pub(crate) mod range;
+pub(crate) mod reach;
+pub(crate) mod tolerance;
+pub(crate) mod value;

@@ -1,0 +1,279 @@
+//! What became of the values of one weight.
+
+use std::collections::BTreeMap;
+
+use anyhow::ensure;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{self, Number, Numbers, Outcome, Reach};
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use crate::cli::measure::number::Num;
+use crate::cli::measure::value::{coordinates, shown};
+use crate::cli::tensor::NamedTensor;
+
+/// Values that have become the largest magnitude that the converted weight has, though its type holds larger ones.
+pub(crate) const CLIPPED: &str = "clipped";
+/// Values that are another number, farther away than a rounding takes them.
+pub(crate) const CHANGED: &str = "changed";
+
+/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no sum notices what it is
+/// exactly.
+const STANDS_FOR_INFINITY: f64 = 1e8;
+
+/// A few odd values among many that came through are a fault, whatever else is done to weights: so many in a hundred.
+const FEW: u64 = 10;
+
+/// What became of the values of a weight.
+pub(crate) struct Change {
+    pub(crate) elements: u64,
+    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) max_abs: f64,
+    /// Where the largest difference is, in words.
+    pub(crate) largest: Option<String>,
+    /// The places of the values that are more than rounded, in row-major order.
+    pub(crate) places: Vec<usize>,
+    /// The largest difference of a value that is more than rounded, by the largest magnitude of the reference.
+    share: f64,
+    /// Whether a value of a size that counts was spoiled.
+    is_damage: bool,
+    is_float: bool,
+}
+
+/// What a weight's values are rounded to.
+struct Grid {
+    /// The converted side's type, by which range is judged.
+    target: Reach,
+    /// The type whose last place is the unit; `None` where values are stored with a scale that is not known.
+    unit: Option<Reach>,
+    /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's largest one.
+    relative: f64,
+    step: f64,
+}
+
+impl Change {
+    /// Compares the values of a weight in two models, of the same number of elements. `stored` is the narrow type from
+    /// which the converted model computes it, if it does.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier.
+    pub(crate) fn between(
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+        stored: Option<ElementType>,
+    ) -> TractResult<Change> {
+        let (from, to) = (reference.ty, converted.ty);
+        let length = reference.tensor.len();
+        ensure!(length == converted.tensor.len(), "a weight has other lengths on both sides");
+        let mut change = Change {
+            elements: length as u64,
+            outcomes: BTreeMap::new(),
+            max_abs: 0.0,
+            largest: None,
+            places: vec![],
+            share: 0.0,
+            is_damage: false,
+            is_float: matches!(from.family(), Family::Float(_)),
+        };
+        let is_text = |ty: ElementType| ty.family() == Family::Text;
+        if is_text(from) || is_text(to) {
+            change.texts(reference, converted)?;
+            return Ok(change);
+        }
+        if change.is_plain_cast(reference, converted)? {
+            return Ok(change);
+        }
+        let (x, y) = (Numbers::of(from, &reference.tensor)?, Numbers::of(to, &converted.tensor)?);
+        let largest = |numbers: &Numbers| {
+            let magnitudes = (0..length).filter_map(|i| Some(numbers.get(i)?.rounded().abs()));
+            magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
+        };
+        let (peak, end) = (largest(&x), largest(&y));
+        let Some(grid) = Grid::of(converted, stored)? else { return Ok(change) };
+        let (mut odd, mut farthest) = (vec![], None);
+        for index in 0..length {
+            let (Some(a), Some(b)) = (x.get(index), y.get(index)) else { continue };
+            let outcome = grid.outcome(a, b, peak, end);
+            *change.outcomes.entry(outcome.into()).or_default() += 1;
+            let error = a.distance(b);
+            if error.is_finite() {
+                change.max_abs = change.max_abs.max(error);
+            }
+            if matches!(outcome, "exact" | "rounded" | "flushed") {
+                continue;
+            }
+            change.places.push(index);
+            let (error, magnitude) =
+                (if error.is_finite() { error } else { f64::MAX }, a.rounded().abs());
+            if farthest.is_none_or(|(_, most)| error > most) {
+                farthest = Some((index, error));
+            }
+            odd.push((outcome, magnitude, error));
+        }
+        if end == 0.0 && peak > 0.0 && odd.is_empty() {
+            // An epsilon that vanishes divides by zero.
+            change.places = (0..length).collect();
+        }
+        let changed = odd.iter().any(|(outcome, ..)| *outcome == CHANGED);
+        // What is cut off at one end is a clip; among values that are all different it is chance.
+        let is_clip = |outcome: &str| outcome == CLIPPED && !changed && (length > 1 || from != to);
+        let is_spoiled = |(outcome, magnitude, _): &(&str, f64, f64)| {
+            let is_spoiled = matches!(*outcome, "became_nan" | "nan_lost")
+                || matches!(*outcome, "overflowed" | "saturated") && stored.is_none()
+                || is_clip(outcome) && stored.is_none();
+            is_spoiled && (*magnitude < STANDS_FOR_INFINITY || magnitude.is_nan())
+        };
+        change.is_damage = odd.iter().any(is_spoiled);
+        let worst = odd.iter().map(|(_, _, error)| *error).fold(0.0, f64::max);
+        change.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
+        if let Some((place, error)) = farthest {
+            let at = coordinates(place, reference.tensor.shape());
+            let (was, is) =
+                (shown(from, &reference.tensor, place)?, shown(to, &converted.tensor, place)?);
+            let by =
+                if error < f64::MAX { format!(", off by {}", Num(error)) } else { String::new() };
+            change.largest =
+                Some(format!("the largest difference at {at:?}: {was} became {is}{by}"));
+        }
+        Ok(change)
+    }
+
+    /// Whether there is more than a rounding.
+    pub(crate) fn is_odd(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// Whether the weight holds floating-point numbers.
+    pub(crate) fn is_float(&self) -> bool {
+        self.is_float
+    }
+
+    /// Whether every value is the same.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.outcomes.keys().all(|outcome| outcome == "exact")
+    }
+
+    /// Whether values were spoiled that a weight of that type could have kept.
+    pub(crate) fn is_damage(&self) -> bool {
+        self.is_damage
+    }
+
+    /// Whether a few values are far off, while all others came through.
+    pub(crate) fn is_local(&self) -> bool {
+        let odd = self.places.len() as u64;
+        self.is_float
+            && self.elements >= 4
+            && odd > 0
+            && odd <= (self.elements * FEW / 100).max(1)
+            && self.share >= 0.05
+            && self.outcomes.get(CHANGED).is_some_and(|changed| *changed > 0)
+    }
+
+    /// Whether so few values agree that the two are hardly the same weight.
+    pub(crate) fn is_another(&self) -> bool {
+        self.places.len() as u64 * 2 > self.elements
+    }
+
+    /// Counts what an exact cast of the reference makes, if that is what the converted side has, and spoils nothing.
+    fn is_plain_cast(
+        &mut self,
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+    ) -> TractResult<bool> {
+        let (from, to) = (reference.ty, converted.ty);
+        let cast = Conversion::new(from, to, Rules::default()).run(&reference.tensor)?;
+        if cast.as_bytes() != converted.tensor.as_bytes() {
+            return Ok(false);
+        }
+        let stats = audit::measure(from, &reference.tensor, to, &converted.tensor)?;
+        let to_end = stats.count(Outcome::Saturated) + stats.count(Outcome::Flushed);
+        let is_harmless = stats.damaged() + to_end == 0;
+        if is_harmless {
+            self.max_abs = stats.errors.absolute;
+            let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
+            self.outcomes = counts.filter(|(_, count)| *count > 0).collect();
+        }
+        Ok(is_harmless)
+    }
+
+    fn texts(&mut self, reference: &NamedTensor, converted: &NamedTensor) -> TractResult<()> {
+        let is_same = reference.ty == converted.ty
+            && reference.tensor.try_as_plain_ram()?.as_slice::<String>()?
+                == converted.tensor.try_as_plain_ram()?.as_slice::<String>()?;
+        let outcome = if is_same { "exact" } else { CHANGED };
+        self.outcomes.insert(outcome.into(), self.elements);
+        if !is_same {
+            self.places = (0..reference.tensor.len()).collect();
+        }
+        Ok(())
+    }
+}
+
+impl Grid {
+    fn of(converted: &NamedTensor, stored: Option<ElementType>) -> TractResult<Option<Grid>> {
+        let Some(target) = Reach::of(converted.ty) else { return Ok(None) };
+        let narrow = match stored {
+            Some(stored) => Some(stored),
+            None => narrower(converted)?,
+        };
+        let reach = narrow.and_then(Reach::of);
+        let (unit, relative, step) = match (narrow, reach) {
+            (Some(ty), Some(Reach::Float(float))) if ty.bits() < 16 => {
+                (None, 0.5f64.powi(float.mantissa_bits as i32), float.min_positive / float.max)
+            }
+            (_, Some(reach @ Reach::Float(_))) => (Some(reach), 0.0, 0.0),
+            (Some(ty), Some(Reach::Integer(_))) if stored.is_some() => {
+                (None, 0.0, 1.0 / ((1u64 << (ty.bits().min(32) - 1)) as f64 - 1.0).max(1.0))
+            }
+            _ => (Some(target), 0.0, 0.0),
+        };
+        Ok(Some(Grid { target, unit, relative, step }))
+    }
+
+    /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the converted weight.
+    fn outcome(&self, x: Number, y: Number, peak: f64, end: f64) -> &'static str {
+        let (a, b) = (x.rounded(), y.rounded());
+        let is_float = matches!(self.target, Reach::Float(_));
+        match () {
+            () if x.is(y) => "exact",
+            () if a.is_nan() => "nan_lost",
+            () if b.is_nan() => "became_nan",
+            () if b.is_infinite() && a.is_finite() => "overflowed",
+            () if !a.is_finite() => "saturated",
+            () if self.is_near(x, y, peak) && b == 0.0 => "flushed",
+            () if self.is_near(x, y, peak) => "rounded",
+            () if !is_float => CHANGED,
+            () if self.target.is_beyond(x) && a * b > 0.0 => "saturated",
+            () if b.abs() == end && a.abs() > end && a * b > 0.0 => CLIPPED,
+            () => CHANGED,
+        }
+    }
+
+    fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
+        let (error, magnitude) = (x.distance(y), x.rounded().abs());
+        match self.unit {
+            // Some converters cut digits off, some keep values from vanishing: a unit, or two of the smallest.
+            Some(reach @ Reach::Float(float)) => {
+                let units = if magnitude < float.min_normal { 2.0 } else { 1.0 };
+                error <= units * reach.ulp(x)
+            }
+            Some(_) => false,
+            None => error <= self.relative * magnitude + self.step * peak,
+        }
+    }
+}
+
+/// The type of half precision that holds all values of a wider weight: it has been rounded, and kept wide.
+fn narrower(weight: &NamedTensor) -> TractResult<Option<ElementType>> {
+    if !matches!(weight.ty, ElementType::Float | ElementType::Double) {
+        return Ok(None);
+    }
+    for half in [ElementType::BFloat16, ElementType::Float16] {
+        let there = Conversion::new(weight.ty, half, Rules::default()).run(&weight.tensor)?;
+        let back = Conversion::new(half, weight.ty, Rules::default()).run(&there)?;
+        if back.as_bytes() == weight.tensor.as_bytes() {
+            return Ok(Some(half));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,292 @@
+//! How far two tensors are apart, whatever their element types.
+
+use std::collections::BTreeMap;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::{self, Range, Reach};
+use tract_onnx_cast::{ElementType, Family};
+
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::measure::angle::Angle;
+use crate::cli::measure::exact::{Element, Values, coarser};
+use crate::cli::measure::noise::{Noise, Ranking};
+use crate::cli::measure::number::Num;
+use crate::cli::measure::range::SourceRange;
+use crate::cli::measure::reach;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::measure::value::{coordinates, shown};
+use crate::cli::tensor::NamedTensor;
+
+/// What has been found about one tensor, over all sets.
+pub(crate) struct Metrics {
+    tensor: ComparedTensor,
+    /// What the converted side's type can hold; `None` for text.
+    target: Option<Reach>,
+    /// The coarser of the two types, whose last place is the unit.
+    unit: Option<Reach>,
+    ulp_sum: f64,
+    ulp_count: u64,
+    angle: Angle,
+    noise: Noise,
+    ranking: Ranking,
+    range: Range,
+    errors: BTreeMap<i32, u64>,
+    signs: u64,
+    passing: Option<(f64, f64)>,
+}
+
+impl Metrics {
+    /// What it is judged by.
+    pub(crate) fn tolerance(&self) -> Tolerance {
+        self.tensor.tolerance
+    }
+
+    pub(crate) fn new(
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+        tolerance: Tolerance,
+    ) -> Metrics {
+        let renamed = (reference.name != converted.name).then(|| converted.name.clone());
+        let tensor = ComparedTensor {
+            name: reference.name.clone(),
+            paired_by: if renamed.is_some() { "position" } else { "name" }.into(),
+            confidence: if renamed.is_some() { "likely" } else { "certain" }.into(),
+            converted_name: renamed,
+            reference_type: reference.ty.name().into(),
+            converted_type: converted.ty.name().into(),
+            shape: reference.tensor.shape().to_vec(),
+            problem: None,
+            elements: 0,
+            passed: true,
+            identical: true,
+            mismatches: 0,
+            differing: 0,
+            nan_differences: 0,
+            infinity_differences: 0,
+            both_nan: 0,
+            max_abs: Num(0.0),
+            max_rel: Num(0.0),
+            max_ulp: Num(0.0),
+            mean_ulp: Num(0.0),
+            cosine: None,
+            sqnr: None,
+            top1: None,
+            top5: None,
+            passing_atol: None,
+            passing_rtol: None,
+            tolerance,
+            first_mismatch: None,
+            source: SourceRange::default(),
+            target: reach::Reach::of(converted.ty),
+            beyond_target: 0,
+            errors_log10: vec![],
+        };
+        Metrics {
+            tensor,
+            target: Reach::of(converted.ty),
+            unit: coarser(reference.ty, converted.ty),
+            ulp_sum: 0.0,
+            ulp_count: 0,
+            angle: Angle::default(),
+            noise: Noise::default(),
+            ranking: Ranking::default(),
+            range: Range::default(),
+            errors: BTreeMap::new(),
+            signs: 0,
+            passing: Some((0.0, 0.0)),
+        }
+    }
+
+    /// Compares another pair of tensors.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier.
+    pub(crate) fn add(
+        &mut self,
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+    ) -> TractResult<()> {
+        let (a, b) = (reference.tensor.shape(), converted.tensor.shape());
+        if a != b {
+            let problem = format!("the reference's shape is {a:?}, the converted one's {b:?}");
+            self.refuse(problem);
+            return Ok(());
+        }
+        let is_text = |ty: ElementType| ty.family() == Family::Text;
+        if is_text(reference.ty) != is_text(converted.ty) {
+            self.refuse(format!("{} cannot be compared with {}", reference.ty, converted.ty));
+            return Ok(());
+        }
+        let (x, y) = (
+            Values::of(reference.ty, &reference.tensor)?,
+            Values::of(converted.ty, &converted.tensor)?,
+        );
+        for index in 0..reference.tensor.len() {
+            let is_within = self.element(x.element(index), y.element(index));
+            if !is_within && self.tensor.first_mismatch.is_none() {
+                let place = coordinates(index, a);
+                let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
+                let (reference, converted) = (shown(reference)?, shown(converted)?);
+                self.tensor.first_mismatch = Some(format!(
+                    "at {place:?}: {reference} in the reference, {converted} converted"
+                ));
+            }
+        }
+        if matches!(reference.ty.family(), Family::Float(_)) {
+            self.ranking.add(&x, &y, a);
+        }
+        self.tensor.elements += reference.tensor.len() as u64;
+        self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
+        Ok(())
+    }
+
+    /// Notes that the tensors cannot be compared.
+    pub(crate) fn refuse(&mut self, problem: String) {
+        self.tensor.problem.get_or_insert(problem);
+    }
+
+    /// Compares one element; whether it is within the tolerance.
+    fn element(&mut self, x: Element, y: Element) -> bool {
+        let tensor = &mut self.tensor;
+        let is_same = x.is(y);
+        tensor.differing += u64::from(!is_same);
+        self.signs += u64::from(x.has_other_sign(y));
+        let (Some(source), Some(result)) = (x.number(), y.number()) else {
+            tensor.mismatches += u64::from(!is_same);
+            return is_same;
+        };
+        let (a, b) = (source.rounded(), result.rounded());
+        tensor.both_nan += u64::from(a.is_nan() && b.is_nan());
+        let is_beyond = self.target.is_some_and(|target| target.is_beyond(source));
+        tensor.beyond_target += u64::from(is_beyond);
+        if is_same && !(a.is_finite() && b.is_finite()) {
+            return true;
+        }
+        if !(a.is_finite() && b.is_finite()) {
+            let is_nan = a.is_nan() != b.is_nan();
+            tensor.nan_differences += u64::from(is_nan);
+            tensor.infinity_differences += u64::from(!is_nan);
+            tensor.mismatches += 1;
+            self.passing = None;
+            return false;
+        }
+        self.angle.add(a, b);
+        let error = source.distance(result);
+        self.noise.add(a, error);
+        let relative = if error == 0.0 { 0.0 } else { error / a.abs() };
+        let ulp = match self.unit {
+            Some(unit) if error > 0.0 => error / unit.ulp(source),
+            _ => 0.0,
+        };
+        self.ulp_sum += ulp;
+        self.ulp_count += 1;
+        tensor.max_abs.0 = tensor.max_abs.0.max(error);
+        tensor.max_rel.0 = tensor.max_rel.0.max(if relative.is_finite() { relative } else { 0.0 });
+        tensor.max_ulp.0 = tensor.max_ulp.0.max(ulp);
+        if let Some((absolute, rel)) = &mut self.passing {
+            *absolute = absolute.max(error);
+            if error > *rel * a.abs() {
+                *rel = smallest_rtol(error, a.abs());
+            }
+        }
+        if error > 0.0 {
+            let decade = relative.log10().floor().clamp(-40.0, 40.0) as i32;
+            *self.errors.entry(decade).or_default() += 1;
+        }
+        let tolerance = tensor.tolerance;
+        let is_near = tolerance.allows(error, a) || tolerance.allows_ulp(ulp);
+        let is_within = is_same || is_near || !tolerance.judges_elements();
+        tensor.mismatches += u64::from(!is_within);
+        is_within
+    }
+
+    /// Everything that was found.
+    pub(crate) fn finish(mut self) -> ComparedTensor {
+        let tensor = &mut self.tensor;
+        tensor.mean_ulp = Num(self.ulp_sum / (self.ulp_count.max(1)) as f64);
+        let cosine = Some(&self.angle).filter(|_| self.ulp_count > 0).and_then(Angle::cosine);
+        tensor.cosine = cosine.map(Num);
+        let is_whole = tensor.nan_differences + tensor.infinity_differences == 0;
+        tensor.sqnr = self.noise.sqnr().filter(|_| is_whole).map(Num);
+        (tensor.top1, tensor.top5) = (self.ranking.top1(), self.ranking.top5());
+        let passing = self.passing.filter(|_| tensor.problem.is_none() && self.unit.is_some());
+        tensor.passing_atol = passing.map(|(absolute, _)| Num(absolute));
+        tensor.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
+        tensor.source = SourceRange::of(&self.range);
+        tensor.errors_log10 = self.errors.into_iter().collect();
+        let has_cosine = match (tensor.tolerance.cosine, tensor.cosine) {
+            (Some(least), Some(Num(found))) => found >= least,
+            // Without finite elements there is no angle, and every element has been judged by itself.
+            (Some(_), None) => self.ulp_count == 0,
+            (None, _) => true,
+        };
+        let has_sqnr = match (tensor.tolerance.sqnr, tensor.sqnr) {
+            (Some(least), Some(Num(found))) => found >= least,
+            (Some(_), None) => self.ulp_count == 0 && is_whole,
+            (None, _) => true,
+        };
+        tensor.identical = tensor.problem.is_none() && tensor.differing == 0 && self.signs == 0;
+        tensor.passed =
+            tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine && has_sqnr;
+        self.tensor
+    }
+}
+
+/// The smallest r for which the error is at most r·size, as [`Metrics::element`] computes that.
+fn smallest_rtol(error: f64, size: f64) -> f64 {
+    let mut rtol = if error == 0.0 { 0.0 } else { error / size };
+    while rtol.is_finite() && error > rtol * size {
+        rtol = rtol.next_up();
+    }
+    while rtol > 0.0 && error <= rtol.next_down() * size {
+        rtol = rtol.next_down();
+    }
+    rtol
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compared(
+        (from, x): (ElementType, Tensor),
+        (to, y): (ElementType, Tensor),
+        tolerance: Tolerance,
+    ) -> ComparedTensor {
+        let named = |ty, tensor| NamedTensor { name: "y".into(), ty, tensor };
+        let (reference, converted) = (named(from, x), named(to, y));
+        let mut metrics = Metrics::new(&reference, &converted, tolerance);
+        metrics.add(&reference, &converted).expect("carriers");
+        metrics.finish()
+    }
+
+    #[test]
+    fn beyond_is_what_the_cast_cannot_hold() {
+        use ElementType::*;
+        let two = |power| 2f64.powi(power);
+        let cases: [(ElementType, &[f64], u64); 8] = [
+            (Float8E4M3FN, &[464.0, -464.0, 448.0], 0),
+            (Float8E4M3FN, &[464.000_1, -1e9], 2),
+            (Float8E8M0, &[two(127), 1.0], 0),
+            (Float8E8M0, &[1.1 * two(127), 0.0, -1.0], 3),
+            (Int64, &[two(63), -two(63)], 1),
+            (Uint64, &[two(64), two(63), -0.5], 1),
+            (Int8, &[127.9, -128.9, 128.0], 1),
+            (Uint8, &[-0.5, 255.5, -1.0, 256.0], 2),
+        ];
+        for (to, values, beyond) in cases {
+            let zeros = Tensor::zero_dt(to.datum_type(), &[values.len()]).expect("a tensor");
+            let found = compared((Double, tensor1(values)), (to, zeros), Tolerance::default());
+            assert_eq!(found.beyond_target, beyond, "{values:?} in {to}");
+        }
+    }
+
+    #[test]
+    fn the_last_place_of_a_wide_integer_is_its_own() {
+        let reference = (ElementType::Int64, tensor1(&[(1i64 << 62) - 1]));
+        let converted = (ElementType::Float, tensor1(&[(2f64.powi(62) + 2f64.powi(39)) as f32]));
+        let found = compared(reference, converted, Tolerance::default());
+        assert!(found.max_ulp.0 > 2.0 && found.max_ulp.0 < 2.001, "{:?}", found.max_ulp);
+    }
+}

@@ -1,0 +1,135 @@
+//! How a whole tensor fares, where single elements tell too much: its noise, and which element of a row is the largest.
+
+use crate::cli::measure::exact::Values;
+use crate::cli::measure::number::Num;
+
+/// The signal's power and the noise's, over all elements that are finite on both sides.
+#[derive(Default)]
+pub(super) struct Noise {
+    signal: f64,
+    noise: f64,
+    elements: u64,
+}
+
+impl Noise {
+    pub(super) fn add(&mut self, reference: f64, error: f64) {
+        self.signal += reference * reference;
+        self.noise += error * error;
+        self.elements += 1;
+    }
+
+    /// The signal-to-quantisation-noise ratio 10·log₁₀(Σ x² / Σ (y − x)²), in decibels: infinite without noise. `None` where
+    /// the powers are beyond DOUBLE, or there is nothing to measure.
+    pub(super) fn sqnr(&self) -> Option<f64> {
+        let is_finite = self.signal.is_finite() && self.noise.is_finite() && self.elements > 0;
+        is_finite.then(|| match (self.signal, self.noise) {
+            (_, 0.0) => f64::INFINITY,
+            (signal, noise) => 10.0 * (signal / noise).log10(),
+        })
+    }
+}
+
+/// How many of the largest elements of a row are compared as a set.
+const FEW: usize = 5;
+/// Rows are no longer than that: the vocabulary of a large language model has room.
+const LONGEST: usize = 1 << 20;
+
+/// Whether rows, along the last axis, have the same largest elements on both sides, as classifiers are judged.
+#[derive(Default)]
+pub(super) struct Ranking {
+    rows: u64,
+    first: u64,
+    few_rows: u64,
+    few: u64,
+}
+
+impl Ranking {
+    pub(super) fn add(&mut self, x: &Values, y: &Values, shape: &[usize]) {
+        let Some(length) = shape.last().copied().filter(|length| (2..=LONGEST).contains(length))
+        else {
+            return;
+        };
+        let rows: usize = shape.iter().rev().skip(1).product();
+        let number = |values: &Values, place| values.element(place).number().map(|n| n.rounded());
+        for row in 0..rows {
+            let read = |values: &Values| -> Option<Vec<f64>> {
+                (row * length..(row + 1) * length).map(|place| number(values, place)).collect()
+            };
+            let (Some(x), Some(y)) = (read(x), read(y)) else { return };
+            self.rows += 1;
+            self.first += u64::from(agrees(&x, &y, 1) == 1);
+            if length > FEW {
+                self.few_rows += FEW as u64;
+                self.few += agrees(&x, &y, FEW) as u64;
+            }
+        }
+    }
+
+    /// The share of rows whose largest element is at the same place.
+    pub(super) fn top1(&self) -> Option<Num> {
+        share(self.first, self.rows)
+    }
+
+    /// The share of the five largest elements of rows that are among the five largest on the other side as well.
+    pub(super) fn top5(&self) -> Option<Num> {
+        share(self.few, self.few_rows)
+    }
+}
+
+fn share(part: u64, whole: u64) -> Option<Num> {
+    (whole > 0).then(|| Num(part as f64 / whole as f64))
+}
+
+/// How many of the places of y's largest elements hold one of x's largest, or as large a one. NaN is never among them.
+fn agrees(x: &[f64], y: &[f64], count: usize) -> usize {
+    let key = |number: f64| if number.is_nan() { f64::NEG_INFINITY } else { number };
+    let mut sorted: Vec<f64> = x.iter().map(|number| key(*number)).collect();
+    let last = sorted.len().saturating_sub(count);
+    let (_, least, _) = sorted.select_nth_unstable_by(last, f64::total_cmp);
+    let least = *least;
+    let mut places: Vec<usize> = (0..y.len()).collect();
+    let value = |place: &usize| y.get(*place).map_or(f64::NEG_INFINITY, |number| key(*number));
+    let last = places.len().saturating_sub(count);
+    // Among equals the first one counts, as in ArgMax.
+    places.select_nth_unstable_by(last, |a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
+    let largest = places.get(last..).unwrap_or_default();
+    let is_number = |numbers: &[f64], place: usize| numbers.get(place).is_some_and(|n| !n.is_nan());
+    let is_large = |place: &&usize| {
+        is_number(x, **place)
+            && is_number(y, **place)
+            && x.get(**place).is_some_and(|number| *number >= least)
+    };
+    largest.iter().filter(is_large).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_elements_are_found() {
+        let nan = f64::NAN;
+        for (x, y, one, two) in [
+            ([3.0, 2.0, 1.0], [3.0, 2.0, 1.0], 1, 2),
+            ([3.0, 2.0, 1.0], [2.0, 3.0, 1.0], 0, 2),
+            ([3.0, 2.0, 1.0], [1.0, 2.0, 3.0], 0, 1),
+            ([3.0, 3.0, 1.0], [1.0, 3.0, 3.0], 1, 1),
+            ([3.0, 2.0, 1.0], [nan, nan, nan], 0, 0),
+            ([nan, 2.0, 1.0], [5.0, 2.0, 1.0], 0, 1),
+        ] {
+            assert_eq!((agrees(&x, &y, 1), agrees(&x, &y, 2)), (one, two), "{x:?} {y:?}");
+        }
+    }
+
+    #[test]
+    fn noise_is_told_in_decibels() {
+        let mut noise = Noise::default();
+        assert_eq!(noise.sqnr(), None);
+        noise.add(10.0, 0.0);
+        assert_eq!(noise.sqnr(), Some(f64::INFINITY));
+        noise.add(0.0, 1.0);
+        assert_eq!(noise.sqnr(), Some(20.0));
+        noise.add(1e300, 1.0);
+        assert_eq!(noise.sqnr(), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Elements as people and programs read them, and where they stand.
+
+use std::fmt;
+use std::ops::Range;
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use crate::cli::measure::number::Num;
+use crate::cli::message::{shortened, single_line};
+
+/// How much of a string people are shown.
+const TEXT_CHARS: usize = 40;
+
+/// An element by what it means: a BFLOAT16 is the number that it stands for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Value {
+    /// Of any float type but DOUBLE: they are all exact in FLOAT.
+    Float(Num),
+    Double(Num),
+    Signed(i64),
+    Unsigned(u64),
+    Bool(bool),
+    Text(String),
+}
+
+/// For people: floats in the shortest form that reads back, strings in quotes.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Float(Num(x)) => write!(f, "{:?}", *x as f32),
+            Value::Double(Num(x)) => write!(f, "{x:?}"),
+            Value::Signed(x) => write!(f, "{x}"),
+            Value::Unsigned(x) => write!(f, "{x}"),
+            Value::Bool(x) => write!(f, "{x}"),
+            Value::Text(text) => write!(f, "\"{}\"", shortened(&single_line(text), TEXT_CHARS)),
+        }
+    }
+}
+
+/// Some of a tensor's elements, in row-major order. Places that it does not have are left out.
+pub(crate) fn values(
+    ty: ElementType,
+    tensor: &Tensor,
+    places: Range<usize>,
+) -> TractResult<Vec<Value>> {
+    let places = places.start.min(tensor.len())..places.end.min(tensor.len());
+    let Some(width) = ty.carrier_bytes() else {
+        let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?.get(places);
+        return Ok(texts.unwrap_or_default().iter().cloned().map(Value::Text).collect());
+    };
+    let bytes = tensor.as_bytes().get(places.start * width..places.end * width);
+    let mut some = Tensor::zero_dt(ty.datum_type(), &[places.len()])?;
+    some.as_bytes_mut().copy_from_slice(bytes.context("the tensor is shorter than its shape")?);
+    match ty.family() {
+        Family::Float(_) if ty == ElementType::Double => {
+            widened(ty, ty, &some, |x: f64| Value::Double(Num(x)))
+        }
+        Family::Float(_) => {
+            widened(ty, ElementType::Float, &some, |x: f32| Value::Float(Num(x.into())))
+        }
+        Family::Signed => widened(ty, ElementType::Int64, &some, Value::Signed),
+        Family::Unsigned => widened(ty, ElementType::Uint64, &some, Value::Unsigned),
+        Family::Bool | Family::Text => widened(ty, ElementType::Bool, &some, Value::Bool),
+    }
+}
+
+fn widened<T: Datum + Copy>(
+    ty: ElementType,
+    wide: ElementType,
+    tensor: &Tensor,
+    value: fn(T) -> Value,
+) -> TractResult<Vec<Value>> {
+    let wide = Conversion::new(ty, wide, Rules::default()).run(tensor)?;
+    Ok(wide.try_as_plain_ram()?.as_slice::<T>()?.iter().copied().map(value).collect())
+}
+
+/// One element, for people.
+pub(crate) fn shown(ty: ElementType, tensor: &Tensor, place: usize) -> TractResult<String> {
+    let value = values(ty, tensor, place..place + 1)?;
+    Ok(value.first().map(Value::to_string).unwrap_or_default())
+}
+
+/// The coordinates of an element, given its place in row-major order.
+pub(crate) fn coordinates(place: usize, shape: &[usize]) -> Vec<usize> {
+    let mut rest = place;
+    let mut reversed: Vec<usize> = vec![];
+    for size in shape.iter().rev() {
+        reversed.push(rest % size.max(&1));
+        rest /= size.max(&1);
+    }
+    reversed.into_iter().rev().collect()
+}

@@ -1,0 +1,59 @@
+//! The verbs: a file or a folder each, with its arguments, its run in the user's process, its work in a worker's, and what
+//! it shows; and the one list of them.
+
+pub(crate) mod audit;
+pub(crate) mod compare;
+mod fix;
+mod inspect;
+mod keep;
+pub(crate) mod record;
+mod rerecord;
+pub(crate) mod run;
+mod test;
+
+use clap::Subcommand;
+
+use crate::cli::args::resources::Resources;
+use crate::cli::found::status::Status;
+use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::worker::{Answerer, reply_to};
+use crate::cli::report::terminal::Output;
+
+macro_rules! verbs {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        /// What was typed after the program's name.
+        #[derive(Subcommand)]
+        pub(crate) enum AnyVerb {
+            $($name($module::$name)),*
+        }
+
+        impl AnyVerb {
+            /// As [`Verb::run`].
+            pub(crate) fn run(self, to: Resources, output: &mut Output) -> anyhow::Result<Status> {
+                match self {
+                    $(AnyVerb::$name(verb) => verb.run(to, output)),*
+                }
+            }
+        }
+
+        /// What a worker can be asked, by name.
+        pub(crate) const ANSWERERS: &[Answerer] = &[
+            $((
+                <<$module::$name as Verb>::Request as Request>::NAME,
+                reply_to::<<$module::$name as Verb>::Request>,
+            )),*
+        ];
+    };
+}
+
+verbs! {
+    run::Run,
+    test::Test,
+    inspect::Inspect,
+    audit::Audit,
+    compare::Compare,
+    record::Record,
+    rerecord::Rerecord,
+    fix::Fix,
+    keep::Keep,
+}

@@ -1,0 +1,286 @@
+//! `onnx-cast audit`: what the casts of models do to the numbers.
+
+mod baseline;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+
+use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::report::ReportArgs;
+use crate::cli::args::resources::Resources;
+use crate::cli::args::tolerance::parse_allow;
+use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::headroom;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::status::Status;
+use crate::cli::found::weights::ComparedWeights;
+use crate::cli::input::cases::{self, Case, file_of};
+use crate::cli::input::sets;
+use crate::cli::input::sets::inputs_of;
+use crate::cli::message::{ErrorKind, Problem, add_once};
+use crate::cli::process::jobs::ask_all;
+use crate::cli::process::request::{Request, Verb};
+use crate::cli::report::destinations::{Report, check_places};
+use crate::cli::report::terminal::Output;
+use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
+use crate::cli::work::model::Loader;
+use crate::cli::work::probed::{Probed, casts_of, is_rounding};
+use crate::cli::work::watched::{Watched, unexercised};
+use baseline::{Baseline, suspicious};
+
+/// Show what a model's casts do to the numbers.
+///
+/// Runs the model and counts, for each Cast and CastLike, those in subgraphs included, what became of the values that
+/// passed: exact, rounded, overflowed to infinity, saturated, turned into NaN, flushed to zero, … The worst come first.
+/// The model's results are not changed.
+///
+/// PATH is a model, or a folder: then every model.onnx in it is audited with the inputs of its test_data_set_* folders, or
+/// with random ones where it has none. With -i, a folder stands for the inputs in it: input_*.pb, or several sets of them
+/// in test_data_set_* folders.
+///
+/// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value that overflowed,
+/// became NaN, lost its NaN, wrapped around, or is undefined; and a model that declares another type than a cast makes, or
+/// whose casts have seen no value at all.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  onnx-cast audit model.onnx -i x=x.npy
+  onnx-cast audit model.onnx -i recorded/ --report audit.html
+  onnx-cast audit model_fp16.onnx --baseline model.onnx -i recorded/
+  onnx-cast audit models/ --jobs 4 --allow wrapped --markdown=comment.md")]
+pub(crate) struct Audit {
+    /// The models, or folders that hold them.
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    sets: SetsArgs,
+    /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped, overflowed, became_nan,
+    /// undefined, made_infinite, made_nan, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
+    #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
+    allow: Vec<(String, f64)>,
+    /// The model of which PATH is a conversion: what it does as well is excused, and its weights are compared. Of a
+    /// folder with a model.onnx, the test_data_set_* folders give the inputs where PATH has none.
+    #[arg(long, value_name = "ORIGINAL")]
+    baseline: Option<PathBuf>,
+    #[command(flatten)]
+    to: ReportArgs,
+}
+
+impl Verb for Audit {
+    type Request = AuditRequest;
+
+    /// Audits every model. It is an error if none has anything to audit.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let requests = requests(&self)?;
+        let models = requests.iter().map(|request| &request.model);
+        let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));
+        check_places(&self.to, &self.input, read.map(PathBuf::as_path))?;
+        let models = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
+            Audited::unusable(request.model.display().to_string(), problem)
+        })?;
+        let report = Report {
+            json: &|| Ok(json::of_audits(&models)?),
+            page: &|| page::of_audits(&models, self.to.top),
+            markdown: &|| Ok(markdown::of_audits(&models, self.to.top)),
+            junit: &|| Ok(junit::of_audits(&models)),
+            model_explorer: &|| model_explorer::of_audits(&models),
+            text: &|output| plain_text::of_audits(&models, self.to.shown(), output),
+        };
+        let problem = |model: &Audited| {
+            let Problem { kind, message } = model.error.clone()?;
+            Some(Problem { kind, message: format!("{}: {message}", model.model) })
+        };
+        report.write(&self.to, models.iter().map(problem), output)?;
+        let is_bare = |model: &Audited| {
+            model.casts.is_empty() && model.rounded == 0 && model.baseline.is_none()
+        };
+        if models.iter().all(is_bare) {
+            let names: Vec<&str> = models.iter().map(|model| model.model.as_str()).collect();
+            bail!(
+                "{}: {}, so there is nothing to audit",
+                names.join(", "),
+                phrases::NOTHING_TO_AUDIT
+            );
+        }
+        Ok(models.iter().map(|model| model.status).max().unwrap_or(Status::Passed))
+    }
+}
+
+/// A model for each path, or for each folder below a path with a model.onnx in it.
+fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
+    let mut models: Vec<(PathBuf, Vec<Case>)> = vec![];
+    for path in &args.paths {
+        if !path.is_dir() {
+            models.push((path.clone(), vec![]));
+            continue;
+        }
+        for case in cases::find(std::slice::from_ref(path))? {
+            if models.last().is_none_or(|(model, _)| *model != case.model) {
+                models.push((case.model.clone(), vec![]));
+            }
+            // A model without data runs on random values, and so does one whose data are not wanted on those that are.
+            let has_none = case.inputs().is_ok_and(|files| files.is_empty());
+            let is_wanted = args.input.inputs.is_empty() && !has_none;
+            if let Some((_, sets)) = models.last_mut().filter(|_| is_wanted) {
+                sets.push(case);
+            }
+        }
+    }
+    let baseline = args.baseline.as_ref().map(|path| file_of(path));
+    // What lies beside the original is as good for its conversion.
+    if let Some(folder) = args.baseline.as_ref().filter(|path| path.is_dir())
+        && args.input.inputs.is_empty()
+    {
+        for (model, own) in models.iter_mut().filter(|(_, own)| own.is_empty()) {
+            let sets = cases::sets_in(folder, model)?.into_iter();
+            own.extend(sets.filter(|set| set.inputs().is_ok_and(|files| !files.is_empty())));
+        }
+    }
+    let input = args.input.with_sets(args.sets);
+    if models.iter().all(|(_, cases)| !cases.is_empty()) {
+        input.check_nothing_is_random("those beside the models are recorded")?;
+    }
+    let request = |(model, cases): (PathBuf, Vec<Case>)| {
+        let (mut limits, limits_file) = Limits::of(&model, args.to.tolerance.as_deref())?;
+        limits.allow(&args.allow);
+        let (input, baseline) = (input.clone(), baseline.clone());
+        Ok(AuditRequest { model, cases, input, limits, limits_file, baseline })
+    };
+    models.into_iter().map(request).collect()
+}
+
+/// A model to audit.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct AuditRequest {
+    pub(crate) model: PathBuf,
+    /// The model's own sets of inputs, where they are to be used.
+    pub(crate) cases: Vec<Case>,
+    pub(crate) input: InputArgs,
+    pub(crate) limits: Limits,
+    pub(crate) limits_file: Option<PathBuf>,
+    /// The model of which this one is a conversion.
+    pub(crate) baseline: Option<PathBuf>,
+}
+
+impl Request for AuditRequest {
+    const NAME: &'static str = "audit";
+
+    type Answer = Audited;
+
+    fn answer(&self, loader: &Loader) -> TractResult<Audited> {
+        let probed = Probed::open(loader, &self.model)?;
+        let mut watched = Watched::of(&probed, &[])?;
+        let takes = watched.model.takes.clone();
+        let sets = match &self.cases[..] {
+            [] => sets::gather(&takes, &self.model, &self.input)?,
+            cases => sets::of_cases(&takes, cases)?,
+        };
+        let inputs = inputs_of(&takes, &sets);
+        let original =
+            self.baseline.as_deref().map(|path| baseline::open(loader, path)).transpose()?;
+        let mut baseline = match self.baseline.as_deref().zip(original.as_ref()) {
+            Some((path, original)) => Some(Baseline::of(path, original)?),
+            None => None,
+        };
+        for (place, set) in sets.iter().enumerate() {
+            let run = watched.run(set, sets.len() > 1)?;
+            if place + 1 == sets.len() {
+                watched.rest();
+            }
+            if let Some(baseline) = &mut baseline {
+                baseline.run(&takes, set, &run.outputs)?;
+            }
+        }
+        let (rows, mut run_notes) = (watched.rows(), std::mem::take(&mut watched.notes));
+        let findings = probed.findings(&rows);
+        let (casts, roundings) = (casts_of(&rows), probed.roundings(&rows, &sets));
+        let rounded = rows.iter().filter(|row| is_rounding(&row.cast)).count();
+        let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
+        if let Some(name) = self.limits.unknown_casts(&names).next() {
+            let message = format!(
+                "there are limits for the cast `{name}`, but the model has none of that name"
+            );
+            return Err(Problem { kind: ErrorKind::Call, message }.into());
+        }
+        let (mut excused, mut weights) = (vec![], ComparedWeights::default());
+        let mut exceeded = vec![];
+        let all = casts.iter().chain(&roundings);
+        if let Some(baseline) = &mut baseline {
+            let excuses = baseline.excuses(&takes, &sets, &suspicious(&roundings))?;
+            run_notes.append(&mut baseline.notes);
+            let mut compared = baseline.weights(&probed)?;
+            run_notes.append(&mut compared.notes);
+            weights = compared.judged(Some(&watched.exercise), baseline.outputs_differ());
+            let wrong = weights.changed.iter().filter(|weight| weight.is_error);
+            exceeded
+                .extend(wrong.map(|weight| format!("weight `{}`: {}", weight.name, weight.text)));
+            let left = all.map(|cast| excuses.excuse(cast, &mut excused));
+            exceeded.extend(left.flat_map(|cast| self.limits.exceeded(&cast)).collect::<Vec<_>>());
+        } else {
+            exceeded.extend(all.flat_map(|cast| self.limits.exceeded(cast)));
+        }
+        let invalid = findings.iter().filter(|finding| finding.is_error);
+        exceeded.extend(invalid.map(|finding| format!("`{}`: {}", finding.node, finding.text)));
+        let seen =
+            casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();
+        if !casts.is_empty() && seen == 0 {
+            exceeded.push("no value other than NaN has reached a cast, which shows nothing".into());
+        }
+        let status = if exceeded.is_empty() { Status::Passed } else { Status::Failed };
+        let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
+        // What happens to constants happens on any inputs.
+        let depends = all.iter().any(|cast| !cast.constant);
+        let random = inputs.warning(status).filter(|_| depends);
+        let warnings = random.into_iter().chain(headroom::warning(all.iter())).collect();
+        let mut notes = vec![];
+        sets.iter().flat_map(|set| &set.notes).for_each(|n| add_once(&mut notes, Some(n.clone())));
+        let received = received(&casts).filter(|_| exceeded.is_empty());
+        Ok(Audited {
+            model: self.model.display().to_string(),
+            status,
+            problem: None,
+            error: None,
+            sets: sets.len(),
+            inputs,
+            tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
+            notes: notes.into_iter().chain(run_notes).chain(received).collect(),
+            warnings,
+            casts,
+            rounded,
+            roundings,
+            findings,
+            exceeded,
+            baseline: self.baseline.as_ref().map(|path| path.display().to_string()),
+            excused,
+            weights,
+            unexercised: unexercised(Some(&watched.exercise), &rows),
+        })
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        let cases = self.cases.iter().map(|case| case.set.clone());
+        let folder = self.baseline.iter().filter_map(|path| path.parent()).map(PathBuf::from);
+        self.input.files().chain(cases).chain(folder).collect()
+    }
+}
+
+/// A note on casts that were given NaN or infinities. That is within every cast's limits, but it means that something is
+/// wrong before them.
+fn received(casts: &[AuditedCast]) -> Option<String> {
+    let is_given = |cast: &&AuditedCast| cast.source.nans + cast.source.infinities > 0;
+    let mut given = casts.iter().filter(is_given).map(|cast| &cast.node);
+    let (first, more) = (given.next()?, given.count());
+    let others = if more == 0 { String::new() } else { format!(" and {more} other(s)") };
+    Some(format!(
+        "NaN or infinities reach `{first}`{others}: no cast is blamed for what it is given, `compare` finds where it arises"
+    ))
+}

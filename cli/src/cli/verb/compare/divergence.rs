@@ -1,0 +1,276 @@
+//! Where two models part, and how their casts differ.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::NodeProto;
+use tract_onnx_cast::audit::Outcome;
+use tract_onnx_cast::{CastKind, CastNode, ElementType, Family};
+
+use crate::cli::found::audited::AuditedCast;
+use crate::cli::found::compared::{
+    CastChanges, CastName, ComparedTensor, GraphNode, Parting, Retargeted,
+};
+use crate::cli::measure::number::Num;
+use crate::cli::verb::compare::main_graph::MainGraph;
+use crate::cli::verb::compare::open::Loaded;
+
+/// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
+/// reference does not have and that spoiled values.
+pub(super) fn parting(
+    graph: &MainGraph,
+    tensor: Option<&ComparedTensor>,
+    changes: &CastChanges,
+    casts: &[AuditedCast],
+    growth: &Growth,
+) -> Option<Parting> {
+    let tensor = tensor?.clone();
+    let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+    let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
+    let (node, op) = graph.maker(name)?;
+    let cast = casts.iter().find(|cast| cast.value() == *name).cloned();
+    let before = graph.before(name);
+    let is_new = |cast: &AuditedCast| {
+        let retargeted = changes.retargeted.iter().map(|both| &both.converted);
+        let mut new = changes.added.iter().chain(retargeted);
+        new.any(|new| (&new.node, &new.graph) == (&cast.node, &cast.graph))
+    };
+    let (reference, converted) = growth.between(&tensor);
+    let is_between = |cast: &AuditedCast| {
+        let value = cast.value();
+        converted.iter().any(|node| node.output.contains(&value))
+    };
+    let spoils = |cast: &AuditedCast| cast.damaged() + cast.lost() > 0;
+    let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated.name()) > 0;
+    let culprit = casts
+        .iter()
+        .find(|cast| (spoils(cast) || truncates(cast)) && is_between(cast) && is_new(cast))
+        .or_else(|| {
+            casts.iter().find(|cast| {
+                let value = cast.value();
+                let is_before = value != *name && before.contains(&value);
+                spoils(cast) && is_before && is_new(cast)
+            })
+        });
+    let (culprit, only_reference) = (culprit.cloned(), named(&reference));
+    let is_exact = |cast: &AuditedCast| {
+        cast.elements > 0 && cast.count(Outcome::Exact.name()) == cast.elements
+    };
+    let idle = casts.iter().filter(|cast| is_exact(cast));
+    let idle: HashSet<String> = idle.map(AuditedCast::value).collect();
+    let changes_values = |node: &&NodeProto| !node.output.iter().any(|made| idle.contains(made));
+    let changing: Vec<&NodeProto> = converted.into_iter().filter(changes_values).collect();
+    let mut only_converted = named(&changing);
+    if let Some(culprit) = &culprit {
+        // What spoils values goes before what only passes them on.
+        only_converted.sort_by_key(|node| node.node != culprit.node);
+    }
+    Some(Parting {
+        node,
+        op,
+        cast,
+        culprit,
+        only_reference,
+        only_converted,
+        tensor,
+        error,
+        error_before,
+    })
+}
+
+/// Nodes, as reports have them.
+fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
+    let named = |node: &&NodeProto| {
+        let made = node.output.first().map_or("", String::as_str);
+        let name = if node.name.is_empty() { made } else { &node.name };
+        GraphNode { node: name.into(), op: node.op_type.clone() }
+    };
+    nodes.iter().map(named).collect()
+}
+
+/// How the casts of two models differ. A cast is known by the value that it makes, and `renamed` tells what the reference's
+/// values are called in the converted model. Where few names are shared, casts of the same types belong together in their order.
+pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>) -> CastChanges {
+    let is_own = |cast: &&CastNode| cast.kind == CastKind::Cast;
+    // Converters rename the main graph, so only the path below it counts.
+    let path = |cast: &CastNode| {
+        cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())
+    };
+    let mut gone: HashMap<(String, &str), Vec<&CastNode>> = HashMap::new();
+    let of_a: Vec<&CastNode> = a.probed.casts.iter().filter(is_own).collect();
+    for cast in of_a.iter().rev() {
+        let output = renamed.get(&cast.output).unwrap_or(&cast.output);
+        gone.entry((path(cast), output)).or_default().push(cast);
+    }
+    let mut changes = CastChanges::default();
+    let (mut new, mut there) = (vec![], HashSet::new());
+    for cast in b.probed.casts.iter().filter(is_own) {
+        let counterpart = gone.get_mut(&(path(cast), &*cast.output)).and_then(Vec::pop);
+        let Some(was) = counterpart else {
+            new.push(cast);
+            continue;
+        };
+        there.insert(std::ptr::from_ref(was));
+        if (was.from, was.to) != (cast.from, cast.to) {
+            let (reference, converted) = (CastName::of(was), CastName::of(cast));
+            changes.retargeted.push(Retargeted { reference, converted });
+        }
+    }
+    if share_few_names(a, b) {
+        let kind = |cast: &CastNode| (path(cast), cast.from, cast.to);
+        let mut left: HashMap<_, Vec<&CastNode>> = HashMap::new();
+        for cast in of_a.iter().rev().filter(|cast| !there.contains(&std::ptr::from_ref(**cast))) {
+            left.entry(kind(cast)).or_default().push(cast);
+        }
+        new.retain(|cast| {
+            let counterpart = left.get_mut(&kind(cast)).and_then(Vec::pop);
+            there.extend(counterpart.map(std::ptr::from_ref));
+            counterpart.is_none()
+        });
+    }
+    let gone = of_a.into_iter().filter(|cast| !there.contains(&std::ptr::from_ref(*cast)));
+    changes.added = new.into_iter().map(CastName::of).collect();
+    changes.removed = gone.map(CastName::of).collect();
+    changes
+}
+
+/// Whether less than half of the smaller model's values have a name that the other one has too: it was exported anew.
+fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
+    let (a, b) = (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
+    let names: HashSet<&String> = b.iter().collect();
+    let shared = a.iter().filter(|name| names.contains(name)).count();
+    shared * 2 < a.len().min(b.len())
+}
+
+/// Where errors grow.
+pub(super) struct Growth<'a> {
+    pub(super) graph: MainGraph<'a>,
+    /// That of the other model, if there is one.
+    reference: Option<MainGraph<'a>>,
+    /// By the converted side's names.
+    errors: HashMap<&'a str, f64>,
+    /// What is no growth: the roundings of the types, and a part of the outputs' errors.
+    floor: f64,
+    tensors: Vec<&'a ComparedTensor>,
+}
+
+impl<'a> Growth<'a> {
+    pub(super) fn of(
+        graph: MainGraph<'a>,
+        reference: Option<MainGraph<'a>>,
+        tensors: impl Iterator<Item = &'a ComparedTensor>,
+        outputs: &[ComparedTensor],
+    ) -> Growth<'a> {
+        let tensors: Vec<&ComparedTensor> = tensors.collect();
+        let named = |tensor: &&'a ComparedTensor| {
+            (tensor.converted_name.as_ref().unwrap_or(&tensor.name).as_str(), error_of(tensor))
+        };
+        let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
+        let errors = tensors.iter().map(named).collect();
+        Growth { graph, reference, errors, floor: last * 0.02, tensors }
+    }
+
+    /// The nodes of the reference and those of the converted model that lie between a tensor and the next ones before it
+    /// that are compared.
+    fn between(&self, tensor: &ComparedTensor) -> (Vec<&'a NodeProto>, Vec<&'a NodeProto>) {
+        let Some(reference) = &self.reference else { return (vec![], vec![]) };
+        let of_reference: HashSet<&str> = self.tensors.iter().map(|t| t.name.as_str()).collect();
+        let renamed = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+        let is_known = |value: &str| self.errors.contains_key(value);
+        (
+            reference.unknown_before(&tensor.name, |value| of_reference.contains(value)),
+            self.graph.unknown_before(renamed, is_known),
+        )
+    }
+
+    /// The largest error of what the node takes that makes a value; of what is not compared, that of what it is made of.
+    pub(super) fn before(&self, value: &str) -> f64 {
+        let (mut seen, mut largest) = (HashSet::new(), 0f64);
+        let mut next: Vec<&str> = self.graph.taken(value).iter().map(String::as_str).collect();
+        while let Some(value) = next.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            match self.errors.get(value) {
+                Some(error) => largest = largest.max(*error),
+                None => next.extend(self.graph.taken(value).iter().map(String::as_str)),
+            }
+        }
+        largest
+    }
+
+    /// The tensors that were paired by structure and whose errors are gone in all that is made of them: they are not the same
+    /// value in both models, such as one behind a product that one of them has joined with the next.
+    pub(super) fn healed(&self) -> HashSet<String> {
+        let is_healed = |tensor: &&&ComparedTensor| {
+            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+            tensor.paired_by == "structure" && !tensor.passed && self.heals(name, error_of(tensor))
+        };
+        self.tensors.iter().filter(is_healed).map(|tensor| tensor.name.clone()).collect()
+    }
+
+    fn heals(&self, value: &str, error: f64) -> bool {
+        let (mut seen, mut next) = (HashSet::new(), vec![value]);
+        let mut is_used = false;
+        while let Some(value) = next.pop() {
+            for made in self.graph.made_of(value) {
+                match self.errors.get(made) {
+                    Some(behind) if *behind > error * HEALED => return false,
+                    Some(_) => is_used = true,
+                    None if seen.insert(made) => next.push(made),
+                    None => {}
+                }
+            }
+        }
+        is_used
+    }
+
+    /// The tensor whose error is the most times as large as that of what it is made of.
+    pub(super) fn largest(&self) -> Option<&'a ComparedTensor> {
+        let mut best: Option<(f64, &ComparedTensor)> = None;
+        for tensor in &self.tensors {
+            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+            let floor = self.floor + rounding_of(tensor);
+            let (after, before) = (error_of(tensor), self.before(name));
+            // What is infinitely far off is so everywhere behind.
+            let grown = (after.min(MOST) + floor) / (before.min(MOST) + floor);
+            if after > floor && grown > 2.0 && best.is_none_or(|(most, _)| grown > most) {
+                best = Some((grown, tensor));
+            }
+        }
+        best.map(|(_, tensor)| tensor)
+    }
+}
+
+/// What is left of an error that is gone, at most.
+const HEALED: f64 = 0.02;
+
+/// An error beyond which it does not matter how large it is.
+const MOST: f64 = 1e3;
+
+/// How far a tensor is off: its largest error by its largest value; infinite where NaN or infinities differ.
+fn error_of(tensor: &ComparedTensor) -> f64 {
+    let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
+    let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
+    match tensor {
+        _ if tensor.problem.is_some() => f64::INFINITY,
+        _ if tensor.nan_differences + tensor.infinity_differences > 0 => f64::INFINITY,
+        _ if tensor.max_abs.0 == 0.0 => {
+            if tensor.differing > 0 {
+                1.0
+            } else {
+                0.0
+            }
+        }
+        _ if peak == 0.0 => f64::INFINITY,
+        _ => tensor.max_abs.0 / peak,
+    }
+}
+
+/// A few roundings to the coarser of a tensor's two types.
+fn rounding_of(tensor: &ComparedTensor) -> f64 {
+    let bits = |ty: &str| match ElementType::from_name(ty).map(ElementType::family) {
+        Some(Family::Float(format)) => format.mantissa_bits.min(20) as i32,
+        _ => 20,
+    };
+    4.0 * 0.5f64.powi(bits(&tensor.reference_type).min(bits(&tensor.converted_type)) + 1)
+}

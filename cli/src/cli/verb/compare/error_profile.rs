@@ -1,0 +1,133 @@
+//! The error along the converted graph.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::{ModelProto, NodeProto};
+
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::profile::{Neighbour, Point, Profile};
+use crate::cli::measure::number::Num;
+
+/// How far the drawing goes from its centre, in nodes, and how many nodes it has at most.
+const STEPS: usize = 2;
+const NEIGHBOURS: usize = 14;
+
+/// The errors of the tensors that were compared, and the nodes about the one that makes `centre`.
+pub(super) fn profile<'a>(
+    converted: &ModelProto,
+    tensors: impl Iterator<Item = &'a ComparedTensor>,
+    centre: Option<&str>,
+) -> Profile {
+    let Some(graph) = &converted.graph else { return Profile::default() };
+    let graph_of = Graph::of(&graph.node);
+    let mut points: Vec<Point> = tensors.filter_map(|tensor| graph_of.point(tensor)).collect();
+    // An output is an inner tensor as well.
+    let mut seen = HashSet::new();
+    points.retain(|point| seen.insert(point.tensor.clone()));
+    points.sort_by_key(|point| point.depth);
+    let around = centre.map_or(vec![], |centre| graph_of.around(centre, &points));
+    Profile { graph: graph.name.clone(), points, around }
+}
+
+/// The nodes of the main graph, by what they make.
+struct Graph<'a> {
+    nodes: &'a [NodeProto],
+    makers: HashMap<&'a str, usize>,
+    depths: Vec<usize>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(nodes: &'a [NodeProto]) -> Graph<'a> {
+        let made = |(place, node): (usize, &'a NodeProto)| {
+            node.output
+                .iter()
+                .filter(|name| !name.is_empty())
+                .map(move |name| (name.as_str(), place))
+        };
+        let makers: HashMap<&str, usize> = nodes.iter().enumerate().flat_map(made).collect();
+        // Nodes stand after those that make their inputs, or the model would not have been loaded.
+        let mut depths = vec![];
+        for node in nodes {
+            let before =
+                node.input.iter().filter_map(|name| depths.get(*makers.get(name.as_str())?));
+            depths.push(before.max().map_or(0, |depth: &usize| depth + 1));
+        }
+        Graph { nodes, makers, depths }
+    }
+
+    fn name(node: &NodeProto) -> String {
+        let made = node.output.first().map_or("", String::as_str);
+        if node.name.is_empty() { made } else { &node.name }.into()
+    }
+
+    fn point(&self, tensor: &ComparedTensor) -> Option<Point> {
+        let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+        let place = *self.makers.get(name.as_str())?;
+        let node = self.nodes.get(place)?;
+        let is_apart = tensor.nan_differences + tensor.infinity_differences > 0;
+        let error = match tensor.sqnr {
+            _ if tensor.problem.is_some() => return None,
+            _ if is_apart => f64::INFINITY,
+            Some(Num(ratio)) => 10f64.powf(-ratio / 20.0),
+            None => return None,
+        };
+        Some(Point {
+            tensor: name.clone(),
+            node: Graph::name(node),
+            op: node.op_type.clone(),
+            depth: self.depths.get(place).copied().unwrap_or(0),
+            error: Num(error),
+        })
+    }
+
+    /// The nodes on the ways of a few steps to the one that makes a tensor, and from it.
+    fn around(&self, centre: &str, points: &[Point]) -> Vec<Neighbour> {
+        let Some(centre) = self.makers.get(centre).copied() else { return vec![] };
+        let mut chosen = vec![centre];
+        let (mut before, mut after) = (vec![centre], vec![centre]);
+        for _ in 0..STEPS {
+            before = before.iter().flat_map(|place| self.inputs(*place)).collect();
+            after = after.iter().flat_map(|place| self.readers(*place)).collect();
+            for place in before.iter().chain(&after) {
+                if chosen.len() < NEIGHBOURS && !chosen.contains(place) {
+                    chosen.push(*place);
+                }
+            }
+        }
+        chosen.sort_by_key(|place| (self.depths.get(*place).copied(), *place));
+        let errors: HashMap<&str, Num> =
+            points.iter().map(|point| (point.tensor.as_str(), point.error)).collect();
+        let neighbour = |place: &usize| {
+            let node = self.nodes.get(*place)?;
+            let tensor = node.output.first()?.clone();
+            let inputs = self.inputs(*place);
+            let from = chosen.iter().enumerate().filter(|(_, other)| inputs.contains(other));
+            Some(Neighbour {
+                node: Graph::name(node),
+                op: node.op_type.clone(),
+                depth: self.depths.get(*place).copied().unwrap_or(0),
+                is_centre: *place == centre,
+                from: from.map(|(index, _)| index).collect(),
+                error: errors.get(tensor.as_str()).copied(),
+                tensor,
+            })
+        };
+        chosen.iter().filter_map(neighbour).collect()
+    }
+
+    /// The nodes that make a node's inputs.
+    fn inputs(&self, place: usize) -> Vec<usize> {
+        let names = self.nodes.get(place).map_or(&[][..], |node| &node.input);
+        names.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect()
+    }
+
+    /// The nodes that take what a node makes.
+    fn readers(&self, place: usize) -> Vec<usize> {
+        let made = self.nodes.get(place).map_or(&[][..], |node| &node.output);
+        let reads = |node: &NodeProto| {
+            node.input.iter().any(|name| !name.is_empty() && made.contains(name))
+        };
+        let all = self.nodes.iter().enumerate();
+        all.filter(|(_, node)| reads(node)).map(|(place, _)| place).take(NEIGHBOURS).collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! The two sides of a comparison, and what they run on.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow, ensure};
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, Error, Rules};
+
+use crate::cli::args::input::InputArgs;
+use crate::cli::found::inputs::Inputs;
+use crate::cli::input::cases::Case;
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::saved::{self, Content, Saved};
+use crate::cli::input::sets::inputs_of;
+use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
+use crate::cli::input::sizes::check_shapes;
+use crate::cli::message::add_once;
+use crate::cli::message::{ErrorKind, about, at, one_line};
+use crate::cli::work::adapt_inputs::carried;
+use crate::cli::work::model::{Loader, Model};
+use crate::cli::work::probed::Probed;
+
+/// What the sides are called in messages.
+const SIDES: [&str; 2] = ["the reference", "the converted model"];
+
+/// One of the two sides.
+pub(super) struct Side {
+    pub(super) path: PathBuf,
+    pub(super) model: Option<Loaded>,
+    cases: Vec<Case>,
+    pub(super) saved: Vec<Saved>,
+}
+
+pub(super) struct Loaded {
+    pub(super) probed: Probed,
+    pub(super) path: PathBuf,
+    pub(super) model: Model,
+}
+
+impl Side {
+    fn open(loader: &Loader, path: &Path) -> TractResult<Side> {
+        let mut side = Side { path: path.into(), model: None, cases: vec![], saved: vec![] };
+        match saved::read(path)? {
+            Content::Saved(saved) => side.saved = saved,
+            Content::Model(file, cases) => {
+                let load = || {
+                    let model = loader.open(&file)?;
+                    Ok(Loaded { probed: Probed::open(loader, &file)?, path: file.clone(), model })
+                };
+                side.model = Some(at(path.display(), with_way_out(load()))?);
+                side.cases = cases;
+            }
+        }
+        Ok(side)
+    }
+}
+
+/// Both sides of a comparison, and the sets of inputs that they run on.
+pub(super) struct Sides {
+    pub(super) reference: Side,
+    pub(super) converted: Side,
+    /// The model of what is saved on both sides.
+    graph: Option<ModelProto>,
+    pub(super) reference_sets: Vec<Set>,
+    pub(super) converted_sets: Vec<Set>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Sides {
+    pub(super) fn open(
+        loader: &Loader,
+        reference: &Path,
+        converted: &Path,
+        graph: Option<&Path>,
+        input: &InputArgs,
+    ) -> TractResult<Sides> {
+        let (reference, converted) =
+            (Side::open(loader, reference)?, Side::open(loader, converted)?);
+        let is_run = reference.model.is_some() || converted.model.is_some();
+        let because =
+            "--graph is for tensors that were saved on both sides; a model among them is the graph";
+        about(
+            ErrorKind::Call,
+            if graph.is_some() && is_run { Err(anyhow!(because)) } else { Ok(()) },
+        )?;
+        let read = |path: &Path| at(path.display(), loader.read(path));
+        let graph = graph.map(read).transpose()?;
+        let mut sides = Sides {
+            reference,
+            converted,
+            graph,
+            reference_sets: vec![],
+            converted_sets: vec![],
+            notes: vec![],
+        };
+        about(ErrorKind::Input, sides.gather(input))?;
+        Ok(sides)
+    }
+
+    /// Finds the inputs: those that are given, else those that lie beside the reference or beside saved outputs, else
+    /// random ones.
+    fn gather(&mut self, args: &InputArgs) -> TractResult<()> {
+        let (a, b) = (&self.reference, &self.converted);
+        let Some(first) = a.model.as_ref().or(b.model.as_ref()) else {
+            let because = "both sides are saved outputs";
+            ensure!(args.inputs.is_empty(), "-i: nothing is run, {because}");
+            return args.check_nothing_is_random(because);
+        };
+        let saved =
+            |side: &Side| side.saved.iter().filter_map(|saved| saved.case.clone()).collect();
+        let known: [Vec<Case>; 4] = [a.cases.clone(), saved(a), saved(b), b.cases.clone()];
+        let known = known.into_iter().find(|cases| !cases.is_empty() && args.inputs.is_empty());
+        let sets: Vec<Set> = match known {
+            Some(cases) => {
+                args.check_nothing_is_random("those beside the model or the outputs are recorded")?;
+                at(first.path.display(), sets::of_cases(&first.model.takes, &cases))?
+            }
+            None if self.inputs_in_dump(args) => {
+                let dumps = [a, b].into_iter().filter(|side| side.model.is_none());
+                let sets = dumps.flat_map(|side| &side.saved);
+                sets.map(|saved| of_dump(&first.model.takes, saved)).collect::<TractResult<_>>()?
+            }
+            None => {
+                let is_random = args.inputs.is_empty() && !first.model.takes.inputs.is_empty();
+                if is_random && (a.model.is_none() || b.model.is_none()) {
+                    self.notes.push(format!(
+                        "the inputs are random, of seed {}: the saved outputs must be those of the same ones",
+                        args.seed
+                    ));
+                }
+                // Saved outputs are those of one set, unless somebody says otherwise.
+                let is_saved = a.model.is_none() || b.model.is_none();
+                let args = &InputArgs { sets: args.sets.or(is_saved.then_some(1)), ..args.clone() };
+                at(first.path.display(), sets::gather(&first.model.takes, &first.path, args))?
+            }
+        };
+        for note in sets.iter().flat_map(|set| &set.notes) {
+            add_once(&mut self.notes, Some(note.clone()));
+        }
+        for side in [a, b] {
+            let (saved, sets) = (side.saved.len(), sets.len());
+            ensure!(
+                side.model.is_some() || saved == sets,
+                "{}: holds {saved} set(s) of outputs, but there are {sets} of inputs",
+                side.path.display()
+            );
+        }
+        let other = self.converted.model.as_ref().filter(|_| self.reference.model.is_some());
+        self.converted_sets = match other {
+            Some(second) => {
+                let carry = |set: &Set| {
+                    carried(&first.model.takes, &second.model.takes, SIDES, set, &mut self.notes)
+                };
+                at("the inputs differ", sets.iter().map(carry).collect::<TractResult<_>>())?
+            }
+            None => sets.clone(),
+        };
+        self.reference_sets = sets;
+        Ok(())
+    }
+
+    /// Whether the saved tensors hold the inputs of the model, and nobody has given others.
+    fn inputs_in_dump(&self, args: &InputArgs) -> bool {
+        let sides = [&self.reference, &self.converted];
+        let model = sides.iter().find_map(|side| side.model.as_ref());
+        let holds = |saved: &Saved, name: &String| saved.names.contains(name);
+        let mut dumps = sides.iter().flat_map(|side| &side.saved).peekable();
+        args.inputs.is_empty()
+            && dumps.peek().is_some()
+            && model.is_some_and(|loaded| {
+                let mut inputs = loaded.model.takes.inputs.iter();
+                let mut dumps: Vec<&Saved> = dumps.collect();
+                !loaded.model.takes.inputs.is_empty()
+                    && inputs.all(|input| dumps.iter_mut().all(|saved| holds(saved, &input.name)))
+            })
+    }
+
+    /// The model of saved tensors: the one that is not saved, or else that which is given with them.
+    pub(super) fn saved_of(&self) -> Option<&ModelProto> {
+        match (&self.reference.model, &self.converted.model) {
+            (Some(loaded), None) | (None, Some(loaded)) => Some(&loaded.probed.proto),
+            (None, None) => self.graph.as_ref(),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
+    /// Where the inputs came from.
+    pub(super) fn inputs(&self) -> Inputs {
+        let model = self.reference.model.as_ref().or(self.converted.model.as_ref());
+        model.map_or_else(Inputs::saved, |loaded| {
+            inputs_of(&loaded.model.takes, &self.reference_sets)
+        })
+    }
+
+    /// How many runs are compared.
+    ///
+    /// # Errors
+    ///
+    /// When the sides have other numbers of them.
+    pub(super) fn count(&self) -> TractResult<usize> {
+        let of = |side: &Side, sets: &[Set]| match side.model {
+            Some(_) => sets.len(),
+            None => side.saved.len(),
+        };
+        let (a, b) =
+            (of(&self.reference, &self.reference_sets), of(&self.converted, &self.converted_sets));
+        ensure!(a == b, "the reference has {a} set(s) of outputs, the converted side {b}");
+        Ok(a)
+    }
+}
+
+/// The inputs of a model that were saved among its tensors.
+fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
+    let (inputs, saved) = (takes.inputs.clone(), saved.clone());
+    let make = move || -> TractResult<Tensors> {
+        let saved = saved.outputs()?;
+        let tensor = |input: &Input| {
+            let held = saved.iter().find(|held| held.name == input.name).context("is there")?;
+            let cast = Conversion::new(held.ty, input.ty, Rules::default()).run(&held.tensor);
+            at(format!("input `{}`", input.name), cast.map(Arc::new))
+        };
+        inputs.iter().map(tensor).collect()
+    };
+    let shapes = shapes_of(&make()?);
+    check_shapes(takes, &shapes)?;
+    Ok(Set::new("the saved tensors".into(), Provenance::Given, shapes, make))
+}
+
+/// The result; where it is tract that cannot do it, and not the model that is wrong, the error says what can be done instead.
+pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
+    result.map_err(|error| {
+        let is_of_tract =
+            |error: &Error| matches!(error, Error::Tract { .. } | Error::Panic { .. });
+        let is_own = error
+            .chain()
+            .filter_map(|link| link.downcast_ref::<Error>())
+            .chain(error.downcast_ref::<Error>())
+            .any(|error| !is_of_tract(error));
+        let is_file = error.chain().any(|link| link.is::<std::io::Error>());
+        match is_own || is_file {
+            true => error,
+            false => {
+                let reason = one_line(&error);
+                anyhow::anyhow!(
+                    "{reason}; tensors that another runtime has saved can be compared instead"
+                )
+            }
+        }
+    })
+}

@@ -1,0 +1,475 @@
+//! Which tensors inside two models are the same: by name, by their values, or by the operators that make them of pairs.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+
+use crate::cli::measure::value::{Value, values};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::main_graph::MainGraph;
+
+/// How many values of a tensor are looked at.
+const SAMPLES: usize = 64;
+/// How far two values may be apart that are the same but for rounding, by the value and by the tensor's largest one.
+const NEAR: (f64, f64) = (0.02, 0.002);
+/// So many tensors are compared, two at a time, to find those that are made alike.
+const BUDGET: usize = 20_000_000;
+/// So large a share of near values makes two tensors alike.
+const ALIKE: f64 = 0.95;
+/// So many different values tell a tensor from others.
+const TELLING: usize = 8;
+
+/// Two tensors that are the same one, as far as can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pair {
+    pub(super) reference: String,
+    pub(super) converted: String,
+    pub(super) how: How,
+}
+
+/// How a pair was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Name,
+    /// All values that were looked at are the same.
+    SameValues,
+    /// They are the same but for rounding.
+    NearValues,
+    Structure,
+}
+
+impl How {
+    /// As reports have it, and how sure that is.
+    pub(super) const fn in_words(self) -> (&'static str, &'static str) {
+        match self {
+            How::Name => ("name", "certain"),
+            How::SameValues => ("values", "certain"),
+            How::NearValues => ("values", "likely"),
+            How::Structure => ("structure", "likely"),
+        }
+    }
+}
+
+/// What is known of one tensor.
+struct Sample {
+    elements: usize,
+    shape: Vec<usize>,
+    is_float: bool,
+    values: Vec<f64>,
+    peak: f64,
+    is_telling: bool,
+}
+
+/// How alike two samples are.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Likeness {
+    near: f64,
+    same: f64,
+}
+
+/// A side of the search.
+struct Side<'a> {
+    graph: &'a MainGraph<'a>,
+    /// The values that nodes compute of inputs, in their order, with what is known of them.
+    samples: Vec<(String, Sample)>,
+    places: HashMap<String, usize>,
+}
+
+/// Pairs the tensors of two models that have run on the same inputs; one may stand for several of the other model that are only
+/// moved or reshaped. `known` are pairs by their names, which no others replace,
+/// and `weights` tells what the reference's constants are called in the converted model.
+///
+/// # Errors
+///
+/// When a tensor is not of its type's carrier.
+pub(super) fn pairs(
+    (a, of_a): (&MainGraph, &[NamedTensor]),
+    (b, of_b): (&MainGraph, &[NamedTensor]),
+    known: &[(&str, &str)],
+    weights: &HashMap<String, String>,
+) -> TractResult<Vec<Pair>> {
+    let (a, b) = (Side::of(a, of_a)?, Side::of(b, of_b)?);
+    let mut search = Search {
+        pairs: HashMap::new(),
+        taken: HashSet::new(),
+        a: &a,
+        b: &b,
+        weights,
+        budget: BUDGET,
+    };
+    let mut doubtful = vec![];
+    for (name, other) in known {
+        search.add(name, other, How::Name);
+    }
+    for (name, sample) in &a.samples {
+        if search.pairs.contains_key(name) || search.taken.contains(name) {
+            continue;
+        }
+        let Some(other) = b.sample(name) else { continue };
+        let is_alike = sample.elements == other.elements && sample.likeness(other).near >= 0.5;
+        // What the same operator makes of the same tensors is the same one, or the place of a fault.
+        let is_in_place =
+            || search.is_same_op(name, name) && search.are_operands_paired(name, name);
+        if is_alike || is_in_place() {
+            search.add(name, name, How::Name);
+        } else {
+            doubtful.push(name);
+        }
+    }
+    search.by_values();
+    search.by_structure(&doubtful.iter().map(|name| name.as_str()).collect());
+    for name in doubtful {
+        let is_free = !search.pairs.contains_key(name) && !search.taken.contains(name);
+        let is_same_kind = a.graph.op(name) == b.graph.op(name)
+            || a.sample(name).map(|s| &s.shape) == b.sample(name).map(|s| &s.shape);
+        if is_free && is_same_kind {
+            search.add(name, name, How::Name);
+        }
+    }
+    search.by_structure(&HashSet::new());
+    let found = a.samples.iter().filter_map(|(name, _)| {
+        let (converted, how) = search.pairs.get(name)?.clone();
+        Some(Pair { reference: name.clone(), converted, how })
+    });
+    Ok(found.chain(search.further()).collect())
+}
+
+impl<'a> Side<'a> {
+    fn of(graph: &'a MainGraph<'a>, tensors: &[NamedTensor]) -> TractResult<Side<'a>> {
+        let by_name: HashMap<&str, &NamedTensor> =
+            tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+        let mut side = Side { graph, samples: vec![], places: HashMap::new() };
+        for name in graph.made() {
+            if let Some(tensor) = by_name.get(name.as_str()) {
+                side.places.insert(name.clone(), side.samples.len());
+                side.samples.push((name, Sample::of(tensor)?));
+            }
+        }
+        Ok(side)
+    }
+
+    fn sample(&self, name: &str) -> Option<&Sample> {
+        self.samples.get(*self.places.get(name)?).map(|(_, sample)| sample)
+    }
+
+    /// How far along the graph a value is, from 0 to 1.
+    fn depth(&self, name: &str) -> f64 {
+        let place = self.places.get(name).copied().unwrap_or(0);
+        place as f64 / self.samples.len().max(1) as f64
+    }
+
+    /// What the node that makes a value computes it of, constants left out; an input of the model is known by its name.
+    fn operands(&self, name: &str) -> Vec<&'a str> {
+        let taken = self.graph.taken(name).iter().map(String::as_str);
+        let is_computed = |name: &&str| {
+            let is_there = self.places.contains_key(*name) || self.graph.is_input(name);
+            is_there && !self.graph.is_constant(name)
+        };
+        taken.filter(is_computed).collect()
+    }
+}
+
+impl Sample {
+    fn of(tensor: &NamedTensor) -> TractResult<Sample> {
+        let elements = tensor.tensor.len();
+        let mut sample = Sample {
+            elements,
+            shape: tensor.tensor.shape().to_vec(),
+            is_float: matches!(tensor.ty.family(), Family::Float(_)),
+            values: vec![],
+            peak: 0.0,
+            is_telling: false,
+        };
+        if tensor.ty.family() == Family::Text {
+            return Ok(sample);
+        }
+        // An odd stride meets every column of a matrix.
+        let stride = (elements / SAMPLES).max(1) | 1;
+        for place in (0..elements).step_by(stride) {
+            sample
+                .values
+                .extend(values(tensor.ty, &tensor.tensor, place..place + 1)?.iter().map(number));
+        }
+        let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+        sample.peak = finite.fold(0.0, f64::max);
+        let different: HashSet<u64> = sample.values.iter().map(|x| x.to_bits()).collect();
+        sample.is_telling = different.len() >= TELLING;
+        Ok(sample)
+    }
+
+    /// Whether so many values are near that the two may be one tensor. Most are found out after a few.
+    fn may_be(&self, other: &Sample) -> bool {
+        let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
+        self.values.iter().zip(&other.values).all(|pair| {
+            let is_near = self.is_near(pair);
+            if !is_near && misses > 0 {
+                misses -= 1;
+                return true;
+            }
+            is_near
+        })
+    }
+
+    fn is_near(&self, (x, y): (&f64, &f64)) -> bool {
+        let error = (x - y).abs();
+        is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
+    }
+
+    fn likeness(&self, other: &Sample) -> Likeness {
+        let both = || self.values.iter().zip(&other.values);
+        let count = self.values.len().max(1) as f64;
+        Likeness {
+            near: both().filter(|pair| self.is_near(*pair)).count() as f64 / count,
+            same: both().filter(|(x, y)| is_same(x, y)).count() as f64 / count,
+        }
+    }
+}
+
+fn is_same(x: &f64, y: &f64) -> bool {
+    x == y || (x.is_nan() && y.is_nan())
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Float(x) | Value::Double(x) => x.0,
+        Value::Signed(x) => *x as f64,
+        Value::Unsigned(x) => *x as f64,
+        Value::Bool(x) => f64::from(u8::from(*x)),
+        Value::Text(_) => 0.0,
+    }
+}
+
+struct Search<'a> {
+    /// The converted side's tensor of each of the reference's.
+    pairs: HashMap<String, (String, How)>,
+    taken: HashSet<String>,
+    a: &'a Side<'a>,
+    b: &'a Side<'a>,
+    /// What the reference's constants are called in the converted model.
+    weights: &'a HashMap<String, String>,
+    budget: usize,
+}
+
+impl Search<'_> {
+    fn add(&mut self, a: &str, b: &str, how: How) {
+        self.pairs.insert(a.into(), (b.into(), how));
+        self.taken.insert(b.into());
+    }
+
+    /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals those at the same depth.
+    fn by_values(&mut self) {
+        let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (place, (_, sample)) in self.b.samples.iter().enumerate() {
+            by_size.entry(sample.elements).or_default().push(place);
+        }
+        // A tensor may stand for several that are only reshaped, but one of its own is better.
+        for may_share in [false, true] {
+            for (name, sample) in &self.a.samples {
+                if self.pairs.contains_key(name) {
+                    continue;
+                }
+                let mut best: Option<(Likeness, bool, f64, &str)> = None;
+                for place in by_size.get(&sample.elements).into_iter().flatten() {
+                    let Some((other, theirs)) = self.b.samples.get(*place) else { continue };
+                    if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+                        continue;
+                    }
+                    let is_named = self.a.places.contains_key(other) && name != other && !may_share;
+                    let is_taken = self.taken.contains(other);
+                    if is_taken && !may_share {
+                        continue;
+                    }
+                    let likeness = sample.likeness(theirs);
+                    let is_same_op = self.a.graph.op(name) == self.b.graph.op(other);
+                    let is_telling =
+                        sample.is_telling || (is_same_op && self.are_operands_paired(name, other));
+                    let least = if may_share { likeness.same } else { likeness.near };
+                    if !is_telling || least < ALIKE || (is_named && likeness.same < 1.0) {
+                        continue;
+                    }
+                    let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
+                    let this = (likeness, is_same_op, apart, other.as_str());
+                    if best.is_none_or(|best| (this.0, this.1, this.2) > (best.0, best.1, best.2)) {
+                        best = Some(this);
+                    }
+                }
+                if let Some((likeness, _, _, other)) = best {
+                    let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+                    let other = other.to_owned();
+                    self.add(name, &other, how);
+                }
+            }
+        }
+    }
+
+    /// What is left of the converted side, with tensors that have their own counterparts already: it may be one of these that is only
+    /// moved or reshaped, as the reference's are that share one.
+    fn further(&self) -> Vec<Pair> {
+        let mut by_size: HashMap<usize, Vec<&(String, Sample)>> = HashMap::new();
+        for named in self.a.samples.iter().filter(|(name, _)| !self.a.graph.is_constant(name)) {
+            by_size.entry(named.1.elements).or_default().push(named);
+        }
+        let is_left = |name: &str| !self.taken.contains(name) && !self.b.graph.is_constant(name);
+        let counterpart = |(other, theirs): &(String, Sample)| {
+            let mut best: Option<(Likeness, f64, &str)> = None;
+            for (name, sample) in by_size.get(&theirs.elements).into_iter().flatten() {
+                if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+                    continue;
+                }
+                let likeness = sample.likeness(theirs);
+                let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
+                let is_best = best.is_none_or(|best| (likeness, apart) > (best.0, best.1));
+                if likeness.same >= ALIKE && is_best {
+                    best = Some((likeness, apart, name));
+                }
+            }
+            let (likeness, _, name) = best?;
+            let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
+            Some(Pair { reference: name.into(), converted: other.clone(), how })
+        };
+        let left =
+            self.b.samples.iter().filter(|(name, sample)| is_left(name) && sample.is_telling);
+        left.filter_map(counterpart).collect()
+    }
+
+    fn are_operands_paired(&self, a: &str, b: &str) -> bool {
+        let (x, y) = (self.a.operands(a), self.b.operands(b));
+        !x.is_empty() && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| self.is_pair(x, y))
+    }
+
+    fn is_pair(&self, a: &str, b: &str) -> bool {
+        match self.pairs.get(a) {
+            Some((other, _)) => other == b,
+            None => a == b && self.a.graph.is_input(a) && self.b.graph.is_input(b),
+        }
+    }
+
+    /// Pairs what the same operator makes of pairs, if nothing else does, and what the same operator takes that makes a pair.
+    /// Tensors of the names `spared` are left.
+    fn by_structure(&mut self, spared: &HashSet<&str>) {
+        let is_free = |search: &Search, a: &str, b: &str| {
+            let is_spared = spared.contains(a) || spared.contains(b);
+            let is_paired = search.pairs.contains_key(a) || search.taken.contains(b);
+            let sizes = search.a.sample(a).zip(search.b.sample(b));
+            let fits =
+                sizes.is_some_and(|(a, b)| a.elements == b.elements && a.is_float == b.is_float);
+            !is_spared && !is_paired && fits
+        };
+        loop {
+            let before = self.pairs.len();
+            let left = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let mut by_op: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
+            for (name, _) in left {
+                by_op.entry(self.b.graph.op(name)).or_default().push(name);
+            }
+            for (name, _) in &self.a.samples {
+                if self.pairs.contains_key(name) {
+                    continue;
+                }
+                let made = by_op.get(&self.a.graph.op(name)).into_iter().flatten().copied();
+                let mut alike = made.filter(|other| {
+                    is_free(self, name, other) && self.are_operands_paired(name, other)
+                });
+                if let (Some(other), None) = (alike.next(), alike.next()) {
+                    let other = other.to_owned();
+                    self.add(name, &other, How::Structure);
+                }
+            }
+            for (name, _) in self.a.samples.iter().rev() {
+                let Some((other, _)) = self.pairs.get(name).cloned() else { continue };
+                if self.a.graph.op(name) != self.b.graph.op(&other) {
+                    continue;
+                }
+                let (x, y) = (self.a.operands(name), self.b.operands(&other));
+                let mut open = x.iter().zip(&y).filter(|(x, y)| !self.is_pair(x, y));
+                if x.len() == y.len()
+                    && let (Some((x, y)), None) = (open.next(), open.next())
+                    && is_free(self, x, y)
+                {
+                    self.add(x, y, How::Structure);
+                }
+            }
+            if self.pairs.len() == before && !self.by_what_is_left(&is_free) {
+                return;
+            }
+        }
+    }
+
+    /// Pairs a tensor with the only one that is made of the same weight by the same operator; else of the same tensors in
+    /// another order; else of the same tensors by another operator; else of one of them. Says whether there was any. A fault
+    /// in the wiring of a graph is such a pair.
+    fn by_what_is_left(&mut self, is_free: &impl Fn(&Search, &str, &str) -> bool) -> bool {
+        let ways: [fn(&Search, &str, &str) -> bool; 4] = [
+            |search, a, b| search.is_same_op(a, b) && search.shares_weight(a, b),
+            |search, a, b| search.is_same_op(a, b) && search.are_operands_turned(a, b),
+            |search, a, b| search.is_same_shape(a, b) && search.are_operands_paired(a, b),
+            |search, a, b| search.is_same_op(a, b) && search.shares_operand(a, b),
+        ];
+        for is_alike in ways {
+            let mut found: HashMap<&str, Vec<&str>> = HashMap::new();
+            let left_a = self.a.samples.iter().filter(|(name, _)| !self.pairs.contains_key(name));
+            let left_b = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let (left_a, left_b): (Vec<_>, Vec<_>) = (left_a.collect(), left_b.collect());
+            let Some(budget) = self.budget.checked_sub(left_a.len() * left_b.len()) else {
+                return false;
+            };
+            self.budget = budget;
+            for (name, _) in left_a {
+                for (other, _) in &left_b {
+                    if is_free(self, name, other) && is_alike(self, name, other) {
+                        found.entry(name).or_default().push(other);
+                    }
+                }
+            }
+            let others: Vec<&str> = found.values().flatten().copied().collect();
+            let only =
+                |(name, _): &(String, Sample)| match found.get(name.as_str()).map(Vec::as_slice) {
+                    Some([other]) if others.iter().filter(|o| *o == other).count() == 1 => {
+                        Some((name.clone(), (*other).to_owned()))
+                    }
+                    _ => None,
+                };
+            // The first one only: what is behind it may belong together for better reasons.
+            if let Some((name, other)) = self.a.samples.iter().find_map(only) {
+                self.add(&name, &other, How::Structure);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn is_same_op(&self, a: &str, b: &str) -> bool {
+        self.a.graph.op(a) == self.b.graph.op(b)
+    }
+
+    fn is_same_shape(&self, a: &str, b: &str) -> bool {
+        let shapes = self.a.sample(a).zip(self.b.sample(b));
+        shapes.is_some_and(|(a, b)| a.shape == b.shape)
+    }
+
+    fn shares_weight(&self, a: &str, b: &str) -> bool {
+        let theirs = self.b.graph.taken(b);
+        let is_there =
+            |name: &String| self.weights.get(name).is_some_and(|name| theirs.contains(name));
+        self.a.graph.taken(a).iter().any(is_there)
+    }
+
+    fn are_operands_turned(&self, a: &str, b: &str) -> bool {
+        let (x, mut y) = (self.a.operands(a), self.b.operands(b));
+        let is_even = x.len() > 1 && x.len() == y.len();
+        is_even
+            && x.iter().all(|x| match y.iter().position(|y| self.is_pair(x, y)) {
+                Some(place) => {
+                    y.remove(place);
+                    true
+                }
+                None => false,
+            })
+    }
+
+    fn shares_operand(&self, a: &str, b: &str) -> bool {
+        let (x, y) = (self.a.operands(a), self.b.operands(b));
+        x.len() > 1 && x.len() == y.len() && x.iter().zip(y).any(|(x, y)| self.is_pair(x, y))
+    }
+}

@@ -1,0 +1,100 @@
+//! Running the two sides of a comparison, a set at a time.
+
+use std::collections::HashSet;
+
+use anyhow::Context;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::AuditRow;
+
+use crate::cli::input::sets::Set;
+use crate::cli::message::add_once;
+use crate::cli::message::{at, one_line};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::main_graph::MainGraph;
+use crate::cli::verb::compare::open::{Side, with_way_out};
+use crate::cli::work::watched::Watched;
+use crate::cli::work::weights::exercise::Exercise;
+
+/// Makes the outputs of one side.
+pub(super) struct Runner<'a> {
+    side: &'a Side,
+    /// The model with its casts counted: its results are the same, and so it need not run twice.
+    watched: Option<Watched<'a>>,
+    /// The inner tensors that the other side has saved.
+    further: Vec<String>,
+}
+
+impl<'a> Runner<'a> {
+    /// Of one side; the other one may have saved inner tensors of it.
+    pub(super) fn of(side: &'a Side, other: &Side, notes: &mut Vec<String>) -> Runner<'a> {
+        let further = side.model.as_ref().map_or(vec![], |loaded| {
+            let graph = MainGraph::of(&loaded.probed.proto);
+            let (made, outputs) = (graph.made(), graph.outputs());
+            let saved = other.saved.iter().flat_map(|saved| &saved.names);
+            let names: HashSet<&str> = saved.map(String::as_str).collect();
+            let inner = made.into_iter().filter(|name| !outputs.contains(name.as_str()));
+            inner.filter(|name| names.contains(name.as_str())).collect()
+        });
+        let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
+        Runner { side, watched: watched.and_then(|watched| noted(watched, notes)), further }
+    }
+
+    /// The outputs of a set, and the inner tensors that the other side has saved. If the casts cannot be counted, a note says why, and the model runs without that.
+    ///
+    /// # Errors
+    ///
+    /// When tract cannot run the model.
+    pub(super) fn outputs(
+        &mut self,
+        place: usize,
+        sets: &[Set],
+        notes: &mut Vec<String>,
+    ) -> TractResult<Vec<NamedTensor>> {
+        let Some(loaded) = &self.side.model else {
+            let saved = self.side.saved.get(place).context("as many sets on both sides")?;
+            return saved.outputs();
+        };
+        let set = sets.get(place).context("as many sets on both sides")?;
+        let path = self.side.path.display();
+        if let Some(watched) = &mut self.watched {
+            match noted(watched.run(set, false), notes) {
+                Some(run) => {
+                    if place + 1 == sets.len() {
+                        watched.rest();
+                    }
+                    for note in &watched.notes {
+                        add_once(notes, Some(format!("{path}: {note}")));
+                    }
+                    let mut outputs = run.outputs;
+                    let is_wanted = |tensor: &NamedTensor| self.further.contains(&tensor.name);
+                    outputs.extend(run.exposed.into_iter().filter(is_wanted));
+                    return Ok(outputs);
+                }
+                None => self.watched = None,
+            }
+        }
+        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors()?)))?;
+        add_once(notes, ran.note.map(|note| format!("{}: {note}", self.side.path.display())));
+        Ok(ran.outputs)
+    }
+
+    /// What the casts did.
+    pub(super) fn rows(&self) -> Vec<AuditRow> {
+        self.watched.as_ref().map(Watched::rows).unwrap_or_default()
+    }
+
+    /// What the runs have read of the model's constants.
+    pub(super) fn exercise(&self) -> Option<&Exercise> {
+        self.watched.as_ref().map(|watched| &watched.exercise)
+    }
+}
+
+/// What there is, or a note why not.
+fn noted<T>(result: TractResult<T>, notes: &mut Vec<String>) -> Option<T> {
+    result
+        .map_err(|error| {
+            let reason = one_line(&error);
+            add_once(notes, Some(format!("the casts could not be audited: {reason}")));
+        })
+        .ok()
+}

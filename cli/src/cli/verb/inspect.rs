@@ -1,0 +1,286 @@
+//! `onnx-cast inspect`: a model's Cast and CastLike nodes, and its quantisers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::{CastNode, ElementType, Fate, QuantizerNode, RoundMode, Survey};
+
+use crate::cli::args::resources::Resources;
+use crate::cli::found::status::Status;
+use crate::cli::input::cases::model_file;
+use crate::cli::message::{add_once, one_line, single_line};
+use crate::cli::process::jobs::ask;
+use crate::cli::process::request::{Request, Verb};
+use crate::cli::report::json;
+use crate::cli::report::phrases::{NO_CASTS, type_name};
+use crate::cli::report::table::table;
+use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::work::model::Loader;
+
+/// List a model's Cast, CastLike, QuantizeLinear and DequantizeLinear nodes, those in subgraphs included, and what becomes
+/// of each.
+#[derive(Args, Serialize, Deserialize)]
+#[command(after_help = "Examples:
+  onnx-cast inspect model.onnx
+  onnx-cast inspect model.onnx --json")]
+pub(crate) struct Inspect {
+    /// The model, or a folder with a model.onnx.
+    #[arg(value_name = "MODEL.onnx")]
+    model: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Verb for Inspect {
+    type Request = Inspect;
+
+    /// Lists the nodes. That a cast is wrong is an error after the list.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let request = Inspect { model: model_file(self.model)?, ..self };
+        let Inspected { list, wrong_casts, others } = ask(&request, resources)?;
+        let json = request.json.then(|| json::document("inspect", &list)).transpose()?;
+        output.line(&json.unwrap_or_else(|| list.text()))?;
+        let others: Vec<_> = others.iter().map(|other| format!("cannot be run: {other}")).collect();
+        print_notes(&request.model, &others);
+        let Some((first, more)) = wrong_casts.split_first() else { return Ok(Status::Passed) };
+        print_notes(&request.model, more);
+        bail!("{}: {first}", request.model.display())
+    }
+}
+
+/// What the model says of a cast.
+#[derive(Serialize, Deserialize)]
+struct DeclaredCast {
+    node: String,
+    op: String,
+    from: Option<String>,
+    to: Option<String>,
+    version: i64,
+    saturate: Option<i64>,
+    round_mode: Option<String>,
+    graph: String,
+}
+
+/// A cast, and what becomes of it, as `--json` prints it.
+#[derive(Serialize, Deserialize)]
+struct InspectedCast {
+    #[serde(flatten)]
+    declared: DeclaredCast,
+    fate: String,
+}
+
+/// An operator that computes in FLOAT.
+#[derive(Serialize, Deserialize)]
+struct InspectedWidening {
+    node: String,
+    op: String,
+    r#type: String,
+}
+
+/// What the model says of a quantiser.
+#[derive(Serialize, Deserialize)]
+struct DeclaredQuantizer {
+    node: String,
+    op: String,
+    x: Option<String>,
+    scale: Option<String>,
+    y: Option<String>,
+    zero_point: bool,
+    version: i64,
+    axis: i64,
+    block_size: usize,
+    saturate: bool,
+    precision: Option<String>,
+    graph: String,
+}
+
+/// A quantiser, and what becomes of it, as `--json` prints it.
+#[derive(Serialize, Deserialize)]
+struct InspectedQuantizer {
+    #[serde(flatten)]
+    declared: DeclaredQuantizer,
+    fate: String,
+}
+
+/// What the model has, as `--json` prints it.
+#[derive(Serialize, Deserialize)]
+struct List {
+    casts: Vec<InspectedCast>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    quantizers: Vec<InspectedQuantizer>,
+    /// The operators that compute in FLOAT instead of half precision. Left out where there are none: most models compute in
+    /// the types that they say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    computed_in_float: Vec<InspectedWidening>,
+}
+
+/// What was found.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Inspected {
+    list: List,
+    /// What is wrong with the casts.
+    wrong_casts: Vec<String>,
+    /// Why else the model cannot be run.
+    others: Vec<String>,
+}
+
+impl Request for Inspect {
+    const NAME: &'static str = "inspect";
+
+    type Answer = Inspected;
+
+    fn answer(&self, loader: &Loader) -> TractResult<Inspected> {
+        let proto = loader.read(&self.model)?;
+        let survey = loader.onnx().survey(&proto, self.model.parent())?;
+        let Survey { casts, quantizers, widened, problems, .. } = survey;
+        let (mut wrong_casts, mut others) = (vec![], vec![]);
+        for problem in problems {
+            let list = if problem.is_of_cast { &mut wrong_casts } else { &mut others };
+            add_once(list, Some(one_line(&problem.error)));
+        }
+        let widened = widened.into_iter().map(|widened| InspectedWidening {
+            node: widened.node,
+            op: widened.operator,
+            r#type: widened.ty.name().into(),
+        });
+        let list = List {
+            casts: casts.into_iter().map(inspected).collect(),
+            quantizers: quantizers.into_iter().map(inspected_quantizer).collect(),
+            computed_in_float: widened.collect(),
+        };
+        Ok(Inspected { list, wrong_casts, others })
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+}
+
+fn inspected(cast: CastNode) -> InspectedCast {
+    let name = |ty: ElementType| ty.name().to_owned();
+    InspectedCast {
+        fate: cast.fate.to_string(),
+        declared: DeclaredCast {
+            op: cast.operator.name().into(),
+            from: cast.from.map(name),
+            to: cast.to.map(name),
+            version: cast.version,
+            saturate: cast.saturate,
+            round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
+            node: cast.node,
+            graph: cast.graph.to_string(),
+        },
+    }
+}
+
+fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
+    let name = |ty: ElementType| ty.name().to_owned();
+    let fate = if quantizer.is_constant { Fate::Folded } else { Fate::Kernel };
+    InspectedQuantizer {
+        fate: fate.to_string(),
+        declared: DeclaredQuantizer {
+            op: quantizer.operator.into(),
+            x: quantizer.x.map(name),
+            scale: quantizer.scale.map(name),
+            y: quantizer.y.map(name),
+            zero_point: quantizer.has_zero_point,
+            version: quantizer.version,
+            axis: quantizer.axis,
+            block_size: quantizer.block_size,
+            saturate: quantizer.saturate,
+            precision: quantizer.precision.map(name),
+            node: quantizer.node,
+            graph: quantizer.graph.to_string(),
+        },
+    }
+}
+
+const HEADS: [&str; 9] =
+    ["node", "op", "from", "to", "version", "saturate", "round_mode", "graph", "fate"];
+
+const QUANTIZER_HEADS: [&str; 10] =
+    ["node", "op", "x", "scale", "y", "axis", "block_size", "version", "graph", "fate"];
+
+impl List {
+    fn text(&self) -> String {
+        let List { casts, quantizers, computed_in_float } = self;
+        let mut parts = vec![];
+        if !casts.is_empty() {
+            parts.push(of_rows(&HEADS, casts.iter().map(row)));
+        }
+        if !quantizers.is_empty() {
+            parts.push(of_rows(&QUANTIZER_HEADS, quantizers.iter().map(quantizer_row)));
+        }
+        if parts.is_empty() {
+            parts.push(NO_CASTS.into());
+        }
+        let lines = computed_in_float_lines(computed_in_float);
+        [vec![parts.join("\n\n")], lines].concat().join("\n")
+    }
+}
+
+fn of_rows(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heads = heads.iter().map(|head| (*head).into()).collect();
+    table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>())
+}
+
+fn quantizer_row(quantizer: &InspectedQuantizer) -> Vec<String> {
+    let InspectedQuantizer { declared, fate } = quantizer;
+    let block_size = match declared.block_size {
+        0 => "-".into(),
+        size => size.to_string(),
+    };
+    vec![
+        single_line(&declared.node),
+        declared.op.clone(),
+        type_name(&declared.x).into(),
+        type_name(&declared.scale).into(),
+        type_name(&declared.y).into(),
+        declared.axis.to_string(),
+        block_size,
+        declared.version.to_string(),
+        single_line(&declared.graph),
+        fate.clone(),
+    ]
+}
+
+fn row(cast: &InspectedCast) -> Vec<String> {
+    let InspectedCast { declared, fate } = cast;
+    let or_none = |text: Option<String>| text.unwrap_or("-".into());
+    vec![
+        single_line(&declared.node),
+        declared.op.clone(),
+        type_name(&declared.from).into(),
+        type_name(&declared.to).into(),
+        declared.version.to_string(),
+        or_none(declared.saturate.map(|value| value.to_string())),
+        or_none(declared.round_mode.clone()),
+        single_line(&declared.graph),
+        fate.clone(),
+    ]
+}
+
+/// How many operators compute in FLOAT instead of half precision, which, and why: a line for each type.
+fn computed_in_float_lines(widened: &[InspectedWidening]) -> Vec<String> {
+    let types: BTreeSet<&str> = widened.iter().map(|node| node.r#type.as_str()).collect();
+    let line = |ty: &str| {
+        let mut operators = BTreeMap::<&str, usize>::new();
+        for node in widened.iter().filter(|node| node.r#type == ty) {
+            *operators.entry(node.op.as_str()).or_default() += 1;
+        }
+        let count: usize = operators.values().sum();
+        let each = operators.iter().map(|(op, count)| format!("{count} {}", single_line(op)));
+        let why = match ty {
+            "BFLOAT16" => "tract does not have that type",
+            _ => "tract lacks the operator or has no instructions of this CPU for it",
+        };
+        let each = each.collect::<Vec<_>>().join(", ");
+        format!("{count} operator(s) on {ty} compute in FLOAT ({why}): {each}")
+    };
+    types.into_iter().map(line).collect()
+}

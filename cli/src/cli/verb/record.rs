@@ -1,0 +1,314 @@
+//! `onnx-cast record`, and what `rerecord` shares with it: goldens of a model, in the layout that `test` and every ONNX
+//! runtime read.
+
+pub(crate) mod copy;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fs, io};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::tensor_proto;
+
+use crate::cli::args::input::InputArgs;
+use crate::cli::args::resources::Resources;
+use crate::cli::found::status::Status;
+use crate::cli::input::cases::{self, Case, model_file};
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::sets::{self, Tensors};
+use crate::cli::message::{add_once, at, single_line};
+use crate::cli::output_file::{Drafts, MadeFolders, locked};
+use crate::cli::process::jobs::ask;
+use crate::cli::process::request::{Request, Verb};
+use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::{Loader, Model, Ran};
+use copy::copy_model;
+
+/// Record a model's outputs, to be replayed by `onnx-cast test`.
+///
+/// Adds test_data_set_* folders with input_*.pb and output_*.pb to DIR, and the model if it is not there. Nothing that is
+/// there is changed; `rerecord` does that. With -i, a folder stands for the sets of inputs in it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  onnx-cast record model.onnx goldens/model --sets 3
+  onnx-cast record model.onnx goldens/model -i x=x.npy
+  onnx-cast test goldens")]
+pub(crate) struct Record {
+    /// The model, or a folder with a model.onnx.
+    #[arg(value_name = "MODEL.onnx")]
+    model: PathBuf,
+    /// The folder of the recordings.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    /// How many sets of random inputs, each with the next seed.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    sets: u64,
+}
+
+impl Verb for Record {
+    type Request = RecordRequest;
+
+    /// Adds recordings.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let Record { model, folder, input, sets } = self;
+        ensure!(sets == 1 || input.inputs.is_empty(), "--sets is for random inputs, without -i");
+        let model = model_file(model)?;
+        let request = RecordRequest { model, folder, input, sets, is_anew: false };
+        write_recordings(&request, resources, output)
+    }
+}
+
+/// Has a worker write recordings, and says what became of each.
+///
+/// # Errors
+///
+/// When a worker says that they cannot be written.
+pub(super) fn write_recordings(
+    request: &RecordRequest,
+    resources: Resources,
+    output: &mut Output,
+) -> anyhow::Result<Status> {
+    let Recorded { sets, notes } = ask(request, resources)?;
+    print_notes(&request.model, &notes);
+    output.line(&sets.iter().map(line).collect::<Vec<_>>().join("\n"))?;
+    Ok(Status::Passed)
+}
+
+fn line(set: &RecordedSet) -> String {
+    let change = match set.change {
+        Change::Unchanged => "kept",
+        Change::Added => "added",
+        Change::Changed => "changed",
+    };
+    format!("{change} {}", single_line(&set.folder))
+}
+
+/// What to record.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RecordRequest {
+    pub(crate) model: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) input: InputArgs,
+    /// Sets of random inputs, each with the next seed.
+    pub(crate) sets: u64,
+    /// Whether the outputs of sets that are there are computed anew and changed; else new sets are added.
+    pub(crate) is_anew: bool,
+}
+
+/// What was recorded.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Recorded {
+    pub(crate) sets: Vec<RecordedSet>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A set of inputs and outputs.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RecordedSet {
+    pub(crate) change: Change,
+    pub(crate) folder: String,
+}
+
+/// What was done to a set.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Change {
+    Unchanged,
+    Added,
+    Changed,
+}
+
+impl RecordedSet {
+    fn new(change: Change, folder: &Path) -> RecordedSet {
+        RecordedSet { change, folder: folder.display().to_string() }
+    }
+}
+
+impl Request for RecordRequest {
+    const NAME: &'static str = "record";
+
+    type Answer = Recorded;
+
+    fn answer(&self, loader: &Loader) -> TractResult<Recorded> {
+        let model = loader.open(&self.model)?;
+        if self.is_anew { change(self, model) } else { add(self, model) }
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        self.input.files().collect()
+    }
+
+    fn output(&self) -> Option<&Path> {
+        Some(&self.folder)
+    }
+}
+
+fn add(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
+    let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
+    let new = sets::gather(&model.takes, &request.model, &input)?;
+    let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
+    let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
+    // Everything is run before anything is put in its place: an error leaves the folder as it was. What is run is written at once,
+    // for there may be more of it than fits in memory.
+    let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);
+    for set in &new {
+        let tensors = set.tensors()?;
+        let draft = drafts.folder_in(folder)?;
+        let inputs = write(&draft, "input_", &files_of(&model.takes, &tensors)?)?;
+        let Ran { outputs, note } = model.clone().run(tensors)?;
+        add_once(&mut notes, note);
+        write(&draft, "output_", &files(&outputs)?)?;
+        runs.push((draft, inputs));
+    }
+    let _lock = locked(folder);
+    copy_model(&request.model, &target, false, &mut drafts)?;
+    let there = sets_there(folder, &target)?.into_iter();
+    let mut there: Vec<Held> = there.map(|set| Held::of(set.clone(), set)).collect();
+    let mut places = (0u64..).map(|number| folder.join(format!("test_data_set_{number}")));
+    let mut sets = vec![];
+    for (draft, inputs) in runs {
+        let is_same =
+            |held: &&Held| held.inputs == inputs && hold_the_same(&held.draft, &draft, "input_");
+        if let Some(Held { set, draft: held, .. }) = there.iter().find(is_same) {
+            let name = set.display();
+            ensure!(
+                hold_the_same(held, &draft, "output_"),
+                "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
+            );
+            sets.push(RecordedSet::new(Change::Unchanged, set));
+            continue;
+        }
+        let set = places.find(|set| !set.exists()).unwrap_or_default();
+        drafts.assign(&draft, &set);
+        sets.push(RecordedSet::new(Change::Added, &set));
+        there.push(Held { set, draft, inputs });
+    }
+    drafts.put()?;
+    Ok(Recorded { sets, notes })
+}
+
+/// A set that is there or will be.
+struct Held {
+    set: PathBuf,
+    /// Where it is as long as the work goes on.
+    draft: PathBuf,
+    /// A number that sets of the same inputs share.
+    inputs: u64,
+}
+
+impl Held {
+    fn of(set: PathBuf, draft: PathBuf) -> Held {
+        let files = numbered(&draft, "input_").unwrap_or_default();
+        let mut hasher = DefaultHasher::new();
+        files.iter().filter_map(|file| fs::read(file).ok()).for_each(|file| file.hash(&mut hasher));
+        Held { set, draft, inputs: hasher.finish() }
+    }
+}
+
+/// Runs the recorded inputs through the model again, and writes the outputs that have changed.
+fn change(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
+    let target = request.folder.join("model.onnx");
+    let there = sets_there(&request.folder, &target)?;
+    ensure!(!there.is_empty(), "{}: holds no test_data_set_*", request.folder.display());
+    let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);
+    for set in &there {
+        let case = Case { path: set.clone(), model: target.clone(), set: set.clone() };
+        let (tensors, _) = sets::of_case(&model.takes, &case)?;
+        let ran = at(set.display(), model.clone().run(tensors))?;
+        add_once(&mut notes, ran.note);
+        let new = drafts.folder_in(&request.folder)?;
+        write(&new, "output_", &files(&ran.outputs)?)?;
+        runs.push(new);
+    }
+    let _lock = locked(&request.folder);
+    copy_model(&request.model, &target, true, &mut drafts)?;
+    let mut sets = vec![];
+    for (set, new) in there.iter().zip(runs) {
+        let is_same = hold_the_same(set, &new, "output_");
+        if !is_same {
+            let draft = drafts.folder(set)?;
+            let old = numbered(set, "output_")?;
+            take_over(&new, &draft, &|_| false)
+                .and_then(|()| take_over(set, &draft, &|path| old.iter().any(|o| o == path)))
+                .with_context(|| set.display().to_string())?;
+        }
+        let change = if is_same { Change::Unchanged } else { Change::Changed };
+        sets.push(RecordedSet::new(change, set));
+    }
+    drafts.put()?;
+    Ok(Recorded { sets, notes })
+}
+
+/// Gives a folder what another holds, but for some files.
+fn take_over(from: &Path, to: &Path, is_left: &impl Fn(&Path) -> bool) -> io::Result<()> {
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (old, new) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&new)?;
+            take_over(&old, &new, is_left)?;
+        } else if !is_left(&old) && fs::hard_link(&old, &new).is_err() {
+            fs::copy(&old, &new)?;
+        }
+    }
+    Ok(())
+}
+
+fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
+    let sets = cases::sets_in(folder, model)?.into_iter().map(|case| case.set);
+    Ok(sets.filter(|set| set != folder).collect())
+}
+
+fn files_of(model: &Declared, inputs: &Tensors) -> TractResult<Vec<Vec<u8>>> {
+    let write = |(input, tensor): (&Input, &Arc<Tensor>)| {
+        Ok(tensor_proto::write(&input.name, input.ty, tensor)?.encode_to_vec())
+    };
+    model.inputs.iter().zip(inputs).map(write).collect()
+}
+
+fn files(outputs: &[NamedTensor]) -> TractResult<Vec<Vec<u8>>> {
+    let write = |output: &NamedTensor| {
+        let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+        Ok(proto.encode_to_vec())
+    };
+    outputs.iter().map(write).collect()
+}
+
+fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
+    let case = Case { path: set.into(), model: set.into(), set: set.into() };
+    if prefix == "input_" { case.inputs() } else { case.outputs() }
+}
+
+/// Whether two sets have the same files.
+fn hold_the_same(a: &Path, b: &Path, prefix: &str) -> bool {
+    let read = |path: &PathBuf| fs::read(path).ok();
+    let is_same =
+        |(a, b): (&PathBuf, &PathBuf)| read(a).is_some_and(|bytes| Some(bytes) == read(b));
+    match (numbered(a, prefix), numbered(b, prefix)) {
+        (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(&b).all(is_same),
+        _ => false,
+    }
+}
+
+/// Writes files into the draft of a set. The result is a number that the same files share.
+fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<u64> {
+    let mut hasher = DefaultHasher::new();
+    for (index, bytes) in files.iter().enumerate() {
+        let path = set.join(format!("{prefix}{index}.pb"));
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+        bytes.hash(&mut hasher);
+    }
+    Ok(hasher.finish())
+}

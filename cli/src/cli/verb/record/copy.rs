@@ -1,0 +1,128 @@
+//! Putting a model, and the files that hold its tensors, where the goldens are.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+use prost::Message;
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
+use tract_onnx::prelude::TractResult;
+
+use crate::cli::output_file::Drafts;
+use crate::cli::work::model::check_file;
+
+/// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their names. What is there and differs is
+/// changed only if it is to be written anew.
+///
+/// # Errors
+///
+/// When a file cannot be read or written, when one that is there differs, or when a side file would be outside the folder of
+/// `to` or in the model's own place.
+pub(crate) fn copy_model(
+    from: &Path,
+    to: &Path,
+    is_anew: bool,
+    drafts: &mut Drafts,
+) -> TractResult<()> {
+    let is_itself = match (from.canonicalize(), to.canonicalize()) {
+        (Ok(from), Ok(to)) => from == to,
+        _ => false,
+    };
+    if is_itself {
+        return Ok(());
+    }
+    let (source, target) = (folder_of(from), folder_of(to));
+    let bytes = read(from)?;
+    let proto = ModelProto::decode(&*bytes)?;
+    let mut copies = BTreeMap::from([(to.to_path_buf(), bytes)]);
+    for location in proto.graph.iter().flat_map(locations) {
+        let relative = inside(&location)?;
+        let copy = target.join(&relative);
+        check_no_link(target, &relative)?;
+        let bytes = read(&source.join(&relative))?;
+        let taken = copies.insert(copy, bytes);
+        ensure!(taken.is_none(), "{location:?} is both a model's place and a side file's");
+    }
+    let mut differing = BTreeMap::new();
+    for (path, bytes) in copies {
+        let is_there = path.exists();
+        if is_there && read(&path)? == bytes {
+            continue;
+        }
+        if is_there && !is_anew {
+            let name = path.display();
+            bail!("{name}: is another model's; `onnx-cast rerecord` changes it");
+        }
+        differing.insert(path, bytes);
+    }
+    // The model comes last: where something goes wrong in between, there is none that lacks a file.
+    let model = differing.remove(to).map(|bytes| (to.to_path_buf(), bytes));
+    for (path, bytes) in differing.into_iter().chain(model) {
+        let folder = folder_of(&path);
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        drafts.file(&path, &bytes)?;
+    }
+    Ok(())
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Reads a file that is none else by the time it is read: it is judged by its descriptor.
+fn read(path: &Path) -> TractResult<Vec<u8>> {
+    let read = || {
+        check_file(path)?;
+        let mut file = File::open(path)?;
+        ensure!(file.metadata()?.is_file(), "is no file");
+        let mut bytes = vec![];
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().with_context(|| path.display().to_string())
+}
+
+/// A location without its dots, which must not lead upwards.
+fn inside(location: &str) -> TractResult<PathBuf> {
+    let mut relative = PathBuf::new();
+    for component in Path::new(location).components() {
+        match component {
+            Component::Normal(part) => relative.push(part),
+            Component::CurDir => {}
+            _ => bail!("external data {location:?} is not a path inside the model's folder"),
+        }
+    }
+    Ok(relative)
+}
+
+/// Refuses a place that a link on the way to it leads elsewhere. A link at the place itself is replaced.
+fn check_no_link(folder: &Path, relative: &Path) -> TractResult<()> {
+    for part in relative.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()) {
+        let path = folder.join(part);
+        let is_link = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink());
+        ensure!(!is_link, "{}: is a link, which may lead outside the folder", path.display());
+    }
+    Ok(())
+}
+
+/// Where a graph's external data is, each place once.
+fn locations<'a>(graph: &'a GraphProto) -> Vec<String> {
+    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
+    let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
+    let external =
+        |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
+    let own = graph.initializer.iter().chain(tensors).filter(external);
+    // A further entry is not what tract reads, so nobody has looked where it leads.
+    let location =
+        |tensor: &'a TensorProto| tensor.external_data.iter().find(|entry| entry.key == "location");
+    let own = own.filter_map(location);
+    let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);
+    let mut all: Vec<String> = own.map(|entry| entry.value.clone()).chain(inner).collect();
+    all.sort();
+    all.dedup();
+    all
+}

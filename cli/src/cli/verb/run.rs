@@ -1,0 +1,263 @@
+//! `onnx-cast run`: a model's outputs for given or random inputs.
+
+mod numpy;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use prost::Message;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::tensor_proto;
+
+use crate::cli::args::input::InputArgs;
+use crate::cli::args::resources::Resources;
+use crate::cli::found::inputs::Inputs;
+use crate::cli::found::status::Status;
+use crate::cli::input::cases::{Case, model_file, sets_in};
+use crate::cli::input::files::Format;
+use crate::cli::input::given::{OtherFloats, Recipe};
+use crate::cli::input::sets;
+use crate::cli::measure::value::{Value, values};
+use crate::cli::message::{ErrorKind, about, single_line};
+use crate::cli::output_file::{Drafts, locked};
+use crate::cli::process::jobs::ask;
+use crate::cli::process::request::{Request, Verb};
+use crate::cli::report::json::{self, JsonValue};
+use crate::cli::report::table::table;
+use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::{Loader, Ran};
+
+/// Run a model and show its outputs.
+///
+/// FILE is an ONNX TensorProto (.pb), a NumPy array (.npy) or an archive of arrays by input name
+/// (.npz).
+///
+/// An element type that NumPy lacks is given in a .npy as bit patterns of the same width (uint16
+/// for BFLOAT16; uint8 for the float8, float6 and float4 types and the small unsigned integers;
+/// int8 for the small signed ones), as an array of the ml_dtypes package, or as float32 or float64
+/// values, which are then cast as ONNX casts them. Otherwise the array must have the input's own
+/// type.
+///
+/// An input that is not given gets random values. Its symbolic dimensions come from --set, else
+/// from the shapes of the given inputs, else they are 1.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  onnx-cast run model.onnx --set batch=4 --seed 7
+  onnx-cast run model.onnx -i x=x.npy -i scale=scale.pb -o outputs
+  onnx-cast run model.onnx -i inputs.npz -o outputs.npz
+  onnx-cast run model/ --json")]
+pub(crate) struct Run {
+    /// The model, or a folder with a model.onnx, which then runs on the first set of inputs beside it.
+    #[arg(value_name = "MODEL.onnx")]
+    model: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz, or a .npy for one output.
+    #[arg(short, long, value_name = "DIR|FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    inputs: &'a Inputs,
+    outputs: Vec<Shown<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: &'a Option<String>,
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    name: &'a str,
+    r#type: &'a str,
+    shape: &'a [usize],
+    values: Vec<JsonValue<'a>>,
+}
+
+impl Verb for Run {
+    type Request = RunRequest;
+
+    /// Runs the model, writes the outputs' files and shows what they hold.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let Run { model, input, output: written, json } = self;
+        let case = about(ErrorKind::Input, recorded(&model, &input))?;
+        let model = model_file(model)?;
+        let request = RunRequest { model, input, case, output: written };
+        let RunAnswer { inputs, outputs, note } = &ask(&request, resources)?;
+        print_notes(&request.model, note.as_slice());
+        output.line(&if json {
+            let outputs = outputs.iter().map(shown).collect();
+            json::document("run", &Report { inputs, outputs, note })?
+        } else {
+            table(&outputs.iter().map(row).collect::<Vec<_>>())
+        })?;
+        Ok(Status::Passed)
+    }
+}
+
+/// The recorded set to run on: that of a folder that `-i` gives, or, without any `-i`, the first beside the model of a folder.
+fn recorded(model: &Path, input: &InputArgs) -> anyhow::Result<Option<Case>> {
+    let folder = match &input.inputs[..] {
+        [] if model.is_dir() => model,
+        [folder] if Path::new(folder).is_dir() => Path::new(folder),
+        inputs => {
+            let folder = inputs.iter().find(|input| Path::new(input).is_dir());
+            ensure!(folder.is_none(), "-i is given a folder and more, but a run takes one set");
+            return Ok(None);
+        }
+    };
+    let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
+    let sets: Vec<Case> = sets_in(folder, model)?.into_iter().filter(has_data).collect();
+    let count = sets.len();
+    let is_asked_for = !input.inputs.is_empty();
+    let name = folder.display();
+    ensure!(!is_asked_for || count > 0, "-i {name}: holds no input_0.pb");
+    ensure!(
+        !is_asked_for || count == 1,
+        "-i {name}: holds {count} sets of inputs, a run takes one"
+    );
+    if count > 0 {
+        input.check_nothing_is_random("those of the folder are recorded")?;
+    }
+    Ok(sets.into_iter().next())
+}
+
+fn shown(output: &RunOutput) -> Shown<'_> {
+    let RunOutput { name, r#type, shape, values } = output;
+    Shown { name, r#type, shape, values: values.iter().map(JsonValue).collect() }
+}
+
+fn row(output: &RunOutput) -> Vec<String> {
+    let RunOutput { name, r#type, shape, values } = output;
+    let mut texts: Vec<String> = values.iter().map(ToString::to_string).collect();
+    if shape.iter().product::<usize>() > values.len() {
+        texts.push("…".into());
+    }
+    vec![single_line(name), r#type.clone(), format!("{shape:?}"), texts.join(" ")]
+}
+
+/// How many of an output's values are told.
+const TOLD_VALUES: usize = 10;
+
+/// A model to run.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunRequest {
+    pub(crate) model: PathBuf,
+    pub(crate) input: InputArgs,
+    /// The set of recorded inputs to run on, instead of what `input` says.
+    pub(crate) case: Option<Case>,
+    /// Where the outputs are written: a .npy, a .npz or a folder.
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// What came of it.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct RunAnswer {
+    inputs: Inputs,
+    outputs: Vec<RunOutput>,
+    note: Option<String>,
+}
+
+/// An output of the model.
+#[derive(Serialize, Deserialize)]
+struct RunOutput {
+    name: String,
+    r#type: String,
+    shape: Vec<usize>,
+    /// The first ones.
+    values: Vec<Value>,
+}
+
+impl Request for RunRequest {
+    const NAME: &'static str = "run";
+
+    type Answer = RunAnswer;
+
+    fn answer(&self, loader: &Loader) -> TractResult<RunAnswer> {
+        let (file, folder) = match &self.output {
+            Some(path) if is_numpy(path) => (Some(path), None),
+            path => (None, path.as_ref()),
+        };
+        if let Some(folder) = folder {
+            // Before the work, which may take long.
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let model = loader.open(&self.model)?;
+        let (tensors, random, mut notes) = match &self.case {
+            Some(case) => {
+                let (tensors, notes) = sets::of_case(&model.takes, case)?;
+                (tensors, vec![], notes)
+            }
+            None => {
+                let recipe = Recipe::of(&model.takes, &self.input, OtherFloats::Refused)?;
+                (recipe.tensors(self.input.seed)?, recipe.random, recipe.notes)
+            }
+        };
+        let random = (!random.is_empty()).then_some((random, self.input.seed));
+        let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
+        let Ran { outputs, note } = model.run(tensors)?;
+        notes.extend(note);
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        if let Some(file) = file {
+            numpy::write(&outputs, file)?;
+        }
+        if let Some(folder) = folder {
+            let mut drafts = Drafts::default();
+            for (position, output) in outputs.iter().enumerate() {
+                let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+                let path = folder.join(format!("output_{position}.pb"));
+                drafts.file(&path, &proto.encode_to_vec())?;
+            }
+            let _lock = locked(folder);
+            drafts.put()?;
+            remove_stale(folder, outputs.len())?;
+        }
+        let outputs = outputs.into_iter().map(told).collect::<TractResult<_>>()?;
+        Ok(RunAnswer { outputs, inputs, note })
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        self.input.files().chain(self.case.iter().map(|case| case.set.clone())).collect()
+    }
+
+    fn output(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+}
+
+/// Whether a path is where NumPy's arrays go.
+fn is_numpy(path: &Path) -> bool {
+    matches!(Format::of(path), Some(Format::Npy | Format::Npz)) && !path.is_dir()
+}
+
+/// Removes what an earlier run of a model with more outputs has left: `test` would take it for an output of this one.
+fn remove_stale(folder: &Path, outputs: usize) -> TractResult<()> {
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let name = entry?.file_name();
+        let number =
+            name.to_str().and_then(|name| name.strip_prefix("output_")?.strip_suffix(".pb"));
+        let number = number.and_then(|number| number.parse::<usize>().ok());
+        if number.is_some_and(|number| number >= outputs) {
+            let path = folder.join(&name);
+            fs::remove_file(&path).with_context(|| path.display().to_string())?;
+        }
+    }
+    Ok(())
+}
+
+fn told(output: NamedTensor) -> TractResult<RunOutput> {
+    let NamedTensor { name, ty, tensor } = output;
+    let values = values(ty, &tensor, 0..TOLD_VALUES)?;
+    Ok(RunOutput { name, r#type: ty.name().into(), shape: tensor.shape().to_vec(), values })
+}
