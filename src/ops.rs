@@ -8,6 +8,7 @@
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
 //! - `scan`, `if_`, `expand`, `celu`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
+//! - `fixes`: what else tract computes wrongly
 //! - `element_wise`: what such operators have in common; `integers`: elements of any integer type; `saved`: an operator's
 //!   parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
@@ -24,6 +25,7 @@ pub(crate) mod dynamic_quantize;
 pub(crate) mod element_wise;
 pub(crate) mod expand;
 pub(crate) mod extremum;
+pub(crate) mod fixes;
 pub(crate) mod greater;
 pub(crate) mod hook;
 pub(crate) mod if_;

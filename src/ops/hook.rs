@@ -9,6 +9,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
+use super::fixes::products::keep_apart;
 use super::stock::stock;
 use crate::error::{self, Error};
 use crate::onnx::node::node_name;
@@ -31,13 +32,16 @@ pub(crate) enum Hook {
     /// Looks at the inputs first, where tract would panic.
     Checked(Check, Wire),
     After(After),
+    /// Nothing but what every operator with a hook has: products and convolutions are kept apart from what tract's optimiser
+    /// would get wrong about them.
+    Products,
 }
 
 impl Hook {
     fn wire(&self) -> Option<Wire> {
         match self {
             Hook::Instead(wire) | Hook::Checked(_, wire) => Some(*wire),
-            Hook::After(_) => None,
+            Hook::After(_) | Hook::Products => None,
         }
     }
 }
@@ -198,16 +202,20 @@ impl InferenceOp for Hooked {
     ) -> TractResult<TVec<OutletId>> {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         let site = Site { name: node.name.clone(), ..self.site.clone() };
-        if let Some(wire) = self.hook.wire()
-            && let Some(outlets) = wire(&site, target, &inputs)?
-        {
-            return Ok(outlets);
-        }
-        let outlets = site.stock.to_typed(source, node, target, mapping)?;
-        match self.hook {
-            Hook::After(after) => after(&site, target, outlets),
-            _ => Ok(outlets),
-        }
+        let first = target.nodes.len();
+        let ours = match self.hook.wire() {
+            Some(wire) => wire(&site, target, &inputs)?,
+            None => None,
+        };
+        let outlets = match ours {
+            Some(outlets) => outlets,
+            None => site.stock.to_typed(source, node, target, mapping)?,
+        };
+        let outlets = match self.hook {
+            Hook::After(after) => after(&site, target, outlets)?,
+            _ => outlets,
+        };
+        keep_apart(target, first, outlets)
     }
 
     as_op!();

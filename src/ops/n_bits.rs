@@ -16,6 +16,7 @@ use tract_onnx::tract_core::ops::math::add;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_hir::internal::*;
 
+use super::fixes::products::keep_apart;
 use super::small_weights::{self, SmallWeights};
 use super::stock::{Build, replace_stock};
 use crate::error::Error;
@@ -393,6 +394,19 @@ impl Expansion for NBits {
     }
 
     fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let first = model.nodes.len();
+        let outlets = self.wire_product(prefix, model, inputs)?;
+        keep_apart(model, first, outlets)
+    }
+}
+
+impl NBits {
+    fn wire_product(
         &self,
         prefix: &str,
         model: &mut TypedModel,

@@ -6,6 +6,9 @@
 //! too, though it is of one element: the model is refused, or never loaded where there is but one (tract-core,
 //! `ops/scan/decluttered.rs`, `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
 //! `Scan`.
+//!
+//! Of a product it takes out without a state, nothing is left in the body but the place of an axis, which tract moves to and fro
+//! without end. Here such an output is kept apart from the product.
 
 use std::collections::HashSet;
 
@@ -13,11 +16,14 @@ use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::{GraphProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
+use tract_onnx::tract_core::ops::cnn::Conv;
+use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
 
 use tract_onnx::tract_hir::internal::*;
 
+use super::fixes::apart::{Apart, Keeps};
 use super::hook::{Hook, Site, Wires, build_hooked, refused};
 use crate::onnx::node::node_name;
 
@@ -39,7 +45,57 @@ pub(crate) fn build(
         );
         bail!(refused(&node_name(node), "Scan", problem));
     }
-    build_hooked(context, node, node, Hook::After(without_constants))
+    build_hooked(context, node, node, Hook::After(settled))
+}
+
+/// The outputs of the `Scan` that tract has made, as tract can simplify it.
+fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> TractResult<Wires> {
+    let outlets = without_constants(site, model, outlets)?;
+    if let Some(outlet) = outlets.first()
+        && let Some(scan) = model.node_mut(outlet.node).op_as_mut::<Scan>()
+    {
+        keep_products(scan)?;
+    }
+    Ok(outlets)
+}
+
+/// Keeps the outputs that come of a product and of no state apart from it.
+fn keep_products(scan: &mut Scan) -> TractResult<()> {
+    let sources = scan.body.inputs.iter().zip(&scan.input_mapping);
+    let states: Vec<OutletId> =
+        sources.filter(|(_, mapping)| mapping.is_state()).map(|(source, _)| *source).collect();
+    for place in 0..scan.body.outputs.len() {
+        let output = *scan.body.outputs.get(place).context("an output of the body")?;
+        let is_scanned =
+            scan.output_mapping.get(place).is_some_and(|mapping| mapping.scan.is_some());
+        let made_by = ancestors(&scan.body, output.node);
+        let is_product = |id: &usize| {
+            scan.body.node(*id).op_is::<EinSum>() || scan.body.node(*id).op_is::<Conv>()
+        };
+        let of_state = states.iter().any(|state| made_by.contains(&state.node));
+        if !is_scanned || of_state || !made_by.iter().any(is_product) {
+            continue;
+        }
+        let rank = scan.body.outlet_fact(output)?.rank();
+        let apart = Apart { keeps: Keeps::Axes, axes: (0..rank).collect() };
+        let name = format!("{}.apart-{place}", scan.body.node(output.node).name);
+        let apart = scan.body.wire_node(name, apart, &[output])?;
+        if let (Some(output), Some(apart)) = (scan.body.outputs.get_mut(place), apart.first()) {
+            *output = *apart;
+        }
+    }
+    Ok(())
+}
+
+/// A node and all that it is made of.
+fn ancestors(model: &TypedModel, node: usize) -> HashSet<usize> {
+    let (mut seen, mut next) = (HashSet::new(), vec![node]);
+    while let Some(id) = next.pop() {
+        if seen.insert(id) {
+            next.extend(model.node(id).inputs.iter().map(|input| input.node));
+        }
+    }
+    seen
 }
 
 /// Takes the outputs that are constants out of the `Scan` that tract has made.

@@ -15,9 +15,8 @@ use std::collections::HashSet;
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::array::{MultiBroadcastTo, Slice as Part};
+use tract_onnx::tract_core::ops::array::Slice as Part;
 use tract_onnx::tract_core::ops::cnn::Conv;
-use tract_onnx::tract_core::ops::downsample::Downsample;
 use tract_onnx::tract_hir::internal::*;
 
 use super::hook::refused;
@@ -259,7 +258,8 @@ impl Expansion for Slice {
             bail!(self.error("has axes that are only known when the model runs"));
         };
         // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
-        // slices what is broadcast too.
+        // slices what is broadcast too. One with a step it takes over operators that need all elements: a softmax, an expansion
+        // to a shape, a convolution that begins at the first (tract-core, `ops/downsample/mod.rs` and `conv.rs`).
         let is_uncertain = |(axis, part): (&usize, &Bounds)| {
             let Some(dim) = shape.get(*axis) else { return false };
             let is_one = dim.as_i64().is_some_and(|dim| dim <= 1);
@@ -271,7 +271,7 @@ impl Expansion for Slice {
             // Two slices become one, in which a place that was guessed may be one that the first has taken away.
             let is_guessed = parts.iter().any(|part| part.low.as_i64().is_none());
             slices.axes.iter().zip(parts).any(is_uncertain)
-                || has_steps && follows::<MultiBroadcastTo>(model, data)
+                || has_steps
                 || is_guessed && follows::<Part>(model, data)
         };
         match slices.parts {
@@ -298,9 +298,8 @@ impl Expansion for Slice {
     }
 }
 
-/// Whether a value may come of an operator, by others through which tract takes a slice. It takes one with a step through an
-/// `Expand` too, whose shape it leaves as it is (tract-core, `ops/downsample/mod.rs`). Where it would have to go far to tell, it
-/// may.
+/// Whether a value may come of an operator, by others through which tract takes a slice. Where it would have to go far to tell,
+/// it may.
 fn follows<T: Op>(model: &TypedModel, value: OutletId) -> bool {
     const FAR: usize = 1000;
     let (mut seen, mut next) = (HashSet::new(), vec![value.node]);
@@ -317,7 +316,7 @@ fn follows<T: Op>(model: &TypedModel, value: OutletId) -> bool {
     false
 }
 
-/// Wires the slices of all axes one after the other.
+/// Wires the slices of all axes, which have no steps, one after the other.
 fn wire_parts(
     prefix: &str,
     model: &mut TypedModel,
@@ -329,10 +328,6 @@ fn wire_parts(
     for (axis, part) in axes.iter().zip(parts) {
         let slice = Part::new(*axis, part.low.clone(), part.high.clone());
         wires = model.wire_node(format!("{prefix}.slice-axis-{axis}"), slice, &wires)?;
-        if part.step != 1 {
-            let down = Downsample::new(*axis, part.step, 0);
-            wires = model.wire_node(format!("{prefix}.stride-axis-{axis}"), down, &wires)?;
-        }
     }
     if let (Some(last), false) = (wires.first(), axes.is_empty()) {
         let is_own = model.node(last.node).name.starts_with(prefix);

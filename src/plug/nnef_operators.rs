@@ -14,6 +14,7 @@ use crate::ops::arithmetic::{IntegerDiv, IntegerMul, Unsimplified};
 use crate::ops::bit_cast::OnnxBitCast;
 use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
+use crate::ops::fixes::apart::Apart;
 use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
@@ -41,6 +42,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register_binary("tract_onnx_cast_exact_mul", &Unsimplified(Mul));
     registry.register_binary("tract_onnx_cast_exact_div", &Unsimplified(Div));
     registry.register_binary("tract_onnx_cast_exact_pow", &Unsimplified(Pow));
+    register_one::<Apart>(registry);
     register_one::<DynamicQuantize>(registry);
     register_one::<Extremum>(registry);
     register_one::<Indices>(registry);
@@ -59,7 +61,8 @@ pub(super) fn register(registry: &mut Registry) {
 
 /// Whether it is an operator of these.
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
-    op.is::<DynamicQuantize>()
+    op.is::<Apart>()
+        || op.is::<DynamicQuantize>()
         || op.is::<Extremum>()
         || op.is::<Indices>()
         || op.is::<IntegerEinSum>()

@@ -19,6 +19,7 @@ mod n_bits;
 mod nnef;
 mod operators;
 mod operators64;
+mod optimiser;
 mod plug_in;
 mod pulse;
 mod quantizers;

@@ -1,0 +1,157 @@
+//! An identity that tract's optimiser does not see through.
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+use tract_onnx::tract_core::ops::einsum::EinSum;
+
+use super::grounded::is_grounded;
+use super::products::may_take;
+use crate::ops::saved::{Save, Saved};
+
+/// What must not come over an [`Apart`], and so when it may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// An expansion, of which a product would forget the size. It goes when there can be none, or no product is left.
+    Expansion,
+    /// A selection of every n-th element.
+    Steps,
+    /// All changes of axes.
+    Axes,
+}
+
+/// The identity, over which nothing comes that has to do with some axes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Apart {
+    pub(crate) keeps: Keeps,
+    pub(crate) axes: TVec<usize>,
+}
+
+impl Apart {
+    fn is_grounded(&self, model: &TypedModel, input: OutletId) -> TractResult<bool> {
+        for axis in &self.axes {
+            if !is_grounded(model, input, *axis)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Op for Apart {
+    fn name(&self) -> StaticName {
+        "Apart".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{:?} of axes {:?}", self.keeps, self.axes)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Apart {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(inputs)
+    }
+}
+
+impl TypedOp for Apart {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
+    }
+
+    /// The axes of the output are those of the input, save those that are kept apart.
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        if self.keeps == Keeps::Expansion {
+            return AxesMapping::natural(inputs, outputs);
+        }
+        let rank = inputs.first().context("has an input")?.rank();
+        let mut names = 'a'..;
+        let mut name = || names.next().context("a name for each axis");
+        let mut axes = tvec!();
+        for axis in 0..rank {
+            if self.axes.contains(&axis) {
+                axes.push(Axis::new(name()?, 1, 1).input(0, axis));
+                axes.push(Axis::new(name()?, 1, 1).output(0, axis));
+            } else {
+                axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
+            }
+        }
+        AxesMapping::new(1, 1, axes)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        _io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        if self.keeps == Keeps::Axes {
+            return Ok(None);
+        }
+        let axes: Option<TVec<usize>> =
+            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
+        let Some(axes) = axes else { return Ok(None) };
+        let op = Box::new(Apart { axes, ..self.clone() });
+        Ok(Some(AxisChangeConsequence::new(model, node, Some(op), change)))
+    }
+
+    /// It goes as soon as it is known that no expansion can come.
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        let [input] = &*node.inputs else { return Ok(None) };
+        if self.keeps != Keeps::Expansion {
+            return Ok(None);
+        }
+        let successors = node.outputs.iter().flat_map(|output| output.successors.iter());
+        for inlet in successors {
+            if !may_take(model, node, *inlet)? && !self.is_grounded(model, *input)? {
+                return Ok(None);
+            }
+        }
+        TypedModelPatch::shunt_one_op(model, node)
+    }
+
+    /// It goes where the product has become an operator that takes what it is given.
+    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+        let successors = node.outputs.iter().flat_map(|output| output.successors.iter());
+        if self.keeps != Keeps::Expansion
+            || successors.into_iter().any(|inlet| model.node(inlet.node).op_is::<EinSum>())
+            || model.outputs.iter().any(|outlet| outlet.node == node.id)
+        {
+            return Ok(None);
+        }
+        TypedModelPatch::shunt_one_op(model, node)
+    }
+
+    as_op!();
+}
+
+impl Save for Apart {
+    const NAME: &'static str = "tract_onnx_cast_apart";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(format!("{:?}", self.keeps)).axes(&self.axes)
+    }
+
+    fn restore(_: String, saved: &Saved) -> TractResult<Apart> {
+        let keeps = match saved.text_at(0)? {
+            "Expansion" => Keeps::Expansion,
+            "Steps" => Keeps::Steps,
+            "Axes" => Keeps::Axes,
+            other => bail!("{other:?} is nothing to keep apart"),
+        };
+        Ok(Apart { keeps, axes: saved.axes.clone() })
+    }
+}

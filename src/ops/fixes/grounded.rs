@@ -1,0 +1,135 @@
+//! Where the elements along an axis come from.
+//!
+//! tract's optimiser takes an expansion away where it stands before a product, and makes expansions of `Where`, `Tile`, `Mul` and
+//! others as it goes. So it does not do to look for one: an axis is taken for safe only if its elements are traced back, through
+//! operators that keep them, to where no expansion can come of.
+
+use std::collections::HashSet;
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Pad;
+use tract_onnx::tract_core::ops::binary::TypedBinOp;
+use tract_onnx::tract_core::ops::cnn::{Conv, Deconv, MaxPool, PaddingSpec, SumPool};
+use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::logic::Iff;
+use tract_onnx::tract_core::ops::nn::{RmsNorm, Softmax};
+use tract_onnx::tract_core::ops::source::TypedSource;
+
+use crate::ops::product::IntegerEinSum;
+use crate::ops::quantize::op::OnnxQuantizer;
+use crate::ops::quantize::table::OnnxCodeTable;
+
+/// An axis of a value.
+type Place = (OutletId, usize);
+
+/// How many places are gone through, so that long models take no longer than in proportion to them.
+const FAR: usize = 500;
+
+/// Whether no expansion can come to make the elements along an axis.
+pub(crate) fn is_grounded(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
+    let mut seen = HashSet::new();
+    let mut next = vec![(value, axis)];
+    while let Some(place) = next.pop() {
+        if !seen.insert(place) {
+            continue;
+        }
+        match carriers(model, place)? {
+            Some(places) if seen.len() < FAR => next.extend(places),
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+/// What makes the elements of a place, all of it; none where they begin there, and `None` where an expansion may make them.
+fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<Place>>> {
+    let fact = model.outlet_fact(value)?;
+    let dim = fact.shape.get(axis).context("an axis of the value")?;
+    if *dim == 1.to_dim() {
+        return Ok(Some(vec![]));
+    }
+    if fact.uniform.is_some() {
+        return Ok(None);
+    }
+    let node = model.node(value.node);
+    let op: &dyn TypedOp = node.op.as_ref();
+    let is_root = fact.konst.is_some()
+        || op.is::<TypedSource>()
+        || op.is::<EinSum>()
+        || op.is::<IntegerEinSum>()
+        || op.is::<Conv>()
+        || op.is::<Deconv>()
+        || op.is::<MaxPool>()
+        || op.is::<SumPool>()
+        || op.is::<Pad>()
+        || op.is::<OnnxQuantizer>()
+        || op.is::<OnnxCodeTable>();
+    if is_root {
+        return Ok(Some(vec![]));
+    }
+    if let (Some(AxisOp::Reshape(at, from, to)), [input]) = (node.op_as(), &*node.inputs) {
+        return Ok(Some(match axis {
+            _ if axis < *at => vec![(*input, axis)],
+            _ if axis < at + to.len() => (*at..at + from.len()).map(|at| (*input, at)).collect(),
+            _ => vec![(*input, axis + from.len() - to.len())],
+        }));
+    }
+    let places: Vec<Place> = mapped(model, (value, axis))?
+        .into_iter()
+        .filter(|(input, axis)| {
+            model.outlet_fact(*input).is_ok_and(|fact| fact.shape.get(*axis) == Some(dim))
+        })
+        .collect();
+    // A choice may turn out to be the other one, and what is multiplied by zeros is an expansion of them.
+    let needs_all = op.is::<Iff>();
+    let absorbs = node.op_as::<TypedBinOp>().is_some_and(|op| op.0.absorbing_element().is_some());
+    let is_known = |input: &OutletId| {
+        let fact = model.outlet_fact(*input)?;
+        let value = fact.uniform.as_ref().map(|value| value.cast_to_scalar::<f64>()).transpose()?;
+        Ok::<_, TractError>(fact.konst.is_some() && value != Some(0.))
+    };
+    let carries = |input: &&OutletId| places.iter().any(|(place, _)| place == *input);
+    let first = usize::from(needs_all);
+    for input in node.inputs.iter().skip(first) {
+        if (needs_all || absorbs) && !carries(&input) && !is_known(input)? {
+            return Ok(None);
+        }
+    }
+    Ok(if places.is_empty() { None } else { Some(places) })
+}
+
+/// The axes of its inputs that an operator says a place to be of.
+fn mapped(model: &TypedModel, (value, axis): Place) -> TractResult<Vec<Place>> {
+    let node = model.node(value.node);
+    let (inputs, outputs) = model.node_facts(node.id)?;
+    let mapping = node.op.axes_mapping(&inputs, &outputs)?;
+    let axis = mapping.axis((InOut::Out(value.slot), axis))?;
+    let places = node.inputs.iter().zip(&axis.inputs);
+    Ok(places.flat_map(|(input, axes)| axes.iter().map(|axis| (*input, *axis))).collect())
+}
+
+/// Whether every n-th element along an axis would be selected before an operator that makes each of all of them: a softmax, a
+/// normalisation, a window that is padded by the number of elements.
+pub(crate) fn steps_matter(model: &TypedModel, value: OutletId, axis: usize) -> TractResult<bool> {
+    let mut seen = HashSet::new();
+    let mut next = vec![(value, axis)];
+    while let Some(place) = next.pop() {
+        if !seen.insert(place) {
+            continue;
+        }
+        let (value, axis) = place;
+        let node = model.node(value.node);
+        let matters = node.op_as::<Softmax>().is_some_and(|op| op.axes.contains(&axis))
+            || node.op_as::<RmsNorm>().is_some_and(|op| op.axis == axis)
+            || node.op_as::<Conv>().is_some_and(|op| {
+                matches!(op.pool_spec.padding, PaddingSpec::SameUpper | PaddingSpec::SameLower)
+            });
+        if matters || seen.len() >= FAR {
+            return Ok(true);
+        }
+        if !node.op_is::<Conv>() && !node.op_is::<TypedSource>() {
+            next.extend(mapped(model, place)?);
+        }
+    }
+    Ok(false)
+}
