@@ -12,6 +12,7 @@
 //! - `element_wise`: what such operators have in common; `integers`: elements of any integer type; `saved`: an operator's
 //!   parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured` shapes that are numbers when the model runs
+//! - `operands`: those that tract reads without a look at their shape
 //! - `open_shapes`: shapes that a model leaves open
 
 #![forbid(unsafe_code)]
@@ -36,6 +37,7 @@ pub(crate) mod measured;
 pub(crate) mod n_bits;
 pub(crate) mod one_hot;
 pub(crate) mod open_shapes;
+pub(crate) mod operands;
 pub(crate) mod power;
 pub(crate) mod product;
 pub(crate) mod quantize;

@@ -11,8 +11,8 @@ use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::{Build, replace_stock};
 use super::{
     arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, greater, if_,
-    indices, is_nan, measured, n_bits, one_hot, product, quantize, range, reduce, scan, slice,
-    squeeze, tree_ensemble,
+    indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce, scan,
+    slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -60,6 +60,12 @@ const HOOKS: &[(&str, Hook)] = &[
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
 pub fn register(onnx: &mut Onnx) {
+    register_unguarded(onnx);
+    operands::register(onnx);
+}
+
+/// All of them, but tensors without elements are not looked for.
+pub(crate) fn register_unguarded(onnx: &mut Onnx) {
     onnx.op_register.insert("Cast", cast::inference::build);
     onnx.op_register.insert("CastLike", cast::inference::build);
     if_::register(onnx);
