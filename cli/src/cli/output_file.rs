@@ -162,19 +162,25 @@ impl MadeFolders {
     ///
     /// When it cannot be made.
     pub(crate) fn of(folder: &Path) -> io::Result<MadeFolders> {
-        let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-        let made: Vec<PathBuf> = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
-        MADE.lock().unwrap_or_else(PoisonError::into_inner).extend(made.iter().cloned());
-        fs::create_dir_all(folder)?;
-        Ok(MadeFolders(made))
+        make_listed(folder, &MADE).map(MadeFolders)
     }
+}
+
+/// Makes a folder, and those that it is in, which are listed before they are there. Returns those that were made.
+fn make_listed(folder: &Path, list: &Mutex<Vec<PathBuf>>) -> io::Result<Vec<PathBuf>> {
+    let is_new = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    // Who tidies up before the process ends waits for the folder, or the folder for ever.
+    let mut listed = listed_in(list);
+    let made: Vec<PathBuf> = folder.ancestors().take_while(is_new).map(PathBuf::from).collect();
+    listed.extend(made.iter().cloned());
+    fs::create_dir_all(folder)?;
+    Ok(made)
 }
 
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         remove_empty(&self.0);
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        made.retain(|folder| !self.0.contains(folder));
+        listed_in(&MADE).retain(|folder| !self.0.contains(folder));
     }
 }
 
@@ -187,16 +193,25 @@ fn remove_empty(folders: &[PathBuf]) {
 static DRAFTS: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
 fn listed() -> MutexGuard<'static, Vec<PathBuf>> {
-    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+    listed_in(&DRAFTS)
+}
+
+fn listed_in(list: &Mutex<Vec<PathBuf>>) -> MutexGuard<'_, Vec<PathBuf>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes what is not complete, before the process ends in the middle of its work. Nothing is written after it: who would list
-/// another draft waits for ever.
+/// another draft or make another folder waits for ever.
 pub(crate) fn remove_drafts() {
-    let drafts = listed();
+    remove_listed(&DRAFTS, &MADE);
+}
+
+fn remove_listed(drafts: &Mutex<Vec<PathBuf>>, made: &Mutex<Vec<PathBuf>>) {
+    let drafts = listed_in(drafts);
     drafts.iter().for_each(|path| remove(path));
-    remove_empty(&MADE.lock().unwrap_or_else(PoisonError::into_inner));
-    std::mem::forget(drafts);
+    let made = listed_in(made);
+    remove_empty(&made);
+    std::mem::forget((drafts, made));
 }
 
 /// Removes a file or a folder, if it is there.
@@ -252,4 +267,28 @@ fn builder(mode: u32) -> Builder<'static, 'static> {
     #[cfg(not(unix))]
     let _: (u32, Option<Permissions>) = (mode, None);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The process is about to end: a folder that came to be after the tidying would stay.
+    #[test]
+    fn no_folder_is_made_after_the_tidying() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let [drafts, made]: [&'static Mutex<Vec<PathBuf>>; 2] =
+            [0, 1].map(|_| &*Box::leak(Box::default()));
+        let (early, late) = (parent.path().join("a/b"), parent.path().join("c/d"));
+        make_listed(&early, made).expect("a folder");
+        remove_listed(drafts, made);
+        assert!(!parent.path().join("a").exists());
+        let folder = late.clone();
+        let _waits_for_ever = thread::spawn(move || make_listed(&folder, made));
+        thread::sleep(Duration::from_millis(300));
+        assert!(!late.exists() && !parent.path().join("c").exists());
+    }
 }
