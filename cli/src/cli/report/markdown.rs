@@ -230,17 +230,61 @@ fn sentence(text: &str) -> String {
 /// Text in which nothing means anything to Markdown or HTML.
 fn plain(text: &str) -> String {
     let mut escaped = String::new();
-    for c in text.chars() {
+    for (place, c) in text.char_indices() {
         match c {
             '<' => escaped += "&lt;",
             '>' => escaped += "&gt;",
             '&' => escaped += "&amp;",
-            // What makes links, mentions of people, and formats.
+            // What makes formats and links in brackets.
             '|' | '`' | '*' | '_' | '[' | ']' | '!' | '#' | '@' | '\\' | '~' | '$' => {
                 escaped += &format!("&#{};", u32::from(c));
             }
             c => escaped.push(c),
         }
+        let (before, rest) = text.split_at(place + c.len_utf8());
+        if is_inside_a_reference(before, rest) {
+            escaped.push(ZERO_WIDTH_SPACE);
+        }
     }
     escaped
+}
+
+/// Tears what GitHub and others make a link or a mention of, in code as well: they look for it in the text that the escapes have
+/// become.
+const ZERO_WIDTH_SPACE: char = '\u{200b}';
+
+/// Whether a reference goes on across this place: an address (`https://`, `www.`), somebody (`@name`, `name@host`) or a number
+/// (`#1`, `GH-1`).
+fn is_inside_a_reference(before: &str, rest: &str) -> bool {
+    let ends_with = |word: &str| {
+        let start = before.len().checked_sub(word.len());
+        start
+            .and_then(|start| before.get(start..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(word))
+    };
+    before.ends_with(['@', '#'])
+        || before.ends_with(':') && rest.starts_with('/')
+        || ends_with("www") && rest.starts_with('.')
+        || ends_with("gh-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_make_no_links_and_mention_nobody() {
+        for (name, written) in [
+            ("https://a.b", "https:\u{200b}//a.b"),
+            ("WWW.a.b", "WWW\u{200b}.a.b"),
+            ("a@b.c @d", "a&#64;\u{200b}b.c &#64;\u{200b}d"),
+            ("o/r#1 GH-2", "o/r&#35;\u{200b}1 GH-\u{200b}2"),
+            ("layer/x:0.weight", "layer/x:0.weight"),
+        ] {
+            assert_eq!(plain(name), written);
+            assert_eq!(code(name), format!("<code>{written}</code>"));
+        }
+        // A backquote in a name ends the code, but nothing else.
+        assert_eq!(sentence("`a`@b`"), "<code>a</code>&#64;\u{200b}b&#96;");
+    }
 }
