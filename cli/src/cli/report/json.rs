@@ -8,6 +8,29 @@ use crate::cli::measure::number::Num;
 use crate::cli::measure::value::Value;
 use crate::cli::message::Problem;
 
+/// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from U+0080 on as well, which JSON
+/// allows in strings.
+///
+/// # Errors
+///
+/// When the value is nothing that JSON has.
+pub(crate) fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
+    let json = serde_json::to_string(value)?;
+    if !json.contains(char::is_control) {
+        return Ok(json);
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c.is_control() {
+            // Only strings hold any.
+            escaped += &format!("\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    Ok(escaped)
+}
+
 /// An element.
 pub(crate) struct JsonValue<'a>(pub(crate) &'a Value);
 
@@ -33,7 +56,7 @@ pub(crate) fn document(verb: &str, value: &impl Serialize) -> anyhow::Result<Str
         #[serde(flatten)]
         value: &'a T,
     }
-    Ok(serde_json::to_string(&Document { schema: format!("onnx-cast/{verb}/1"), value })?)
+    Ok(to_string(&Document { schema: format!("onnx-cast/{verb}/1"), value })?)
 }
 
 /// What is written in the place of an answer that there is not, where the exit status is 2.

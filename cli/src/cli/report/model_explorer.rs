@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use serde::Serialize;
 
+use super::json;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::Compared;
 
@@ -106,5 +107,5 @@ fn written(graphs: impl Iterator<Item = (String, GraphData)>) -> anyhow::Result<
     if all.is_empty() {
         bail!("--model-explorer: there is nothing to tell of any node");
     }
-    Ok(serde_json::to_string(&all)?)
+    Ok(json::to_string(&all)?)
 }

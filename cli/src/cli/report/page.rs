@@ -162,8 +162,15 @@ fn render(title: &'static str, mut sections: Vec<Section>) -> anyhow::Result<Str
     environment.add_filter("coded", coded);
     environment.add_template("report.html", TEMPLATE)?;
     let template = environment.get_template("report.html")?;
-    Ok(template
-        .render(context! { page, style => STYLE, script => SCRIPT, culprit => phrases::CULPRIT })?)
+    let html = template
+        .render(context! { page, style => STYLE, script => SCRIPT, culprit => phrases::CULPRIT })?;
+    Ok(without_control_characters(&html))
+}
+
+/// The page without what a browser or, when somebody looks at the file, a terminal would obey. Names may hold it.
+fn without_control_characters(html: &str) -> String {
+    let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    html.chars().map(|c| if is_odd(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 /// HTML of a text: what stands between backquotes becomes code, and everything is escaped.
