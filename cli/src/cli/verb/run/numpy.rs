@@ -1,5 +1,6 @@
 //! Outputs as NumPy's files: a .npy holds one array, a .npz several by name.
 
+use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use tract_onnx_cast::ElementType;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::cli::message::at;
+use crate::cli::message::{at, shortened_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::tensor::NamedTensor;
 
@@ -30,6 +31,7 @@ pub(super) fn write(outputs: &[NamedTensor], path: &Path) -> TractResult<()> {
 }
 
 fn archive(outputs: &[NamedTensor]) -> TractResult<Vec<u8>> {
+    check_names(outputs)?;
     let mut zip = ZipWriter::new(Cursor::new(vec![]));
     let options = SimpleFileOptions::default().large_file(true);
     for output in outputs {
@@ -37,6 +39,28 @@ fn archive(outputs: &[NamedTensor]) -> TractResult<Vec<u8>> {
         zip.write_all(&array(output)?)?;
     }
     Ok(zip.finish()?.into_inner())
+}
+
+/// Refuses names that an archive cannot hold, or that lead out of the folder where somebody unpacks it. A `/` is in the names that
+/// exporters give.
+fn check_names(outputs: &[NamedTensor]) -> TractResult<()> {
+    // 16 bits tell how long a member's name is, to which `.npy` belongs, and the writer does not use the largest number.
+    const LONGEST: usize = u16::MAX as usize - 1 - ".npy".len();
+    let mut taken = HashSet::new();
+    for NamedTensor { name, .. } in outputs {
+        let problem = match () {
+            () if name.len() > LONGEST => {
+                format!("is {} bytes long, more than {LONGEST}", name.len())
+            }
+            () if name.contains('\0') => "holds a NUL".into(),
+            () if name.split(['/', '\\']).any(|part| part == "..") => "leads upwards".into(),
+            () if !taken.insert(name) => "is that of two outputs".into(),
+            () => continue,
+        };
+        let name = shortened_line(name);
+        bail!("output `{name}`: its name {problem}, which a .npz cannot hold; a folder can");
+    }
+    Ok(())
 }
 
 fn array(output: &NamedTensor) -> TractResult<Vec<u8>> {
