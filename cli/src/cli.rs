@@ -7,8 +7,8 @@
 //! verb → report → found → measure
 //! ```
 //!
-//! `args` is what several verbs take; `message` makes one line of an error, `output_file` writes files, and `tensor` is what
-//! `input` reads and `measure` compares.
+//! `args` is what several verbs take; `message` makes one line of an error, `input_file` opens files and `output_file`
+//! writes them, and `tensor` is what `input` reads and `measure` compares.
 //!
 //! The way of a request: a file of `verb` makes a `Request` of what was typed, say an `AuditRequest` of `Audit`, and has a
 //! `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its standard
@@ -19,6 +19,7 @@
 mod args;
 pub(crate) mod found;
 pub(crate) mod input;
+mod input_file;
 pub(crate) mod measure;
 mod message;
 pub(crate) mod output_file;

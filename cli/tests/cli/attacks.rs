@@ -24,22 +24,31 @@ fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
     files
 }
 
-/// Of several locations tract reads the first; nobody has looked where the others lead.
+/// Of several locations tract reads the first; where the others lead, somebody else may.
 #[test]
 fn record_copies_only_the_data_that_is_read() {
     let folder = Folder::new();
-    let mut weight = external(raw("w", 1, &[2], &[]), "ok.bin", None);
+    let sound = external(raw("w", 1, &[2], &[]), "ok.bin", None);
+    let mut weight = sound.clone();
     let (key, entry) = ("location".into(), "../evil.txt".into());
     weight.external_data.push(StringStringEntryProto { key, value: entry });
     let nodes = [node("Add", &["x", "w"], &["y"], vec![])];
     let float = |name: &str| value(name, ElementType::Float, &[2]);
     let mut graph = graph(&[float("x")], &nodes, &[float("y")]);
     graph.initializer = vec![weight];
-    let path = folder.message("from/model/m.onnx", &model(21, graph));
+    let mut model = model(21, graph);
+    let path = folder.message("from/model/m.onnx", &model);
     folder.write("from/model/ok.bin", [0; 8]);
     folder.write("from/evil.txt", "theirs");
     folder.write("to/evil.txt", "mine");
     let golden = folder.text("to/golden");
+    let line = refused(&["record", &path, &golden]);
+    assert!(line.contains("`location` twice"), "{line}");
+    assert!(!folder.path("to/golden").exists());
+    assert_eq!(fs::read(folder.path("to/evil.txt")).unwrap(), b"mine");
+
+    model.graph.as_mut().expect("a graph").initializer = vec![sound];
+    folder.message("from/model/m.onnx", &model);
     done(&["record", &path, &golden]);
     assert_eq!(fs::read(folder.path("to/evil.txt")).unwrap(), b"mine");
     assert_eq!(fs::read(folder.path("to/golden/ok.bin")).unwrap(), [0; 8]);

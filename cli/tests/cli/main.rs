@@ -32,5 +32,7 @@ mod reexports;
 mod refusals;
 mod reports;
 mod run;
+#[cfg(unix)]
+mod strange_files;
 mod test;
 mod weights;

@@ -195,7 +195,7 @@ fn run_refuses_arrays_of_another_type() {
         (Float, "x.npy", b"\x93NUMPY\x01\x00\xff\xff".to_vec(), &["x.npy"]),
         (Float, "x.npy", vec![], &["x.npy"]),
         (Float, "x.npz", array("<f4", 8), &["x.npz"]),
-        (Float, "x.npz", npz(&[("x", array("<f4", 8)), ("z", vec![])]), &["x.npz", "`z`"]),
+        (Float, "x.npz", npz(&[("z", array("<f4", 8)), ("x", vec![])]), &["x.npz", "`x`"]),
         (Float, "x.npz", npz(&[("z", array("<f4", 8))]), &["no array `x`"]),
         (Float, "x.pb", int64.clone(), &["`x`", "INT64", "FLOAT"]),
         (BFloat16, "x.pb", int64.clone(), &["`x`", "INT64", "BFLOAT16"]),

@@ -1,11 +1,12 @@
 //! What can be typed about where reports go.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+
+use crate::cli::input_file::open_regular;
 
 /// Where a report goes besides the terminal.
 #[derive(Args, Clone, Default)]
@@ -109,7 +110,8 @@ fn is_report(path: &Path, extension: &str, first: u8) -> bool {
     let Some(found) = path.extension().and_then(OsStr::to_str) else { return false };
     let begins_so = || {
         let mut byte = [first];
-        File::open(path).and_then(|mut file| file.read(&mut byte)).is_ok() && byte == [first]
+        open_regular(path).and_then(|file| file.into_file().read(&mut byte)).is_ok()
+            && byte == [first]
     };
     let is_option = path.to_str().is_some_and(|word| word.starts_with('-'));
     found == extension

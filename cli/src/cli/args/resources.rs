@@ -15,15 +15,56 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,
-    /// Time that tract may take for a model [default: any to run it; to load it 4 s, and 1 s for each MiB of the file and its data].
+    /// Time that tract may take for a model [default: any to run it, but 600 s for one that `test` or `audit` finds in a folder; to load it 4 s, and 1 s for each MiB of the file and its data].
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
+    #[arg(skip)]
+    default_timeout: Option<Duration>,
 }
+
+/// How long a model may take that nobody has named: among those of a folder may be one that never ends.
+const FOLDER_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Resources {
     /// How long a worker may take for an answer.
     pub(crate) fn timeout(&self) -> Option<Duration> {
-        self.timeout.map(Duration::from_secs)
+        self.timeout.map(Duration::from_secs).or(self.default_timeout)
+    }
+
+    /// Whether the user has said how long.
+    pub(crate) fn is_timeout_said(&self) -> bool {
+        self.timeout.is_some()
+    }
+
+    /// These for the models that folders have.
+    pub(crate) fn for_folders(self) -> Resources {
+        Resources { default_timeout: Some(FOLDER_TIMEOUT), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        resources: Resources,
+    }
+
+    /// Among the models that nobody has named may be one that never ends.
+    #[test]
+    fn models_of_folders_are_given_a_limited_time() {
+        let typed = |words: &[&str]| Typed::try_parse_from(words).expect("options").resources;
+        let silent = typed(&["onnx-cast"]);
+        assert_eq!(
+            (silent.timeout(), silent.for_folders().timeout()),
+            (None, Some(FOLDER_TIMEOUT))
+        );
+        let said = typed(&["onnx-cast", "--timeout", "9"]).for_folders();
+        assert_eq!((said.timeout(), said.is_timeout_said()), (Some(Duration::from_secs(9)), true));
     }
 }

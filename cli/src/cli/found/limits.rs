@@ -1,7 +1,6 @@
 //! What may be found without failing: limits from the command line and from a model's tolerance file.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::found::audited::AuditedCast;
+use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
 
@@ -87,7 +87,7 @@ impl Limits {
             None => return Ok((Limits::default(), None)),
         };
         let name = path.display();
-        let text = fs::read_to_string(path).with_context(|| name.to_string())?;
+        let text = read_regular_text(path).with_context(|| name.to_string())?;
         let limits = Limits::parse(&text).with_context(|| name.to_string())?;
         Ok((limits, Some(path.into())))
     }

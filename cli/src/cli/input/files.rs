@@ -1,7 +1,6 @@
 //! Files that hold arrays: TensorProto, .npy and .npz.
 
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -13,6 +12,7 @@ use zip::ZipArchive;
 
 use super::array::{Array, Origin};
 use super::npy;
+use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::at;
 
 /// How a file holds arrays.
@@ -39,7 +39,7 @@ impl Format {
 pub(crate) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
     let source = path.display().to_string();
     let read = || {
-        let proto = TensorProto::decode(fs::read(path)?.as_slice())?;
+        let proto = TensorProto::decode(read_regular(path)?.as_slice())?;
         let (ty, tensor) = tensor_proto::read(&proto, path.parent())?;
         Ok((proto.name, ty, tensor))
     };
@@ -54,7 +54,7 @@ pub(crate) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
 ///
 /// When the file cannot be read.
 pub(crate) fn is_tensor_proto(path: &Path) -> TractResult<bool> {
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+    let bytes = read_regular(path).with_context(|| path.display().to_string())?;
     let tensor = TensorProto::decode(bytes.as_slice());
     Ok(tensor.is_ok_and(|tensor| ElementType::from_id(tensor.data_type).is_some()))
 }
@@ -62,33 +62,66 @@ pub(crate) fn is_tensor_proto(path: &Path) -> TractResult<bool> {
 /// Reads a .npy file.
 pub(crate) fn read_npy(path: &Path) -> TractResult<Array> {
     let source = path.display().to_string();
-    let read = || npy::read(BufReader::new(File::open(path)?), &source);
+    let read = || npy::read(BufReader::new(open_regular(path)?.into_file()), &source);
     at(&source, read())
 }
 
-/// Arrays in a .npz file may be so many times as long as they are packed, and any may have so many bytes.
+/// The arrays of a .npz file may be so many times as long as the file, or have so many bytes, all of them together.
 const UNPACKED_TIMES: u64 = 100;
 const UNPACKED_BYTES: u64 = 1 << 28;
 
-/// Reads the arrays of a .npz file, with their names.
-pub(crate) fn read_npz(path: &Path) -> TractResult<Vec<(String, Array)>> {
+/// Reads the arrays of a .npz file whose names are wanted; of the others there are the names alone.
+///
+/// # Errors
+///
+/// When it is no archive of arrays, members share bytes, or what is wanted is longer than it may be, whatever the archive says.
+pub(crate) fn read_npz(
+    path: &Path,
+    is_wanted: impl Fn(&str) -> bool,
+) -> TractResult<Vec<(String, Option<Array>)>> {
     let source = path.display().to_string();
     let read = || {
-        let mut archive = ZipArchive::new(BufReader::new(File::open(path)?))?;
+        let file = open_regular(path)?;
+        let most = file.length.saturating_mul(UNPACKED_TIMES).max(UNPACKED_BYTES);
+        let mut left = most;
+        let mut archive = ZipArchive::new(BufReader::new(file.into_file()))?;
+        check_members(&mut archive)?;
         let count = archive.len();
         let array = |index| {
-            let file = archive.by_index(index)?;
-            let (size, packed) = (file.size(), file.compressed_size());
-            let most = packed.saturating_mul(UNPACKED_TIMES).max(UNPACKED_BYTES);
+            let member = archive.name_for_index(index).unwrap_or_default();
+            let name = member.strip_suffix(".npy").unwrap_or(member).to_owned();
+            if !is_wanted(&name) {
+                return Ok((name, None));
+            }
+            // What the directory says of its length need not be so.
+            let mut unpacked = archive.by_index(index)?.take(left.saturating_add(1));
+            let array = npy::read(&mut unpacked, &source);
+            let read = left.saturating_add(1) - unpacked.limit();
             ensure!(
-                size <= most,
-                "holds {size} bytes in {packed}, more than {UNPACKED_TIMES} times as many"
+                read <= left,
+                "array `{name}`: its arrays have more than {most} bytes unpacked"
             );
-            let name = file.name().strip_suffix(".npy").unwrap_or(file.name()).to_owned();
-            let array = at(format!("array `{name}`"), npy::read(file, &source))?;
-            Ok((name, array))
+            left -= read;
+            Ok((name.clone(), Some(at(format!("array `{name}`"), array)?)))
         };
         (0..count).map(array).collect()
     };
     at(&source, read())
+}
+
+/// Refuses an archive two of whose members share bytes: what it unpacks to is in no proportion to it.
+fn check_members(archive: &mut ZipArchive<impl Read + Seek>) -> TractResult<()> {
+    let mut members = vec![];
+    for index in 0..archive.len() {
+        let member = archive.by_index_raw(index)?;
+        let end = member.data_start().saturating_add(member.compressed_size());
+        members.push((member.header_start(), end, index));
+    }
+    members.sort_unstable();
+    for pair in members.windows(2) {
+        let &[(_, end, one), (start, _, other)] = pair else { continue };
+        let name = |index| archive.name_for_index(index).unwrap_or_default();
+        ensure!(end <= start, "`{}` and `{}` share bytes of the archive", name(one), name(other));
+    }
+    Ok(())
 }

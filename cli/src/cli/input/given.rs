@@ -111,19 +111,19 @@ fn given(
 ) -> TractResult<Vec<Option<Tensor>>> {
     let mut given: Vec<Option<Tensor>> = model.inputs.iter().map(|_| None).collect();
     for argument in arguments {
-        let arrays = at(format!("-i {argument}"), arrays(argument))?;
-        // An archive may hold more than one model's inputs, but not none of them.
         let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
+        let arrays = at(format!("-i {argument}"), arrays(argument, &is_input))?;
+        // An archive may hold more than one model's inputs, but not none of them.
         let is_archive = arrays.iter().any(|(name, _)| is_input(name));
         for (name, array) in arrays {
-            if is_archive && !is_input(&name) {
-                notes.push(format!(
-                    "-i {argument}: `{name}` is no input of the model, and not used"
-                ));
-                continue;
-            }
             let mut places = model.inputs.iter().zip(&mut given);
-            let Some((input, place)) = places.find(|(input, _)| input.name == name) else {
+            let place = places.find(|(input, _)| input.name == name);
+            let (Some((input, place)), Some(array)) = (place, array) else {
+                if is_archive {
+                    let unused = "is no input of the model, and not used";
+                    notes.push(format!("-i {argument}: `{name}` {unused}"));
+                    continue;
+                }
                 let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
                 bail!("-i {argument}: the model has no input `{name}`, but {names:?}");
             };
@@ -139,18 +139,17 @@ fn given(
     Ok(given)
 }
 
-/// The arrays that one `-i` gives, by the input's name.
-fn arrays(argument: &str) -> TractResult<Vec<(String, Array)>> {
-    let (name, file) = match argument.split_once('=') {
-        Some((name, file)) => (Some(name), file),
-        None => (None, argument),
-    };
-    ensure!(!file.contains('='), "more than one `=`");
+/// The arrays that one `-i` gives, by the input's name; without their values those of an archive that are no inputs.
+fn arrays(
+    argument: &str,
+    is_input: &impl Fn(&str) -> bool,
+) -> TractResult<Vec<(String, Option<Array>)>> {
+    let (name, file) = split(argument, is_input)?;
     let path = Path::new(file);
     let array = match (Format::of(path), name) {
-        (Some(Format::Npz), None) => return files::read_npz(path),
+        (Some(Format::Npz), None) => return files::read_npz(path, is_input),
         (Some(Format::Npz), Some(name)) => {
-            let mut arrays = files::read_npz(path)?;
+            let mut arrays = files::read_npz(path, |array| array == name)?;
             arrays.retain(|(array, _)| array == name);
             ensure!(!arrays.is_empty(), "there is no array `{name}`");
             return Ok(arrays);
@@ -161,5 +160,30 @@ fn arrays(argument: &str) -> TractResult<Vec<(String, Array)>> {
         (None, None) => bail!("it should be NAME=FILE, or the FILE.npz of several inputs"),
         (None, Some(_)) => bail!("the file should be a .pb, .npy or .npz"),
     };
-    Ok(name.map(|name| (name.to_owned(), array)).into_iter().collect())
+    Ok(name.map(|name| (name.to_owned(), Some(array))).into_iter().collect())
+}
+
+/// The name and the file that one `-i` gives. Both may hold a `=`: the name is that of an input then, and the file there.
+fn split<'a>(
+    argument: &'a str,
+    is_input: &impl Fn(&str) -> bool,
+) -> TractResult<(Option<&'a str>, &'a str)> {
+    let at = |(place, sign): (usize, &str)| {
+        let (name, rest) = argument.split_at(place);
+        rest.strip_prefix(sign).map(|file| (name, file))
+    };
+    let splits = || argument.match_indices('=').filter_map(at);
+    let mut named: Vec<_> = splits().filter(|(name, _)| is_input(name)).collect();
+    if named.len() > 1 {
+        named.retain(|(_, file)| Path::new(file).exists());
+    }
+    match named[..] {
+        [(name, file)] => Ok((Some(name), file)),
+        [(one, _), (other, _), ..] => bail!("it may be about input `{one}` or `{other}`"),
+        [] => {
+            ensure!(splits().nth(1).is_none(), "more than one `=`, and no input before any");
+            let first = splits().next();
+            Ok((first.map(|(name, _)| name), first.map_or(argument, |(_, file)| file)))
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! Tensors as Polygraphy saves them (`--save-outputs FILE.json`): NumPy arrays in JSON, in base64.
 
-use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 use tract_onnx::prelude::TractResult;
 
 use super::npy;
+use crate::cli::input_file::read_regular;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
@@ -27,7 +27,7 @@ pub(super) fn is_it(path: &Path) -> bool {
 pub(super) fn read(path: &Path) -> TractResult<Vec<Vec<NamedTensor>>> {
     let source = path.display().to_string();
     let read = || -> TractResult<Vec<Vec<NamedTensor>>> {
-        let json: Value = serde_json::from_slice(&fs::read(path)?)?;
+        let json: Value = serde_json::from_slice(&read_regular(path)?)?;
         let iterations = match json.get("lst") {
             Some(runners) => {
                 let runners = runners.as_array().context("`lst` is no list")?;

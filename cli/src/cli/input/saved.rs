@@ -77,7 +77,8 @@ pub(crate) fn read(path: &Path) -> TractResult<Content> {
         Some(Format::TensorProto) if files::is_tensor_proto(path)? => vec![tensor(path, 0)?],
         Some(Format::Npy) => vec![files::read_npy(path)?.into_output(|| unnamed(0))?],
         Some(Format::Npz) => {
-            let arrays = files::read_npz(path)?.into_iter();
+            let arrays = files::read_npz(path, |_| true)?.into_iter();
+            let arrays = arrays.filter_map(|(name, array)| Some((name, array?)));
             let outputs = arrays.map(|(name, array)| array.into_output(|| name));
             outputs.collect::<TractResult<_>>()?
         }

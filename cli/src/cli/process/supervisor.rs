@@ -44,7 +44,9 @@ impl Supervisor {
         let Resources { max_memory, max_nodes, .. } = self.resources;
         let timeout = self.resources.timeout();
         let memory_bytes = max_memory.map_or_else(|| default_memory(request), |gib| gib * GIB);
-        let load_seconds = timeout.is_none().then(|| default_seconds(request.model()));
+        // Who says how long all may take has thought of loading as well.
+        let is_said = self.resources.is_timeout_said();
+        let load_seconds = (!is_said).then(|| default_seconds(request.model()));
         let kind = R::NAME.to_owned();
         let order = Order { kind, request, memory_bytes, max_nodes, load_seconds };
         let Ok(line) = serde_json::to_string(&order) else {
@@ -72,7 +74,7 @@ impl Supervisor {
                     remove_drafts_of(id, place);
                 }
                 return Ok(Outcome::Unusable(match late {
-                    Some(most) => too_late(most),
+                    Some(most) => too_late(most, is_said),
                     None => explain(&last_words, memory_bytes),
                 }));
             }
@@ -80,8 +82,12 @@ impl Supervisor {
     }
 }
 
-fn too_late(most: Duration) -> Problem {
-    let message = format!("takes longer than the --timeout of {} s", most.as_secs());
+fn too_late(most: Duration, is_said: bool) -> Problem {
+    let seconds = most.as_secs();
+    let message = match is_said {
+        true => format!("takes longer than the --timeout of {seconds} s"),
+        false => format!("takes longer than {seconds} s, which --timeout changes"),
+    };
     Problem { kind: ErrorKind::Limit, message }
 }
 

@@ -76,6 +76,8 @@ impl Verb for Audit {
 
     /// Audits every model. It is an error if none has anything to audit.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let has_folders = self.paths.iter().any(|path| path.is_dir());
+        let resources = if has_folders { resources.for_folders() } else { resources };
         let requests = requests(&self)?;
         let models = requests.iter().map(|request| &request.model);
         let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));

@@ -1,6 +1,5 @@
 //! `onnx-cast fix`: a model's file, mended.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -15,6 +14,7 @@ use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
+use crate::cli::input_file::read_regular;
 use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
@@ -22,7 +22,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
-use crate::cli::work::model::{Loader, check_file};
+use crate::cli::work::model::Loader;
 
 /// Mend a model whose types contradict each other, and take out casts that change nothing.
 ///
@@ -102,8 +102,7 @@ impl Request for Fix {
     type Answer = Mending;
 
     fn answer(&self, _: &Loader) -> TractResult<Mending> {
-        check_file(&self.model)?;
-        let Mended { bytes, changes, left, .. } = mend(&fs::read(&self.model)?)?;
+        let Mended { bytes, changes, left, .. } = mend(&read_regular(&self.model)?)?;
         let notes = self.note_on_data(&bytes)?.into_iter().collect();
         write_whole(&self.output, &bytes)?;
         let (model, output) = (self.model.display().to_string(), self.output.display().to_string());

@@ -21,6 +21,7 @@ use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sets::{self, Tensors};
+use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
@@ -211,7 +212,10 @@ impl Held {
     fn of(set: PathBuf, draft: PathBuf) -> Held {
         let files = numbered(&draft, "input_").unwrap_or_default();
         let mut hasher = DefaultHasher::new();
-        files.iter().filter_map(|file| fs::read(file).ok()).for_each(|file| file.hash(&mut hasher));
+        files
+            .iter()
+            .filter_map(|file| read_regular(file).ok())
+            .for_each(|file| file.hash(&mut hasher));
         Held { set, draft, inputs: hasher.finish() }
     }
 }
@@ -260,6 +264,7 @@ fn take_over(from: &Path, to: &Path, is_left: &impl Fn(&Path) -> bool) -> io::Re
             fs::create_dir(&new)?;
             take_over(&old, &new, is_left)?;
         } else if !is_left(&old) && fs::hard_link(&old, &new).is_err() {
+            open_regular(&old)?;
             fs::copy(&old, &new)?;
         }
     }
@@ -293,7 +298,7 @@ fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
 
 /// Whether two sets have the same files.
 fn hold_the_same(a: &Path, b: &Path, prefix: &str) -> bool {
-    let read = |path: &PathBuf| fs::read(path).ok();
+    let read = |path: &PathBuf| read_regular(path).ok();
     let is_same =
         |(a, b): (&PathBuf, &PathBuf)| read(a).is_some_and(|bytes| Some(bytes) == read(b));
     match (numbered(a, prefix), numbered(b, prefix)) {

@@ -97,7 +97,7 @@ impl Verb for Test {
     /// Runs the cases.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let cases = cases::find(&self.paths)?;
-        let mut supervisor = Supervisor::new(resources);
+        let mut supervisor = Supervisor::new(resources.for_folders());
         let tolerance = self.tolerance();
         let bar = progress_bar(cases.len());
         let mut report = Report::default();

@@ -1,6 +1,5 @@
 //! A model between its file and its outputs: what it takes, and running it.
 
-use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,6 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType, Limits, input_element_types, output_element_types};
 
 use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input_file::open_regular;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::plan::{Plan, plan};
@@ -163,8 +163,7 @@ impl Ready {
 /// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and repeat the path in its
 /// errors.
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {
-    anyhow::ensure!(fs::metadata(path)?.is_file(), "is no file");
-    File::open(path)?;
+    open_regular(path)?;
     Ok(())
 }
 

@@ -1,8 +1,7 @@
 //! Putting a model, and the files that hold its tensors, where the goldens are.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
@@ -11,8 +10,8 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
+use crate::cli::input_file::read_regular;
 use crate::cli::output_file::Drafts;
-use crate::cli::work::model::check_file;
 
 /// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their names. What is there and differs is
 /// changed only if it is to be written anew.
@@ -75,15 +74,7 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Reads a file that is none else by the time it is read: it is judged by its descriptor.
 fn read(path: &Path) -> TractResult<Vec<u8>> {
-    let read = || {
-        check_file(path)?;
-        let mut file = File::open(path)?;
-        ensure!(file.metadata()?.is_file(), "is no file");
-        let mut bytes = vec![];
-        file.read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    read().with_context(|| path.display().to_string())
+    read_regular(path).with_context(|| path.display().to_string())
 }
 
 /// A location without its dots, which must not lead upwards.
