@@ -218,6 +218,8 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
                 yield key >> 3, value
             elif wire in (1, 5):
                 at += 8 if wire == 1 else 4
+                if at > len(data):
+                    raise IndexError
             elif wire == 2:
                 length, at = _read_varint(data, at)
                 if at + length > len(data):
@@ -232,18 +234,22 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 def _varints(data: bytes) -> list[int]:
     values, at = [], 0
-    while at < len(data):
-        value, at = _read_varint(data, at)
-        values.append(value)
+    try:
+        while at < len(data):
+            value, at = _read_varint(data, at)
+            values.append(value)
+    except IndexError:
+        raise InputError("a tensor file is broken") from None
     return values
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
+    """A number and what follows it. 64 bits take no more than ten bytes; a file may have any number of them."""
+    value = 0
+    for shift in range(0, 70, 7):
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value, at
-        shift += 7
+            return value & 0xFFFF_FFFF_FFFF_FFFF, at
+    raise IndexError

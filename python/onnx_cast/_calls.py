@@ -11,7 +11,7 @@ from typing import Any, Optional, Union
 from . import _arrays, _graph
 from ._arrays import Array
 from ._errors import CallError, InputError, OnnxCastError, ProgramError
-from ._program import call
+from ._program import Limits, call
 from ._results import Audit, Comparison, Fixed, Kept
 
 Path = Union[str, "os.PathLike[str]"]
@@ -38,6 +38,9 @@ def compare(
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     report: Optional[Path] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
 ) -> Comparison:
     """Runs a model and its conversion on the same inputs, and says where they part.
 
@@ -45,6 +48,10 @@ def compare(
     Without a tolerance, values must be the same. ``tolerance`` is a file of limits, ``per_output`` has a tolerance such as
     ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``graph`` is the model
     whose tensors both sides are, where both were saved. ``report`` is where to write the page.
+
+    ``timeout`` is how many seconds the call may take, ``max_memory`` how many GiB tract may use, and ``max_nodes`` how many nodes it
+    may be given to load; a model that is beyond them raises a :class:`ModelError`, which is a :class:`LimitError` for time and memory.
+    Without them the program's own defaults hold, by which a model may run as long as it likes.
 
     A conversion beyond its tolerance is an answer, whose ``passed`` is false; ``compare(…).check()`` raises.
     """
@@ -62,7 +69,7 @@ def compare(
             arguments.append(f"--per-output={name}:{limits}")
         if all_tensors:
             arguments.append("--all-tensors")
-        facts = call(arguments).facts
+        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
     return Comparison.of(_single(facts, "comparisons"), _text(report))
 
 
@@ -77,11 +84,14 @@ def audit(
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     report: Optional[Path] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
 ) -> Audit:
     """Runs a model and counts what its casts do to the numbers, the worst first.
 
     ``allow`` has limits such as ``"wrapped"`` or ``"overflowed=3"``. What the model ``baseline`` does too is not held against this
-    one.
+    one. ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
     """
     with _given(inputs, model) as given:
         arguments = ["audit", _path(model), *given, *_sizes(sizes)]
@@ -89,7 +99,7 @@ def audit(
             baseline=baseline, tolerance=tolerance, seed=seed, sets=sets, report=report
         )
         arguments += [f"--allow={kind}" for kind in allow]
-        facts = call(arguments).facts
+        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
     return Audit.of(_single(facts, "models"), _text(report))
 
 
@@ -102,17 +112,35 @@ def keep(
     atol: Optional[float] = None,
     sizes: Sizes = None,
     seed: Optional[int] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
 ) -> Kept:
-    """Finds the smallest set of nodes that a conversion to ``to`` has to keep in FLOAT."""
+    """Finds the smallest set of nodes that a conversion to ``to`` has to keep in FLOAT.
+
+    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    """
     with _given(inputs, model) as given:
         arguments = ["keep", _path(model), f"--to={to}", *given, *_sizes(sizes)]
-        facts = call([*arguments, *_options(rtol=rtol, atol=atol, seed=seed)]).facts
+        arguments += _options(rtol=rtol, atol=atol, seed=seed)
+        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
     return Kept.of(facts)
 
 
-def fix(model: Path, output: Path) -> Fixed:
-    """Mends what is plainly wrong with a model's casts and declarations, and leaves the rest byte for byte."""
-    return Fixed.of(call(["fix", _path(model), "-o", _path(output)]).facts)
+def fix(
+    model: Path,
+    output: Path,
+    *,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
+) -> Fixed:
+    """Mends what is plainly wrong with a model's casts and declarations, and leaves the rest byte for byte.
+
+    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    """
+    limits = Limits(timeout, max_memory, max_nodes)
+    return Fixed.of(call(["fix", _path(model), "-o", _path(output)], limits).facts)
 
 
 def record(
@@ -123,8 +151,14 @@ def record(
     sets: Optional[int] = None,
     sizes: Sizes = None,
     seed: Optional[int] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
 ) -> list[str]:
-    """Records a model's outputs as goldens, to be replayed by ``onnx-cast test``; the folders of the new sets."""
+    """Records a model's outputs as goldens, to be replayed by ``onnx-cast test``; the folders of the new sets.
+
+    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    """
     before = set(_data_sets(folder))
     with _given(inputs, model) as given:
         arguments = [
@@ -135,7 +169,7 @@ def record(
             *_sizes(sizes),
             *_options(sets=sets, seed=seed),
         ]
-        call(arguments, writes_json=False)
+        call(arguments, Limits(timeout, max_memory, max_nodes), writes_json=False)
     return [path for path in _data_sets(folder) if path not in before]
 
 
@@ -145,10 +179,13 @@ def run(
     *,
     sizes: Sizes = None,
     seed: Optional[int] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
 ) -> dict[str, Array]:
     """Runs a model through tract; its outputs by name, in the graph's order.
 
-    Types that numpy lacks are those of ml_dtypes.
+    Types that numpy lacks are those of ml_dtypes. ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
     """
     with _given(inputs, model, one_set=True) as given, _scratch() as folder:
         arguments = [
@@ -160,7 +197,7 @@ def run(
             "-o",
             folder,
         ]
-        call(arguments)
+        call(arguments, Limits(timeout, max_memory, max_nodes))
         return _arrays.read_all(folder, "output")
 
 
@@ -173,7 +210,7 @@ def _given(
         yield []
         return
     if isinstance(inputs, (str, os.PathLike)):
-        yield ["-i", _path(inputs)]
+        yield [f"--input={_path(inputs)}"]
         return
     sets = [inputs] if isinstance(inputs, Mapping) else inputs
     if (
@@ -188,11 +225,11 @@ def _given(
         _arrays.write_sets(folder, "input", list(sets))
         if len(sets) == 1:
             first = os.path.join(folder, "test_data_set_0")
-            files = [f"{name}={first}/input_{index}.pb" for index, name in enumerate(sets[0])]
-            yield [part for file in files for part in ("-i", file)]
+            # A name may begin as an option does.
+            yield [f"--input={name}={first}/input_{index}.pb" for index, name in enumerate(sets[0])]
             return
         _check_names(sets, model)
-        yield ["-i", folder]
+        yield [f"--input={folder}"]
 
 
 def _check_names(sets: Sequence[Mapping[str, Any]], model: Union[Path, Mapping[str, Any]]) -> None:
@@ -236,9 +273,7 @@ def _is_saved(side: Union[Path, Mapping[str, Any]]) -> bool:
 
 
 def _sizes(sizes: Sizes) -> list[str]:
-    return [
-        part for symbol, size in (sizes or {}).items() for part in ("--set", f"{symbol}={size}")
-    ]
+    return [f"--set={symbol}={size}" for symbol, size in (sizes or {}).items()]
 
 
 def _options(**values: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, NamedTuple, Optional
 
-from ._errors import OnnxCastError, ProgramError, from_line
+from ._errors import CallError, LimitError, OnnxCastError, ProgramError, from_line
 
 NAME = "onnx-cast"
 #: Names another program than the one of this package.
@@ -91,11 +92,40 @@ def _checked(path: str, _stamp: int) -> str:
     return path
 
 
-def call(arguments: Sequence[str], writes_json: bool = True) -> Said:
+class Limits(NamedTuple):
+    """What a call may take: seconds, GiB, and how many nodes tract is given to load. ``None`` is the program's default."""
+
+    timeout: Optional[float] = None
+    max_memory: Optional[int] = None
+    max_nodes: Optional[int] = None
+
+    def options(self) -> list[str]:
+        """As the program takes them."""
+        for name, value in self._asdict().items():
+            kinds = (int, float) if name == "timeout" else (int,)
+            is_number = isinstance(value, kinds) and not isinstance(value, bool)
+            if value is not None and not (is_number and 0 < value < math.inf):
+                raise CallError(f"{name} is {value!r}, which is no such number")
+        options = []
+        if self.timeout is not None:
+            options.append(f"--timeout={math.ceil(self.timeout)}")
+        if self.max_memory is not None:
+            options.append(f"--max-memory={self.max_memory}")
+        if self.max_nodes is not None:
+            options.append(f"--max-nodes={self.max_nodes}")
+        return options
+
+
+DEFAULTS = Limits()
+#: The program ends what takes too long by itself, and says what it was; it is given so many seconds for that.
+GRACE = 5
+
+
+def call(arguments: Sequence[str], limits: Limits = DEFAULTS, writes_json: bool = True) -> Said:
     """Calls the program. Raises what its error line says; exit status 1, a finding, is an answer."""
-    command = [program(), *arguments, *(["--json"] if writes_json else [])]
+    command = [program(), *arguments, *limits.options(), *(["--json"] if writes_json else [])]
     try:
-        answer = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+        answer = _answer(command, limits.timeout)
     except OSError as error:
         raise ProgramError(f"{command[0]} does not start: {error.strerror}") from None
     except ValueError:
@@ -112,6 +142,26 @@ def call(arguments: Sequence[str], writes_json: bool = True) -> Said:
     if facts is None:
         raise ProgramError(f"{command[0]} wrote no JSON: {said.strip() or text.strip()[:200]}")
     return Said(answer.returncode, facts)
+
+
+def _answer(command: Sequence[str], timeout: Optional[float]) -> subprocess.CompletedProcess[bytes]:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout and timeout + GRACE)
+        except subprocess.TimeoutExpired:
+            # It removes what is half-written, if it can.
+            process.terminate()
+            try:
+                process.communicate(timeout=GRACE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise LimitError(f"the call takes longer than the timeout of {timeout} s") from None
+        except BaseException:
+            process.terminate()
+            raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def _refusal(status: int, text: str, said: str) -> OnnxCastError:

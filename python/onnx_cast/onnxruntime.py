@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -63,12 +64,26 @@ def dump(
 ) -> list[str]:
     """Writes :func:`inner_tensors` to a .npz, which ``compare`` takes in the place of a model; their names."""
     tensors = inner_tensors(model, inputs, providers=providers or ("CPUExecutionProvider",))
-    np.savez(
-        os.fspath(path),
-        **{name: np.asarray(value) for name, value in tensors.items()},
-        allow_pickle=False,
-    )
+    for name in tensors:
+        if not _is_member(name):
+            raise ModelError(
+                f"{os.fspath(model)}: no .npz can hold a value of the name {name[:200]!r}"
+            )
+    file = os.fspath(path)
+    # numpy's own function takes names as keywords, of which it has some itself.
+    with zipfile.ZipFile(file if file.endswith(".npz") else file + ".npz", "w") as archive:
+        for name, value in tensors.items():
+            # ONNX Runtime has strings as objects, which numpy could only pickle.
+            array = value.astype(np.str_) if value.dtype == object else value
+            with archive.open(zipfile.ZipInfo(name + ".npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
     return list(tensors)
+
+
+def _is_member(name: str) -> bool:
+    """Whether an archive can hold a name, which leads nowhere where somebody unpacks it."""
+    leads_upwards = ".." in name.replace("\\", "/").split("/")
+    return not leads_upwards and "\0" not in name and len(name.encode()) <= 65_530
 
 
 def _packages() -> tuple[Any, Any]:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ._results import Audit, Comparison
 
 
+#: What ``compare`` and ``keep`` have in common.
+_PASSED_ON = ("rtol", "atol", "sizes", "seed", "timeout", "max_memory", "max_nodes")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("onnx-cast")
     group.addoption(
@@ -80,9 +84,7 @@ class Checker:
         said = result.summary()
         if to not in ("FLOAT16", "BFLOAT16"):
             return said
-        passed_on = {
-            name: options[name] for name in ("rtol", "atol", "sizes", "seed") if name in options
-        }
+        passed_on = {name: options[name] for name in _PASSED_ON if name in options}
         try:
             kept = keep(result.reference, to, inputs, **passed_on)
         except OnnxCastError:

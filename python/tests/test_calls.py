@@ -89,6 +89,29 @@ def test_record_adds_sets(whole, x, tmp_path):
     np.testing.assert_array_equal(_arrays.read_all(first[0], "input")["x"], x)
 
 
+@pytest.mark.parametrize("names", [["-x", "--to=b"], ["a=b", "a"]])
+@pytest.mark.parametrize("sets", [1, 2])
+def test_inputs_may_have_any_names(names, sets, tmp_path, monkeypatch):
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+
+    def value(name):
+        return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2])
+
+    node = helper.make_node("Sub", names, ["y"])
+    graph = helper.make_graph([node], "g", [value(name) for name in names], [value("y")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, tmp_path / "m.onnx")
+    # So does the path of the files that the arrays go through.
+    (tmp_path / "t=1").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "t=1"))
+    arrays = dict(zip(names, np.float32([[5, 7], [1, 2]])))
+    compared = onnx_cast.compare(tmp_path / "m.onnx", tmp_path / "m.onnx", [arrays] * sets)
+    assert compared.passed and compared.sets == sets
+    outputs = onnx_cast.run(tmp_path / "m.onnx", arrays)
+    np.testing.assert_array_equal(outputs["y"], np.float32([4, 5]))
+
+
 def some_of(row):
     if row.name == "bool":
         return np.array([[True, False, True]])

@@ -3,6 +3,7 @@
 import os
 import stat
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -110,3 +111,71 @@ def test_a_model_without_the_memory_it_needs_is_beyond_a_limit():
     error = onnx_cast._errors.from_line(line, "limit")
     assert isinstance(error, onnx_cast.LimitError) and isinstance(error, onnx_cast.ModelError)
     assert error.kind == "limit" and error.line == line.removeprefix("error: ")
+
+
+def test_numbers_without_an_end_take_no_time(whole, tmp_path):
+    hostile = tmp_path / "model.onnx"
+    hostile.write_bytes(b"\xff" * 4_000_000)
+    start = time.monotonic()
+    sets = [{"x": X}, {"x": X}]
+    refused("model", lambda: onnx_cast.audit(hostile, sets))
+    refused("model", lambda: onnx_cast.compare(hostile, whole / "rms_norm_FLOAT", sets))
+    for field in (b"\x08", b"\x0a\x0b"):
+        with pytest.raises(onnx_cast.InputError):
+            onnx_cast._arrays.decoded(field + b"\xff" * 11)
+    assert time.monotonic() - start < 20
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such files")
+def test_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "model.onnx")
+    sets = [{"x": X}, {"x": X}]
+    assert "is no file" in refused("model", lambda: onnx_cast.audit(tmp_path / "model.onnx", sets))
+
+
+CALLS = {
+    "compare": lambda m, t, **limits: onnx_cast.compare(m, m, **limits),
+    "audit": lambda m, t, **limits: onnx_cast.audit(f"{m}16_fixed", **limits),
+    "keep": lambda m, t, **limits: onnx_cast.keep(m / "model.onnx", rtol=0.5, **limits),
+    "fix": lambda m, t, **limits: onnx_cast.fix(m / "model.onnx", t / "fixed.onnx", **limits),
+    "record": lambda m, t, **limits: onnx_cast.record(m / "model.onnx", t / "to", **limits),
+    "run": lambda m, t, **limits: onnx_cast.run(m / "model.onnx", **limits),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_has_limits(name, whole, tmp_path, monkeypatch):
+    model, said = whole / "rms_norm_FLOAT", []
+    answer = onnx_cast._program._answer
+    monkeypatch.setattr(
+        onnx_cast._program,
+        "_answer",
+        lambda command, timeout: said.append((command, timeout)) or answer(command, timeout),
+    )
+    limits = {"timeout": 100.5, "max_memory": 2, "max_nodes": 1000}
+    CALLS[name](model, tmp_path, **limits)
+    command, timeout = said[-1]
+    assert timeout == 100.5
+    assert {"--timeout=101", "--max-memory=2", "--max-nodes=1000"} <= set(command)
+    for odd in ({"timeout": 0}, {"max_memory": 1.5}, {"max_nodes": "1"}, {"timeout": float("nan")}):
+        assert next(iter(odd)) in refused(
+            "call", lambda odd=odd: CALLS[name](model, tmp_path, **odd)
+        )
+
+
+@pytest.mark.parametrize("name", ["compare", "record", "run"])
+def test_models_of_too_many_nodes_are_refused(name, whole, tmp_path):
+    model = whole / "castlike_small_types"
+    line = refused("model", lambda: CALLS[name](model, tmp_path, max_nodes=1))
+    assert "loaded_nodes" in line
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a script is no program")
+def test_a_program_that_does_not_end_is_ended(tmp_path, monkeypatch, whole):
+    text = "import sys, time\nprint('onnx-cast', 1) if '--version' in sys.argv else time.sleep(99)"
+    monkeypatch.setenv("ONNX_CAST_PROGRAM", str(script(tmp_path / "onnx-cast", text)))
+    monkeypatch.setattr("onnx_cast._program._version", lambda: None)
+    monkeypatch.setattr("onnx_cast._program.GRACE", 0.5)
+    start = time.monotonic()
+    line = refused("limit", lambda: onnx_cast.audit(whole / "rms_norm_FLOAT", timeout=1))
+    assert "timeout of 1 s" in line and time.monotonic() - start < 20
