@@ -10,9 +10,9 @@ use tract_onnx::tract_hir::internal::InferenceOp;
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::{Build, replace_stock};
 use super::{
-    arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, greater, if_,
-    indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce, scan,
-    slice, squeeze, tree_ensemble,
+    arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, fixes, greater,
+    if_, indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce,
+    scan, slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
@@ -28,8 +28,10 @@ const HOOKS: &[(&str, Hook)] = &[
     ("Einsum", Hook::Instead(product::einsum)),
     ("Equal", Hook::Instead(arithmetic::equal)),
     ("GatherND", Hook::Instead(indices::gather_nd)),
+    ("GRU", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
     ("Gemm", Hook::Instead(product::gemm)),
     ("IsNaN", Hook::Instead(is_nan::is_nan)),
+    ("LSTM", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
     ("MatMul", Hook::Instead(product::einsum)),
     ("MatMulInteger", Hook::Products),
     ("Mod", Hook::Instead(arithmetic::modulo)),
@@ -38,6 +40,7 @@ const HOOKS: &[(&str, Hook)] = &[
     ("Pow", Hook::Instead(arithmetic::pow)),
     ("QLinearConv", Hook::Products),
     ("QLinearMatMul", Hook::Products),
+    ("RNN", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
     ("ReduceL1", Hook::Checked(reduce::check, reduce::reduce)),
     ("ReduceL2", Hook::Checked(reduce::check, reduce::reduce)),
     ("ReduceLogSum", Hook::Checked(reduce::check, reduce::reduce)),

@@ -15,6 +15,7 @@ use crate::ops::bit_cast::OnnxBitCast;
 use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
 use crate::ops::fixes::apart::Apart;
+use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
@@ -42,6 +43,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register_binary("tract_onnx_cast_exact_mul", &Unsimplified(Mul));
     registry.register_binary("tract_onnx_cast_exact_div", &Unsimplified(Div));
     registry.register_binary("tract_onnx_cast_exact_pow", &Unsimplified(Pow));
+    register_one::<Activate>(registry);
     register_one::<Apart>(registry);
     register_one::<DynamicQuantize>(registry);
     register_one::<Extremum>(registry);
@@ -54,6 +56,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<OnnxCodeTable>(registry);
     register_one::<OnnxQuantizer>(registry);
     register_one::<OtherThanOne>(registry);
+    register_one::<Recurrent>(registry);
     register_one::<RemainderOfDims>(registry);
     register_one::<SliceByData>(registry);
     register_one::<TwoClasses>(registry);
@@ -61,7 +64,8 @@ pub(super) fn register(registry: &mut Registry) {
 
 /// Whether it is an operator of these.
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
-    op.is::<Apart>()
+    op.is::<Activate>()
+        || op.is::<Apart>()
         || op.is::<DynamicQuantize>()
         || op.is::<Extremum>()
         || op.is::<Indices>()
@@ -73,6 +77,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<OnnxCodeTable>()
         || op.is::<OnnxQuantizer>()
         || op.is::<OtherThanOne>()
+        || op.is::<Recurrent>()
         || op.is::<RemainderOfDims>()
         || op.is::<SliceByData>()
         || op.is::<TwoClasses>()

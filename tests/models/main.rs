@@ -17,6 +17,7 @@ mod int64;
 mod limits;
 mod n_bits;
 mod nnef;
+mod node_vectors;
 mod operands;
 mod operators;
 mod operators64;

@@ -2,9 +2,10 @@
 
 use crate::common::cases::{root, tensors};
 use crate::common::elements::{samples, tensor_of_codes};
+use crate::common::proto::{Sketch, int, set_dim, symbol, unshaped};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::ToDim;
-use tract_onnx_cast::{ElementType, OnnxCast, Rules};
+use tract_onnx_cast::{ElementType, OnnxCast, Rules, tensor_proto};
 use tract_pulse::internal::{PulsedModel, PulsedModelExt};
 
 /// Runs a model whose one input streams over `axis`, in pulses, and joins its outputs, which stream over the same axis.
@@ -68,6 +69,30 @@ fn every_pair_of_types_streams() {
                 assert_eq!(streamed(&model, &input, 0, 8), expected, "{from} to {to}");
             }
         }
+    }
+}
+
+#[test]
+fn a_recurrent_layer_whose_time_is_a_symbol_streams() {
+    for (operator, gates) in [("RNN", 1), ("GRU", 3)] {
+        let weights = |name: &str, last: usize| {
+            let count = gates * 4 * last;
+            let values: Vec<f32> = (0..count).map(|i| (i * 37 % 19) as f32 / 19.0 - 0.5).collect();
+            let carrier = tensor1(&values).into_shape(&[1, gates * 4, last]).unwrap();
+            tensor_proto::write(name, ElementType::Float, &carrier).unwrap()
+        };
+        let mut sketch = Sketch::new()
+            .input("x", ElementType::Float, &[0, 1, 3])
+            .initializer(weights("w", 3))
+            .initializer(weights("r", 4))
+            .node(operator, &["x", "w", "r"], &["y"], vec![int("hidden_size", 4)]);
+        set_dim(&mut sketch.0.input[0], 0, symbol("T"));
+        sketch.0.output.push(unshaped("y", ElementType::Float));
+        let model = sketch.load().unwrap().into_typed().unwrap().into_decluttered().unwrap();
+        let values: Vec<f32> = (0..36).map(|i| (i * 11 % 36) as f32 / 36.0).collect();
+        let input = tensor1(&values).into_shape(&[12, 1, 3]).unwrap();
+        let expected = at_once(&model, &input);
+        assert_eq!(streamed(&model, &input, 0, 4), expected, "{operator}");
     }
 }
 

@@ -1,0 +1,257 @@
+//! What the attributes of a recurrent operator say.
+
+use tract_onnx::tract_core::internal::*;
+
+use super::activation::{Activation, Function};
+use crate::ops::hook::Site;
+use crate::ops::saved::Saved;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cell {
+    Rnn,
+    Gru,
+    Lstm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Reverse,
+    Bidirectional,
+}
+
+/// A layer, but for its weights.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Layer {
+    pub(super) cell: Cell,
+    pub(super) direction: Direction,
+    /// The size of the hidden state.
+    pub(super) hidden: usize,
+    /// Whether the batch is the first axis, not the time.
+    pub(super) batch_first: bool,
+    /// For each direction in turn as many as [`Cell::functions`].
+    pub(super) activations: Vec<Activation>,
+    /// The greatest magnitude that goes into the functions of gates.
+    pub(super) clip: Option<f32>,
+    /// Whether an LSTM forgets what it does not take in.
+    pub(super) couples_gates: bool,
+    /// Whether a GRU multiplies before it resets.
+    pub(super) linear_before_reset: bool,
+}
+
+impl Cell {
+    pub(super) fn of(operator: &str) -> Option<Cell> {
+        match operator {
+            "RNN" => Some(Cell::Rnn),
+            "GRU" => Some(Cell::Gru),
+            "LSTM" => Some(Cell::Lstm),
+            _ => None,
+        }
+    }
+
+    pub(super) fn operator(self) -> &'static str {
+        match self {
+            Cell::Rnn => "RNN",
+            Cell::Gru => "GRU",
+            Cell::Lstm => "LSTM",
+        }
+    }
+
+    /// How many rows of weights there are for each element of the hidden state.
+    pub(super) fn gates(self) -> usize {
+        match self {
+            Cell::Rnn => 1,
+            Cell::Gru => 3,
+            Cell::Lstm => 4,
+        }
+    }
+
+    /// The functions where the model names none.
+    fn functions(self) -> &'static [Function] {
+        match self {
+            Cell::Rnn => &[Function::Tanh],
+            Cell::Gru => &[Function::Sigmoid, Function::Tanh],
+            Cell::Lstm => &[Function::Sigmoid, Function::Tanh, Function::Tanh],
+        }
+    }
+}
+
+impl Direction {
+    const ALL: [(&str, Direction); 3] = [
+        ("forward", Direction::Forward),
+        ("reverse", Direction::Reverse),
+        ("bidirectional", Direction::Bidirectional),
+    ];
+
+    pub(super) fn count(self) -> usize {
+        if self == Direction::Bidirectional { 2 } else { 1 }
+    }
+}
+
+impl Layer {
+    /// Reads the attributes of a node whose hidden state has `hidden` elements.
+    ///
+    /// # Errors
+    ///
+    /// Fails where an attribute has a value that ONNX does not give it.
+    pub(super) fn of(site: &Site, cell: Cell, hidden: usize) -> TractResult<Layer> {
+        let flag = |name: &str| match site.int(name, 0)? {
+            0 => TractResult::Ok(false),
+            1 => Ok(true),
+            other => Err(site.error(format!("has attribute `{name}` {other}, not 0 or 1")))?,
+        };
+        let direction = direction(site)?;
+        let clip: Option<f32> = site.proto.get_attr_opt("clip")?;
+        if let Some(clip) = clip.filter(|clip| clip.is_nan() || *clip <= 0.0) {
+            return Err(site.error(format!("has attribute `clip` {clip}, which bounds nothing")))?;
+        }
+        Ok(Layer {
+            cell,
+            direction,
+            hidden,
+            batch_first: flag("layout")?,
+            activations: activations(site, cell, direction)?,
+            clip,
+            couples_gates: flag("input_forget")? && cell == Cell::Lstm,
+            linear_before_reset: flag("linear_before_reset")? && cell == Cell::Gru,
+        })
+    }
+
+    /// The functions of one direction.
+    pub(super) fn functions(&self, direction: usize) -> &[Activation] {
+        let count = self.cell.functions().len();
+        self.activations.get(direction * count..(direction + 1) * count).unwrap_or_default()
+    }
+
+    /// Whether nothing is asked for but the gates' usual functions.
+    pub(super) fn is_plain(&self) -> bool {
+        let usual = self.cell.functions().iter().cycle();
+        let are_usual =
+            self.activations.iter().zip(usual).all(|(given, usual)| given.function == *usual);
+        are_usual && self.clip.is_none() && !self.couples_gates
+    }
+
+    pub(super) fn save(&self) -> Saved {
+        let flags = [self.batch_first, self.couples_gates, self.linear_before_reset];
+        let mut saved = Saved::default()
+            .text(self.cell.operator())
+            .text(format!("{:?}", self.direction))
+            .text(format!("{flags:?}"))
+            .text(format!("{:?}", self.clip.unwrap_or(0.0)));
+        for activation in &self.activations {
+            saved = saved.text(spell(activation));
+        }
+        saved.dims(&[self.hidden.to_dim()])
+    }
+
+    pub(super) fn restore(saved: &Saved) -> TractResult<Layer> {
+        let cell = saved.text_at(0)?;
+        let cell = Cell::of(cell).with_context(|| format!("{cell:?} is no recurrent operator"))?;
+        let name = saved.text_at(1)?;
+        let mut directions = Direction::ALL.iter().map(|(_, direction)| *direction);
+        let direction = directions.find(|direction| format!("{direction:?}") == name);
+        let flags: Vec<bool> = saved
+            .text_at(2)?
+            .trim_matches(['[', ']'])
+            .split(", ")
+            .map(str::parse)
+            .collect::<Result<_, _>>()?;
+        let [batch_first, couples_gates, linear_before_reset] = flags[..] else {
+            bail!("has {} flags, not 3", flags.len())
+        };
+        let clip: f32 = saved.text_at(3)?.parse()?;
+        let direction = direction.with_context(|| format!("{name:?} is no direction"))?;
+        let activations: Vec<Activation> =
+            saved.texts.iter().skip(4).map(|text| read(text)).collect::<TractResult<_>>()?;
+        ensure!(
+            activations.len() == cell.functions().len() * direction.count(),
+            "has {} functions",
+            activations.len()
+        );
+        Ok(Layer {
+            cell,
+            direction,
+            hidden: saved.dims.first().context("has no size")?.to_usize()?,
+            batch_first,
+            activations,
+            clip: (clip > 0.0).then_some(clip),
+            couples_gates,
+            linear_before_reset,
+        })
+    }
+}
+
+/// A function with its numbers, in a file.
+pub(super) fn spell(Activation { function, alpha, beta }: &Activation) -> String {
+    format!("{} {alpha:?} {beta:?}", function.name())
+}
+
+/// Reads what [`spell`] writes.
+pub(super) fn read(text: &str) -> TractResult<Activation> {
+    let [name, alpha, beta] = text.split(' ').collect::<Vec<_>>()[..] else {
+        bail!("{text:?} is no function with its numbers")
+    };
+    let function = Function::named(name).with_context(|| format!("{name:?} is no function"))?;
+    Ok(Activation { function, alpha: alpha.parse()?, beta: beta.parse()? })
+}
+
+pub(super) fn direction(site: &Site) -> TractResult<Direction> {
+    let name: Option<&str> = site.proto.get_attr_opt("direction")?;
+    let name = name.unwrap_or("forward");
+    let known = Direction::ALL.iter().find(|(known, _)| *known == name);
+    match known {
+        Some((_, direction)) => Ok(*direction),
+        None => Err(site.error(format!(
+            "has attribute `direction` {name:?}, not \"forward\", \"reverse\" or \"bidirectional\""
+        )))?,
+    }
+}
+
+/// The functions, each with the numbers that are its own: `activation_alpha` has one for each function that uses it, in their
+/// order, and what it lacks at the end has its default.
+fn activations(site: &Site, cell: Cell, direction: Direction) -> TractResult<Vec<Activation>> {
+    let count = cell.functions().len() * direction.count();
+    let names: Option<Vec<String>> = site.proto.get_attr_opt_vec("activations")?;
+    let functions: Vec<Function> = match names.filter(|names| !names.is_empty()) {
+        None => cell.functions().iter().copied().cycle().take(count).collect(),
+        Some(names) if names.len() == count => {
+            let function = |name: &String| {
+                Function::named(name)
+                    .ok_or_else(|| site.error(format!("has no activation function {name:?}")))
+            };
+            names.iter().map(function).collect::<Result<_, _>>()?
+        }
+        Some(names) => {
+            let problem = format!("has {} `activations`, not {count}", names.len());
+            return Err(site.error(problem))?;
+        }
+    };
+    let alphas = numbers(site, "activation_alpha", &functions, Function::alpha)?;
+    let betas = numbers(site, "activation_beta", &functions, Function::beta)?;
+    let with = |((function, alpha), beta)| Activation { function, alpha, beta };
+    Ok(functions.into_iter().zip(alphas).zip(betas).map(with).collect())
+}
+
+fn numbers(
+    site: &Site,
+    name: &str,
+    functions: &[Function],
+    default: fn(Function) -> Option<Option<f32>>,
+) -> TractResult<Vec<f32>> {
+    let given: Vec<f32> = site.proto.get_attr_opt_vec(name)?.unwrap_or_default();
+    let users = functions.iter().filter(|function| default(**function).is_some()).count();
+    // One for each function, or one for each that uses it: readers disagree, and nobody says which is meant.
+    if users > 0 && given.len() > users {
+        let problem = format!("has {} `{name}` for {users} functions that use one", given.len());
+        Err(site.error(problem))?;
+    }
+    let mut given = given.into_iter();
+    let number = |function: &Function| match default(*function) {
+        None => Ok(0.0),
+        Some(default) => given.next().or(default).ok_or_else(|| {
+            let function = function.name();
+            site.error(format!("has no `{name}` for {function}, which has no default"))
+        }),
+    };
+    Ok(functions.iter().map(number).collect::<Result<_, _>>()?)
+}

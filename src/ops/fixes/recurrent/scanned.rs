@@ -1,0 +1,81 @@
+//! tract's own lowering, a `Scan`, with functions through which NaN passes.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
+use tract_onnx::tract_core::ops::math::Tanh;
+use tract_onnx::tract_core::ops::nn::Sigmoid;
+use tract_onnx::tract_core::ops::scan::Scan;
+
+use super::activation::{Activation, Function};
+use super::layer::{read, spell};
+use crate::cast::kernel::level::Level;
+use crate::ops::element_wise::element_wise;
+use crate::ops::hook::{Site, Wires};
+use crate::ops::saved::{Save, Saved};
+
+/// Wires what tract does, and puts our functions in the place of those in the bodies.
+pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Wires> {
+    let first = model.nodes.len();
+    let outlets = site.wire_stock(model, inputs)?;
+    for node in model.nodes.iter_mut().skip(first) {
+        let Some(scan) = node.op_as_mut::<Scan>() else { continue };
+        for node in &mut scan.body.nodes {
+            let function = node.op_as::<ElementWiseOp>().and_then(|op| {
+                let is_sigmoid = op.0.is::<Sigmoid>().then_some(Function::Sigmoid);
+                is_sigmoid.or(op.0.is::<Tanh>().then_some(Function::Tanh))
+            });
+            if let Some(function) = function {
+                node.op = Box::new(Activate(Activation { function, alpha: 0.0, beta: 0.0 }));
+            }
+        }
+    }
+    Ok(outlets)
+}
+
+/// A function of each FLOAT.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Activate(Activation);
+
+impl Eq for Activate {}
+
+impl Op for Activate {
+    fn name(&self) -> StaticName {
+        self.0.function.name().into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Activate {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let mut elements = args_1!(inputs).into_tensor();
+        self.0.apply(Level::best(), None, elements.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?);
+        Ok(tvec!(elements.into_tvalue()))
+    }
+}
+
+impl TypedOp for Activate {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        ensure!(input.datum_type == DatumType::F32, "is of FLOAT, not {:?}", input.datum_type);
+        Ok(tvec!(input.without_value()))
+    }
+
+    element_wise!();
+
+    as_op!();
+}
+
+impl Save for Activate {
+    const NAME: &'static str = "tract_onnx_cast_activation";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(spell(&self.0))
+    }
+
+    fn restore(_: String, saved: &Saved) -> TractResult<Activate> {
+        read(saved.text_at(0)?).map(Activate)
+    }
+}
