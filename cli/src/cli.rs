@@ -7,14 +7,16 @@
 //! verb → report → found → measure
 //! ```
 //!
-//! `args` is what several verbs take; `message` makes one line of an error, `input_file` opens files and `output_file`
-//! writes them, and `tensor` is what `input` reads and `measure` compares.
+//! `args` is what several verbs take; `message` makes one line of an error, `input_file` opens
+//! files and `output_file` writes them, and `tensor` is what `input` reads and `measure` compares.
 //!
-//! The way of a request: a file of `verb` makes a `Request` of what was typed, say an `AuditRequest` of `Audit`, and has a
-//! `Supervisor` ask it. The supervisor starts this program once more, as a worker, and writes the request to its standard
-//! input. The worker finds its name in the list of `verb`, does the work, and writes the `Answer` that belongs to this type
-//! of request, here `Audited`. What comes back is an `Outcome`: the answer, or why there is none, be it an error, a panic or
-//! the worker's death. The verb has `report` show it, and says how it went: the `Status` becomes the exit status.
+//! The way of a request: a file of `verb` makes a `Request` of what was typed, say an
+//! `AuditRequest` of `Audit`, and has a `Supervisor` ask it. The supervisor starts this program
+//! once more, as a worker, and writes the request to its standard input. The worker finds its name
+//! in the list of `verb`, does the work, and writes the `Answer` that belongs to this type of
+//! request, here `Audited`. What comes back is an `Outcome`: the answer, or why there is none, be
+//! it an error, a panic or the worker's death. The verb has `report` show it, and says how it went:
+//! the `Status` becomes the exit status.
 
 mod args;
 pub(crate) mod found;

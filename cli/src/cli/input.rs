@@ -1,5 +1,5 @@
-//! What models run on: tensors from files (`files`, `npy`), from test cases (`cases`, `sets`), at random (`random`), and
-//! outputs that were saved (`saved`).
+//! What models run on: tensors from files (`files`, `npy`), from test cases (`cases`, `sets`), at
+//! random (`random`), and outputs that were saved (`saved`).
 
 pub(crate) mod array;
 pub(crate) mod cases;

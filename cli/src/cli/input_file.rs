@@ -11,7 +11,8 @@ pub(crate) struct Regular {
     pub(crate) length: u64,
 }
 
-/// Opens a file to be read. What it is, its descriptor says: the path may lead elsewhere a moment later.
+/// Opens a file to be read. What it is, its descriptor says: the path may lead elsewhere a moment
+/// later.
 ///
 /// # Errors
 ///
@@ -23,7 +24,8 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<Regular> {
     {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
-        // Whoever opens a pipe otherwise waits for its other end, and a terminal may become the process's own.
+        // Whoever opens a pipe otherwise waits for its other end, and a terminal may become the
+        // process's own.
         options.custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     }
     let file = options.open(path)?;

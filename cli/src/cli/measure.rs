@@ -1,5 +1,6 @@
-//! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the metrics of a pair of tensors
-//! (`metrics`, of `angle` and `noise`), of a pair of weights (`change`), and the tolerances that they are held against.
+//! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the
+//! metrics of a pair of tensors (`metrics`, of `angle` and `noise`), of a pair of weights
+//! (`change`), and the tolerances that they are held against.
 
 pub(crate) mod angle;
 pub(crate) mod change;

@@ -52,8 +52,8 @@ pub(super) fn about<T>(kind: ErrorKind, result: anyhow::Result<T>) -> anyhow::Re
     result.map_err(|error| Problem::of(&error, kind).into())
 }
 
-/// How many characters of one error in a chain of causes are shown, and of the whole line. tract's errors can hold whole
-/// nodes, with their constants.
+/// How many characters of one error in a chain of causes are shown, and of the whole line. tract's
+/// errors can hold whole nodes, with their constants.
 const LINK_CHARS: usize = 300;
 const LINE_CHARS: usize = 1000;
 
@@ -91,7 +91,8 @@ pub(super) fn shortened_line(text: &str) -> String {
     without_middle(&single_line(text), LINK_CHARS)
 }
 
-/// The result, its error reduced to one line that begins with the place. As a single line, [`one_line`] keeps it whole.
+/// The result, its error reduced to one line that begins with the place. As a single line,
+/// [`one_line`] keeps it whole.
 pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
     result.map_err(|error| {
         let message = format!("{place}: {}", one_line(&error));
@@ -130,15 +131,17 @@ pub(super) fn single_line(text: &str) -> String {
     joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-/// The text with so many characters at most, the middle left out: an error begins with its subject and ends with the
-/// reason.
-fn without_middle(text: &str, chars: usize) -> String {
+/// The text with so many characters at most, the middle left out: a name or an error begins with
+/// its subject and ends with what tells it from others.
+pub(super) fn without_middle(text: &str, chars: usize) -> String {
     let length = text.chars().count();
     if length <= chars {
         return text.into();
     }
-    let start = shortened(text, chars / 2);
-    start.chars().chain(text.chars().skip(length - chars / 2)).collect()
+    let end = chars / 2;
+    let start = chars.saturating_sub(1 + end);
+    let tail: String = text.chars().skip(length - end).collect();
+    format!("{}…{tail}", text.chars().take(start).collect::<String>())
 }
 
 /// The start of the text, if it has more characters than that.
@@ -152,4 +155,16 @@ pub(super) fn shortened(text: &str, chars: usize) -> String {
 /// Adds a note unless it is there.
 pub(super) fn add_once(notes: &mut Vec<String>, note: Option<String>) {
     notes.extend(note.filter(|note| !notes.contains(note)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_middle;
+
+    #[test]
+    fn a_cut_name_has_as_many_characters_as_wanted() {
+        for chars in 1..30 {
+            assert_eq!(without_middle(&"ä".repeat(40), chars).chars().count(), chars);
+        }
+    }
 }

@@ -1,9 +1,10 @@
 //! The two processes and what they say to each other.
 //!
-//! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second process of the same program,
-//! the `worker`. The `supervisor` asks it a `request` by the `protocol`, and turns whatever becomes of it into an outcome;
-//! `progress` is what the worker says meanwhile, `jobs` has several of them at work, and `signals` has an interruption leave
-//! nothing half-written.
+//! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second
+//! process of the same program, the `worker`. The `supervisor` asks it a `request` by the
+//! `protocol`, and turns whatever becomes of it into an outcome; `progress` is what the worker says
+//! meanwhile, `jobs` has several of them at work, and `signals` has an interruption leave nothing
+//! half-written.
 
 pub(crate) mod jobs;
 pub(crate) mod progress;

@@ -1,9 +1,9 @@
-//! What the user is shown: `plain_text` at a terminal, `json`, `markdown`, `junit`, `model_explorer` and a `page` with `charts`. `phrases` are what they
-//! have in common, and `destinations` has each written to its place.
+//! What the user is shown of what was found: an exporter each for the terminal (`plain_text`),
+//! `json`, `markdown`, `junit`, `model_explorer` and a `page` with `charts`. `phrases`, `remarks`
+//! and the `verdict` are what they have in common, and `destinations` has each written to its
+//! place.
 
-mod advice;
 pub(crate) mod charts;
-pub(crate) mod coverage;
 pub(crate) mod destinations;
 mod drawing;
 pub(crate) mod json;
@@ -14,8 +14,10 @@ pub(crate) mod page;
 pub(crate) mod phrases;
 pub(crate) mod plain_text;
 pub(crate) mod progress_bar;
+mod remarks;
 pub(crate) mod table;
 pub(crate) mod terminal;
+mod verdict;
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

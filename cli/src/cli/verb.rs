@@ -1,5 +1,5 @@
-//! The verbs: a file or a folder each, with its arguments, its run in the user's process, its work in a worker's, and what
-//! it shows; and the one list of them.
+//! The verbs: a file or a folder each, with its arguments, its run in the user's process, its work
+//! in a worker's, and what it shows; and the one list of them.
 
 pub(crate) mod audit;
 pub(crate) mod compare;

@@ -1,5 +1,5 @@
-//! Models at work in a worker's process: opening and running them, counting what their casts do, and comparing weights.
-//! Nothing here knows what the user is shown.
+//! Models at work in a worker's process: opening and running them, counting what their casts do,
+//! and comparing weights. Nothing here knows what the user is shown.
 
 pub(crate) mod adapt_inputs;
 pub(crate) mod deadline;

@@ -34,7 +34,7 @@ fn junit_tells_failures_from_what_cannot_be_used() {
     let xml = || fs::read_to_string(&file).expect("XML");
     said(1, &["compare", &original, &broken, "--rtol", "1e-2", "--junit", &file]);
     let text = xml();
-    assert!(text.contains("tests=\"1\" failures=\"1\" errors=\"0\""), "{text}");
+    assert!(text.contains("tests=\"1\" skipped=\"0\" failures=\"1\" errors=\"0\""), "{text}");
     assert!(
         text.contains("name=\"scores\"")
             && text.contains("<failure message=\"8 of 8 values differ"),
@@ -53,7 +53,7 @@ fn junit_tells_failures_from_what_cannot_be_used() {
     assert!(xml().contains("failures=\"0\" errors=\"1\""), "{}", xml());
     done(&["test", &original, "--rtol", "1e-3", "--junit", &file]);
     assert!(
-        xml().contains("<testsuite name=\"onnx-cast test\" tests=\"1\" failures=\"0\""),
+        xml().contains("<testsuite name=\"onnx-cast test\" tests=\"1\" skipped=\"0\" errors=\"0\" failures=\"0\""),
         "{}",
         xml()
     );

@@ -31,7 +31,8 @@ pub(crate) struct InputArgs {
 /// How many sets of random inputs a model is judged by.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct SetsArgs {
-    /// How many sets of random inputs, each with the next seed [default: 3, or 1 for a model of more than 64 MiB].
+    /// How many sets of random inputs, each with the next seed [default: 3, or 1 for a model of
+    /// more than 64 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sets: Option<u64>,
 }

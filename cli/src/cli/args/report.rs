@@ -26,10 +26,12 @@ pub(crate) struct ReportArgs {
     /// Write node data for Model Explorer, which colours the graph by them.
     #[arg(long, value_name = "FILE.json")]
     pub(crate) model_explorer: Option<PathBuf>,
-    /// Limits for a model [default: NAME.tolerance.toml beside NAME.onnx, of two models the converted one].
+    /// Limits for a model [default: NAME.tolerance.toml beside NAME.onnx, of two models the
+    /// converted one].
     #[arg(long, value_name = "FILE.toml")]
     pub(crate) tolerance: Option<PathBuf>,
-    /// How many rows and lines of a list to show at the terminal, in Markdown and on the page; the others are counted, or folded.
+    /// How many rows and lines of a list to show at the terminal, in Markdown and on the page; the
+    /// others are counted, or folded.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) top: usize,
     /// Say no more at the terminal than what is wrong, and the verdict.
@@ -69,8 +71,8 @@ impl ReportArgs {
     }
 }
 
-/// The command line with `--json FILE` and `--markdown FILE` as one word each: the file may be left out, so what follows
-/// counts as one only if it cannot be a model or a folder of them.
+/// The command line with `--json FILE` and `--markdown FILE` as one word each: the file may be left
+/// out, so what follows counts as one only if it cannot be a model or a folder of them.
 pub(crate) fn joined(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = vec![];
     let mut are_options_over = false;
@@ -104,8 +106,9 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
 /// Names of what is read.
 const READ: [&str; 6] = ["onnx", "pb", "npy", "npz", "toml", "html"];
 
-/// Whether a path is where a report goes: by its extension, or by another that nothing has that is read, if there is no file,
-/// or one that begins as such a report does. A word without an extension may be a folder that is misspelt.
+/// Whether a path is where a report goes: by its extension, or by another that nothing has that is
+/// read, if there is no file, or one that begins as such a report does. A word without an extension
+/// may be a folder that is misspelt.
 fn is_report(path: &Path, extension: &str, first: u8) -> bool {
     let Some(found) = path.extension().and_then(OsStr::to_str) else { return false };
     let begins_so = || {

@@ -11,11 +11,14 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..1 << 20))]
     pub(crate) max_memory: Option<u64>,
-    /// Nodes that tract may be given to load, by whose square its time grows [default: 4096, and one for each KiB of weights].
+    /// Nodes that tract may be given to load, by whose square its time grows [default: 4096, and
+    /// one for each KiB of weights].
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,
-    /// Time that tract may take for a model [default: any to run it, but 600 s for one that `test` or `audit` finds in a folder; to load it 4 s, and 1 s for each MiB of the file and its data].
+    /// Time that tract may take for a model [default: any to run it, but 600 s for one that `test`
+    /// or `audit` finds in a folder; to load it 4 s, and 1 s for each MiB of the file and its
+    /// data].
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
@@ -23,7 +26,8 @@ pub(crate) struct Resources {
     default_timeout: Option<Duration>,
 }
 
-/// How long a model may take that nobody has named: among those of a folder may be one that never ends.
+/// How long a model may take that nobody has named: among those of a folder may be one that never
+/// ends.
 const FOLDER_TIMEOUT: Duration = Duration::from_secs(600);
 
 impl Resources {

@@ -64,7 +64,8 @@ pub(crate) fn parse_allow(text: &str) -> Result<(String, f64), String> {
     Ok((what.into(), limit))
 }
 
-/// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB` of `--per-output`. The name may have colons of its own.
+/// Reads `NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB` of `--per-output`. The name may have colons of
+/// its own.
 pub(crate) fn parse_output(text: &str) -> Result<(String, Tolerance), String> {
     let shape =
         || "it should be NAME:rtol=R,atol=A,ulp=N,cosine=C,sqnr=DB, or some of these".to_owned();

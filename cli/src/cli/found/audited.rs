@@ -8,49 +8,26 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
 use tract_onnx_cast::{CastKind, RoundMode};
 
-use crate::cli::found::coverage::Unexercised;
-use crate::cli::found::headroom::headroom;
-use crate::cli::found::inputs::Inputs;
-use crate::cli::found::status::Status;
-use crate::cli::found::weights::ComparedWeights;
+use super::finding::Code;
+use super::head::Head;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::Reach;
-use crate::cli::message::Problem;
 
 /// One audited model.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Audited {
     pub(crate) model: String,
-    pub(crate) status: Status,
-    /// Why the model cannot be used.
-    pub(crate) problem: Option<String>,
-    /// The same for programs, and what it is about.
-    pub(crate) error: Option<Problem>,
-    /// Sets of inputs that it ran on.
-    pub(crate) sets: usize,
-    pub(crate) inputs: Inputs,
-    pub(crate) tolerance_file: Option<String>,
-    /// What to know about the inputs.
-    pub(crate) notes: Vec<String>,
-    /// Why the verdict may be another on other inputs.
-    pub(crate) warnings: Vec<String>,
+    #[serde(flatten)]
+    pub(crate) head: Head,
     /// Worst first.
     pub(crate) casts: Vec<AuditedCast>,
     /// How many results of half precision the model's other operators round.
     pub(crate) rounded: usize,
     /// Those of them that were not only rounded, worst first.
     pub(crate) roundings: Vec<AuditedCast>,
-    pub(crate) findings: Vec<AuditFinding>,
-    /// What was beyond the limits, a sentence each.
-    pub(crate) exceeded: Vec<String>,
-    /// The model of which this one is a conversion, and what it excuses, a sentence each.
+    /// The model of which this one is a conversion.
     pub(crate) baseline: Option<String>,
-    pub(crate) excused: Vec<String>,
-    /// What the conversion did to the constants of the baseline.
-    pub(crate) weights: ComparedWeights,
-    /// What no run has reached.
-    pub(crate) unexercised: Vec<Unexercised>,
 }
 
 /// One cast and what it did.
@@ -69,7 +46,7 @@ pub(crate) struct AuditedCast {
     pub(crate) runs: u64,
     pub(crate) elements: u64,
     /// Elements by outcome; the counts add up to `elements`.
-    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) became_subnormal: u64,
     pub(crate) sign_lost: u64,
     /// Infinities and NaN that an operator on half precision makes of finite inputs; not of a cast.
@@ -81,45 +58,9 @@ pub(crate) struct AuditedCast {
     pub(crate) source: SourceRange,
     /// What the target can hold.
     pub(crate) target: Option<Reach>,
-    /// How many times as large the values could be before the floating-point target does not hold them.
+    /// How many times as large the values could be before the floating-point target does not hold
+    /// them.
     pub(crate) headroom: Option<Num>,
-}
-
-/// Something to know about a cast that can be told without a run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct AuditFinding {
-    pub(crate) kind: String,
-    pub(crate) node: String,
-    pub(crate) graph: String,
-    pub(crate) text: String,
-    /// Whether the model is invalid for it.
-    pub(crate) is_error: bool,
-}
-
-impl Audited {
-    /// A model that could not be audited.
-    pub(crate) fn unusable(model: String, problem: Problem) -> Audited {
-        Audited {
-            model,
-            status: Status::Unusable,
-            problem: Some(problem.message.clone()),
-            error: Some(problem),
-            sets: 0,
-            inputs: Inputs::default(),
-            tolerance_file: None,
-            notes: vec![],
-            warnings: vec![],
-            casts: vec![],
-            rounded: 0,
-            roundings: vec![],
-            findings: vec![],
-            exceeded: vec![],
-            baseline: None,
-            excused: vec![],
-            weights: ComparedWeights::default(),
-            unexercised: vec![],
-        }
-    }
 }
 
 impl AuditedCast {
@@ -131,7 +72,7 @@ impl AuditedCast {
             CastKind::Quantizer => None,
             _ => types.map(|(_, to)| to).or(cast.to).and_then(Reach::of),
         };
-        let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
+        let counts = Outcome::ALL.into_iter().map(|o| (o.into(), stats.count(o)));
         AuditedCast {
             node: cast.node.clone(),
             op: cast.op_type().into(),
@@ -159,19 +100,33 @@ impl AuditedCast {
         }
     }
 
-    pub(crate) fn count(&self, outcome: &str) -> u64 {
-        self.outcomes.get(outcome).copied().unwrap_or(0)
+    pub(crate) fn count(&self, outcome: Outcome) -> u64 {
+        self.outcomes.get(&outcome.into()).copied().unwrap_or(0)
+    }
+
+    /// How much it did of what is counted of casts.
+    pub(crate) fn measure(&self, code: Code) -> f64 {
+        match code {
+            Code::MadeInfinite => self.made_infinite as f64,
+            Code::MadeNan => self.made_nan as f64,
+            Code::BecameSubnormal => self.became_subnormal as f64,
+            Code::SignLost => self.sign_lost as f64,
+            Code::MaxAbs => self.max_abs.0,
+            Code::MaxRel => self.max_rel.0,
+            Code::MaxUlp => self.max_ulp.0,
+            outcome => self.outcomes.get(&outcome).copied().unwrap_or(0) as f64,
+        }
     }
 
     /// Values whose result tells nothing of them, such as a NaN.
     pub(crate) fn damaged(&self) -> u64 {
-        let outcomes = Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(o.name()));
+        let outcomes = Outcome::ALL.iter().filter(|o| o.is_damage()).map(|o| self.count(*o));
         outcomes.sum::<u64>() + self.made_infinite + self.made_nan
     }
 
     /// Values that became the nearest end of the target's range, or zero.
     pub(crate) fn lost(&self) -> u64 {
-        self.count(Outcome::Saturated.name()) + self.count(Outcome::Flushed.name())
+        self.count(Outcome::Saturated) + self.count(Outcome::Flushed)
     }
 
     /// The value that it makes, with the path to it where that is in a subgraph.
@@ -198,4 +153,13 @@ impl AuditedCast {
             stats.count(Outcome::Rounded),
         ))
     }
+}
+
+/// The end of a floating-point type's range by the largest magnitude that was seen. `None` where
+/// there is no such number, or where a value is the end itself: that is a mask, or a scale that was
+/// chosen so.
+fn headroom(source: &SourceRange, target: Option<&Reach>) -> Option<Num> {
+    let Reach { max, min_normal: Some(_), .. } = target? else { return None };
+    let largest = source.max?.0.abs().max(source.min?.0.abs());
+    (largest > 0.0 && largest < max.0).then(|| Num(max.0 / largest))
 }

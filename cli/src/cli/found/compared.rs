@@ -6,60 +6,59 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::CastNode;
 
 use crate::cli::found::audited::AuditedCast;
-use crate::cli::found::coverage::Unexercised;
-use crate::cli::found::inputs::Inputs;
+use crate::cli::found::head::Head;
 use crate::cli::found::profile::Profile;
-use crate::cli::found::status::Status;
-use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::Reach;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::Problem;
+use crate::cli::message::single_line;
 
 /// Two models, or a model and saved outputs, and how they differ.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Compared {
     pub(crate) reference: String,
     pub(crate) converted: String,
-    pub(crate) status: Status,
-    /// Why the two cannot be compared.
-    pub(crate) problem: Option<String>,
-    /// The same for programs, and what it is about.
-    pub(crate) error: Option<Problem>,
-    pub(crate) sets: usize,
-    pub(crate) inputs: Inputs,
-    pub(crate) tolerance_file: Option<String>,
+    #[serde(flatten)]
+    pub(crate) head: Head,
     /// Whether every output has the same values.
     pub(crate) identical: bool,
-    /// What to know about how things were compared.
-    pub(crate) notes: Vec<String>,
-    /// Why the verdict may be another on other inputs.
-    pub(crate) warnings: Vec<String>,
     pub(crate) outputs: Vec<ComparedTensor>,
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
     pub(crate) tensors: Vec<ComparedTensor>,
-    /// Where the error grows most from what a node takes to what it makes.
-    pub(crate) largest_jump: Option<Parting>,
-    pub(crate) first_difference: Option<Parting>,
-    /// The first tensor in which the converted model has a NaN or an infinity that the reference does not have.
-    pub(crate) first_damage: Option<Parting>,
-    /// The first tensor of which the converted model's type cannot hold the reference's values.
-    pub(crate) first_beyond: Option<Parting>,
+    #[serde(flatten)]
+    pub(crate) divergences: Divergences,
     pub(crate) casts: CastChanges,
     /// The error along the converted graph.
     pub(crate) profile: Profile,
     /// What the casts of the converted model did, worst first.
     pub(crate) converted_casts: Vec<AuditedCast>,
-    /// What the conversion did to the constants.
-    pub(crate) weights: ComparedWeights,
-    /// What no run of the converted model has reached.
-    pub(crate) unexercised: Vec<Unexercised>,
+}
+
+/// Where two graphs part, for each way to tell.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Divergences {
+    /// Where the error grows most from what a node takes to what it makes.
+    pub(crate) largest_jump: Option<Divergence>,
+    pub(crate) first_difference: Option<Divergence>,
+    /// The first tensor in which the converted model has a NaN or an infinity that the reference
+    /// does not have.
+    pub(crate) first_damage: Option<Divergence>,
+    /// The first tensor of which the converted model's type cannot hold the reference's values.
+    pub(crate) first_beyond: Option<Divergence>,
+}
+
+impl Divergences {
+    /// Those that there are, the gravest first.
+    pub(crate) fn gravest_first(&self) -> impl Iterator<Item = &Divergence> {
+        let Divergences { largest_jump, first_difference, first_damage, first_beyond } = self;
+        [first_damage, largest_jump, first_beyond, first_difference].into_iter().flatten()
+    }
 }
 
 /// Where two graphs part.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Parting {
+pub(crate) struct Divergence {
     pub(crate) tensor: ComparedTensor,
     /// The node that makes the tensor in the converted model, and its operator.
     pub(crate) node: String,
@@ -68,8 +67,8 @@ pub(crate) struct Parting {
     pub(crate) cast: Option<AuditedCast>,
     /// The worst of the casts before it that spoil values and that the reference does not have.
     pub(crate) culprit: Option<AuditedCast>,
-    /// The nodes between the tensor and those before it that belong to one of the other model, as each model has them: what
-    /// only one of the two does.
+    /// The nodes between the tensor and those before it that belong to one of the other model, as
+    /// each model has them: what only one of the two does.
     pub(crate) only_reference: Vec<GraphNode>,
     pub(crate) only_converted: Vec<GraphNode>,
     /// The error of the tensor by its values, and the largest one of what the node takes.
@@ -107,16 +106,34 @@ pub(crate) struct Retargeted {
     pub(crate) converted: CastName,
 }
 
+/// How two tensors were found to belong together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PairedBy {
+    #[default]
+    Name,
+    Position,
+    Values,
+    Structure,
+}
+
+/// How sure that is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Confidence {
+    #[default]
+    Certain,
+    Likely,
+}
+
 /// One tensor of both sides.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct ComparedTensor {
     pub(crate) name: String,
     /// The converted side's name, where it is another.
     pub(crate) converted_name: Option<String>,
-    /// How the two were found to belong together (`name`, `position`, `values` or `structure`), and how sure that is
-    /// (`certain` or `likely`).
-    pub(crate) paired_by: String,
-    pub(crate) confidence: String,
+    pub(crate) paired_by: PairedBy,
+    pub(crate) confidence: Confidence,
     pub(crate) reference_type: String,
     pub(crate) converted_type: String,
     pub(crate) shape: Vec<usize>,
@@ -143,10 +160,12 @@ pub(crate) struct ComparedTensor {
     pub(crate) cosine: Option<Num>,
     /// The ratio of the reference's power to that of the errors, in decibels.
     pub(crate) sqnr: Option<Num>,
-    /// The share of rows, along the last axis, with the largest element at the same place, and of their five largest elements.
+    /// The share of rows, along the last axis, with the largest element at the same place, and of
+    /// their five largest elements.
     pub(crate) top1: Option<Num>,
     pub(crate) top5: Option<Num>,
-    /// The smallest tolerances that would pass, each on its own; none passes where NaN or infinities differ.
+    /// The smallest tolerances that would pass, each on its own; none passes where NaN or
+    /// infinities differ.
     pub(crate) passing_atol: Option<Num>,
     pub(crate) passing_rtol: Option<Num>,
     pub(crate) tolerance: Tolerance,
@@ -156,39 +175,56 @@ pub(crate) struct ComparedTensor {
     pub(crate) source: SourceRange,
     /// What the converted side's type can hold.
     pub(crate) target: Option<Reach>,
-    /// How many finite values of the reference the converted side's type cannot hold even after rounding.
+    /// How many finite values of the reference the converted side's type cannot hold even after
+    /// rounding.
     pub(crate) beyond_target: u64,
-    /// Pairs of ⌊log₁₀ of the relative error⌋ and how many elements have it; identical ones are left out.
+    /// Pairs of ⌊log₁₀ of the relative error⌋ and how many elements have it; identical ones are
+    /// left out.
     pub(crate) errors_log10: Vec<(i32, u64)>,
 }
 
-impl Compared {
-    /// A pair that could not be compared.
-    pub(crate) fn unusable(reference: String, converted: String, problem: Problem) -> Compared {
-        Compared {
-            reference,
-            converted,
-            status: Status::Unusable,
-            problem: Some(problem.message.clone()),
-            error: Some(problem),
-            sets: 0,
-            inputs: Inputs::default(),
-            tolerance_file: None,
-            identical: false,
-            notes: vec![],
-            warnings: vec![],
-            outputs: vec![],
-            tensors: vec![],
-            largest_jump: None,
-            first_difference: None,
-            first_damage: None,
-            first_beyond: None,
-            casts: CastChanges::default(),
-            profile: Profile::default(),
-            converted_casts: vec![],
-            weights: ComparedWeights::default(),
-            unexercised: vec![],
+impl ComparedTensor {
+    /// What it is called in the converted model.
+    pub(crate) fn converted(&self) -> &str {
+        self.converted_name.as_ref().unwrap_or(&self.name)
+    }
+
+    /// What is wrong with it, in words.
+    pub(crate) fn difference(&self) -> String {
+        if let Some(problem) = &self.problem {
+            return single_line(problem);
         }
+        let mut parts = vec![];
+        if self.mismatches > 0 {
+            parts.push(format!("{} of {} values differ", self.mismatches, self.elements));
+        }
+        if self.nan_differences > 0 {
+            parts.push(format!("{} NaN on one side", self.nan_differences));
+        }
+        if self.infinity_differences > 0 {
+            parts.push(format!("{} infinite on one side", self.infinity_differences));
+        }
+        if let (true, Some(least), found) =
+            (self.mismatches == 0, self.tolerance.cosine, self.cosine)
+            && found.is_none_or(|Num(found)| found < least)
+        {
+            // With all digits: a cosine and the one that is wanted may both be near 1.
+            let found = found.map_or("undefined".into(), |found| found.0.to_string());
+            parts.push(format!("cosine {found}, at least {} is wanted", least));
+        }
+        if let (true, Some(least)) = (self.mismatches == 0, self.tolerance.sqnr)
+            && self.sqnr.is_none_or(|Num(found)| found < least)
+        {
+            let found = self.sqnr.map_or("undefined".into(), |found| found.to_string());
+            parts.push(format!("SQNR {found} dB, at least {least} is wanted"));
+        }
+        parts.extend(self.first_mismatch.iter().map(|first| single_line(first)));
+        parts.join(", ")
+    }
+
+    /// How many values are NaN or infinite on one side alone.
+    pub(crate) fn apart(&self) -> u64 {
+        self.nan_differences + self.infinity_differences
     }
 }
 

@@ -1,26 +1,17 @@
 //! How much larger values may grow before a type does not hold them.
 
-use crate::cli::found::audited::AuditedCast;
+use super::audited::AuditedCast;
+use super::finding::{Code, Finding};
 use crate::cli::measure::number::Num;
-use crate::cli::measure::range::SourceRange;
-use crate::cli::measure::reach::Reach;
 
 /// Other inputs easily make values this many times as large.
 const SMALL: f64 = 2.0;
 /// How many casts are named.
 const NAMED: usize = 3;
 
-/// The end of a floating-point type's range by the largest magnitude that was seen. `None` where there is no such number, or
-/// where a value is the end itself: that is a mask, or a scale that was chosen so.
-pub(super) fn headroom(source: &SourceRange, target: Option<&Reach>) -> Option<Num> {
-    let Reach { max, min_normal: Some(_), .. } = target? else { return None };
-    let largest = source.max?.0.abs().max(source.min?.0.abs());
-    (largest > 0.0 && largest < max.0).then(|| Num(max.0 / largest))
-}
-
-/// A warning of casts that hold their values only just, the closest first. Constants stay as they are, and a type that
-/// saturates has its scale from somebody who knew the values.
-pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Option<String> {
+/// A warning of casts that hold their values only just, the closest first. Constants stay as they
+/// are, and a type that saturates has its scale from somebody who knew the values.
+pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Option<Finding> {
     let is_half = |cast: &AuditedCast| {
         cast.to.as_deref().is_some_and(|to| ["FLOAT16", "BFLOAT16"].contains(&to))
             && cast.to != cast.from
@@ -41,5 +32,6 @@ pub(crate) fn warning<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Optio
     if close.len() > NAMED {
         text += &format!("; and {} more", close.len() - NAMED);
     }
-    (!close.is_empty()).then(|| format!("little headroom, other inputs may overflow: {text}"))
+    let sentence = format!("little headroom, other inputs may overflow: {text}");
+    (!close.is_empty()).then(|| Finding::new(Code::LittleHeadroom, sentence))
 }

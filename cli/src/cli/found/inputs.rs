@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::found::status::Status;
+use super::finding::{Code, Finding};
+use super::status::Status;
 
 /// What a model ran on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -32,7 +33,8 @@ pub(crate) enum InputOrigin {
 }
 
 impl Inputs {
-    /// Of a model that takes so many inputs, and of sets of which each tells its random inputs and their seed.
+    /// Of a model that takes so many inputs, and of sets of which each tells its random inputs and
+    /// their seed.
     pub(crate) fn of(
         takes: usize,
         sets: impl Iterator<Item = Option<(Vec<String>, u64)>>,
@@ -57,16 +59,17 @@ impl Inputs {
     }
 
     /// A warning that the verdict is about random values, if it is.
-    pub(crate) fn warning(&self, status: Status) -> Option<String> {
+    pub(crate) fn warning(&self, status: Status) -> Option<Finding> {
         let so = match status {
             Status::Passed => "that nothing is wrong on them says little",
             _ => "real ones may do less harm, or more",
         };
         self.is_random().then(|| {
-            format!(
+            let sentence = format!(
                 "{}: {so}; give real ones with -i, or say where they lie with --range NAME=LOW:HIGH",
                 self.randomness()
-            )
+            );
+            Finding::new(Code::RandomInputs, sentence)
         })
     }
 

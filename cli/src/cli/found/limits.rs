@@ -1,4 +1,5 @@
-//! What may be found without failing: limits from the command line and from a model's tolerance file.
+//! What may be found without failing: limits from the command line and from a model's tolerance
+//! file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::found::audited::AuditedCast;
+use crate::cli::found::finding::{Code, Finding, Severity, TABLE};
 use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
@@ -39,8 +41,8 @@ pub(crate) enum Limit {
     Word(String),
 }
 
-/// How far outputs may be off: a [`Tolerance`], and those of single outputs. (serde cannot flatten a structure into one that
-/// refuses unknown fields.)
+/// How far outputs may be off: a [`Tolerance`], and those of single outputs. (serde cannot flatten
+/// a structure into one that refuses unknown fields.)
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OutputTolerances {
@@ -60,22 +62,9 @@ impl OutputTolerances {
     }
 }
 
-/// Something that a cast did, as a number.
-type Measure = fn(&AuditedCast) -> f64;
-
-/// What an audit may be limited by besides the outcomes.
-const FURTHER_LIMITS: [(&str, Measure); 7] = [
-    ("made_infinite", |cast| cast.made_infinite as f64),
-    ("made_nan", |cast| cast.made_nan as f64),
-    ("became_subnormal", |cast| cast.became_subnormal as f64),
-    ("sign_lost", |cast| cast.sign_lost as f64),
-    ("max_abs", |cast| cast.max_abs.0),
-    ("max_rel", |cast| cast.max_rel.0),
-    ("max_ulp", |cast| cast.max_ulp.0),
-];
-
 impl Limits {
-    /// The file that was asked for, or the one beside the model: `NAME.tolerance.toml` for `NAME.onnx`.
+    /// The file that was asked for, or the one beside the model: `NAME.tolerance.toml` for
+    /// `NAME.onnx`.
     pub(crate) fn of(
         model: &Path,
         file: Option<&Path>,
@@ -149,30 +138,39 @@ impl Limits {
         self.audit.cast.keys().map(String::as_str).filter(|name| !known.contains(name))
     }
 
-    /// What a cast did beyond its limits.
-    pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<String> {
-        let own = self.audit.cast.get(&cast.node);
-        let outcomes = Outcome::ALL.iter().map(|outcome| {
-            (outcome.name(), cast.count(outcome.name()) as f64, outcome.is_damage())
-        });
-        let further = FURTHER_LIMITS
-            .iter()
-            .map(|(name, found)| (*name, found(cast), name.starts_with("made_")));
-        let mut exceeded = vec![];
-        for (what, found, is_damage) in outcomes.chain(further) {
-            let limit = own.and_then(|own| own.get(what)).or_else(|| self.audit.all.get(what));
-            let limit = match limit {
-                Some(Limit::Number(limit)) => *limit,
-                Some(Limit::Word(_)) => f64::INFINITY,
-                None if is_damage => 0.0,
-                None => f64::INFINITY,
-            };
-            if found > limit {
-                let (node, found, limit) = (&cast.node, Num(found), Num(limit));
-                exceeded.push(format!("`{node}`: {what} {found}, the limit is {limit}"));
-            }
+    /// How much of that a node may do: what damages values, nothing.
+    fn limit(&self, node: &str, code: Code) -> f64 {
+        let own = self.audit.cast.get(node).and_then(|own| own.get(code.name()));
+        let counts = Code::counted().any(|counted| counted == code);
+        let is_damage = matches!(code, Code::MadeInfinite | Code::MadeNan)
+            || Outcome::ALL.iter().any(|o| o.is_damage() && Code::from(*o) == code);
+        match own.or_else(|| self.audit.all.get(code.name())) {
+            Some(Limit::Number(limit)) => *limit,
+            Some(Limit::Word(_)) => f64::INFINITY,
+            None if is_damage || !counts => 0.0,
+            None => f64::INFINITY,
         }
-        exceeded
+    }
+
+    /// What a cast did beyond its limits.
+    pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<Finding> {
+        let exceeded = |code: Code| {
+            let (found, limit) = (cast.measure(code), self.limit(&cast.node, code));
+            let sentence =
+                || format!("{} {}, the limit is {}", code.name(), Num(found), Num(limit));
+            (found > limit).then(|| Finding::at(&cast.node, &cast.graph, code, sentence()))
+        };
+        Code::counted().filter_map(exceeded).collect()
+    }
+
+    /// What else was found; an error that is allowed is only to be known.
+    pub(crate) fn judged(&self, mut finding: Finding) -> Finding {
+        let is_whole = !Code::counted().any(|code| code == finding.code);
+        if is_whole && finding.code.is_limitable() && self.limit(&finding.node, finding.code) >= 1.0
+        {
+            finding.severity = finding.severity.min(Severity::Note);
+        }
+        finding
     }
 }
 
@@ -182,12 +180,10 @@ impl Limits {
 ///
 /// When it does not or cannot.
 pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
-    let is_outcome = Outcome::ALL.iter().any(|outcome| outcome.name() == what);
-    let is_further = FURTHER_LIMITS.iter().any(|(name, _)| *name == what);
-    let names = Outcome::ALL.iter().map(|outcome| outcome.name());
-    let names = names.chain(FURTHER_LIMITS.iter().map(|(name, _)| *name)).collect::<Vec<_>>();
-    let names = names.join(", ");
-    ensure!(is_outcome || is_further, "`{what}` is nothing that an audit counts, which is {names}");
+    let is_known = Code::named(what).is_some_and(Code::is_limitable);
+    let names = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);
+    let names = names.collect::<Vec<_>>().join(", ");
+    ensure!(is_known, "`{what}` is nothing that an audit counts, which is {names}");
     match limit {
         Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),
         Limit::Word(word) if word == "any" => Ok(()),

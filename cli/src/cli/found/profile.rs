@@ -23,7 +23,8 @@ pub(crate) struct Point {
     pub(crate) op: String,
     /// How many nodes there are on the longest way to it from an input.
     pub(crate) depth: usize,
-    /// The root of the errors' power by that of the reference's values; infinite where NaN or infinities differ.
+    /// The root of the errors' power by that of the reference's values; infinite where NaN or
+    /// infinities differ.
     pub(crate) error: Num,
 }
 

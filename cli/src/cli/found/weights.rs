@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::measure::change::{CHANGED, CLIPPED, Change};
+use super::finding::{Code, Finding};
+use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
 
 /// The constants of two models: initializers, and what `Constant` nodes hold.
@@ -17,7 +18,8 @@ pub(crate) struct ComparedWeights {
     /// Those whose values are the same, and those that are only rounded to their type.
     pub(crate) exact: usize,
     pub(crate) rounded: usize,
-    /// Floating-point weights of some size that have no counterpart: folded, fused with others, or left out.
+    /// Floating-point weights of some size that have no counterpart: folded, fused with others, or
+    /// left out.
     pub(crate) unpaired_reference: Vec<String>,
     pub(crate) unpaired_converted: Vec<String>,
     /// Those that are more than rounded, the worst first.
@@ -35,11 +37,12 @@ pub(crate) struct ComparedWeight {
     pub(crate) reference_type: String,
     pub(crate) converted_type: String,
     pub(crate) shape: Vec<usize>,
-    /// How the two were found to belong together: `name`, `values` or `place`, the node that takes them.
+    /// How the two were found to belong together: `name`, `values` or `place`, the node that takes
+    /// them.
     pub(crate) paired_by: String,
     pub(crate) elements: u64,
     /// Elements by outcome, as of a cast; `clipped` and `changed` besides.
-    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) max_abs: Num,
     /// Where the largest difference is, in words.
     pub(crate) largest: Option<String>,
@@ -52,27 +55,28 @@ pub(crate) struct ComparedWeight {
 }
 
 impl ComparedWeight {
-    /// Says what was found, and whether it is an error: `unread` is which of the values that differ no run has read, and
-    /// `shows` whether the outputs differ. A weight of other values altogether, such as one that has been joined with a scale
-    /// behind it, is right where they do not.
+    /// Says what was found, and whether it is an error: `unread` is which of the values that differ
+    /// no run has read, and `shows` whether the outputs differ. A weight of other values
+    /// altogether, such as one that has been joined with a scale behind it, is right where they do
+    /// not.
     pub(crate) fn judge(&mut self, change: &Change, unread: Option<String>, shows: bool) {
         let is_suspect = shows && change.is_another();
         self.is_error = change.is_damage() || change.is_local() || is_suspect || unread.is_some();
         self.unexercised = unread;
-        let count = |name: &str| self.outcomes.get(name).copied().unwrap_or(0);
+        let count = |code: &Code| self.outcomes.get(code).copied().unwrap_or(0);
         let worst = [
-            "overflowed",
-            "became_nan",
-            "nan_lost",
-            CLIPPED,
-            "saturated",
-            "wrapped",
-            CHANGED,
-            "flushed",
+            Code::Overflowed,
+            Code::BecameNan,
+            Code::NanLost,
+            Code::Clipped,
+            Code::Saturated,
+            Code::Wrapped,
+            Code::Changed,
+            Code::Flushed,
         ];
-        let parts = worst.iter().filter(|name| count(name) > 0).map(|name| match *name {
-            CHANGED => format!("{} changed beyond rounding", count(name)),
-            name => format!("{} {}", count(name), name.replace('_', " ")),
+        let parts = worst.iter().filter(|code| count(code) > 0).map(|code| match code {
+            Code::Changed => format!("{} changed beyond rounding", count(code)),
+            code => format!("{} {}", count(code), code.name().replace('_', " ")),
         });
         let mut text = format!("of {} values ", self.elements);
         text += &parts.collect::<Vec<_>>().join(", ");
@@ -85,16 +89,20 @@ impl ComparedWeight {
 }
 
 impl ComparedWeights {
-    /// Whether a weight alone makes the conversion fail.
-    pub(crate) fn has_errors(&self) -> bool {
-        self.changed.iter().any(|weight| weight.is_error)
+    /// The weights that alone make the conversion fail.
+    pub(crate) fn errors(&self) -> impl Iterator<Item = Finding> {
+        let wrong = self.changed.iter().filter(|weight| weight.is_error);
+        wrong.map(|weight| {
+            let sentence = format!("weight `{}`: {}", weight.name, weight.text);
+            Finding::new(Code::WrongWeight, sentence)
+        })
     }
 
     /// Puts the worst first: what fails, then what is changed most.
     pub(crate) fn sort(&mut self) {
         self.changed.sort_by_cached_key(|weight| {
             let changed: u64 =
-                [CHANGED, CLIPPED].iter().filter_map(|name| weight.outcomes.get(*name)).sum();
+                [Code::Changed, Code::Clipped].iter().filter_map(|c| weight.outcomes.get(c)).sum();
             std::cmp::Reverse((weight.is_error, changed))
         });
     }

@@ -40,7 +40,8 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// When a given array is not what the model declares, names no input or an input twice, or sizes contradict each other.
+    /// When a given array is not what the model declares, names no input or an input twice, or
+    /// sizes contradict each other.
     pub(crate) fn of(
         model: &Declared,
         args: &InputArgs,
@@ -65,7 +66,8 @@ impl Recipe {
     ///
     /// # Errors
     ///
-    /// When an input has no known number of dimensions, or a type does not hold what is wanted of it.
+    /// When an input has no known number of dimensions, or a type does not hold what is wanted of
+    /// it.
     pub(crate) fn tensors(&self, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
         let mut generator = Generator::new(seed);
         let tensor = |(position, (input, given)): (usize, (&Input, &Option<Arc<Tensor>>))| {
@@ -139,7 +141,8 @@ fn given(
     Ok(given)
 }
 
-/// The arrays that one `-i` gives, by the input's name; without their values those of an archive that are no inputs.
+/// The arrays that one `-i` gives, by the input's name; without their values those of an archive
+/// that are no inputs.
 fn arrays(
     argument: &str,
     is_input: &impl Fn(&str) -> bool,
@@ -163,7 +166,8 @@ fn arrays(
     Ok(name.map(|name| (name.to_owned(), Some(array))).into_iter().collect())
 }
 
-/// The name and the file that one `-i` gives. Both may hold a `=`: the name is that of an input then, and the file there.
+/// The name and the file that one `-i` gives. Both may hold a `=`: the name is that of an input
+/// then, and the file there.
 fn split<'a>(
     argument: &'a str,
     is_input: &impl Fn(&str) -> bool,

@@ -24,8 +24,8 @@ impl Generator {
         Generator { seed, bytes: 0 }
     }
 
-    /// A tensor for the input at this position. Floats are normally distributed around 0; integers, and the numbers in
-    /// strings, are small. With a range, all values in it are as likely.
+    /// A tensor for the input at this position. Floats are normally distributed around 0; integers,
+    /// and the numbers in strings, are small. With a range, all values in it are as likely.
     ///
     /// # Errors
     ///
@@ -45,7 +45,8 @@ impl Generator {
             format!("a {ty} of shape {shape:?} is too large for random values; it must be given")
         })?;
 
-        // Each input has a seed of its own: if one is given as a file, the others keep their values.
+        // Each input has a seed of its own: if one is given as a file, the others keep their
+        // values.
         let mut rng = StdRng::seed_from_u64(self.seed ^ (position as u64).rotate_right(16));
         if let Some(ends) = ends {
             return within(&mut rng, ty, shape, ends);

@@ -17,8 +17,8 @@ use crate::cli::input::given::{OtherFloats, Recipe};
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at};
 
-/// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a set knows how its tensors are
-/// made and does not hold them.
+/// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a
+/// set knows how its tensors are made and does not hold them.
 #[derive(Clone)]
 pub(crate) struct Set {
     pub(crate) name: String,
@@ -63,7 +63,8 @@ pub(crate) fn shapes_of(tensors: &[Arc<Tensor>]) -> Vec<Vec<usize>> {
     tensors.iter().map(|tensor| tensor.shape().to_vec()).collect()
 }
 
-/// Holds the tensors that were made last, of one set at a time: both sides of a comparison ask for them in turn.
+/// Holds the tensors that were made last, of one set at a time: both sides of a comparison ask for
+/// them in turn.
 #[derive(Clone, Default)]
 struct Shelf(Rc<RefCell<Option<Shelved>>>);
 
@@ -71,7 +72,8 @@ struct Shelf(Rc<RefCell<Option<Shelved>>>);
 type Shelved = (Rc<()>, Tensors);
 
 impl Shelf {
-    /// Makes tensors unless they are on the shelf, where these are from now on, if they were made before.
+    /// Makes tensors unless they are on the shelf, where these are from now on, if they were made
+    /// before.
     fn keeping(
         &self,
         made: Option<Tensors>,
@@ -114,8 +116,8 @@ pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
     Inputs::of(model.inputs.len(), sets.iter().map(random))
 }
 
-/// How many sets of random inputs there are where nobody says: one alone finds too little, and those of a large model take
-/// long.
+/// How many sets of random inputs there are where nobody says: one alone finds too little, and
+/// those of a large model take long.
 const RANDOM_SETS: u64 = 3;
 /// A model whose file has more bytes is large.
 const LARGE: u64 = 64 << 20;
@@ -132,7 +134,8 @@ fn split(args: &InputArgs) -> (Vec<PathBuf>, InputArgs) {
     (folders.into_iter().map(PathBuf::from).collect(), InputArgs { inputs: files, ..args.clone() })
 }
 
-/// The sets that `-i` gives: those of a folder, which may be several, or else one of files and random values.
+/// The sets that `-i` gives: those of a folder, which may be several, or else one of files and
+/// random values.
 ///
 /// # Errors
 ///
@@ -175,12 +178,11 @@ fn of_seeds(
     let count = if is_given { 1 } else { random_sets(path, args).max(1) };
     let set = |offset| {
         let seed = args.seed.wrapping_add(offset);
-        let (name, provenance) = match is_given {
-            true => ("what is given".into(), Provenance::Given),
-            false => {
-                let inputs = recipe.random.clone();
-                (format!("seed {seed}"), Provenance::Random { inputs, seed })
-            }
+        let (name, provenance) = if is_given {
+            ("what is given".into(), Provenance::Given)
+        } else {
+            let inputs = recipe.random.clone();
+            (format!("seed {seed}"), Provenance::Random { inputs, seed })
         };
         let making = recipe.clone();
         let make = shelf.keeping(first.take(), move || making.tensors(seed));
@@ -210,8 +212,9 @@ fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set>
     Ok(Set { notes, ..Set::new(name, Provenance::Given, shapes, make) })
 }
 
-/// The inputs that a test case holds, and what to know about them. Values of another numeric type than the model takes are cast:
-/// a conversion that has changed the types of its inputs is run on the same data.
+/// The inputs that a test case holds, and what to know about them. Values of another numeric type
+/// than the model takes are cast: a conversion that has changed the types of its inputs is run on
+/// the same data.
 ///
 /// # Errors
 ///
@@ -229,8 +232,8 @@ fn read_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>
     let load = |(file, input): (&PathBuf, &Input)| {
         let array = at(&name, files::read_tensor_proto(file))?;
         if let Some(other) = array.name.as_ref().filter(|other| **other != input.name) {
-            // Converters rename inputs, so another name alone proves nothing; with another type or shape as well the file
-            // was made for another model.
+            // Converters rename inputs, so another name alone proves nothing; with another type or
+            // shape as well the file was made for another model.
             let (ty, shape) = (array.ty, array.tensor.shape());
             let (wanted, file) = (&input.name, file.display());
             ensure!(

@@ -8,7 +8,8 @@ use tract_onnx::tract_hir::internal::solve_for;
 use crate::cli::input::declared::Declared;
 use crate::cli::message::at;
 
-/// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are given.
+/// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are
+/// given.
 ///
 /// # Errors
 ///
@@ -31,8 +32,8 @@ pub(crate) fn find(
         let given = model.inputs.iter().zip(given);
         given.filter_map(|(input, shape)| Some((input, (*shape)?)))
     };
-    // Once a size is known from one input, an expression in another's shape may tell a further one; so try all inputs
-    // again until nothing new is learnt.
+    // Once a size is known from one input, an expression in another's shape may tell a further one;
+    // so try all inputs again until nothing new is learnt.
     loop {
         let mut has_learnt = false;
         for (input, shape) in given() {
@@ -83,7 +84,8 @@ pub(crate) fn fits(declared: &ShapeFactoid, actual: &[usize]) -> bool {
     learn(declared, actual, &mut SymbolValues::default()).is_ok()
 }
 
-/// Whether the model takes tensors of these shapes, its symbols being the same size wherever they occur.
+/// Whether the model takes tensors of these shapes, its symbols being the same size wherever they
+/// occur.
 ///
 /// # Errors
 ///

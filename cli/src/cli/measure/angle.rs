@@ -1,13 +1,14 @@
 //! The angle between two vectors.
 
-/// What the angle between two vectors is made of. Squares of very large and very small numbers are kept from
-/// overflowing, and from vanishing, by scales that are powers of two.
+/// What the angle between two vectors is made of. Squares of very large and very small numbers are
+/// kept from overflowing, and from vanishing, by scales that are powers of two.
 #[derive(Default)]
 pub(crate) struct Angle {
     dot: f64,
     /// The squares of the lengths.
     squares: (f64, f64),
-    /// The power of two above the largest magnitude, as far as there is one; 0 as long as all are zero.
+    /// The power of two above the largest magnitude, as far as there is one; 0 as long as all are
+    /// zero.
     scales: (f64, f64),
 }
 
@@ -23,7 +24,8 @@ impl Angle {
         self.squares = (self.squares.0 + a * a, self.squares.1 + b * b);
     }
 
-    /// The cosine; `None` if one of the vectors is zero, for it has no direction. Two zero vectors count as the same.
+    /// The cosine; `None` if one of the vectors is zero, for it has no direction. Two zero vectors
+    /// count as the same.
     pub(crate) fn cosine(&self) -> Option<f64> {
         let norm = (self.squares.0 * self.squares.1).sqrt();
         match self.squares {

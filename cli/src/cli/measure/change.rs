@@ -7,32 +7,31 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Number, Numbers, Outcome, Reach};
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
+use crate::cli::found::finding::Code;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::{coordinates, shown};
 use crate::cli::tensor::NamedTensor;
 
-/// Values that have become the largest magnitude that the converted weight has, though its type holds larger ones.
-pub(crate) const CLIPPED: &str = "clipped";
-/// Values that are another number, farther away than a rounding takes them.
-pub(crate) const CHANGED: &str = "changed";
-
-/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no sum notices what it is
-/// exactly.
+/// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
+/// sum notices what it is exactly.
 const STANDS_FOR_INFINITY: f64 = 1e8;
 
-/// A few odd values among many that came through are a fault, whatever else is done to weights: so many in a hundred.
+/// A few odd values among many that came through are a fault, whatever else is done to weights: so
+/// many in a hundred.
 const FEW: u64 = 10;
 
 /// What became of the values of a weight.
+#[derive(Default)]
 pub(crate) struct Change {
     pub(crate) elements: u64,
-    pub(crate) outcomes: BTreeMap<String, u64>,
+    pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) max_abs: f64,
     /// Where the largest difference is, in words.
     pub(crate) largest: Option<String>,
     /// The places of the values that are more than rounded, in row-major order.
     pub(crate) places: Vec<usize>,
-    /// The largest difference of a value that is more than rounded, by the largest magnitude of the reference.
+    /// The largest difference of a value that is more than rounded, by the largest magnitude of the
+    /// reference.
     share: f64,
     /// Whether a value of a size that counts was spoiled.
     is_damage: bool,
@@ -43,16 +42,18 @@ pub(crate) struct Change {
 struct Grid {
     /// The converted side's type, by which range is judged.
     target: Reach,
-    /// The type whose last place is the unit; `None` where values are stored with a scale that is not known.
+    /// The type whose last place is the unit; `None` where values are stored with a scale that is
+    /// not known.
     unit: Option<Reach>,
-    /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's largest one.
+    /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's
+    /// largest one.
     relative: f64,
     step: f64,
 }
 
 impl Change {
-    /// Compares the values of a weight in two models, of the same number of elements. `stored` is the narrow type from
-    /// which the converted model computes it, if it does.
+    /// Compares the values of a weight in two models, of the same number of elements. `stored` is
+    /// the narrow type from which the converted model computes it, if it does.
     ///
     /// # Errors
     ///
@@ -65,16 +66,8 @@ impl Change {
         let (from, to) = (reference.ty, converted.ty);
         let length = reference.tensor.len();
         ensure!(length == converted.tensor.len(), "a weight has other lengths on both sides");
-        let mut change = Change {
-            elements: length as u64,
-            outcomes: BTreeMap::new(),
-            max_abs: 0.0,
-            largest: None,
-            places: vec![],
-            share: 0.0,
-            is_damage: false,
-            is_float: matches!(from.family(), Family::Float(_)),
-        };
+        let is_float = matches!(from.family(), Family::Float(_));
+        let mut change = Change { elements: length as u64, is_float, ..Change::default() };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         if is_text(from) || is_text(to) {
             change.texts(reference, converted)?;
@@ -83,26 +76,39 @@ impl Change {
         if change.is_plain_cast(reference, converted)? {
             return Ok(change);
         }
-        let (x, y) = (Numbers::of(from, &reference.tensor)?, Numbers::of(to, &converted.tensor)?);
+        if let Some(grid) = Grid::of(converted, stored)? {
+            change.numbers(reference, converted, &grid, stored)?;
+        }
+        Ok(change)
+    }
+
+    /// Compares numbers, one by one.
+    fn numbers(
+        &mut self,
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+        grid: &Grid,
+        stored: Option<ElementType>,
+    ) -> TractResult<()> {
+        let (from, to, length) = (reference.ty, converted.ty, reference.tensor.len());
+        let x = Numbers::of(from, &reference.tensor)?;
+        let y = Numbers::of(to, &converted.tensor)?;
         let largest = |numbers: &Numbers| {
             let magnitudes = (0..length).filter_map(|i| Some(numbers.get(i)?.rounded().abs()));
             magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
         };
         let (peak, end) = (largest(&x), largest(&y));
-        let Some(grid) = Grid::of(converted, stored)? else { return Ok(change) };
         let (mut odd, mut farthest) = (vec![], None);
         for index in 0..length {
             let (Some(a), Some(b)) = (x.get(index), y.get(index)) else { continue };
             let outcome = grid.outcome(a, b, peak, end);
-            *change.outcomes.entry(outcome.into()).or_default() += 1;
+            *self.outcomes.entry(outcome).or_default() += 1;
             let error = a.distance(b);
-            if error.is_finite() {
-                change.max_abs = change.max_abs.max(error);
-            }
-            if matches!(outcome, "exact" | "rounded" | "flushed") {
+            self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
+            if matches!(outcome, Code::Exact | Code::Rounded | Code::Flushed) {
                 continue;
             }
-            change.places.push(index);
+            self.places.push(index);
             let (error, magnitude) =
                 (if error.is_finite() { error } else { f64::MAX }, a.rounded().abs());
             if farthest.is_none_or(|(_, most)| error > most) {
@@ -112,30 +118,30 @@ impl Change {
         }
         if end == 0.0 && peak > 0.0 && odd.is_empty() {
             // An epsilon that vanishes divides by zero.
-            change.places = (0..length).collect();
+            self.places = (0..length).collect();
         }
-        let changed = odd.iter().any(|(outcome, ..)| *outcome == CHANGED);
+        let changed = odd.iter().any(|(outcome, ..)| *outcome == Code::Changed);
         // What is cut off at one end is a clip; among values that are all different it is chance.
-        let is_clip = |outcome: &str| outcome == CLIPPED && !changed && (length > 1 || from != to);
-        let is_spoiled = |(outcome, magnitude, _): &(&str, f64, f64)| {
-            let is_spoiled = matches!(*outcome, "became_nan" | "nan_lost")
-                || matches!(*outcome, "overflowed" | "saturated") && stored.is_none()
-                || is_clip(outcome) && stored.is_none();
+        let is_clip =
+            |outcome: Code| outcome == Code::Clipped && !changed && (length > 1 || from != to);
+        let is_spoiled = |(outcome, magnitude, _): &(Code, f64, f64)| {
+            let is_spoiled = matches!(*outcome, Code::BecameNan | Code::NanLost)
+                || matches!(*outcome, Code::Overflowed | Code::Saturated) && stored.is_none()
+                || is_clip(*outcome) && stored.is_none();
             is_spoiled && (*magnitude < STANDS_FOR_INFINITY || magnitude.is_nan())
         };
-        change.is_damage = odd.iter().any(is_spoiled);
-        let worst = odd.iter().map(|(_, _, error)| *error).fold(0.0, f64::max);
-        change.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
+        self.is_damage = odd.iter().any(is_spoiled);
+        let worst = odd.iter().fold(0.0, |most: f64, (_, _, error)| most.max(*error));
+        self.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
         if let Some((place, error)) = farthest {
             let at = coordinates(place, reference.tensor.shape());
             let (was, is) =
                 (shown(from, &reference.tensor, place)?, shown(to, &converted.tensor, place)?);
             let by =
                 if error < f64::MAX { format!(", off by {}", Num(error)) } else { String::new() };
-            change.largest =
-                Some(format!("the largest difference at {at:?}: {was} became {is}{by}"));
+            self.largest = Some(format!("the largest difference at {at:?}: {was} became {is}{by}"));
         }
-        Ok(change)
+        Ok(())
     }
 
     /// Whether there is more than a rounding.
@@ -150,7 +156,7 @@ impl Change {
 
     /// Whether every value is the same.
     pub(crate) fn is_exact(&self) -> bool {
-        self.outcomes.keys().all(|outcome| outcome == "exact")
+        self.outcomes.keys().all(|outcome| *outcome == Code::Exact)
     }
 
     /// Whether values were spoiled that a weight of that type could have kept.
@@ -166,7 +172,7 @@ impl Change {
             && odd > 0
             && odd <= (self.elements * FEW / 100).max(1)
             && self.share >= 0.05
-            && self.outcomes.get(CHANGED).is_some_and(|changed| *changed > 0)
+            && self.outcomes.get(&Code::Changed).is_some_and(|changed| *changed > 0)
     }
 
     /// Whether so few values agree that the two are hardly the same weight.
@@ -174,7 +180,8 @@ impl Change {
         self.places.len() as u64 * 2 > self.elements
     }
 
-    /// Counts what an exact cast of the reference makes, if that is what the converted side has, and spoils nothing.
+    /// Counts what an exact cast of the reference makes, if that is what the converted side has,
+    /// and spoils nothing.
     fn is_plain_cast(
         &mut self,
         reference: &NamedTensor,
@@ -190,7 +197,7 @@ impl Change {
         let is_harmless = stats.damaged() + to_end == 0;
         if is_harmless {
             self.max_abs = stats.errors.absolute;
-            let counts = Outcome::ALL.into_iter().map(|o| (o.name().to_owned(), stats.count(o)));
+            let counts = Outcome::ALL.into_iter().map(|o| (o.into(), stats.count(o)));
             self.outcomes = counts.filter(|(_, count)| *count > 0).collect();
         }
         Ok(is_harmless)
@@ -200,8 +207,8 @@ impl Change {
         let is_same = reference.ty == converted.ty
             && reference.tensor.try_as_plain_ram()?.as_slice::<String>()?
                 == converted.tensor.try_as_plain_ram()?.as_slice::<String>()?;
-        let outcome = if is_same { "exact" } else { CHANGED };
-        self.outcomes.insert(outcome.into(), self.elements);
+        let outcome = if is_same { Code::Exact } else { Code::Changed };
+        self.outcomes.insert(outcome, self.elements);
         if !is_same {
             self.places = (0..reference.tensor.len()).collect();
         }
@@ -230,29 +237,31 @@ impl Grid {
         Ok(Some(Grid { target, unit, relative, step }))
     }
 
-    /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the converted weight.
-    fn outcome(&self, x: Number, y: Number, peak: f64, end: f64) -> &'static str {
+    /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the
+    /// converted weight.
+    fn outcome(&self, x: Number, y: Number, peak: f64, end: f64) -> Code {
         let (a, b) = (x.rounded(), y.rounded());
         let is_float = matches!(self.target, Reach::Float(_));
         match () {
-            () if x.is(y) => "exact",
-            () if a.is_nan() => "nan_lost",
-            () if b.is_nan() => "became_nan",
-            () if b.is_infinite() && a.is_finite() => "overflowed",
-            () if !a.is_finite() => "saturated",
-            () if self.is_near(x, y, peak) && b == 0.0 => "flushed",
-            () if self.is_near(x, y, peak) => "rounded",
-            () if !is_float => CHANGED,
-            () if self.target.is_beyond(x) && a * b > 0.0 => "saturated",
-            () if b.abs() == end && a.abs() > end && a * b > 0.0 => CLIPPED,
-            () => CHANGED,
+            () if x.is(y) => Code::Exact,
+            () if a.is_nan() => Code::NanLost,
+            () if b.is_nan() => Code::BecameNan,
+            () if b.is_infinite() && a.is_finite() => Code::Overflowed,
+            () if !a.is_finite() => Code::Saturated,
+            () if self.is_near(x, y, peak) && b == 0.0 => Code::Flushed,
+            () if self.is_near(x, y, peak) => Code::Rounded,
+            () if !is_float => Code::Changed,
+            () if self.target.is_beyond(x) && a * b > 0.0 => Code::Saturated,
+            () if b.abs() == end && a.abs() > end && a * b > 0.0 => Code::Clipped,
+            () => Code::Changed,
         }
     }
 
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
         let (error, magnitude) = (x.distance(y), x.rounded().abs());
         match self.unit {
-            // Some converters cut digits off, some keep values from vanishing: a unit, or two of the smallest.
+            // Some converters cut digits off, some keep values from vanishing: a unit, or two of
+            // the smallest.
             Some(reach @ Reach::Float(float)) => {
                 let units = if magnitude < float.min_normal { 2.0 } else { 1.0 };
                 error <= units * reach.ulp(x)
@@ -263,7 +272,8 @@ impl Grid {
     }
 }
 
-/// The type of half precision that holds all values of a wider weight: it has been rounded, and kept wide.
+/// The type of half precision that holds all values of a wider weight: it has been rounded, and
+/// kept wide.
 fn narrower(weight: &NamedTensor) -> TractResult<Option<ElementType>> {
     if !matches!(weight.ty, ElementType::Float | ElementType::Double) {
         return Ok(None);

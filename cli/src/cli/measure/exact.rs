@@ -61,8 +61,8 @@ impl Element<'_> {
     }
 }
 
-/// The coarser of two types, whose last place is the unit of their errors: integers are finer than floating-point numbers.
-/// `None` for text.
+/// The coarser of two types, whose last place is the unit of their errors: integers are finer than
+/// floating-point numbers. `None` for text.
 pub(crate) fn coarser(a: ElementType, b: ElementType) -> Option<Reach> {
     let (a, b) = (Reach::of(a)?, Reach::of(b)?);
     Some(match (&a, &b) {

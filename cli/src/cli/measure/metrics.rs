@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Range, Reach};
 use tract_onnx_cast::{ElementType, Family};
 
-use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::compared::{ComparedTensor, Confidence, PairedBy};
 use crate::cli::measure::angle::Angle;
 use crate::cli::measure::exact::{Element, Values, coarser};
 use crate::cli::measure::noise::{Noise, Ranking};
@@ -47,39 +47,24 @@ impl Metrics {
         tolerance: Tolerance,
     ) -> Metrics {
         let renamed = (reference.name != converted.name).then(|| converted.name.clone());
+        let (paired_by, confidence) = if renamed.is_some() {
+            (PairedBy::Position, Confidence::Likely)
+        } else {
+            (PairedBy::Name, Confidence::Certain)
+        };
         let tensor = ComparedTensor {
             name: reference.name.clone(),
-            paired_by: if renamed.is_some() { "position" } else { "name" }.into(),
-            confidence: if renamed.is_some() { "likely" } else { "certain" }.into(),
             converted_name: renamed,
+            paired_by,
+            confidence,
             reference_type: reference.ty.name().into(),
             converted_type: converted.ty.name().into(),
             shape: reference.tensor.shape().to_vec(),
-            problem: None,
-            elements: 0,
             passed: true,
             identical: true,
-            mismatches: 0,
-            differing: 0,
-            nan_differences: 0,
-            infinity_differences: 0,
-            both_nan: 0,
-            max_abs: Num(0.0),
-            max_rel: Num(0.0),
-            max_ulp: Num(0.0),
-            mean_ulp: Num(0.0),
-            cosine: None,
-            sqnr: None,
-            top1: None,
-            top5: None,
-            passing_atol: None,
-            passing_rtol: None,
             tolerance,
-            first_mismatch: None,
-            source: SourceRange::default(),
             target: reach::Reach::of(converted.ty),
-            beyond_target: 0,
-            errors_log10: vec![],
+            ..ComparedTensor::default()
         };
         Metrics {
             tensor,
@@ -217,7 +202,8 @@ impl Metrics {
         tensor.errors_log10 = self.errors.into_iter().collect();
         let has_cosine = match (tensor.tolerance.cosine, tensor.cosine) {
             (Some(least), Some(Num(found))) => found >= least,
-            // Without finite elements there is no angle, and every element has been judged by itself.
+            // Without finite elements there is no angle, and every element has been judged by
+            // itself.
             (Some(_), None) => self.ulp_count == 0,
             (None, _) => true,
         };

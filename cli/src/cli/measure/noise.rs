@@ -1,4 +1,5 @@
-//! How a whole tensor fares, where single elements tell too much: its noise, and which element of a row is the largest.
+//! How a whole tensor fares, where single elements tell too much: its noise, and which element of a
+//! row is the largest.
 
 use crate::cli::measure::exact::Values;
 use crate::cli::measure::number::Num;
@@ -18,8 +19,8 @@ impl Noise {
         self.elements += 1;
     }
 
-    /// The signal-to-quantisation-noise ratio 10·log₁₀(Σ x² / Σ (y − x)²), in decibels: infinite without noise. `None` where
-    /// the powers are beyond DOUBLE, or there is nothing to measure.
+    /// The signal-to-quantisation-noise ratio 10·log₁₀(Σ x² / Σ (y − x)²), in decibels: infinite
+    /// without noise. `None` where the powers are beyond DOUBLE, or there is nothing to measure.
     pub(super) fn sqnr(&self) -> Option<f64> {
         let is_finite = self.signal.is_finite() && self.noise.is_finite() && self.elements > 0;
         is_finite.then(|| match (self.signal, self.noise) {
@@ -34,7 +35,8 @@ const FEW: usize = 5;
 /// Rows are no longer than that: the vocabulary of a large language model has room.
 const LONGEST: usize = 1 << 20;
 
-/// Whether rows, along the last axis, have the same largest elements on both sides, as classifiers are judged.
+/// Whether rows, along the last axis, have the same largest elements on both sides, as classifiers
+/// are judged.
 #[derive(Default)]
 pub(super) struct Ranking {
     rows: u64,
@@ -70,7 +72,8 @@ impl Ranking {
         share(self.first, self.rows)
     }
 
-    /// The share of the five largest elements of rows that are among the five largest on the other side as well.
+    /// The share of the five largest elements of rows that are among the five largest on the other
+    /// side as well.
     pub(super) fn top5(&self) -> Option<Num> {
         share(self.few, self.few_rows)
     }
@@ -80,7 +83,8 @@ fn share(part: u64, whole: u64) -> Option<Num> {
     (whole > 0).then(|| Num(part as f64 / whole as f64))
 }
 
-/// How many of the places of y's largest elements hold one of x's largest, or as large a one. NaN is never among them.
+/// How many of the places of y's largest elements hold one of x's largest, or as large a one. NaN
+/// is never among them.
 fn agrees(x: &[f64], y: &[f64], count: usize) -> usize {
     let key = |number: f64| if number.is_nan() { f64::NEG_INFINITY } else { number };
     let mut sorted: Vec<f64> = x.iter().map(|number| key(*number)).collect();

@@ -60,7 +60,8 @@ impl fmt::Display for Num {
 }
 
 impl Num {
-    /// As it is shown, but rounded up: a tolerance that would pass must still pass when somebody types what is shown.
+    /// As it is shown, but rounded up: a tolerance that would pass must still pass when somebody
+    /// types what is shown.
     pub(crate) fn at_least(self) -> String {
         let is_enough = |text: &str| text.parse::<f64>().is_ok_and(|shown| shown >= self.0);
         // Rounding to four digits takes away at most 5e-4 of a number. Try to add less first.

@@ -29,7 +29,8 @@ impl Tolerance {
         self.ulp.is_some_and(|most| ulp <= most)
     }
 
-    /// Whether values are judged one by one: a cosine and a ratio of noise on their own judge nothing but the whole.
+    /// Whether values are judged one by one: a cosine and a ratio of noise on their own judge
+    /// nothing but the whole.
     pub(crate) fn judges_elements(&self) -> bool {
         let Tolerance { rtol, atol, ulp, cosine, sqnr } = self;
         let is_whole = cosine.is_some() || sqnr.is_some();

@@ -23,8 +23,9 @@ pub(crate) fn ask<R: Request>(request: &R, resources: Resources) -> anyhow::Resu
     outcome?.about(request.model())
 }
 
-/// Has workers answer, at most `jobs` at once, and shows how far they are. Where there is no answer, `unusable` makes one of
-/// the request and the reason. The answers are in the order of the requests.
+/// Has workers answer, at most `jobs` at once, and shows how far they are. Where there is no
+/// answer, `unusable` makes one of the request and the reason. The answers are in the order of the
+/// requests.
 ///
 /// # Errors
 ///

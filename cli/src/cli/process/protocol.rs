@@ -1,5 +1,5 @@
-//! What the user's process and a worker say to each other: a request and its reply are a line of JSON each, and the type
-//! of the answer follows from that of the request.
+//! What the user's process and a worker say to each other: a request and its reply are a line of
+//! JSON each, and the type of the answer follows from that of the request.
 
 use std::path::Path;
 
@@ -41,8 +41,8 @@ pub(crate) enum Outcome<A> {
     Unusable(Problem),
 }
 
-/// What became of a request, and whether the worker should be asked nothing else: after a panic, locks and caches may be
-/// in any state.
+/// What became of a request, and whether the worker should be asked nothing else: after a panic,
+/// locks and caches may be in any state.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Reply<A> {
     pub(crate) outcome: Outcome<A>,

@@ -32,7 +32,8 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
     /// What the work finds.
     type Answer: Serialize + DeserializeOwned;
 
-    /// Does the work. Only a worker should, for its errors are those of the model or an input, and it may not survive.
+    /// Does the work. Only a worker should, for its errors are those of the model or an input, and
+    /// it may not survive.
     fn answer(&self, loader: &Loader) -> TractResult<Self::Answer>;
 
     /// The model that it is about.
@@ -43,7 +44,8 @@ pub(crate) trait Request: Serialize + DeserializeOwned {
         self.model()
     }
 
-    /// The files that are read besides those in the model's folder, and the folders whose files may be.
+    /// The files that are read besides those in the model's folder, and the folders whose files may
+    /// be.
     fn places(&self) -> Vec<PathBuf> {
         vec![]
     }

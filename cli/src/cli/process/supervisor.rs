@@ -31,7 +31,8 @@ impl Supervisor {
         Supervisor { worker: None, resources }
     }
 
-    /// Has a worker answer. Its death is an outcome too. While the worker is at it, `follow` is told what it is at.
+    /// Has a worker answer. Its death is an outcome too. While the worker is at it, `follow` is
+    /// told what it is at.
     ///
     /// # Errors
     ///
@@ -66,8 +67,8 @@ impl Supervisor {
                 return Ok(outcome);
             }
             let late = timeout.filter(|most| start.elapsed() >= *most);
-            // Earlier requests may have used up its memory, so this one is asked again of a fresh worker. If that dies as
-            // well, it is for this request.
+            // Earlier requests may have used up its memory, so this one is asked again of a fresh
+            // worker. If that dies as well, it is for this request.
             if is_fresh || late.is_some() {
                 let (id, last_words) = (worker.id(), worker.last_words());
                 if let Some(place) = request.output() {
@@ -91,8 +92,8 @@ fn too_late(most: Duration, is_said: bool) -> Problem {
     Problem { kind: ErrorKind::Limit, message }
 }
 
-/// The limit of memory if the user sets none: room for tract itself, and for copies of what the files hold. A file that has
-/// several names is there once, and holes in it hold nothing.
+/// The limit of memory if the user sets none: room for tract itself, and for copies of what the
+/// files hold. A file that has several names is there once, and holes in it hold nothing.
 fn default_memory(request: &impl Request) -> u64 {
     let mut seen = HashSet::new();
     let mut held = |path: &Path| match (path.canonicalize(), fs::metadata(path)) {
@@ -112,8 +113,8 @@ fn default_memory(request: &impl Request) -> u64 {
     bytes.saturating_mul(6).saturating_add(4 * GIB)
 }
 
-/// How long tract may take to load a model if the user says nothing, in seconds: more for one that has much to load. What is beside it
-/// may be its data, if it is no other model and no array.
+/// How long tract may take to load a model if the user says nothing, in seconds: more for one that
+/// has much to load. What is beside it may be its data, if it is no other model and no array.
 fn default_seconds(model: &Path) -> u64 {
     const ALWAYS: u64 = 4;
     let is_other = |path: &Path| {
@@ -166,12 +167,14 @@ struct Worker {
 impl Worker {
     fn start(timeout: Option<Duration>) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
-        // An interrupt from the terminal is for the process that the user started. When that is gone, the worker tidies up.
+        // An interrupt from the terminal is for the process that the user started. When that is
+        // gone, the worker tidies up.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command
             .env(MARK, "1")
-            // With these set, every error of tract's would capture a backtrace, which is slow and would be shown.
+            // With these set, every error of tract's would capture a backtrace, which is slow and
+            // would be shown.
             .env_remove("RUST_BACKTRACE")
             .env_remove("RUST_LIB_BACKTRACE")
             .stdin(Stdio::piped())
@@ -180,7 +183,8 @@ impl Worker {
             .spawn()?;
         let orders = child.stdin.take();
         let replies = BufReader::new(child.stdout.take().context("it has no output")?);
-        // Only the last words are of use, but all must be read: a worker whose pipe is full would wait for ever.
+        // Only the last words are of use, but all must be read: a worker whose pipe is full would
+        // wait for ever.
         let stderr = child.stderr.take().context("it has no error output")?;
         let last_words = Some(thread::Builder::new().spawn(move || tail(stderr))?);
         let child = Arc::new(Mutex::new(child));

@@ -14,7 +14,8 @@ use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::model::Loader;
 
-/// The size of the working thread's stack. tract recurses over graphs and symbolic expressions, which a file may nest deep.
+/// The size of the working thread's stack. tract recurses over graphs and symbolic expressions,
+/// which a file may nest deep.
 const STACK_BYTES: usize = 256 << 20;
 
 /// Whether this process was started as a worker.
@@ -106,8 +107,8 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     serde_json::to_string(&reply)
 }
 
-/// Makes allocations fail before the machine is out of memory, and keeps the system from writing a core file when the
-/// worker dies. Systems without such limits are left as they are.
+/// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
+/// core file when the worker dies. Systems without such limits are left as they are.
 #[cfg(unix)]
 fn limit_memory(bytes: u64) {
     use rlimit::Resource;

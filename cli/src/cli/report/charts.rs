@@ -1,6 +1,7 @@
 //! The charts of the page, as SVG.
 //!
-//! The colours here are only keys: the page's style sheet replaces each, by one for light and one for dark.
+//! The colours here are only keys: the page's style sheet replaces each, by one for light and one
+//! for dark.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,8 @@ use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::Reach;
 
-/// The size in pixels. A phone shows a chart about a third as large, and its labels must still be legible.
+/// The size in pixels. A phone shows a chart about a third as large, and its labels must still be
+/// legible.
 const SIZE: (u32, u32) = (400, 200);
 /// That of a chart of the whole graph.
 const WIDE: (u32, u32) = (860, 240);
@@ -36,7 +38,8 @@ const RANGE: RGBColor = RGBColor(7, 7, 7);
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// How many values have each exponent, and which of them the target holds. `None` if there is nothing to show.
+/// How many values have each exponent, and which of them the target holds. `None` if there is
+/// nothing to show.
 pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<String> {
     let bars: Vec<Bar> = source
         .log2
@@ -70,8 +73,9 @@ pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
     draw(&bars, None, "power of ten of the relative errors").map(|svg| named(&svg, title))
 }
 
-/// The error of each tensor against its depth in the graph; casts are marked. `None` if there are too few tensors.
-pub(crate) fn along(profile: &Profile) -> Option<String> {
+/// The error of each tensor against its depth in the graph; casts are marked. `None` if there are
+/// too few tensors.
+pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     // What is exact stands at the bottom, what is no number at the top.
     let height = |Num(error): Num| match error {
         error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
@@ -87,12 +91,12 @@ pub(crate) fn along(profile: &Profile) -> Option<String> {
     }
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
-    plot_along(&area, &worst).ok()?;
+    plot_profile(&area, &worst).ok()?;
     drop(area);
     Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
 }
 
-fn plot_along(
+fn plot_profile(
     area: &DrawingArea<SVGBackend, Shift>,
     worst: &BTreeMap<(usize, bool), f64>,
 ) -> Result<()> {
@@ -185,7 +189,8 @@ fn plot(
     let mut low = places().fold(f64::INFINITY, f64::min) - MARGIN;
     let mut high = places().fold(f64::NEG_INFINITY, f64::max) + 1.0 + MARGIN;
     if let Some((smallest, largest)) = reach {
-        // Show the ends of the range, unless the values would then fill less than a third of the chart.
+        // Show the ends of the range, unless the values would then fill less than a third of the
+        // chart.
         let width = (high - low).max(24.0);
         low = low.min(smallest - MARGIN).max(low - width);
         high = high.max(largest + MARGIN).min(high + width);
@@ -228,8 +233,8 @@ fn plot(
     Ok(())
 }
 
-/// The height of a bar. The scale is logarithmic, so that one value can be seen among millions; 1 has the height 1, for 0
-/// has the height 0.
+/// The height of a bar. The scale is logarithmic, so that one value can be seen among millions; 1
+/// has the height 1, for 0 has the height 0.
 fn height(count: u64) -> f64 {
     if count == 0 { 0.0 } else { (count as f64).log10() + 1.0 }
 }

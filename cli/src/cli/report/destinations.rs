@@ -76,25 +76,26 @@ fn place_of(path: &Path) -> PathBuf {
 }
 
 /// Makes a report in one form, if it is wanted.
-type Make<'a> = &'a dyn Fn() -> anyhow::Result<String>;
+type Export<'a> = &'a dyn Fn() -> anyhow::Result<String>;
 
 /// What there is to write, in every form.
-pub(crate) struct Report<'a> {
-    pub(crate) json: Make<'a>,
-    pub(crate) page: Make<'a>,
-    pub(crate) markdown: Make<'a>,
-    pub(crate) junit: Make<'a>,
-    pub(crate) model_explorer: Make<'a>,
+pub(crate) struct Exports<'a> {
+    pub(crate) json: Export<'a>,
+    pub(crate) page: Export<'a>,
+    pub(crate) markdown: Export<'a>,
+    pub(crate) junit: Export<'a>,
+    pub(crate) model_explorer: Export<'a>,
     pub(crate) text: &'a dyn Fn(&Output) -> String,
 }
 
-impl Report<'_> {
-    /// Writes what was asked for. If there was a single piece of work and it could not be done, only files are written: the
-    /// error says it all.
+impl Exports<'_> {
+    /// Writes what was asked for. If there was a single piece of work and it could not be done,
+    /// only files are written: the error says it all.
     ///
     /// # Errors
     ///
-    /// When a file cannot be written, or a piece of work could not be done: `problems` has one for each, or nothing.
+    /// When a file cannot be written, or a piece of work could not be done: `problems` has one for
+    /// each, or nothing.
     pub(crate) fn write(
         &self,
         to: &ReportArgs,
@@ -142,7 +143,7 @@ impl Report<'_> {
 /// When it cannot be written.
 pub(crate) fn write_json(
     to: &JsonArgs,
-    json: Make,
+    json: Export,
     text: &str,
     output: &mut Output,
 ) -> anyhow::Result<()> {

@@ -1,4 +1,5 @@
-//! A drawing of the part of a graph where it breaks, as SVG: nodes from top to bottom, the errors on the edges.
+//! A drawing of the part of a graph where it breaks, as SVG: nodes from top to bottom, the errors
+//! on the edges.
 //!
 //! Colours are the page's: its style sheet knows the classes.
 
@@ -7,9 +8,8 @@ use std::fmt::Write;
 
 use crate::cli::found::profile::Neighbour;
 use crate::cli::measure::number::Num;
-use crate::cli::message::single_line;
+use crate::cli::message::{single_line, without_middle};
 use crate::cli::report::charts::named;
-use crate::cli::report::table::without_middle;
 
 const NODE: (usize, usize) = (200, 40);
 const GAP: (usize, usize) = (24, 46);

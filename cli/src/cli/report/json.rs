@@ -4,12 +4,14 @@ use serde::{Serialize, Serializer};
 
 use crate::cli::found::audited::Audited;
 use crate::cli::found::compared::Compared;
+use crate::cli::found::finding::{Code, Finding, Severity};
+use crate::cli::found::head::Head;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::Value;
 use crate::cli::message::Problem;
 
-/// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from U+0080 on as well, which JSON
-/// allows in strings.
+/// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from
+/// U+0080 on as well, which JSON allows in strings.
 ///
 /// # Errors
 ///
@@ -48,7 +50,8 @@ impl Serialize for JsonValue<'_> {
     }
 }
 
-/// The object of a verb. Its version is 1: a change that a reader of the JSON could notice needs a new one.
+/// The object of a verb. Its version is 1: a change that a reader of the JSON could notice needs a
+/// new one.
 pub(crate) fn document(verb: &str, value: &impl Serialize) -> anyhow::Result<String> {
     #[derive(Serialize)]
     struct Document<'a, T> {
@@ -64,20 +67,82 @@ pub(crate) fn of_problem(error: &Problem) -> anyhow::Result<String> {
     document("error", &serde_json::json!({ "error": error }))
 }
 
+/// The rows of a report under the names that its readers know them by.
+#[derive(Serialize)]
+struct Rows<'a> {
+    problem: Option<&'a str>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Rows<'_> {
+    fn of(head: &Head) -> Rows<'_> {
+        let (notes, more) = (head.told(Code::Remark), head.told(Code::NotFinite));
+        let notes = [notes, more].concat();
+        Rows { problem: head.problem(), notes, warnings: head.sentences(Severity::Warning) }
+    }
+}
+
 /// The report of `audit`.
 pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
+    /// What can be told of a cast without a run.
+    #[derive(Serialize)]
+    struct OfCast<'a> {
+        kind: Code,
+        node: &'a str,
+        graph: &'a str,
+        text: &'a str,
+        is_error: bool,
+    }
+    #[derive(Serialize)]
+    struct Model<'a> {
+        #[serde(flatten)]
+        model: &'a Audited,
+        #[serde(flatten)]
+        rows: Rows<'a>,
+        findings: Vec<OfCast<'a>>,
+        exceeded: Vec<String>,
+        excused: Vec<String>,
+    }
     #[derive(Serialize)]
     struct Audits<'a> {
-        models: &'a [Audited],
+        models: Vec<Model<'a>>,
     }
-    document("audit", &Audits { models })
+    fn of_cast(row: &Finding) -> OfCast<'_> {
+        OfCast {
+            kind: row.code,
+            node: &row.node,
+            graph: &row.graph,
+            text: &row.sentence,
+            is_error: row.code == Code::Contradicted,
+        }
+    }
+    fn told(model: &Audited) -> Model<'_> {
+        let Audited { head, .. } = model;
+        let of_casts = head.rows.iter().filter(|row| row.code.is_static());
+        let (findings, rows) = (of_casts.map(of_cast).collect(), Rows::of(head));
+        let (exceeded, excused) = (head.sentences(Severity::Error), head.told(Code::Excused));
+        Model { model, rows, findings, exceeded, excused }
+    }
+    document("audit", &Audits { models: models.iter().map(told).collect() })
 }
 
 /// The report of `compare`.
 pub(crate) fn of_comparisons(comparisons: &[Compared]) -> anyhow::Result<String> {
     #[derive(Serialize)]
-    struct Comparisons<'a> {
-        comparisons: &'a [Compared],
+    struct Comparison<'a> {
+        #[serde(flatten)]
+        pair: &'a Compared,
+        #[serde(flatten)]
+        rows: Rows<'a>,
     }
-    document("compare", &Comparisons { comparisons })
+    #[derive(Serialize)]
+    struct Comparisons<'a> {
+        comparisons: Vec<Comparison<'a>>,
+    }
+    fn comparison(pair: &Compared) -> Comparison<'_> {
+        Comparison { pair, rows: Rows::of(&pair.head) }
+    }
+    let comparisons = comparisons.iter();
+    document("compare", &Comparisons { comparisons: comparisons.map(comparison).collect() })
 }

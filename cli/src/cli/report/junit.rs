@@ -1,26 +1,15 @@
 //! Reports as JUnit's XML, which CI systems read.
 
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use super::verdict;
 use crate::cli::found::audited::Audited;
 use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::finding::Severity;
 use crate::cli::found::status::Status;
 use crate::cli::message::single_line;
-use crate::cli::report::phrases;
 
-/// A suite of tests: a comparison, or all models of an audit.
-pub(crate) struct Suite {
-    pub(crate) name: String,
-    pub(crate) cases: Vec<TestCase>,
-}
-
-/// One test.
-pub(crate) struct TestCase {
-    pub(crate) name: String,
-    pub(crate) outcome: TestOutcome,
-    /// What else there is to know.
-    pub(crate) notes: Vec<String>,
-}
-
-/// How it went, with a line for each thing that is wrong.
+/// How a test went, with a line for each thing that is wrong.
 pub(crate) enum TestOutcome {
     Passed,
     Failed(Vec<String>),
@@ -29,111 +18,84 @@ pub(crate) enum TestOutcome {
 }
 
 /// A test for each model.
-pub(crate) fn of_audits(models: &[Audited]) -> String {
-    let case = |model: &Audited| TestCase {
-        name: model.model.clone(),
-        outcome: match (&model.problem, model.status) {
-            (Some(problem), _) => TestOutcome::Unusable(problem.clone()),
+pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
+    let mut suite = TestSuite::new("onnx-cast audit");
+    for Audited { model, head, .. } in models {
+        let outcome = match (head.problem(), head.status) {
+            (Some(problem), _) => TestOutcome::Unusable(problem.into()),
             (None, Status::Passed) => TestOutcome::Passed,
-            (None, _) => TestOutcome::Failed(model.exceeded.clone()),
-        },
-        notes: model.warnings.iter().chain(&model.notes).cloned().collect(),
-    };
-    written(&[Suite { name: "onnx-cast audit".into(), cases: models.iter().map(case).collect() }])
+            (None, _) => TestOutcome::Failed(head.sentences(Severity::Error)),
+        };
+        let notes = [Severity::Warning, Severity::Note].map(|severity| head.sentences(severity));
+        add(&mut suite, model, outcome, &notes.concat());
+    }
+    written([suite])
 }
 
 /// A suite for each comparison, with a test for each output.
-pub(crate) fn of_comparisons(pairs: &[Compared]) -> String {
-    written(&pairs.iter().map(suite).collect::<Vec<_>>())
+pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
+    written(pairs.iter().map(suite))
 }
 
-fn suite(pair: &Compared) -> Suite {
+fn suite(pair: &Compared) -> TestSuite {
     let name = format!("onnx-cast compare {} against {}", pair.converted, pair.reference);
-    let whole = |outcome| TestCase { name: "the comparison".into(), outcome, notes: vec![] };
-    let output = |output: &ComparedTensor| TestCase {
-        name: output.name.clone(),
-        outcome: match output.passed {
-            true => TestOutcome::Passed,
-            false => TestOutcome::Failed(vec![phrases::difference(output)]),
-        },
-        notes: vec![],
+    let mut suite = TestSuite::new(single_line(&name));
+    let told = |(what, place)| format!("{what}: {}", verdict::divergence_in_words(place));
+    let mut notes = pair.head.sentences(Severity::Warning);
+    notes.extend(verdict::divergences(pair).map(told));
+    let outcome = |output: &ComparedTensor| {
+        if output.passed {
+            TestOutcome::Passed
+        } else {
+            TestOutcome::Failed(vec![output.difference()])
+        }
     };
-    let mut cases: Vec<TestCase> = pair.outputs.iter().map(output).collect();
+    for output in &pair.outputs {
+        let notes = std::mem::take(&mut notes);
+        add(&mut suite, &output.name, outcome(output), &notes);
+    }
     let failed = pair.outputs.iter().any(|output| !output.passed);
-    match (&pair.problem, pair.status) {
-        (Some(problem), _) => cases.push(whole(TestOutcome::Unusable(problem.clone()))),
+    let whole = match (pair.head.problem(), pair.head.status) {
+        (Some(problem), _) => Some(TestOutcome::Unusable(problem.into())),
         // What fails as a whole belongs to no output.
         (None, Status::Failed) if !failed => {
-            cases.push(whole(TestOutcome::Failed(vec![phrases::verdict(pair).1])));
+            Some(TestOutcome::Failed(vec![verdict::verdict(pair).1]))
         }
-        _ => {}
+        _ => None,
+    };
+    whole.into_iter().for_each(|outcome| add(&mut suite, "the comparison", outcome, &notes));
+    suite
+}
+
+/// Adds a test to a suite.
+pub(crate) fn add(suite: &mut TestSuite, name: &str, outcome: TestOutcome, notes: &[String]) {
+    let (kind, lines) = match outcome {
+        TestOutcome::Passed => (None, vec![]),
+        TestOutcome::Failed(lines) => (Some(NonSuccessKind::Failure), lines),
+        TestOutcome::Unusable(problem) => (Some(NonSuccessKind::Error), vec![problem]),
+    };
+    let lines: Vec<String> = lines.iter().map(|line| single_line(line)).collect();
+    let mut status = kind.map_or_else(TestCaseStatus::success, TestCaseStatus::non_success);
+    if kind.is_some() {
+        status.set_message(lines.first().map_or("", String::as_str));
+        status.set_description(lines.join("\n"));
     }
-    if let Some(case) = cases.first_mut() {
-        let partings = phrases::partings(pair)
-            .map(|(what, parting)| format!("{what}: {}", phrases::parting_in_words(parting)));
-        case.notes.extend(pair.warnings.iter().cloned().chain(partings));
+    let mut case = TestCase::new(single_line(name), status);
+    case.set_classname(suite.name.clone());
+    if !notes.is_empty() {
+        let notes: Vec<String> = notes.iter().map(|note| single_line(note)).collect();
+        case.set_system_out(notes.join("\n"));
     }
-    Suite { name, cases }
+    suite.add_test_case(case);
 }
 
 /// The XML.
-pub(crate) fn written(suites: &[Suite]) -> String {
-    let cases = || suites.iter().flat_map(|suite| &suite.cases);
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    xml += &format!("<testsuites name=\"onnx-cast\" {}>\n", counts(cases()));
-    for Suite { name, cases } in suites {
-        xml += &format!("  <testsuite name=\"{}\" {}>\n", escaped(name), counts(cases.iter()));
-        cases.iter().for_each(|case| xml += &testcase(name, case));
-        xml += "  </testsuite>\n";
-    }
-    xml + "</testsuites>\n"
-}
-
-fn counts<'a>(cases: impl Iterator<Item = &'a TestCase>) -> String {
-    let (mut tests, mut failures, mut errors) = (0, 0, 0);
-    for case in cases {
-        tests += 1;
-        match case.outcome {
-            TestOutcome::Passed => {}
-            TestOutcome::Failed(_) => failures += 1,
-            TestOutcome::Unusable(_) => errors += 1,
-        }
-    }
-    format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"{errors}\"")
-}
-
-fn testcase(suite: &str, case: &TestCase) -> String {
-    let mut inner = String::new();
-    let mut element = |name: &str, lines: &[String]| {
-        let message = escaped(lines.first().map_or("", String::as_str));
-        let text: Vec<String> = lines.iter().map(|line| escaped(line)).collect();
-        inner += &format!("      <{name} message=\"{message}\">{}</{name}>\n", text.join("\n"));
-    };
-    match &case.outcome {
-        TestOutcome::Passed => {}
-        TestOutcome::Failed(lines) => element("failure", lines),
-        TestOutcome::Unusable(problem) => element("error", std::slice::from_ref(problem)),
-    }
-    if !case.notes.is_empty() {
-        let notes: Vec<String> = case.notes.iter().map(|note| escaped(note)).collect();
-        inner += &format!("      <system-out>{}</system-out>\n", notes.join("\n"));
-    }
-    let (name, class) = (escaped(&case.name), escaped(suite));
-    format!("    <testcase classname=\"{class}\" name=\"{name}\">\n{inner}    </testcase>\n")
-}
-
-/// Text in which nothing means anything to XML, and nothing is that XML does not allow.
-fn escaped(text: &str) -> String {
-    let mut xml = String::new();
-    for c in single_line(text).chars() {
-        match c {
-            '<' => xml += "&lt;",
-            '>' => xml += "&gt;",
-            '&' => xml += "&amp;",
-            '"' => xml += "&quot;",
-            '\u{fffe}' | '\u{ffff}' => xml.push(char::REPLACEMENT_CHARACTER),
-            c => xml.push(c),
-        }
-    }
-    xml
+///
+/// # Errors
+///
+/// When it cannot be made, which depends on nothing that a model says.
+pub(crate) fn written(suites: impl IntoIterator<Item = TestSuite>) -> anyhow::Result<String> {
+    let mut report = Report::new("onnx-cast");
+    report.add_test_suites(suites);
+    Ok(report.to_string()?)
 }

@@ -2,10 +2,11 @@
 
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::finding::{Finding, Severity};
+use crate::cli::found::head::Head;
 use crate::cli::found::status::Status;
-use crate::cli::message::single_line;
-use crate::cli::report::table::without_middle;
-use crate::cli::report::{advice, coverage, phrases};
+use crate::cli::message::{single_line, without_middle};
+use crate::cli::report::{phrases, remarks, verdict};
 
 /// A comment on GitHub takes 65,536 characters; what is beyond is counted.
 const MOST: usize = 64_000;
@@ -21,11 +22,11 @@ const OPEN_ROWS: usize = 10;
 type Blocks = Vec<String>;
 
 pub(crate) fn of_audits(models: &[Audited], top: usize) -> String {
-    joined(models.iter().map(|model| (model.status, of_audit(model, top))).collect())
+    joined(models.iter().map(|model| (model.head.status, of_audit(model, top))).collect())
 }
 
 pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> String {
-    joined(pairs.iter().map(|pair| (pair.status, of_comparison(pair, top))).collect())
+    joined(pairs.iter().map(|pair| (pair.head.status, of_comparison(pair, top))).collect())
 }
 
 /// The worst first, as far as there is room.
@@ -55,61 +56,59 @@ fn joined(mut parts: Vec<(Status, Blocks)>) -> String {
 }
 
 fn of_audit(model: &Audited, top: usize) -> Blocks {
+    let head = &model.head;
     let mut blocks =
-        vec![format!("### {} `onnx-cast audit` {}", mark(model.status), code(&model.model))];
-    if let Some(problem) = &model.problem {
+        vec![format!("### {} `onnx-cast audit` {}", mark(head.status), code(&model.model))];
+    if let Some(problem) = head.problem() {
         blocks.push(sentence(problem));
         return blocks;
     }
     blocks.push(format!("{}.", sentence(&phrases::casts_in_words(model))));
-    blocks.extend(advice::of_audit(model).map(|advice| sentence(&advice)));
-    blocks.extend(quoted(&model.warnings));
-    blocks.extend(list(
-        model.exceeded.iter().map(|text| format!("**beyond the limits:** {}", sentence(text))),
-        top,
-    ));
+    blocks.extend(verdict::of_audit(model).map(|advice| sentence(&advice)));
+    blocks.extend(warnings(head));
+    let error = |row: &Finding| {
+        let line = format!("**{}:** {}", row.code.entry().label, sentence(&row.in_words()));
+        if row.help.is_empty() { line } else { format!("{line} ({})", sentence(&row.help)) }
+    };
+    blocks.extend(list(head.of(Severity::Error).map(error), top));
     blocks.extend(cast_tables(&model.casts));
     if let Some(words) = phrases::roundings_in_words(model) {
         blocks.push(words);
         blocks.extend(cast_tables(&model.roundings));
     }
-    let notes = model.notes.iter().cloned().chain(coverage::audit_remarks(model));
+    let notes = remarks::note_lines(head).into_iter().chain(remarks::part_lines(head));
     blocks.extend(list(notes.map(|note| sentence(&note)), top));
-    let findings = phrases::finding_lines(&model.findings);
-    blocks.extend(list(findings.iter().map(|line| sentence(line)), top));
     blocks
 }
 
 fn of_comparison(pair: &Compared, top: usize) -> Blocks {
     let (reference, converted) = (code(&pair.reference), code(&pair.converted));
-    let mark = mark(pair.status);
+    let (mark, head) = (mark(pair.head.status), &pair.head);
     let mut blocks =
         vec![format!("### {mark} `onnx-cast compare` {converted} against {reference}")];
-    if let Some(problem) = &pair.problem {
+    if let Some(problem) = head.problem() {
         blocks.push(sentence(problem));
         return blocks;
     }
-    let sets = pair.inputs.sets_in_words(pair.sets);
-    blocks.push(format!("{}; {}.", sentence(&phrases::verdict(pair).1), sentence(&sets)));
-    let is_failed = pair.status == Status::Failed;
-    blocks.extend(
-        advice::headline(pair)
-            .filter(|_| is_failed)
-            .map(|line| format!("**{}.**", sentence(&line))),
-    );
-    blocks.extend(advice::of_comparison(pair).filter(|_| is_failed).map(|line| sentence(&line)));
-    blocks.extend(quoted(&pair.warnings));
+    let sets = head.inputs.sets_in_words(head.sets);
+    blocks.push(format!("{}; {}.", sentence(&verdict::verdict(pair).1), sentence(&sets)));
+    if head.status == Status::Failed {
+        let headline = verdict::headline(pair);
+        blocks.extend(headline.map(|line| format!("**{}.**", sentence(&line))));
+        blocks.extend(verdict::of_comparison(pair).map(|line| sentence(&line)));
+    }
+    blocks.extend(warnings(head));
     blocks.extend(tensor_tables(&pair.outputs));
-    for (what, parting) in phrases::partings(pair) {
-        blocks.push(format!("**{what}:** {}", sentence(&phrases::parting_in_words(parting))));
-        blocks.extend(phrases::beyond_in_words(&parting.tensor).map(|beyond| sentence(&beyond)));
-        blocks.extend(parting.cast.iter().flat_map(|cast| cast_tables(std::slice::from_ref(cast))));
-        if let Some(culprit) = &parting.culprit {
+    for (what, place) in verdict::divergences(pair) {
+        blocks.push(format!("**{what}:** {}", sentence(&verdict::divergence_in_words(place))));
+        blocks.extend(phrases::beyond_in_words(&place.tensor).map(|beyond| sentence(&beyond)));
+        blocks.extend(place.cast.iter().flat_map(|cast| cast_tables(std::slice::from_ref(cast))));
+        if let Some(culprit) = &place.culprit {
             blocks.push(format!("{}:", phrases::CULPRIT));
             blocks.extend(cast_tables(std::slice::from_ref(culprit)));
         }
     }
-    blocks.extend(list(coverage::remarks(pair).map(|line| sentence(&line)), top));
+    blocks.extend(list(remarks::of_comparison(pair).iter().map(|line| sentence(line)), top));
     blocks
 }
 
@@ -193,8 +192,8 @@ fn list(lines: impl Iterator<Item = String>, top: usize) -> Option<String> {
     (!items.is_empty()).then(|| items.join("\n"))
 }
 
-fn quoted(lines: &[String]) -> Blocks {
-    lines.iter().map(|line| format!("> ⚠️ {}", sentence(line))).collect()
+fn warnings(head: &Head) -> impl Iterator<Item = String> {
+    head.of(Severity::Warning).map(|row| format!("> ⚠️ {}", sentence(&row.in_words())))
 }
 
 fn mark(status: Status) -> &'static str {
@@ -249,12 +248,12 @@ fn plain(text: &str) -> String {
     escaped
 }
 
-/// Tears what GitHub and others make a link or a mention of, in code as well: they look for it in the text that the escapes have
-/// become.
+/// Tears what GitHub and others make a link or a mention of, in code as well: they look for it in
+/// the text that the escapes have become.
 const ZERO_WIDTH_SPACE: char = '\u{200b}';
 
-/// Whether a reference goes on across this place: an address (`https://`, `www.`), somebody (`@name`, `name@host`) or a number
-/// (`#1`, `GH-1`).
+/// Whether a reference goes on across this place: an address (`https://`, `www.`), somebody
+/// (`@name`, `name@host`) or a number (`#1`, `GH-1`).
 fn is_inside_a_reference(before: &str, rest: &str) -> bool {
     let ends_with = |word: &str| {
         let start = before.len().checked_sub(word.len());

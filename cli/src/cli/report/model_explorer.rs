@@ -1,7 +1,8 @@
 //! Node data for Google's Model Explorer: it colours a graph's nodes by a number for each.
 //!
-//! The format is that of the Python class `ModelNodeData` of the package `ai-edge-model-explorer`: graphs by their ids, which
-//! the adapter for ONNX takes from the graphs' names, and in each the nodes by their names, or by a tensor that they make.
+//! The format is that of the Python class `ModelNodeData` of the package `ai-edge-model-explorer`:
+//! graphs by their ids, which the adapter for ONNX takes from the graphs' names, and in each the
+//! nodes by their names, or by a tensor that they make.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +42,8 @@ const GRADIENT: [Stop; 3] = [
     Stop { stop: 1.0, colour: "#e53935" },
 ];
 
-/// What a node's value is where the error is no number: as errors are powers of ten, all of the value is gone.
+/// What a node's value is where the error is no number: as errors are powers of ten, all of the
+/// value is gone.
 const NO_NUMBER: f64 = 3.0;
 /// The smallest error that is told from none.
 const SMALLEST: f64 = -17.0;

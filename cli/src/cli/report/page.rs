@@ -1,16 +1,19 @@
-//! Reports as a page: one HTML file that needs no other, in light and dark, for large screens and small.
+//! Reports as a page: one HTML file that needs no other, in light and dark, for large screens and
+//! small.
 //!
-//! A hostile model may have any names: the template engine escapes them, as the template's name ends in .html.
+//! A hostile model may have any names: the template engine escapes them, as the template's name
+//! ends in .html.
 
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
 use crate::cli::found::audited::{Audited, AuditedCast};
-use crate::cli::found::compared::{Compared, ComparedTensor, Parting};
+use crate::cli::found::compared::{Compared, ComparedTensor, Divergence};
+use crate::cli::found::finding::{Code, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::report::drawing::drawing;
-use crate::cli::report::{advice, charts, coverage, phrases};
+use crate::cli::report::{charts, phrases, remarks, verdict};
 
 const TEMPLATE: &str = include_str!("page/report.html");
 const STYLE: &str = include_str!("page/report.css");
@@ -38,7 +41,7 @@ struct Page {
 }
 
 /// One model, or one comparison.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Section {
     name: String,
     /// For links to it.
@@ -56,9 +59,9 @@ struct Section {
     figures: Vec<(String, String)>,
     lines: Vec<String>,
     more_lines: Vec<String>,
-    partings: Vec<PartingView>,
+    divergences: Vec<DivergenceView>,
     /// The error along the graph, and the nodes about the place where it breaks.
-    along: Option<String>,
+    error_profile: Option<String>,
     drawing: Option<String>,
     /// The first rows of each table, and those that are folded.
     tensors: Vec<TensorView>,
@@ -69,7 +72,7 @@ struct Section {
 }
 
 #[derive(Serialize)]
-struct PartingView {
+struct DivergenceView {
     what: &'static str,
     /// Whether it may be no more than a drift.
     is_mild: bool,
@@ -167,7 +170,8 @@ fn render(title: &'static str, mut sections: Vec<Section>) -> anyhow::Result<Str
     Ok(without_control_characters(&html))
 }
 
-/// The page without what a browser or, when somebody looks at the file, a terminal would obey. Names may hold it.
+/// The page without what a browser or, when somebody looks at the file, a terminal would obey.
+/// Names may hold it.
 fn without_control_characters(html: &str) -> String {
     let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     html.chars().map(|c| if is_odd(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
@@ -212,35 +216,30 @@ fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
 fn audit_section(model: &Audited, top: usize) -> Section {
     let total = |count: fn(&AuditedCast) -> u64| model.casts.iter().map(count).sum::<u64>();
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
-    let verdict = match (&model.problem, model.exceeded.len(), model.casts.len() + model.rounded) {
-        (Some(problem), _, _) => problem.clone(),
+    let head = &model.head;
+    let errors: Vec<String> = head.of(Severity::Error).map(remarks::line).collect();
+    let verdict = match (head.problem(), errors.len(), model.casts.len() + model.rounded) {
+        (Some(problem), _, _) => problem.into(),
         (None, 0, 0) => phrases::NOTHING_TO_AUDIT.into(),
         (None, 0, _) => "every cast is within its limits".into(),
         (None, 1, _) => "1 thing is beyond the limits".into(),
         (None, count, _) => format!("{count} things are beyond the limits"),
     };
-    let findings = phrases::finding_lines(&model.findings);
     let (casts, more_casts) = folded(
         cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
         top,
     );
-    let file = model.tolerance_file.clone().unwrap_or("the usual ones".into());
-    let exceeded = model.exceeded.iter().map(|text| format!("beyond the limits: {text}"));
-    let notes = model.notes.iter().cloned().chain(coverage::audit_remarks(model));
-    let (lines, more_lines) = split(exceeded.chain(notes).chain(findings).collect());
+    let file = head.tolerance_file.clone().unwrap_or("the usual ones".into());
+    let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
+    let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
+    let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];
     Section {
         name: model.model.clone(),
-        number: 0,
-        is_good: model.status == Status::Passed,
+        is_good: head.status == Status::Passed,
         verdict,
-        is_folded: false,
-        headline: None,
-        advice: advice::of_audit(model).filter(|_| model.status == Status::Failed),
-        warnings: model.warnings.clone(),
-        facts: match model.problem {
-            Some(_) => vec![],
-            None => vec![("inputs", model.inputs.sets_in_words(model.sets)), ("limits", file)],
-        },
+        advice: verdict::of_audit(model).filter(|_| head.status == Status::Failed),
+        warnings: head.sentences(Severity::Warning),
+        facts: if head.error.is_some() { vec![] } else { facts },
         figures: match model.casts.len() as u64 {
             0 => vec![],
             casts => vec![
@@ -252,26 +251,23 @@ fn audit_section(model: &Audited, top: usize) -> Section {
         },
         lines,
         more_lines,
-        partings: vec![],
-        along: None,
-        drawing: None,
-        tensors: vec![],
-        more_tensors: vec![],
         casts_title: "Casts, the worst first",
         casts,
         more_casts,
+        ..Section::default()
     }
 }
 
 fn comparison_section(pair: &Compared, top: usize) -> Section {
-    let (is_good, verdict) = phrases::verdict(pair);
+    let head = &pair.head;
+    let (is_good, verdict) = verdict::verdict(pair);
     let changed = pair.casts.added.len() + pair.casts.removed.len() + pair.casts.retargeted.len();
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
     let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
-    let apart = |output: &ComparedTensor| output.nan_differences + output.infinity_differences;
     let figure = |value: String, what: &str| (value, what.to_owned());
-    // The largest error would hide that other elements have none, for they are NaN or infinite on one side.
-    let error = match pair.outputs.iter().map(apart).sum() {
+    // The largest error would hide that other elements have none, for they are NaN or infinite on
+    // one side.
+    let error = match pair.outputs.iter().map(ComparedTensor::apart).sum() {
         0 => figure(Num(worst).to_string(), "largest absolute error"),
         count => figure(grouped(count), "NaN or infinite on one side"),
     };
@@ -283,38 +279,37 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
         figure(changed.to_string(), "casts added, removed or retargeted"),
     ];
     let mut facts = vec![
-        ("inputs", pair.inputs.sets_in_words(pair.sets)),
-        ("tolerance", phrases::tolerances_in_words(pair)),
+        ("inputs", head.inputs.sets_in_words(head.sets)),
+        ("tolerance", verdict::tolerances_in_words(pair)),
     ];
-    facts.extend(pair.tolerance_file.iter().map(|file| ("tolerances of", file.clone())));
+    facts.extend(head.tolerance_file.iter().map(|file| ("tolerances of", file.clone())));
     let all = pair.outputs.iter().chain(&pair.tensors).enumerate();
     let views = all.map(|(index, tensor)| tensor_view(tensor, index < CHARTS)).collect();
     let (tensors, more_tensors) = folded(views, top);
     let (casts, more_casts) = folded(cast_views(&pair.converted_casts), top);
-    let (lines, more_lines) = split(coverage::remarks(pair).collect());
+    let (lines, more_lines) = split(remarks::of_comparison(pair));
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
-        number: 0,
         is_good,
-        verdict: pair.problem.clone().unwrap_or(verdict),
-        is_folded: false,
-        headline: advice::headline(pair).filter(|_| !is_good),
-        advice: advice::of_comparison(pair).filter(|_| !is_good),
-        warnings: pair.warnings.clone(),
-        facts: if pair.problem.is_some() { vec![] } else { facts },
-        figures: if pair.problem.is_some() { vec![] } else { figures },
+        verdict: head.problem().map_or(verdict, str::to_owned),
+        headline: verdict::headline(pair).filter(|_| !is_good),
+        advice: verdict::of_comparison(pair).filter(|_| !is_good),
+        warnings: head.sentences(Severity::Warning),
+        facts: if head.error.is_some() { vec![] } else { facts },
+        figures: if head.error.is_some() { vec![] } else { figures },
         lines,
         more_lines,
-        partings: phrases::partings(pair)
-            .map(|(what, parting)| parting_view(what, parting))
+        divergences: verdict::divergences(pair)
+            .map(|(what, place)| divergence_view(what, place))
             .collect(),
-        along: charts::along(&pair.profile),
+        error_profile: charts::error_profile(&pair.profile),
         drawing: drawing(&pair.profile.around),
         tensors,
         more_tensors,
         casts_title: "Casts of the converted model, the worst first",
         casts,
         more_casts,
+        ..Section::default()
     }
 }
 
@@ -324,18 +319,18 @@ fn folded<T>(mut rows: Vec<T>, top: usize) -> (Vec<T>, Vec<T>) {
     (rows, rest)
 }
 
-fn parting_view(what: &'static str, parting: &Parting) -> PartingView {
-    let tensor = &parting.tensor;
-    PartingView {
+fn divergence_view(what: &'static str, place: &Divergence) -> DivergenceView {
+    let tensor = &place.tensor;
+    DivergenceView {
         what,
-        is_mild: tensor.nan_differences + tensor.infinity_differences + tensor.beyond_target == 0,
-        text: phrases::parting_in_words(parting),
+        is_mild: tensor.apart() + tensor.beyond_target == 0,
+        text: verdict::divergence_in_words(place),
         beyond: phrases::beyond_in_words(tensor),
         chart: charts::exponents(&tensor.source, tensor.target.as_ref()),
         reference_type: tensor.reference_type.clone(),
         converted_type: tensor.converted_type.clone(),
-        cast: parting.cast.as_ref().map(|cast| cast_view(cast, true)),
-        culprit: parting.culprit.as_ref().map(|cast| cast_view(cast, true)),
+        cast: place.cast.as_ref().map(|cast| cast_view(cast, true)),
+        culprit: place.culprit.as_ref().map(|cast| cast_view(cast, true)),
     }
 }
 
@@ -369,9 +364,9 @@ fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
 
 fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
     let errors = has_charts.then(|| charts::errors(tensor)).flatten();
-    let measured = |number: Num, shown: String| match phrases::is_measured(tensor) {
-        true => cell(number, shown),
-        false => Cell { shown: "-".into(), key: -1.0 },
+    let measured = |number: Num, shown: String| {
+        let nothing = || Cell { shown: "-".into(), key: -1.0 };
+        if phrases::is_measured(tensor) { cell(number, shown) } else { nothing() }
     };
     TensorView {
         name: tensor.name.clone(),

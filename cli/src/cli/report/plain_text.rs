@@ -1,14 +1,18 @@
 //! Reports for people at a terminal.
 
+use clap::builder::styling::Style;
+
+use super::table::{Layout, fitted};
+use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
+use super::{phrases, remarks, verdict};
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor};
+use crate::cli::found::finding::{Finding, Severity};
+use crate::cli::found::head::Head;
 use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
-use crate::cli::report::table::{Layout, fitted};
-use crate::cli::report::terminal::{BAD, DOUBTFUL, GOOD, Output};
-use crate::cli::report::{coverage, phrases};
 
 /// How reports are shown, and where.
 #[derive(Clone, Copy)]
@@ -20,57 +24,62 @@ struct Terminal<'a> {
 /// What audits found.
 pub(crate) fn of_audits(models: &[Audited], shown: Shown, output: &Output) -> String {
     let terminal = Terminal { shown, output };
-    let parts = models.iter().map(|model| terminal.of_audit(model));
-    let mut text = parts.collect::<Vec<_>>().join(terminal.between());
-    if models.len() > 1 {
-        text += &tally(models.iter().map(|model| model.status));
-    }
-    text
+    let part = |model: &Audited| (model.head.status, terminal.of_audit(model));
+    terminal.joined(models.iter().map(part).collect())
 }
 
 /// What comparisons found.
 pub(crate) fn of_comparisons(pairs: &[Compared], shown: Shown, output: &Output) -> String {
     let terminal = Terminal { shown, output };
-    let parts = pairs.iter().map(|pair| terminal.of_comparison(pair));
-    let mut text = parts.collect::<Vec<_>>().join(terminal.between());
-    if pairs.len() > 1 {
-        text += &tally(pairs.iter().map(|pair| pair.status));
-    }
-    text
+    let part = |pair: &Compared| (pair.head.status, terminal.of_comparison(pair));
+    terminal.joined(pairs.iter().map(part).collect())
 }
 
 impl Terminal<'_> {
-    fn between(self) -> &'static str {
-        if self.shown.is_quiet { "\n" } else { "\n\n" }
+    /// The reports, a part each, and how many went how.
+    fn joined(self, parts: Vec<(Status, String)>) -> String {
+        let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
+        let text = texts.join(if self.shown.is_quiet { "\n" } else { "\n\n" });
+        let count = |status| parts.iter().filter(|(found, _)| *found == status).count();
+        let [passed, failed, unusable] =
+            [Status::Passed, Status::Failed, Status::Unusable].map(count);
+        let tally = format!("\n\n{passed} passed, {failed} failed, {unusable} unusable");
+        text + if parts.len() > 1 { &tally } else { "" }
+    }
+
+    fn unusable(self, name: &str, problem: &str) -> String {
+        format!("{name}: {} {}", self.output.paint(BAD, "unusable:"), single_line(problem))
+    }
+
+    /// Rows of a severity, in a colour.
+    fn rows(self, head: &Head, severity: Severity, style: Style) -> Vec<String> {
+        let line = |row: &Finding| {
+            let label = format!("{}:", row.code.entry().label);
+            format!("{} {}", self.output.paint(style, &label), single_line(&row.in_words()))
+        };
+        head.of(severity).map(line).collect()
     }
 
     fn of_audit(self, model: &Audited) -> String {
-        let name = single_line(&model.model);
-        if let Some(problem) = &model.problem {
-            return format!(
-                "{name}: {} {}",
-                self.output.paint(BAD, "unusable:"),
-                single_line(problem)
-            );
+        let (name, head) = (single_line(&model.model), &model.head);
+        if let Some(problem) = head.problem() {
+            return self.unusable(&name, problem);
         }
         let mut lines = vec![format!("{name}: {}", phrases::casts_in_words(model))];
         if !self.shown.is_quiet {
             lines.extend(self.cast_table(&model.casts));
             lines.extend(phrases::roundings_in_words(model));
             lines.extend(self.cast_table(&model.roundings));
-            let notes = model.notes.iter().map(|note| format!("note: {}", single_line(note)));
-            lines.extend(notes);
-            lines.extend(phrases::folded(coverage::audit_remarks(model), self.shown.top));
-            let findings = phrases::finding_lines(&model.findings);
-            lines.extend(phrases::folded(findings, self.shown.top));
-            let file = model.tolerance_file.iter();
+            lines.extend(remarks::note_lines(head));
+            lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+            let file = head.tolerance_file.iter();
             lines.extend(file.map(|file| format!("limits of {}", single_line(file))));
         }
-        let beyond = self.output.paint(BAD, "beyond the limits:");
-        let exceeded = model.exceeded.iter().map(|text| format!("{beyond} {}", single_line(text)));
-        lines.extend(phrases::folded(exceeded.collect(), self.shown.top));
-        lines.extend(self.warning_lines(&model.warnings));
-        if model.exceeded.is_empty() && !model.casts.is_empty() {
+        let errors = self.rows(head, Severity::Error, BAD);
+        let is_good = errors.is_empty() && !model.casts.is_empty();
+        lines.extend(phrases::folded(errors, self.shown.top));
+        lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
+        if is_good {
             lines.push(self.output.paint(GOOD, "every cast is within its limits"));
         }
         lines.join("\n")
@@ -112,54 +121,43 @@ impl Terminal<'_> {
         (all.len() > 1).then(|| fitted(&all, layout, self.output.columns()))
     }
 
-    fn warning_lines(self, warnings: &[String]) -> impl Iterator<Item = String> {
-        let mark = self.output.paint(DOUBTFUL, "warning:");
-        warnings.iter().map(move |warning| format!("{mark} {}", single_line(warning)))
-    }
-
     fn of_comparison(self, pair: &Compared) -> String {
         let (reference, converted) = (single_line(&pair.reference), single_line(&pair.converted));
-        let name = format!("{converted} against {reference}");
-        if let Some(problem) = &pair.problem {
-            return format!(
-                "{name}: {} {}",
-                self.output.paint(BAD, "unusable:"),
-                single_line(problem)
-            );
+        let (name, head) = (format!("{converted} against {reference}"), &pair.head);
+        if let Some(problem) = head.problem() {
+            return self.unusable(&name, problem);
         }
-        let mut lines = vec![format!("{name}: {}", pair.inputs.sets_in_words(pair.sets))];
+        let mut lines = vec![format!("{name}: {}", head.inputs.sets_in_words(head.sets))];
         if !self.shown.is_quiet {
             lines.extend(self.tensor_table(&pair.outputs));
             if !pair.tensors.is_empty() {
                 lines.push("tensors inside:".into());
                 lines.extend(self.tensor_table(&pair.tensors));
             }
-            lines.extend(pair.notes.iter().map(|note| format!("note: {}", single_line(note))));
-            let reached = coverage::unexercised_lines(&pair.unexercised);
-            lines.extend(phrases::folded(reached, self.shown.top));
-            lines.extend(phrases::folded(phrases::change_lines(pair), self.shown.top));
-            let file = pair.tolerance_file.iter();
+            lines.extend(remarks::note_lines(head));
+            lines.extend(phrases::folded(remarks::change_lines(pair), self.shown.top));
+            let file = head.tolerance_file.iter();
             lines.extend(file.map(|file| format!("tolerances of {}", single_line(file))));
         }
-        lines.extend(phrases::folded(coverage::weight_lines(&pair.weights), self.shown.top));
-        for (what, parting) in phrases::partings(pair) {
-            lines.push(format!("{what}: {}", phrases::parting_in_words(parting)));
+        lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+        for (what, place) in verdict::divergences(pair) {
+            lines.push(format!("{what}: {}", verdict::divergence_in_words(place)));
             if self.shown.is_quiet {
-                let culprit = parting.culprit.iter().map(|cast| single_line(&cast.node));
+                let culprit = place.culprit.iter().map(|cast| single_line(&cast.node));
                 lines.extend(culprit.map(|node| format!("{}: `{node}`", phrases::CULPRIT)));
                 continue;
             }
-            let beyond = phrases::beyond_in_words(&parting.tensor);
+            let beyond = phrases::beyond_in_words(&place.tensor);
             lines.extend(beyond.map(|beyond| format!("  {beyond}")));
             let table = |cast: &AuditedCast| self.cast_table(std::slice::from_ref(cast));
-            lines.extend(parting.cast.iter().filter_map(table));
-            if let Some(culprit) = &parting.culprit {
+            lines.extend(place.cast.iter().filter_map(table));
+            if let Some(culprit) = &place.culprit {
                 lines.push(format!("{}:", phrases::CULPRIT));
                 lines.extend(table(culprit));
             }
         }
-        lines.extend(self.warning_lines(&pair.warnings));
-        let (is_good, verdict) = phrases::verdict(pair);
+        lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
+        let (is_good, verdict) = verdict::verdict(pair);
         lines.push(self.output.paint(if is_good { GOOD } else { BAD }, &verdict));
         lines.join("\n")
     }
@@ -177,9 +175,8 @@ impl Terminal<'_> {
             "would pass with",
             "result",
         ];
-        let measured = |tensor: &ComparedTensor, text: String| match phrases::is_measured(tensor) {
-            true => text,
-            false => "-".into(),
+        let measured = |tensor: &ComparedTensor, text: String| {
+            if phrases::is_measured(tensor) { text } else { "-".into() }
         };
         let shown = phrases::worst_tensors(tensors, self.shown.top);
         let rows = shown.iter().map(|tensor| {
@@ -200,16 +197,4 @@ impl Terminal<'_> {
         let table = self.table(&heads, rows.collect(), layout)?;
         Some(table + &phrases::tensors_left_out(tensors, self.shown.top))
     }
-}
-
-fn tally(statuses: impl Iterator<Item = Status>) -> String {
-    let (mut passed, mut failed, mut unusable) = (0, 0, 0);
-    for status in statuses {
-        *(match status {
-            Status::Passed => &mut passed,
-            Status::Failed => &mut failed,
-            Status::Unusable => &mut unusable,
-        }) += 1;
-    }
-    format!("\n\n{passed} passed, {failed} failed, {unusable} unusable")
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A line on standard error: how many pieces are done, for how long they have been at it, and a message, which is what is worked
-/// on. Where there is no terminal, nothing is shown.
+/// A line on standard error: how many pieces are done, for how long they have been at it, and a
+/// message, which is what is worked on. Where there is no terminal, nothing is shown.
 pub(crate) fn progress_bar(pieces: usize) -> ProgressBar {
     let bar = ProgressBar::new(pieces as u64);
     let template = match pieces {

@@ -1,25 +1,31 @@
 //! Tables at a terminal.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 
 /// How a table gives way where the terminal is too narrow for it.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Layout {
-    /// Columns of names, which may lose their middle.
+    /// Columns of names, which may take several lines.
     pub(crate) names: &'static [usize],
     /// Columns that may be left out, the first of them first.
     pub(crate) spare: &'static [usize],
 }
 
-/// No name is cut to fewer characters.
+/// No name is wrapped into fewer characters.
 const SHORTEST: usize = 20;
+/// Between two columns.
+const GAP: usize = 2;
 
-/// Rows with aligned columns, which two spaces separate. Lines do not end with spaces.
+/// Rows with aligned columns, which two spaces separate. Lines do not end with spaces. This is for
+/// programs as well, so a name of any length stays on its line, which comfy-table does not promise.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     // Formatting has room for so many characters, and a file can have a longer name.
-    const WIDEST: usize = u16::MAX as usize;
-    let widths: Vec<usize> = (0..columns).map(|column| width(rows, column).min(WIDEST)).collect();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0).min(u16::MAX.into())
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
@@ -27,139 +33,68 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// As [`table`], in lines of so many characters: names lose their middle, but no two become alike; then columns are left out,
-/// which the last line names; then each row's last cell has a line of its own. Where there is no terminal there is no width,
-/// and everything stands as it is.
+/// As [`table`], with so many characters for each column.
+fn drawn(rows: &[Vec<String>], widths: &[usize]) -> String {
+    let mut table = table_of(rows);
+    for (column, width) in table.column_iter_mut().zip(widths) {
+        let width = u16::try_from(width + GAP).unwrap_or(u16::MAX);
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width)));
+    }
+    let lines = table.lines().map(|line| line.trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn table_of(rows: &[Vec<String>]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.add_rows(rows);
+    table.column_iter_mut().for_each(|column| _ = column.set_padding((0, GAP as u16)));
+    table
+}
+
+/// As [`table`], in lines of so many characters: names take several lines, then columns are left
+/// out, which the last line names; then each row's last cell has a line of its own. Where there is
+/// no terminal there is no width, and everything stands as it is.
 pub(crate) fn fitted(rows: &[Vec<String>], layout: Layout, columns: Option<usize>) -> String {
     let Some(most) = columns else { return table(rows) };
+    let whole = table_of(rows).column_max_content_widths();
+    let whole: Vec<usize> = whole.into_iter().map(usize::from).collect();
     let mut left_out: Vec<usize> = vec![];
-    let text = loop {
-        let kept = |column: &usize| !left_out.contains(column);
-        let mut fitting: Vec<Vec<String>> = rows.to_vec();
-        let places = || (0..rows.first().map_or(0, Vec::len)).filter(kept);
-        let total = |rows: &[Vec<String>]| {
-            places().map(|column| width(rows, column) + 2).sum::<usize>().saturating_sub(2)
-        };
-        for column in layout.names.iter().filter(|column| kept(column)) {
-            let excess = total(&fitting).saturating_sub(most);
-            let wanted = width(&fitting, *column).saturating_sub(excess).max(SHORTEST);
-            if excess > 0 {
-                cut(&mut fitting, *column, wanted);
+    loop {
+        let is_shown = |column: &usize| !left_out.contains(column);
+        let shown: Vec<usize> = (0..whole.len()).filter(is_shown).collect();
+        let mut widths: Vec<usize> = shown.iter().filter_map(|c| whole.get(*c).copied()).collect();
+        let total: usize = widths.iter().map(|width| width + GAP).sum();
+        let mut excess = total.saturating_sub(GAP + most);
+        for (width, _) in widths.iter_mut().zip(&shown).filter(|(_, c)| layout.names.contains(c)) {
+            let wanted = width.saturating_sub(excess).max(SHORTEST.min(*width));
+            excess -= *width - wanted;
+            *width = wanted;
+        }
+        let cells = |row: &Vec<String>| shown.iter().filter_map(|c| row.get(*c).cloned()).collect();
+        let fitting: Vec<Vec<String>> = rows.iter().map(cells).collect();
+        let text = match layout.spare.get(left_out.len()) {
+            Some(spare) if excess > 0 => {
+                left_out.push(*spare);
+                continue;
             }
-        }
-        let is_wide = total(&fitting) > most;
-        let shown: Vec<Vec<String>> = fitting
-            .iter()
-            .map(|row| places().filter_map(|column| row.get(column).cloned()).collect())
-            .collect();
-        match layout.spare.get(left_out.len()) {
-            Some(spare) if is_wide => left_out.push(*spare),
-            _ if is_wide => break last_below(&shown),
-            _ => break table(&shown),
-        }
-    };
-    let heads = rows.first();
-    let names: Vec<&str> =
-        left_out.iter().filter_map(|column| Some(heads?.get(*column)?.as_str())).collect();
-    match names.is_empty() {
-        true => text,
-        false => format!("{text}\n(too narrow for: {})", names.join(", ")),
-    }
-}
-
-fn width(rows: &[Vec<String>], column: usize) -> usize {
-    let cells = rows.iter().filter_map(|row| row.get(column));
-    cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-}
-
-/// Cuts the cells of a column in their middle. Names that would become alike keep what they differ in as well, and those that
-/// are alike then stay whole.
-fn cut(rows: &mut [Vec<String>], column: usize, chars: usize) {
-    let names: BTreeSet<&String> = rows.iter().filter_map(|row| row.get(column)).collect();
-    let mut alike: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for name in names {
-        alike.entry(without_middle(name, chars)).or_default().push(name);
-    }
-    let mut short: HashMap<String, String> = HashMap::new();
-    for (cut, names) in alike {
-        match names.as_slice() {
-            [name] => _ = short.insert((*name).to_owned(), cut),
-            names => short.extend(with_difference(names, chars)),
-        }
-    }
-    let mut uses: HashMap<&String, usize> = HashMap::new();
-    for cut in short.values() {
-        *uses.entry(cut).or_default() += 1;
-    }
-    for cell in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
-        if let Some(cut) = short.get(cell)
-            && uses.get(cut) == Some(&1)
-        {
-            cell.clone_from(cut);
-        }
-    }
-}
-
-/// Each of several names, and it with a start, what is between that with which all begin and that with which all end, and an
-/// end: in so many characters, if what is between leaves room.
-fn with_difference<'a>(
-    names: &'a [&str],
-    chars: usize,
-) -> impl Iterator<Item = (String, String)> + 'a {
-    let all: Vec<Vec<char>> = names.iter().map(|name| name.chars().collect()).collect();
-    let shortest = all.iter().map(Vec::len).min().unwrap_or(0);
-    let first = all.first().cloned().unwrap_or_default();
-    let agree =
-        |at: &dyn Fn(&Vec<char>) -> Option<char>| all.iter().all(|name| at(name) == at(&first));
-    let start = (0..shortest).take_while(|at| agree(&|name| name.get(*at).copied())).count();
-    let end = (0..shortest - start)
-        .take_while(|at| agree(&|name| name.iter().rev().nth(*at).copied()))
-        .count();
-    names.iter().zip(all).map(move |(name, all)| {
-        let length = all.len();
-        let between = length - start - end;
-        // Half of what room is left for the words about the difference, and the rest for both ends of the name.
-        let room = chars.saturating_sub(between + 2);
-        let (about, at_end) = (room / 4, room / 4);
-        let kept = |at: usize| {
-            at < at_end
-                || (at + about >= start && at < length - end + about)
-                || at >= length - at_end
+            None if excess > 0 => last_below(&fitting, &widths),
+            _ => drawn(&fitting, &widths),
         };
-        let mut cut = String::new();
-        for (at, char) in all.into_iter().enumerate() {
-            match kept(at) {
-                true => cut.push(char),
-                false if cut.ends_with('…') => {}
-                false => cut.push('…'),
-            }
-        }
-        ((*name).to_owned(), cut)
-    })
-}
-
-/// The text with so many characters at most, where the middle is left out.
-pub(crate) fn without_middle(text: &str, chars: usize) -> String {
-    let length = text.chars().count();
-    if length <= chars {
-        return text.into();
+        let head = |column: &usize| Some(rows.first()?.get(*column)?.as_str());
+        let names: Vec<&str> = left_out.iter().filter_map(head).collect();
+        let more = format!("\n(too narrow for: {})", names.join(", "));
+        return text + if names.is_empty() { "" } else { &more };
     }
-    let end = chars / 2;
-    let start = chars.saturating_sub(1 + end);
-    let tail: String = text.chars().skip(length - end).collect();
-    format!("{}…{tail}", text.chars().take(start).collect::<String>())
 }
 
 /// The last cell of each row on a line of its own.
-fn last_below(rows: &[Vec<String>]) -> String {
-    let firsts: Vec<Vec<String>> =
-        rows.iter().map(|row| row.split_last().map_or(vec![], |(_, rest)| rest.to_vec())).collect();
-    let lines = table(&firsts);
-    let pairs = lines.lines().zip(rows).map(|(line, row)| {
-        let last = row.last().map_or("", String::as_str);
-        format!("{line}\n    {last}")
-    });
-    pairs.collect::<Vec<_>>().join("\n")
+fn last_below(rows: &[Vec<String>], widths: &[usize]) -> String {
+    let row = |row: &Vec<String>| {
+        let (last, firsts) = row.split_last()?;
+        Some(format!("{}\n    {last}", drawn(&[firsts.to_vec()], widths)))
+    };
+    rows.iter().filter_map(row).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -178,30 +113,19 @@ mod tests {
     fn names_are_whole_without_a_terminal() {
         let name = "a/very/long/name/of/a/node/".repeat(9);
         assert!(fitted(&rows(&[&name]), LAYOUT, None).contains(&name));
+        let lines = table(&[vec!["a".into(), "bc".into()], vec!["def".into(), "g".into()]]);
+        assert_eq!(lines, "a    bc\ndef  g");
     }
 
     #[test]
-    fn names_lose_their_middle_and_stay_different() {
+    fn names_take_several_lines_and_lose_nothing() {
         let name = |end: &str| format!("/model/encoder/layers/normalisation/{end}");
         let (a, b) = (name("Cast_1"), name("Cast_2"));
         let text = fitted(&rows(&[&a, &b]), LAYOUT, Some(50));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.chars().count() <= 50), "{text}");
-        assert!(lines[0].contains("…") && lines[0] != lines[1], "{text}");
-        // These differ in the middle, which they keep.
-        let name = |layer: &str| {
-            format!("{}/layer_{layer}/{}", "model/".repeat(8), "attention/".repeat(4))
-        };
-        let names = [name("1"), name("2"), name("17")];
-        let text = fitted(&rows(&names.each_ref().map(String::as_str)), LAYOUT, Some(50));
-        let lines: Vec<&str> = text.lines().collect();
-        assert!(lines.iter().all(|line| line.chars().count() <= 50), "{text}");
-        assert!(lines[0].contains("_1/") && lines[1].contains("_2/") && lines[2].contains("_17/"));
-        // What is between is longer than there is room for.
-        let names =
-            ["x", "y"].map(|end| format!("{}{}{}", "a".repeat(30), end.repeat(60), "b".repeat(30)));
-        let text = fitted(&rows(&names.each_ref().map(String::as_str)), LAYOUT, Some(50));
-        assert!(names.iter().all(|name| text.contains(&name[30..90])), "{text}");
+        let names: String = lines.iter().filter_map(|line| line.split("  ").next()).collect();
+        assert_eq!(names, a + &b, "{text}");
     }
 
     #[test]
@@ -211,12 +135,5 @@ mod tests {
         assert!(text.ends_with("(too narrow for: 1)"), "{text}");
         let text = fitted(&rows(&[&"n".repeat(30)]), LAYOUT, Some(30));
         assert!(text.contains("\n    3 rounded"), "{text}");
-    }
-
-    #[test]
-    fn a_cut_name_has_as_many_characters_as_wanted() {
-        for chars in 1..30 {
-            assert_eq!(without_middle(&"ä".repeat(40), chars).chars().count(), chars);
-        }
     }
 }

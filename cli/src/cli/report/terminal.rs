@@ -74,8 +74,8 @@ impl Output {
     }
 }
 
-/// Writes the one line that explains an exit status of 2. If standard error cannot be written to, there is nobody left to
-/// tell.
+/// Writes the one line that explains an exit status of 2. If standard error cannot be written to,
+/// there is nobody left to tell.
 pub(crate) fn print_error(message: &str) {
     let mut stderr = io::stderr();
     let label = paint(is_coloured(&stderr), BAD, "error:");

@@ -8,15 +8,15 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::audit::{Audit, Outcome};
+use tract_onnx_cast::audit::Audit;
 
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{CastChanges, CastName, Compared};
-use crate::cli::found::inputs::Inputs;
+use crate::cli::found::finding::{Code, Finding};
+use crate::cli::found::head::Head;
 use crate::cli::found::profile::{Point, Profile};
 use crate::cli::found::status::Status;
-use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
@@ -66,31 +66,15 @@ fn audited(count: usize) -> Audited {
     let overflowing = |row| {
         let mut cast = AuditedCast::of(row);
         cast.elements = 8;
-        cast.outcomes.insert(Outcome::Overflowed.name().into(), 2);
-        cast.outcomes.insert(Outcome::Exact.name().into(), 6);
+        cast.outcomes.insert(Code::Overflowed, 2);
+        cast.outcomes.insert(Code::Exact, 6);
         cast
     };
     let casts: Vec<AuditedCast> = Audit::new(casts).rows().iter().map(overflowing).collect();
-    Audited {
-        model: "m.onnx".into(),
-        status: Status::Failed,
-        problem: None,
-        error: None,
-        sets: 1,
-        inputs: Inputs::default(),
-        tolerance_file: None,
-        notes: vec![],
-        warnings: vec![],
-        exceeded: casts.iter().map(|cast| format!("`{}`: overflowed 2", cast.node)).collect(),
-        casts,
-        rounded: 0,
-        roundings: vec![],
-        findings: vec![],
-        baseline: None,
-        excused: vec![],
-        weights: ComparedWeights::default(),
-        unexercised: vec![],
-    }
+    let beyond = |cast: &AuditedCast| Finding::at(&cast.node, "", Code::Overflowed, "overflowed 2");
+    let rows = casts.iter().map(beyond).collect();
+    let head = Head { status: Status::Failed, sets: 1, rows, ..Head::default() };
+    Audited { model: "m.onnx".into(), head, casts, ..Audited::default() }
 }
 
 fn compared(audited: &Audited) -> Compared {
@@ -123,21 +107,9 @@ fn compared(audited: &Audited) -> Compared {
     Compared {
         reference: "a.onnx".into(),
         converted: "b.onnx".into(),
-        status: Status::Failed,
-        problem: None,
-        error: None,
-        sets: 1,
-        inputs: Inputs::default(),
-        tolerance_file: None,
-        identical: false,
-        notes: vec![],
-        warnings: vec![],
+        head: Head { status: Status::Failed, sets: 1, ..Head::default() },
         outputs: vec![tensor("y")],
         tensors: names().map(tensor).collect(),
-        largest_jump: None,
-        first_difference: None,
-        first_damage: None,
-        first_beyond: None,
         casts: CastChanges { added, ..CastChanges::default() },
         profile: Profile {
             graph: "chain".into(),
@@ -145,8 +117,7 @@ fn compared(audited: &Audited) -> Compared {
             around: vec![],
         },
         converted_casts: audited.casts.clone(),
-        weights: ComparedWeights::default(),
-        unexercised: vec![],
+        ..Compared::default()
     }
 }
 
@@ -174,8 +145,8 @@ const REPORTS: [Written; 6] = [
         audits.len() + pairs.len()
     }),
     ("JUnit", |audited, compared, _| {
-        let audits = junit::of_audits(std::slice::from_ref(audited));
-        audits.len() + junit::of_comparisons(std::slice::from_ref(compared)).len()
+        let audits = junit::of_audits(std::slice::from_ref(audited)).expect("XML");
+        audits.len() + junit::of_comparisons(std::slice::from_ref(compared)).expect("XML").len()
     }),
     ("Model Explorer", |audited, compared, _| {
         let audits = model_explorer::of_audits(std::slice::from_ref(audited)).expect("JSON");
@@ -184,7 +155,8 @@ const REPORTS: [Written; 6] = [
     }),
 ];
 
-/// The least time of several that this thread computes for so many calls; others only make it longer, by what they leave of the caches.
+/// The least time of several that this thread computes for so many calls; others only make it
+/// longer, by what they leave of the caches.
 fn least(calls: usize, work: &dyn Fn() -> usize) -> f64 {
     let computed = || -> f64 {
         let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
@@ -198,7 +170,8 @@ fn least(calls: usize, work: &dyn Fn() -> usize) -> f64 {
     (0..3).map(|_| timed()).fold(f64::INFINITY, f64::min)
 }
 
-/// Ten times as much memory is slower memory, for any report. What JSON takes, which is written in one pass, tells how much slower.
+/// Ten times as much memory is slower memory, for any report. What JSON takes, which is written in
+/// one pass, tells how much slower.
 #[test]
 fn reports_take_ten_times_as_long_for_ten_times_as_many_casts() {
     let of = |count| {

@@ -8,23 +8,25 @@ use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::AuditRow;
 
 use crate::cli::args::input::{InputArgs, SetsArgs};
 use crate::cli::args::report::ReportArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::parse_allow;
 use crate::cli::found::audited::{Audited, AuditedCast};
+use crate::cli::found::coverage::Unexercised;
+use crate::cli::found::finding::{Code, Finding, remarks, status};
+use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
-use crate::cli::found::weights::ComparedWeights;
 use crate::cli::input::cases::{self, Case, file_of};
 use crate::cli::input::sets;
-use crate::cli::input::sets::inputs_of;
 use crate::cli::message::{ErrorKind, Problem, add_once};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
-use crate::cli::report::destinations::{Report, check_places};
+use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
 use crate::cli::work::model::Loader;
@@ -34,17 +36,17 @@ use baseline::{Baseline, suspicious};
 
 /// Show what a model's casts do to the numbers.
 ///
-/// Runs the model and counts, for each Cast and CastLike, those in subgraphs included, what became of the values that
-/// passed: exact, rounded, overflowed to infinity, saturated, turned into NaN, flushed to zero, … The worst come first.
-/// The model's results are not changed.
+/// Runs the model and counts, for each Cast and CastLike, those in subgraphs included, what became
+/// of the values that passed: exact, rounded, overflowed to infinity, saturated, turned into NaN,
+/// flushed to zero, … The worst come first. The model's results are not changed.
 ///
-/// PATH is a model, or a folder: then every model.onnx in it is audited with the inputs of its test_data_set_* folders, or
-/// with random ones where it has none. With -i, a folder stands for the inputs in it: input_*.pb, or several sets of them
-/// in test_data_set_* folders.
+/// PATH is a model, or a folder: then every model.onnx in it is audited with the inputs of its
+/// test_data_set_* folders, or with random ones where it has none. With -i, a folder stands for the
+/// inputs in it: input_*.pb, or several sets of them in test_data_set_* folders.
 ///
-/// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value that overflowed,
-/// became NaN, lost its NaN, wrapped around, or is undefined; and a model that declares another type than a cast makes, or
-/// whose casts have seen no value at all.
+/// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value
+/// that overflowed, became NaN, lost its NaN, wrapped around, or is undefined; and a model that
+/// declares another type than a cast makes, or whose casts have seen no value at all.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast audit model.onnx -i x=x.npy
@@ -59,12 +61,14 @@ pub(crate) struct Audit {
     input: InputArgs,
     #[command(flatten)]
     sets: SetsArgs,
-    /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped, overflowed, became_nan,
-    /// undefined, made_infinite, made_nan, became_subnormal, sign_lost, max_abs, max_rel or max_ulp.
+    /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
+    /// overflowed, became_nan, undefined, made_infinite, made_nan, became_subnormal, sign_lost,
+    /// max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
     allow: Vec<(String, f64)>,
-    /// The model of which PATH is a conversion: what it does as well is excused, and its weights are compared. Of a
-    /// folder with a model.onnx, the test_data_set_* folders give the inputs where PATH has none.
+    /// The model of which PATH is a conversion: what it does as well is excused, and its weights
+    /// are compared. Of a folder with a model.onnx, the test_data_set_* folders give the inputs
+    /// where PATH has none.
     #[arg(long, value_name = "ORIGINAL")]
     baseline: Option<PathBuf>,
     #[command(flatten)]
@@ -83,18 +87,19 @@ impl Verb for Audit {
         let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));
         check_places(&self.to, &self.input, read.map(PathBuf::as_path))?;
         let models = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
-            Audited::unusable(request.model.display().to_string(), problem)
+            let model = request.model.display().to_string();
+            Audited { model, head: Head::unusable(problem), ..Audited::default() }
         })?;
-        let report = Report {
-            json: &|| Ok(json::of_audits(&models)?),
+        let report = Exports {
+            json: &|| json::of_audits(&models),
             page: &|| page::of_audits(&models, self.to.top),
             markdown: &|| Ok(markdown::of_audits(&models, self.to.top)),
-            junit: &|| Ok(junit::of_audits(&models)),
+            junit: &|| junit::of_audits(&models),
             model_explorer: &|| model_explorer::of_audits(&models),
             text: &|output| plain_text::of_audits(&models, self.to.shown(), output),
         };
         let problem = |model: &Audited| {
-            let Problem { kind, message } = model.error.clone()?;
+            let Problem { kind, message } = model.head.error.clone()?;
             Some(Problem { kind, message: format!("{}: {message}", model.model) })
         };
         report.write(&self.to, models.iter().map(problem), output)?;
@@ -109,7 +114,7 @@ impl Verb for Audit {
                 phrases::NOTHING_TO_AUDIT
             );
         }
-        Ok(models.iter().map(|model| model.status).max().unwrap_or(Status::Passed))
+        Ok(models.iter().map(|model| model.head.status).max().unwrap_or(Status::Passed))
     }
 }
 
@@ -125,7 +130,8 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
             if models.last().is_none_or(|(model, _)| *model != case.model) {
                 models.push((case.model.clone(), vec![]));
             }
-            // A model without data runs on random values, and so does one whose data are not wanted on those that are.
+            // A model without data runs on random values, and so does one whose data are not wanted
+            // on those that are.
             let has_none = case.inputs().is_ok_and(|files| files.is_empty());
             let is_wanted = args.input.inputs.is_empty() && !has_none;
             if let Some((_, sets)) = models.last_mut().filter(|_| is_wanted) {
@@ -182,9 +188,8 @@ impl Request for AuditRequest {
             [] => sets::gather(&takes, &self.model, &self.input)?,
             cases => sets::of_cases(&takes, cases)?,
         };
-        let inputs = inputs_of(&takes, &sets);
-        let original =
-            self.baseline.as_deref().map(|path| baseline::open(loader, path)).transpose()?;
+        let open = |path: &PathBuf| baseline::open(loader, path);
+        let original = self.baseline.as_ref().map(open).transpose()?;
         let mut baseline = match self.baseline.as_deref().zip(original.as_ref()) {
             Some((path, original)) => Some(Baseline::of(path, original)?),
             None => None,
@@ -198,70 +203,42 @@ impl Request for AuditRequest {
                 baseline.run(&takes, set, &run.outputs)?;
             }
         }
-        let (rows, mut run_notes) = (watched.rows(), std::mem::take(&mut watched.notes));
-        let findings = probed.findings(&rows);
-        let (casts, roundings) = (casts_of(&rows), probed.roundings(&rows, &sets));
-        let rounded = rows.iter().filter(|row| is_rounding(&row.cast)).count();
-        let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
-        if let Some(name) = self.limits.unknown_casts(&names).next() {
-            let message = format!(
-                "there are limits for the cast `{name}`, but the model has none of that name"
-            );
-            return Err(Problem { kind: ErrorKind::Call, message }.into());
-        }
-        let (mut excused, mut weights) = (vec![], ComparedWeights::default());
-        let mut exceeded = vec![];
-        let all = casts.iter().chain(&roundings);
-        if let Some(baseline) = &mut baseline {
-            let excuses = baseline.excuses(&takes, &sets, &suspicious(&roundings))?;
-            run_notes.append(&mut baseline.notes);
-            let mut compared = baseline.weights(&probed)?;
-            run_notes.append(&mut compared.notes);
-            weights = compared.judged(Some(&watched.exercise), baseline.outputs_differ());
-            let wrong = weights.changed.iter().filter(|weight| weight.is_error);
-            exceeded
-                .extend(wrong.map(|weight| format!("weight `{}`: {}", weight.name, weight.text)));
-            let left = all.map(|cast| excuses.excuse(cast, &mut excused));
-            exceeded.extend(left.flat_map(|cast| self.limits.exceeded(&cast)).collect::<Vec<_>>());
-        } else {
-            exceeded.extend(all.flat_map(|cast| self.limits.exceeded(cast)));
-        }
-        let invalid = findings.iter().filter(|finding| finding.is_error);
-        exceeded.extend(invalid.map(|finding| format!("`{}`: {}", finding.node, finding.text)));
-        let seen =
-            casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();
-        if !casts.is_empty() && seen == 0 {
-            exceeded.push("no value other than NaN has reached a cast, which shows nothing".into());
-        }
-        let status = if exceeded.is_empty() { Status::Passed } else { Status::Failed };
-        let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
-        // What happens to constants happens on any inputs.
-        let depends = all.iter().any(|cast| !cast.constant);
-        let random = inputs.warning(status).filter(|_| depends);
-        let warnings = random.into_iter().chain(headroom::warning(all.iter())).collect();
-        let mut notes = vec![];
-        sets.iter().flat_map(|set| &set.notes).for_each(|n| add_once(&mut notes, Some(n.clone())));
-        let received = received(&casts).filter(|_| exceeded.is_empty());
-        Ok(Audited {
+        let rows = watched.rows();
+        self.check_names(&rows)?;
+        let mut model = Audited {
             model: self.model.display().to_string(),
-            status,
-            problem: None,
-            error: None,
-            sets: sets.len(),
-            inputs,
-            tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
-            notes: notes.into_iter().chain(run_notes).chain(received).collect(),
-            warnings,
-            casts,
-            rounded,
-            roundings,
-            findings,
-            exceeded,
+            casts: casts_of(&rows),
+            roundings: probed.roundings(&rows, &sets),
+            rounded: rows.iter().filter(|row| is_rounding(&row.cast)).count(),
             baseline: self.baseline.as_ref().map(|path| path.display().to_string()),
-            excused,
-            weights,
-            unexercised: unexercised(Some(&watched.exercise), &rows),
-        })
+            head: Head {
+                sets: sets.len(),
+                inputs: sets::inputs_of(&takes, &sets),
+                tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
+                unexercised: unexercised(Some(&watched.exercise), &rows),
+                ..Head::default()
+            },
+        };
+        let (mut notes, mut excused, mut errors) = (vec![], vec![], vec![]);
+        sets.iter().flat_map(|set| &set.notes).for_each(|n| add_once(&mut notes, Some(n.clone())));
+        notes.append(&mut watched.notes);
+        let all = model.casts.iter().chain(&model.roundings);
+        if let Some(baseline) = &mut baseline {
+            let excuses = baseline.excuses(&takes, &sets, &suspicious(&model.roundings))?;
+            notes.append(&mut baseline.notes);
+            let mut compared = baseline.weights(&probed)?;
+            notes.append(&mut compared.notes);
+            let differ = baseline.outputs_differ();
+            model.head.weights = compared.judged(Some(&watched.exercise), differ);
+            errors.extend(model.head.weights.errors());
+            let left = all.map(|cast| excuses.excuse(cast, &mut excused));
+            errors.extend(left.flat_map(|cast| self.limits.exceeded(&cast)).collect::<Vec<_>>());
+        } else {
+            errors.extend(all.flat_map(|cast| self.limits.exceeded(cast)));
+        }
+        let declared = probed.findings(&rows);
+        self.finish(&mut model, remarks(notes).collect(), excused, declared, errors, &rows);
+        Ok(model)
     }
 
     fn model(&self) -> &Path {
@@ -275,14 +252,60 @@ impl Request for AuditRequest {
     }
 }
 
-/// A note on casts that were given NaN or infinities. That is within every cast's limits, but it means that something is
-/// wrong before them.
-fn received(casts: &[AuditedCast]) -> Option<String> {
+impl AuditRequest {
+    /// Refuses limits for casts that the model does not have.
+    fn check_names(&self, rows: &[AuditRow]) -> TractResult<()> {
+        let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
+        let Some(name) = self.limits.unknown_casts(&names).next() else { return Ok(()) };
+        let message =
+            format!("there are limits for the cast `{name}`, but the model has none of that name");
+        Err(Problem { kind: ErrorKind::Call, message }.into())
+    }
+
+    /// Judges what was found of a model, and puts it into rows.
+    fn finish(
+        &self,
+        model: &mut Audited,
+        notes: Vec<Finding>,
+        excused: Vec<Finding>,
+        declared: Vec<Finding>,
+        mut errors: Vec<Finding>,
+        rows: &[AuditRow],
+    ) {
+        let casts = &model.casts;
+        let seen =
+            casts.iter().map(|cast| cast.elements.saturating_sub(cast.source.nans)).sum::<u64>();
+        if !casts.is_empty() && seen == 0 {
+            let sentence = "no value other than NaN has reached a cast, which shows nothing";
+            errors.push(Finding::new(Code::NothingSeen, sentence));
+        }
+        let judged = |finding| self.limits.judged(finding);
+        let declared: Vec<Finding> = declared.into_iter().map(judged).collect();
+        let errors: Vec<Finding> = errors.into_iter().map(judged).collect();
+        let failed = status([&declared[..], &errors].concat().as_slice());
+        let received = received(casts).filter(|_| failed == Status::Passed);
+        let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
+        // What happens to constants happens on any inputs.
+        let depends = all.iter().any(|cast| !cast.constant);
+        let random = model.head.inputs.warning(failed).filter(|_| depends);
+        let head = &mut model.head;
+        head.status = failed;
+        let unexercised = head.unexercised.iter().map(Unexercised::finding);
+        head.rows = notes.into_iter().chain(received).chain(excused).chain(unexercised).collect();
+        head.rows.extend(declared.into_iter().chain(errors));
+        head.rows.extend(random.into_iter().chain(headroom::warning(all.iter())));
+    }
+}
+
+/// A note on casts that were given NaN or infinities. That is within every cast's limits, but it
+/// means that something is wrong before them.
+fn received(casts: &[AuditedCast]) -> Option<Finding> {
     let is_given = |cast: &&AuditedCast| cast.source.nans + cast.source.infinities > 0;
     let mut given = casts.iter().filter(is_given).map(|cast| &cast.node);
     let (first, more) = (given.next()?, given.count());
     let others = if more == 0 { String::new() } else { format!(" and {more} other(s)") };
-    Some(format!(
+    let sentence = format!(
         "NaN or infinities reach `{first}`{others}: no cast is blamed for what it is given, `compare` finds where it arises"
-    ))
+    );
+    Some(Finding::new(Code::NotFinite, sentence))
 }

@@ -26,10 +26,11 @@ use crate::cli::work::model::Loader;
 
 /// Mend a model whose types contradict each other, and take out casts that change nothing.
 ///
-/// A Cast whose `to` contradicts what the model declares and its users need gets the right one; so do declared types that
-/// contradict what is computed. Where operators would mix types, the input is taken from before a cast, or a Cast is added.
-/// Casts and chains of casts that change no value go. Nothing else in the file changes: fields that this program does not
-/// know, names, the order, and references to external data stay byte for byte.
+/// A Cast whose `to` contradicts what the model declares and its users need gets the right one; so
+/// do declared types that contradict what is computed. Where operators would mix types, the input
+/// is taken from before a cast, or a Cast is added. Casts and chains of casts that change no value
+/// go. Nothing else in the file changes: fields that this program does not know, names, the order,
+/// and references to external data stay byte for byte.
 ///
 /// The exit status is 1 if something is left that cannot be mended.
 #[derive(Args, Serialize, Deserialize)]
@@ -121,7 +122,8 @@ impl Request for Fix {
 }
 
 impl Fix {
-    /// A note that the model's external data is looked for beside the new file, where that is another folder.
+    /// A note that the model's external data is looked for beside the new file, where that is
+    /// another folder.
     fn note_on_data(&self, bytes: &[u8]) -> TractResult<Option<String>> {
         let folder = |path: &Path| {
             let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

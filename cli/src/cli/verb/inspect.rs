@@ -21,8 +21,8 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::model::Loader;
 
-/// List a model's Cast, CastLike, QuantizeLinear and DequantizeLinear nodes, those in subgraphs included, and what becomes
-/// of each.
+/// List a model's Cast, CastLike, QuantizeLinear and DequantizeLinear nodes, those in subgraphs
+/// included, and what becomes of each.
 #[derive(Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   onnx-cast inspect model.onnx
@@ -113,8 +113,8 @@ struct List {
     casts: Vec<InspectedCast>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     quantizers: Vec<InspectedQuantizer>,
-    /// The operators that compute in FLOAT instead of half precision. Left out where there are none: most models compute in
-    /// the types that they say.
+    /// The operators that compute in FLOAT instead of half precision. Left out where there are
+    /// none: most models compute in the types that they say.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     computed_in_float: Vec<InspectedWidening>,
 }
@@ -265,7 +265,8 @@ fn row(cast: &InspectedCast) -> Vec<String> {
     ]
 }
 
-/// How many operators compute in FLOAT instead of half precision, which, and why: a line for each type.
+/// How many operators compute in FLOAT instead of half precision, which, and why: a line for each
+/// type.
 fn computed_in_float_lines(widened: &[InspectedWidening]) -> Vec<String> {
     let types: BTreeSet<&str> = widened.iter().map(|node| node.r#type.as_str()).collect();
     let line = |ty: &str| {

@@ -1,5 +1,5 @@
-//! `onnx-cast record`, and what `rerecord` shares with it: goldens of a model, in the layout that `test` and every ONNX
-//! runtime read.
+//! `onnx-cast record`, and what `rerecord` shares with it: goldens of a model, in the layout that
+//! `test` and every ONNX runtime read.
 
 pub(crate) mod copy;
 
@@ -33,8 +33,9 @@ use copy::copy_model;
 
 /// Record a model's outputs, to be replayed by `onnx-cast test`.
 ///
-/// Adds test_data_set_* folders with input_*.pb and output_*.pb to DIR, and the model if it is not there. Nothing that is
-/// there is changed; `rerecord` does that. With -i, a folder stands for the sets of inputs in it.
+/// Adds test_data_set_* folders with input_*.pb and output_*.pb to DIR, and the model if it is not
+/// there. Nothing that is there is changed; `rerecord` does that. With -i, a folder stands for the
+/// sets of inputs in it.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast record model.onnx goldens/model --sets 3
@@ -85,9 +86,9 @@ pub(super) fn write_recordings(
 
 fn line(set: &RecordedSet) -> String {
     let change = match set.change {
-        Change::Unchanged => "kept",
-        Change::Added => "added",
-        Change::Changed => "changed",
+        SetChange::Unchanged => "kept",
+        SetChange::Added => "added",
+        SetChange::Changed => "changed",
     };
     format!("{change} {}", single_line(&set.folder))
 }
@@ -100,7 +101,8 @@ pub(crate) struct RecordRequest {
     pub(crate) input: InputArgs,
     /// Sets of random inputs, each with the next seed.
     pub(crate) sets: u64,
-    /// Whether the outputs of sets that are there are computed anew and changed; else new sets are added.
+    /// Whether the outputs of sets that are there are computed anew and changed; else new sets are
+    /// added.
     pub(crate) is_anew: bool,
 }
 
@@ -114,20 +116,20 @@ pub(crate) struct Recorded {
 /// A set of inputs and outputs.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct RecordedSet {
-    pub(crate) change: Change,
+    pub(crate) change: SetChange,
     pub(crate) folder: String,
 }
 
 /// What was done to a set.
 #[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) enum Change {
+pub(crate) enum SetChange {
     Unchanged,
     Added,
     Changed,
 }
 
 impl RecordedSet {
-    fn new(change: Change, folder: &Path) -> RecordedSet {
+    fn new(change: SetChange, folder: &Path) -> RecordedSet {
         RecordedSet { change, folder: folder.display().to_string() }
     }
 }
@@ -160,8 +162,8 @@ fn add(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
     let new = sets::gather(&model.takes, &request.model, &input)?;
     let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
     let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
-    // Everything is run before anything is put in its place: an error leaves the folder as it was. What is run is written at once,
-    // for there may be more of it than fits in memory.
+    // Everything is run before anything is put in its place: an error leaves the folder as it was.
+    // What is run is written at once, for there may be more of it than fits in memory.
     let (mut drafts, mut runs, mut notes) = (Drafts::default(), vec![], vec![]);
     for set in &new {
         let tensors = set.tensors()?;
@@ -175,32 +177,32 @@ fn add(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
     let _lock = locked(folder);
     copy_model(&request.model, &target, false, &mut drafts)?;
     let there = sets_there(folder, &target)?.into_iter();
-    let mut there: Vec<Held> = there.map(|set| Held::of(set.clone(), set)).collect();
+    let mut there: Vec<HeldSet> = there.map(|set| HeldSet::of(set.clone(), set)).collect();
     let mut places = (0u64..).map(|number| folder.join(format!("test_data_set_{number}")));
     let mut sets = vec![];
     for (draft, inputs) in runs {
         let is_same =
-            |held: &&Held| held.inputs == inputs && hold_the_same(&held.draft, &draft, "input_");
-        if let Some(Held { set, draft: held, .. }) = there.iter().find(is_same) {
+            |held: &&HeldSet| held.inputs == inputs && hold_the_same(&held.draft, &draft, "input_");
+        if let Some(HeldSet { set, draft: held, .. }) = there.iter().find(is_same) {
             let name = set.display();
             ensure!(
                 hold_the_same(held, &draft, "output_"),
                 "{name}: has these inputs and other outputs; `onnx-cast rerecord` changes them"
             );
-            sets.push(RecordedSet::new(Change::Unchanged, set));
+            sets.push(RecordedSet::new(SetChange::Unchanged, set));
             continue;
         }
         let set = places.find(|set| !set.exists()).unwrap_or_default();
         drafts.assign(&draft, &set);
-        sets.push(RecordedSet::new(Change::Added, &set));
-        there.push(Held { set, draft, inputs });
+        sets.push(RecordedSet::new(SetChange::Added, &set));
+        there.push(HeldSet { set, draft, inputs });
     }
     drafts.put()?;
     Ok(Recorded { sets, notes })
 }
 
 /// A set that is there or will be.
-struct Held {
+struct HeldSet {
     set: PathBuf,
     /// Where it is as long as the work goes on.
     draft: PathBuf,
@@ -208,15 +210,15 @@ struct Held {
     inputs: u64,
 }
 
-impl Held {
-    fn of(set: PathBuf, draft: PathBuf) -> Held {
+impl HeldSet {
+    fn of(set: PathBuf, draft: PathBuf) -> HeldSet {
         let files = numbered(&draft, "input_").unwrap_or_default();
         let mut hasher = DefaultHasher::new();
         files
             .iter()
             .filter_map(|file| read_regular(file).ok())
             .for_each(|file| file.hash(&mut hasher));
-        Held { set, draft, inputs: hasher.finish() }
+        HeldSet { set, draft, inputs: hasher.finish() }
     }
 }
 
@@ -247,7 +249,7 @@ fn change(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
                 .and_then(|()| take_over(set, &draft, &|path| old.iter().any(|o| o == path)))
                 .with_context(|| set.display().to_string())?;
         }
-        let change = if is_same { Change::Unchanged } else { Change::Changed };
+        let change = if is_same { SetChange::Unchanged } else { SetChange::Changed };
         sets.push(RecordedSet::new(change, set));
     }
     drafts.put()?;

@@ -51,12 +51,14 @@ use crate::cli::work::model::{Loader, Ran};
   onnx-cast run model.onnx -i inputs.npz -o outputs.npz
   onnx-cast run model/ --json")]
 pub(crate) struct Run {
-    /// The model, or a folder with a model.onnx, which then runs on the first set of inputs beside it.
+    /// The model, or a folder with a model.onnx, which then runs on the first set of inputs beside
+    /// it.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz, or a .npy for one output.
+    /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz,
+    /// or a .npy for one output.
     #[arg(short, long, value_name = "DIR|FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object.
@@ -66,15 +68,15 @@ pub(crate) struct Run {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Report<'a> {
+struct RunReport<'a> {
     inputs: &'a Inputs,
-    outputs: Vec<Shown<'a>>,
+    outputs: Vec<ShownOutput<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: &'a Option<String>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownOutput<'a> {
     name: &'a str,
     r#type: &'a str,
     shape: &'a [usize],
@@ -94,7 +96,7 @@ impl Verb for Run {
         print_notes(&request.model, note.as_slice());
         output.line(&if json {
             let outputs = outputs.iter().map(shown).collect();
-            json::document("run", &Report { inputs, outputs, note })?
+            json::document("run", &RunReport { inputs, outputs, note })?
         } else {
             table(&outputs.iter().map(row).collect::<Vec<_>>())
         })?;
@@ -102,7 +104,8 @@ impl Verb for Run {
     }
 }
 
-/// The recorded set to run on: that of a folder that `-i` gives, or, without any `-i`, the first beside the model of a folder.
+/// The recorded set to run on: that of a folder that `-i` gives, or, without any `-i`, the first
+/// beside the model of a folder.
 fn recorded(model: &Path, input: &InputArgs) -> anyhow::Result<Option<Case>> {
     let folder = match &input.inputs[..] {
         [] if model.is_dir() => model,
@@ -129,9 +132,9 @@ fn recorded(model: &Path, input: &InputArgs) -> anyhow::Result<Option<Case>> {
     Ok(sets.into_iter().next())
 }
 
-fn shown(output: &RunOutput) -> Shown<'_> {
+fn shown(output: &RunOutput) -> ShownOutput<'_> {
     let RunOutput { name, r#type, shape, values } = output;
-    Shown { name, r#type, shape, values: values.iter().map(JsonValue).collect() }
+    ShownOutput { name, r#type, shape, values: values.iter().map(JsonValue).collect() }
 }
 
 fn row(output: &RunOutput) -> Vec<String> {
@@ -241,7 +244,8 @@ fn is_numpy(path: &Path) -> bool {
     matches!(Format::of(path), Some(Format::Npy | Format::Npz)) && !path.is_dir()
 }
 
-/// Removes what an earlier run of a model with more outputs has left: `test` would take it for an output of this one.
+/// Removes what an earlier run of a model with more outputs has left: `test` would take it for an
+/// output of this one.
 fn remove_stale(folder: &Path, outputs: usize) -> TractResult<()> {
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let name = entry?.file_name();

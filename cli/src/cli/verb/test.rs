@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use anyhow::ensure;
 use clap::Args;
+use quick_junit::TestSuite;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
@@ -26,7 +27,7 @@ use crate::cli::process::protocol::Outcome;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::process::supervisor::Supervisor;
 use crate::cli::report::json;
-use crate::cli::report::junit::{self, Suite, TestCase, TestOutcome};
+use crate::cli::report::junit::{self, TestOutcome};
 use crate::cli::report::progress_bar::progress_bar;
 use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::tensor::NamedTensor;
@@ -76,7 +77,7 @@ impl Test {
 
 /// What `--json` prints.
 #[derive(Serialize, Default)]
-struct Report {
+struct TestReport {
     cases: Vec<Line>,
     passed: usize,
     failed: usize,
@@ -100,7 +101,7 @@ impl Verb for Test {
         let mut supervisor = Supervisor::new(resources.for_folders());
         let tolerance = self.tolerance();
         let bar = progress_bar(cases.len());
-        let mut report = Report::default();
+        let mut report = TestReport::default();
         let mut unusable = vec![];
         for case in cases {
             let path = case.path.display().to_string();
@@ -126,7 +127,7 @@ impl Verb for Test {
         }
         bar.finish_and_clear();
         if let Some(path) = &self.junit {
-            write_whole(path, of_lines(&report.cases, &unusable).as_bytes())?;
+            write_whole(path, of_lines(&report.cases, &unusable)?.as_bytes())?;
         }
         output.line(&if self.json {
             json::document("test", &report)?
@@ -141,21 +142,20 @@ impl Verb for Test {
 }
 
 /// A test for each case.
-fn of_lines(lines: &[Line], unusable: &[Problem]) -> String {
+fn of_lines(lines: &[Line], unusable: &[Problem]) -> anyhow::Result<String> {
     let unusable: HashSet<&str> = unusable.iter().map(|problem| &*problem.message).collect();
     let is_unusable =
         |line: &Line, reason: &str| unusable.contains(&*format!("{}: {reason}", line.path));
-    let case = |line: &Line| TestCase {
-        name: line.path.clone(),
-        outcome: match &line.reason {
+    let mut suite = TestSuite::new("onnx-cast test");
+    for line in lines {
+        let outcome = match &line.reason {
             None => TestOutcome::Passed,
             Some(reason) if is_unusable(line, reason) => TestOutcome::Unusable(reason.clone()),
             Some(reason) => TestOutcome::Failed(vec![reason.clone()]),
-        },
-        notes: line.note.iter().cloned().collect(),
-    };
-    let cases = lines.iter().map(case).collect();
-    junit::written(&[Suite { name: "onnx-cast test".into(), cases }])
+        };
+        junit::add(&mut suite, &line.path, outcome, line.note.as_slice());
+    }
+    junit::written([suite])
 }
 
 fn human(line: &Line, output: &Output) -> String {

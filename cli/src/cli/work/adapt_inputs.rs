@@ -12,8 +12,8 @@ use crate::cli::input::sets::Set;
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
 
-/// A set of one model's inputs as another takes it: inputs are matched by name, and values cast where the
-/// element type has changed. `called` is what the two are called in messages.
+/// A set of one model's inputs as another takes it: inputs are matched by name, and values cast
+/// where the element type has changed. `called` is what the two are called in messages.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! How long tract may take to load a model, however long running it takes: a small file can be such that tract's optimiser
-//! takes hours.
+//! How long tract may take to load a model, however long running it takes: a small file can be such
+//! that tract's optimiser takes hours.
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,8 @@ impl Deadline {
 fn computed() -> Duration {
     const TICK: Duration = Duration::from_millis(10);
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name comes second, in brackets, and may have spaces; from the twelfth field after it are the times.
+    // The name comes second, in brackets, and may have spaces; from the twelfth field after it are
+    // the times.
     let mut fields = stat.rsplit_once(')').map(|(_, fields)| fields.split(' ').skip(12));
     let mut ticks = || fields.as_mut()?.next()?.parse::<u32>().ok();
     match (ticks(), ticks()) {

@@ -34,7 +34,7 @@ impl Loader {
 
     /// The plug-in, with these limits.
     pub(crate) fn onnx(&self) -> CastOnnx {
-        tract_onnx_cast::onnx().with_limits(self.limits.clone())
+        tract_onnx_cast::onnx().with_limits(self.limits)
     }
 
     /// Reads a model's file.
@@ -91,13 +91,14 @@ impl Model {
         Ok(Model { model, deadline, takes })
     }
 
-    /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace the declared ones, which
-    /// tract would insist on.
+    /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
+    /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
         self.ready(&tensors, |_| Ok(()))?.run(tensors)
     }
 
-    /// Makes the model ready to run on tensors of these types and shapes, after something has been done to the typed model.
+    /// Makes the model ready to run on tensors of these types and shapes, after something has been
+    /// done to the typed model.
     pub(crate) fn ready(
         mut self,
         tensors: &[Arc<Tensor>],
@@ -132,7 +133,8 @@ fn taken(tensor: &Tensor) -> Taken {
     (tensor.datum_type(), tensor.shape().to_vec())
 }
 
-/// A model that runs as often as there are tensors of the same types and shapes: to make it ready takes longer than to run it.
+/// A model that runs as often as there are tensors of the same types and shapes: to make it ready
+/// takes longer than to run it.
 pub(crate) struct Ready {
     plan: Plan,
     names: Vec<String>,
@@ -160,8 +162,8 @@ impl Ready {
     }
 }
 
-/// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and repeat the path in its
-/// errors.
+/// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and
+/// repeat the path in its errors.
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {
     open_regular(path)?;
     Ok(())

@@ -8,25 +8,24 @@ use tract_onnx_cast::audit::{self, AuditRow, Outcome};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::input::sets::Set;
-use crate::cli::work::probed::Probed;
-use crate::cli::work::weights::value_of;
+use crate::cli::work::weights::constants::{Holder, value_of};
 
-/// Counts, for each operator of the main graph, the infinities and NaN that it makes while everything that it takes is finite.
-/// What overflows only when it is rounded is counted as that.
+/// Counts, for each operator of the main graph, the infinities and NaN that it makes while
+/// everything that it takes is finite. What overflows only when it is rounded is counted as that.
 pub(super) fn blame(
-    probed: &Probed,
+    holder: &Holder,
     rows: &[AuditRow],
     sets: &[Set],
     roundings: &mut [AuditedCast],
 ) {
-    let Some(graph) = &probed.proto.graph else { return };
+    let Some(graph) = &holder.proto.graph else { return };
     let mut trace = None;
     for rounding in roundings.iter_mut().filter(|row| row.graph == graph.name) {
         let (infinite, nans) = (rounding.source.infinities, rounding.source.nans);
         if infinite + nans == 0 {
             continue;
         }
-        let trace = trace.get_or_insert_with(|| Trace::of(probed, graph, rows, sets));
+        let trace = trace.get_or_insert_with(|| Trace::of(holder, graph, rows, sets));
         if trace.is_finite_before(&rounding.output) {
             (rounding.made_infinite, rounding.made_nan) = (infinite, nans);
         }
@@ -35,11 +34,12 @@ pub(super) fn blame(
 
 /// Where values that are not finite come from.
 struct Trace<'a> {
-    probed: &'a Probed,
+    holder: &'a Holder<'a>,
     sets: &'a [Set],
     inputs: Vec<&'a str>,
     makers: HashMap<&'a str, &'a NodeProto>,
-    /// Whether all values were finite that a cast or an operator on half precision has made, by their names.
+    /// Whether all values were finite that a cast or an operator on half precision has made, by
+    /// their names.
     counted: HashMap<&'a str, bool>,
     /// Whether all values of an input are finite, by its place. The sets are made anew to know.
     finite_inputs: RefCell<HashMap<usize, bool>>,
@@ -47,7 +47,7 @@ struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     fn of(
-        probed: &'a Probed,
+        holder: &'a Holder<'a>,
         graph: &'a GraphProto,
         rows: &'a [AuditRow],
         sets: &'a [Set],
@@ -65,7 +65,7 @@ impl<'a> Trace<'a> {
         };
         let rows = rows.iter().filter(|row| *row.cast.graph == *graph.name);
         Trace {
-            probed,
+            holder,
             sets,
             inputs: inputs.filter(|name| !held.contains(name)).collect(),
             makers: makers.collect(),
@@ -106,7 +106,7 @@ impl<'a> Trace<'a> {
     }
 
     fn constant_is_finite(&self, name: &str) -> Option<bool> {
-        let value = value_of(&self.probed.holder(), name)?;
+        let value = value_of(self.holder, name)?;
         let range = audit::range(value.ty, &value.tensor).ok()?;
         Some(range.nans + range.infinities == 0)
     }

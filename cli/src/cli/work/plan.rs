@@ -22,8 +22,9 @@ type Form = (&'static str, fn(TypedModel) -> TractResult<TypedModel>);
 const FORMS: [Form; 3] =
     [("optimised", optimised), ("decluttered", TypedModel::into_decluttered), ("typed", Ok)];
 
-/// From so many outputs on, as where every value is looked at, operators are only replaced by faster ones. What else tract does to a
-/// graph would find little, for outputs stay, and takes a time that grows with the square of their number.
+/// From so many outputs on, as where every value is looked at, operators are only replaced by
+/// faster ones. What else tract does to a graph would find little, for outputs stay, and takes a
+/// time that grows with the square of their number.
 const MANY_OUTPUTS: usize = 1000;
 /// The passes that change the graph.
 const REWIRING: [&str; 2] = ["PushSplitDown", "declutter"];

@@ -5,16 +5,17 @@ use std::path::{Path, PathBuf};
 
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{AuditRow, Finding, FindingKind, Outcome, findings};
+use tract_onnx_cast::audit::{self, AuditRow, FindingKind, Outcome};
 use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
 
-use crate::cli::found::audited::{AuditFinding, AuditedCast};
+use crate::cli::found::audited::AuditedCast;
+use crate::cli::found::finding::Finding;
 use crate::cli::input::sets::Set;
 use crate::cli::message;
 use crate::cli::process::progress;
 use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::operators;
-use crate::cli::work::weights::Holder;
+use crate::cli::work::weights::constants::Holder;
 
 /// A model whose casts are looked at.
 pub(crate) struct Probed {
@@ -26,7 +27,7 @@ pub(crate) struct Probed {
     /// What is wrong with the declarations of a model that can be loaded all the same.
     problem: Option<anyhow::Error>,
     pub(crate) casts: Vec<CastNode>,
-    found: Vec<Finding>,
+    found: Vec<audit::Finding>,
 }
 
 impl Probed {
@@ -34,7 +35,8 @@ impl Probed {
     ///
     /// # Errors
     ///
-    /// When the model is not sound. One that declares other types than its casts make is only invalid.
+    /// When the model is not sound. One that declares other types than its casts make is only
+    /// invalid.
     pub(crate) fn open(loader: &Loader, path: &Path) -> TractResult<Probed> {
         progress::tell("loading");
         let folder = path.parent().map(PathBuf::from);
@@ -49,7 +51,7 @@ impl Probed {
                 Err(_) => return Err(problem),
             },
         };
-        let found = findings(&proto, &casts);
+        let found = audit::findings(&proto, &casts);
         let loader = loader.clone();
         Ok(Probed { loader, folder, proto, onnx, problem, casts, found })
     }
@@ -85,11 +87,11 @@ impl Probed {
         self.loader.load(&onnx, proto, self.folder.as_deref())
     }
 
-    /// What operators on half precision did to their results, the worst first, where it was more than to round them. The model
-    /// ran on these sets.
+    /// What operators on half precision did to their results, the worst first, where it was more
+    /// than to round them. The model ran on these sets.
     pub(crate) fn roundings(&self, rows: &[AuditRow], sets: &[Set]) -> Vec<AuditedCast> {
         let mut roundings = worst_first(rows.iter().filter(|row| is_rounding(&row.cast)));
-        operators::blame(self, rows, sets, &mut roundings);
+        operators::blame(&self.holder(), rows, sets, &mut roundings);
         roundings.retain(|row| row.damaged() + row.lost() + row.became_subnormal > 0);
         // Stable, so that what is equally bad stays as it is.
         roundings.sort_by_key(|row| std::cmp::Reverse(row.damaged()));
@@ -102,7 +104,8 @@ impl Probed {
         Holder { proto: &self.proto, folder, onnx: &self.onnx, loader: &self.loader }
     }
 
-    /// The result; but if the declarations are wrong as well, the error is about them, as they may be the reason for it.
+    /// The result; but if the declarations are wrong as well, the error is about them, as they may
+    /// be the reason for it.
     pub(super) fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
         match (&self.problem, result) {
             (Some(problem), Err(_)) => Err(anyhow::anyhow!("{}", message::one_line(problem))),
@@ -110,10 +113,10 @@ impl Probed {
         }
     }
 
-    /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
-    /// that has been counted and to whose values it did not happen.
-    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<AuditFinding> {
-        let fact = |finding: &Finding| {
+    /// What can be said without running the model. A warning of what might happen to values is left
+    /// out for a constant input that has been counted and to whose values it did not happen.
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<Finding> {
+        let fact = |finding: &audit::Finding| {
             let cast = self.casts.get(finding.place)?;
             let feared = match finding.kind {
                 FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
@@ -123,13 +126,9 @@ impl Probed {
             let row = rows.get(finding.place).filter(|row| row.is_constant && row.runs > 0);
             let is_groundless =
                 row.zip(feared).is_some_and(|(row, outcome)| row.stats.count(outcome) == 0);
-            (!is_groundless).then(|| AuditFinding {
-                kind: finding.kind.name().into(),
-                node: cast.node.clone(),
-                graph: cast.graph.to_string(),
-                text: finding.text.clone(),
-                is_error: finding.kind == FindingKind::Contradicted,
-            })
+            let (node, graph) = (&cast.node, cast.graph.to_string());
+            let code = finding.kind.into();
+            (!is_groundless).then(|| Finding::at(node, &graph, code, finding.text.clone()))
         };
         self.found.iter().filter_map(fact).collect()
     }

@@ -1,11 +1,12 @@
-//! A model that runs while its casts are counted, and while what its runs read of its constants is noted.
+//! A model that runs while its casts are counted, and while what its runs read of its constants is
+//! noted.
 
 use std::collections::HashSet;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow};
 
-use crate::cli::found::coverage::Unexercised;
+use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::input::sets::{Set, Tensors};
 use crate::cli::message;
 use crate::cli::message::add_once;
@@ -13,8 +14,8 @@ use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::{Model, Ran, Ready};
 use crate::cli::work::probed::{Probed, is_rounding};
+use crate::cli::work::weights::constants::value_of;
 use crate::cli::work::weights::exercise::Exercise;
-use crate::cli::work::weights::value_of;
 
 /// A model that is watched over as many runs as there are.
 pub(crate) struct Watched<'a> {
@@ -69,7 +70,8 @@ impl<'a> Watched<'a> {
         Ok(Watched { probed, model, ready: None, audit, exercise, outputs, exposed, notes: vec![] })
     }
 
-    /// Runs the model on a set. The results are its own outputs, and the further values that were asked for.
+    /// Runs the model on a set. The results are its own outputs, and the further values that were
+    /// asked for.
     ///
     /// # Errors
     ///
@@ -126,7 +128,8 @@ impl<'a> Watched<'a> {
         }
         let before = self.counted();
         let ready = self.model.clone().ready(tensors, |typed| self.audit.watch(typed))?;
-        // Casts of what tract makes of shapes run while the model is made ready, and are to be counted on every set.
+        // Casts of what tract makes of shapes run while the model is made ready, and are to be
+        // counted on every set.
         let is_reusable = self.counted() == before;
         let ran = ready.run(tensors.clone())?;
         self.ready = Some(ready).filter(|_| is_reusable);
@@ -150,7 +153,7 @@ pub(crate) struct Run {
 pub(crate) fn unexercised(exercise: Option<&Exercise>, rows: &[AuditRow]) -> Vec<Unexercised> {
     let idle = rows.iter().filter(|row| !is_rounding(&row.cast) && row.stats.elements() == 0);
     let casts = idle.map(|row| Unexercised {
-        kind: "cast".into(),
+        kind: Part::Cast,
         name: row.cast.node.clone(),
         seen: 0,
         total: None,

@@ -1,6 +1,6 @@
 //! What a conversion did to a model's weights.
 
-mod constants;
+pub(crate) mod constants;
 pub(crate) mod exercise;
 mod folded;
 mod matching;
@@ -8,35 +8,15 @@ mod matching;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::CastOnnx;
 
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
 use crate::cli::message::one_line;
 use crate::cli::process::progress;
-use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::Loader;
-use constants::{Constant, transposed};
+use constants::{ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;
-
-/// A model as far as its constants go.
-pub(crate) struct Holder<'a> {
-    pub(crate) proto: &'a ModelProto,
-    pub(crate) folder: Option<&'a Path>,
-    pub(crate) onnx: &'a CastOnnx,
-    pub(crate) loader: &'a Loader,
-}
-
-/// A weight that is more than rounded, before it is judged.
-pub(crate) struct ChangedWeight {
-    pub(crate) fact: ComparedWeight,
-    pub(crate) change: Change,
-    /// The constants of the converted model that hold it.
-    pub(crate) roots: HashSet<String>,
-}
 
 /// What became of the weights of a model.
 #[derive(Default)]
@@ -45,7 +25,8 @@ pub(crate) struct Weights {
     facts: ComparedWeights,
     pub(crate) changed: Vec<ChangedWeight>,
     pub(crate) notes: Vec<String>,
-    /// Weights of one name whose values hardly agree: exporters number their constants, so that may be chance.
+    /// Weights of one name whose values hardly agree: exporters number their constants, so that may
+    /// be chance.
     doubtful: Vec<ChangedWeight>,
     /// Constants that are paired, or of which one is computed that is.
     used: HashSet<String>,
@@ -85,16 +66,10 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The value of a constant of the main graph, if there is one of that name that can be read.
-pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
-    let all = constants::of(holder.proto);
-    let constant = all.iter().find(|constant| constant.path.is_empty() && constant.name == name)?;
-    constant.read(holder.folder).ok()
-}
-
 impl Weights {
-    /// Compares the constants of two models, a pair at a time: by name, what a model computes of its constants as well, what is
-    /// left by values, and what is left then by the node that takes it.
+    /// Compares the constants of two models, a pair at a time: by name, what a model computes of
+    /// its constants as well, what is left by values, and what is left then by the node that takes
+    /// it.
     ///
     /// # Errors
     ///
@@ -146,31 +121,32 @@ impl Weights {
             }
         }
         weights.settle_doubts(&left_a, &left_b, &pairs);
-        let left = |all: &[Constant], paired: HashSet<usize>| {
-            // What a paired weight is computed of has its counterpart.
-            let used = paired.iter().filter_map(|place| all.get(*place));
-            let used: HashSet<&String> = used.flat_map(|constant| &constant.roots).collect();
-            let changed = weights.changed.iter().map(|changed| &changed.fact);
-            let names = changed.flat_map(|fact| fact.converted_name.iter().chain([&fact.name]));
-            let named: HashSet<&String> = names.collect();
-            let alone = all.iter().enumerate().filter(|(place, constant)| {
-                constant.is_weight()
-                    && !paired.contains(place)
-                    && !used.contains(&constant.name)
-                    && !weights.used.contains(&constant.name)
-                    && !named.contains(&constant.name)
-            });
-            alone.map(|(_, constant)| constant.name.clone()).collect()
-        };
-        let unpaired_a = left(&left_a, pairs.iter().map(|(place, ..)| *place).collect());
-        let unpaired_b = left(&left_b, pairs.iter().map(|(_, place, _)| *place).collect());
-        weights.facts.unpaired_reference = unpaired_a;
-        weights.facts.unpaired_converted = unpaired_b;
+        let places = pairs.iter().map(|(x, y, _)| (*x, *y));
+        let (of_a, of_b): (HashSet<usize>, HashSet<usize>) = places.unzip();
+        weights.facts.unpaired_reference = weights.alone(&left_a, &of_a);
+        weights.facts.unpaired_converted = weights.alone(&left_b, &of_b);
         Ok(weights)
     }
 
-    /// The facts, each changed weight judged by what `exercise` has read of the values that differ, and by whether the outputs
-    /// differ.
+    /// The names of the weights that have no counterpart, given the places of those that have one
+    /// by their values.
+    fn alone(&self, all: &[Constant], paired: &HashSet<usize>) -> Vec<String> {
+        // What a paired weight is computed of has its counterpart.
+        let used = paired.iter().filter_map(|place| all.get(*place));
+        let used: HashSet<&String> = used.flat_map(|constant| &constant.roots).collect();
+        let changed = self.changed.iter().map(|changed| &changed.fact);
+        let names = changed.flat_map(|fact| fact.converted_name.iter().chain([&fact.name]));
+        let named: HashSet<&String> = names.collect();
+        let alone = all.iter().enumerate().filter(|(place, constant)| {
+            let sets = [&used, &named].into_iter().any(|names| names.contains(&constant.name));
+            let is_known = paired.contains(place) || self.used.contains(&constant.name) || sets;
+            constant.is_weight() && !is_known
+        });
+        alone.map(|(_, constant)| constant.name.clone()).collect()
+    }
+
+    /// The facts, each changed weight judged by what `exercise` has read of the values that differ,
+    /// and by whether the outputs differ.
     pub(crate) fn judged(self, exercise: Option<&Exercise>, shows: bool) -> ComparedWeights {
         let Weights { mut facts, changed, .. } = self;
         for mut weight in changed {
@@ -187,7 +163,8 @@ impl Weights {
         self.facts.compared
     }
 
-    /// What a model computes of its constants, to find those of another model in it. If tract cannot compute it, a note says why.
+    /// What a model computes of its constants, to find those of another model in it. If tract
+    /// cannot compute it, a note says why.
     fn computed(&mut self, holder: &Holder, sought: &[Constant]) -> Vec<Constant<'static>> {
         let sought = sought.iter().map(|constant| constant.name.as_str()).collect();
         folded::of(holder, &sought).unwrap_or_else(|error| {
@@ -198,7 +175,8 @@ impl Weights {
         })
     }
 
-    /// Compares a constant with the one of its name, which leaves the others. The constant is handed back where there is none.
+    /// Compares a constant with the one of its name, which leaves the others. The constant is
+    /// handed back where there is none.
     fn pair_by_name<'a>(
         &mut self,
         constant: Constant<'a>,

@@ -9,6 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Outcome};
 
 use crate::cli::found::audited::AuditedCast;
+use crate::cli::found::finding::{Code, Finding};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
@@ -64,7 +65,8 @@ impl<'a> Baseline<'a> {
         Ok(Baseline { probed, name, watched, metrics: vec![], notes: vec![] })
     }
 
-    /// Runs it on a set that its conversion, which takes these inputs, has run on and has made these outputs of.
+    /// Runs it on a set that its conversion, which takes these inputs, has run on and has made
+    /// these outputs of.
     ///
     /// # Errors
     ///
@@ -97,8 +99,8 @@ impl<'a> Baseline<'a> {
         std::mem::take(&mut self.metrics).into_iter().any(|metrics| !metrics.finish().passed)
     }
 
-    /// What it does as well as the conversion. `values` are not finite in that: the baseline runs once more, if there are any, to
-    /// see whether they are so in it too.
+    /// What it does as well as the conversion. `values` are not finite in that: the baseline runs
+    /// once more, if there are any, to see whether they are so in it too.
     ///
     /// # Errors
     ///
@@ -148,8 +150,9 @@ impl<'a> Baseline<'a> {
 }
 
 impl Excuses {
-    /// The cast without what the baseline does as well, of which a sentence each is added to the second argument.
-    pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<String>) -> AuditedCast {
+    /// The cast without what the baseline does as well, of which a sentence each is added to the
+    /// second argument.
+    pub(super) fn excuse(&self, cast: &AuditedCast, excused: &mut Vec<Finding>) -> AuditedCast {
         let mut left = cast.clone();
         let below = |cast: &AuditedCast| {
             cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.into())
@@ -161,13 +164,14 @@ impl Excuses {
         let mut take = |what: &str, count: &mut u64, theirs: u64| {
             if *count > 0 && theirs >= *count {
                 let node = &cast.node;
-                excused.push(format!("`{node}`: {what} {count}, and {theirs} in the original"));
+                let sentence = format!("{what} {count}, and {theirs} in the original");
+                excused.push(Finding::at(node, &cast.graph, Code::Excused, sentence));
                 *count = 0;
             }
         };
         for outcome in Outcome::ALL.iter().filter(|outcome| outcome.is_damage()) {
-            let theirs = counterpart.map_or(0, |theirs| theirs.count(outcome.name()));
-            if let Some(count) = left.outcomes.get_mut(outcome.name()) {
+            let theirs = counterpart.map_or(0, |theirs| theirs.count(*outcome));
+            if let Some(count) = left.outcomes.get_mut(&(*outcome).into()) {
                 take(outcome.name(), count, theirs);
             }
         }
@@ -186,7 +190,8 @@ fn inner_values(model: &ModelProto) -> HashSet<&str> {
     made.filter(|name| !name.is_empty() && !outputs.contains(name)).collect()
 }
 
-/// The values that rounding rows tell are not finite, of which a baseline is asked whether they are so there.
+/// The values that rounding rows tell are not finite, of which a baseline is asked whether they are
+/// so there.
 pub(super) fn suspicious(roundings: &[AuditedCast]) -> Vec<String> {
     let made = roundings.iter().filter(|row| row.made_infinite + row.made_nan > 0);
     made.map(|row| row.output.clone()).collect()

@@ -1,7 +1,8 @@
 //! What the bodies of If and Scan hold, as values of the main graph: `NODE.body/value`.
 //!
-//! A body's values are nobody's outputs. Of an If the branch that is taken stands in its place in a copy of the model; a Scan gets
-//! every value of its body as a further output, of all iterations in one tensor.
+//! A body's values are nobody's outputs. Of an If the branch that is taken stands in its place in a
+//! copy of the model; a Scan gets every value of its body as a further output, of all iterations in
+//! one tensor.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -16,13 +17,14 @@ use crate::cli::input::sets::Tensors;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::Loaded;
-use crate::cli::work::weights::value_of;
+use crate::cli::work::weights::constants::value_of;
 
 /// How deep Ifs in the branches of others are looked into; a model is run once more for each step.
 const DEPTH: usize = 8;
 
-/// The model with what its bodies compute among the nodes of the main graph, before the node whose bodies they are. It is to be read
-/// and cannot be run: both branches are there, and a Scan's body once.
+/// The model with what its bodies compute among the nodes of the main graph, before the node whose
+/// bodies they are. It is to be read and cannot be run: both branches are there, and a Scan's body
+/// once.
 pub(super) fn spread(model: &ModelProto) -> Cow<'_, ModelProto> {
     let nodes = model.graph.as_ref().map_or(&[][..], |graph| &graph.node);
     if !nodes.iter().any(has_bodies) {
@@ -67,7 +69,8 @@ fn spread_nodes(
         {
             for (name, body) in take_graphs(&mut node) {
                 let path = path(prefix, &node, &name);
-                // A slice of what is scanned is as far off as all of it; a state is so as well by what the body made of it before.
+                // A slice of what is scanned is as far off as all of it; a state is so as well by
+                // what the body made of it before.
                 let operands = body.input.iter().zip(&node.input).skip(states);
                 let bound =
                     operands.map(|(inner, outer)| (inner.name.clone(), outer.clone())).collect();
@@ -98,7 +101,8 @@ pub(super) struct Opened {
     pub(super) proto: ModelProto,
     /// Which branches stand in the place of their Ifs.
     pub(super) branches: Vec<String>,
-    /// By the names of values of Scan's bodies, of which there are as many as iterations, what they share with those of the same Scan.
+    /// By the names of values of Scan's bodies, of which there are as many as iterations, what they
+    /// share with those of the same Scan.
     pub(super) stacked: HashMap<String, String>,
 }
 
@@ -207,8 +211,8 @@ fn is_true(condition: &Tensor) -> Option<bool> {
     plain.as_slice::<bool>().ok()?.first().copied()
 }
 
-/// Has a Scan make the values of its body, and those of Scans in it, as further outputs, of which the names come back. What is made of
-/// constants is left out.
+/// Has a Scan make the values of its body, and those of Scans in it, as further outputs, of which
+/// the names come back. What is made of constants is left out.
 fn open_scan(
     node: &mut NodeProto,
     prefix: &str,
@@ -256,13 +260,15 @@ fn states(node: &NodeProto) -> Option<usize> {
     node.input.len().checked_sub(usize::try_from(scanned).ok()?)
 }
 
-/// What a subgraph of a node is called; without a name of its own a node has that of its first output, which has the prefix already.
-/// It is before each name in there, so one that is very long is cut, and told from others by its digest.
+/// What a subgraph of a node is called; without a name of its own a node has that of its first
+/// output, which has the prefix already. It is before each name in there, so one that is very long
+/// is cut, and told from others by its digest.
 fn path(prefix: &str, node: &NodeProto, attribute: &str) -> String {
     const LONGEST: usize = 1000;
-    let name = match node.name.is_empty() {
-        false => format!("{prefix}{}", node.name),
-        true => node.output.first().cloned().unwrap_or_default(),
+    let name = if node.name.is_empty() {
+        node.output.first().cloned().unwrap_or_default()
+    } else {
+        format!("{prefix}{}", node.name)
     };
     match name.char_indices().nth(LONGEST) {
         None => format!("{name}.{attribute}"),

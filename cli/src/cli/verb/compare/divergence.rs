@@ -8,26 +8,25 @@ use tract_onnx_cast::{CastKind, CastNode, ElementType, Family};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::compared::{
-    CastChanges, CastName, ComparedTensor, GraphNode, Parting, Retargeted,
+    CastChanges, CastName, ComparedTensor, Divergence, GraphNode, PairedBy, Retargeted,
 };
 use crate::cli::measure::number::Num;
 use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::Loaded;
 
-/// Describes where the models part: the tensor, the node that makes it, and the worst of the casts before it that the
-/// reference does not have and that spoiled values.
-pub(super) fn parting(
-    graph: &MainGraph,
-    tensor: Option<&ComparedTensor>,
+/// Describes where the models part: the tensor, the node that makes it, and the worst of the casts
+/// before it that the reference does not have and that spoiled values.
+pub(super) fn divergence(
+    tensor: &ComparedTensor,
     changes: &CastChanges,
     casts: &[AuditedCast],
     growth: &Growth,
-) -> Option<Parting> {
-    let tensor = tensor?.clone();
-    let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+) -> Option<Divergence> {
+    let (tensor, graph) = (tensor.clone(), &growth.graph);
+    let name = tensor.converted();
     let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
     let (node, op) = graph.maker(name)?;
-    let cast = casts.iter().find(|cast| cast.value() == *name).cloned();
+    let cast = casts.iter().find(|cast| cast.value() == name).cloned();
     let before = graph.before(name);
     let is_new = |cast: &AuditedCast| {
         let retargeted = changes.retargeted.iter().map(|both| &both.converted);
@@ -40,21 +39,20 @@ pub(super) fn parting(
         converted.iter().any(|node| node.output.contains(&value))
     };
     let spoils = |cast: &AuditedCast| cast.damaged() + cast.lost() > 0;
-    let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated.name()) > 0;
+    let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated) > 0;
     let culprit = casts
         .iter()
         .find(|cast| (spoils(cast) || truncates(cast)) && is_between(cast) && is_new(cast))
         .or_else(|| {
             casts.iter().find(|cast| {
                 let value = cast.value();
-                let is_before = value != *name && before.contains(&value);
+                let is_before = value != name && before.contains(&value);
                 spoils(cast) && is_before && is_new(cast)
             })
         });
     let (culprit, only_reference) = (culprit.cloned(), named(&reference));
-    let is_exact = |cast: &AuditedCast| {
-        cast.elements > 0 && cast.count(Outcome::Exact.name()) == cast.elements
-    };
+    let is_exact =
+        |cast: &AuditedCast| cast.elements > 0 && cast.count(Outcome::Exact) == cast.elements;
     let idle = casts.iter().filter(|cast| is_exact(cast));
     let idle: HashSet<String> = idle.map(AuditedCast::value).collect();
     let changes_values = |node: &&NodeProto| !node.output.iter().any(|made| idle.contains(made));
@@ -64,7 +62,7 @@ pub(super) fn parting(
         // What spoils values goes before what only passes them on.
         only_converted.sort_by_key(|node| node.node != culprit.node);
     }
-    Some(Parting {
+    Some(Divergence {
         node,
         op,
         cast,
@@ -87,8 +85,9 @@ fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
     nodes.iter().map(named).collect()
 }
 
-/// How the casts of two models differ. A cast is known by the value that it makes, and `renamed` tells what the reference's
-/// values are called in the converted model. Where few names are shared, casts of the same types belong together in their order.
+/// How the casts of two models differ. A cast is known by the value that it makes, and `renamed`
+/// tells what the reference's values are called in the converted model. Where few names are shared,
+/// casts of the same types belong together in their order.
 pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>) -> CastChanges {
     let is_own = |cast: &&CastNode| cast.kind == CastKind::Cast;
     // Converters rename the main graph, so only the path below it counts.
@@ -133,7 +132,8 @@ pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>)
     changes
 }
 
-/// Whether less than half of the smaller model's values have a name that the other one has too: it was exported anew.
+/// Whether less than half of the smaller model's values have a name that the other one has too: it
+/// was exported anew.
 fn share_few_names(a: &Loaded, b: &Loaded) -> bool {
     let (a, b) = (MainGraph::of(&a.probed.proto).made(), MainGraph::of(&b.probed.proto).made());
     let names: HashSet<&String> = b.iter().collect();
@@ -161,20 +161,18 @@ impl<'a> Growth<'a> {
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
         let tensors: Vec<&ComparedTensor> = tensors.collect();
-        let named = |tensor: &&'a ComparedTensor| {
-            (tensor.converted_name.as_ref().unwrap_or(&tensor.name).as_str(), error_of(tensor))
-        };
+        let named = |tensor: &&'a ComparedTensor| (tensor.converted(), error_of(tensor));
         let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
         let errors = tensors.iter().map(named).collect();
         Growth { graph, reference, errors, floor: last * 0.02, tensors }
     }
 
-    /// The nodes of the reference and those of the converted model that lie between a tensor and the next ones before it
-    /// that are compared.
+    /// The nodes of the reference and those of the converted model that lie between a tensor and
+    /// the next ones before it that are compared.
     fn between(&self, tensor: &ComparedTensor) -> (Vec<&'a NodeProto>, Vec<&'a NodeProto>) {
         let Some(reference) = &self.reference else { return (vec![], vec![]) };
         let of_reference: HashSet<&str> = self.tensors.iter().map(|t| t.name.as_str()).collect();
-        let renamed = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+        let renamed = tensor.converted();
         let is_known = |value: &str| self.errors.contains_key(value);
         (
             reference.unknown_before(&tensor.name, |value| of_reference.contains(value)),
@@ -182,7 +180,8 @@ impl<'a> Growth<'a> {
         )
     }
 
-    /// The largest error of what the node takes that makes a value; of what is not compared, that of what it is made of.
+    /// The largest error of what the node takes that makes a value; of what is not compared, that
+    /// of what it is made of.
     pub(super) fn before(&self, value: &str) -> f64 {
         let (mut seen, mut largest) = (HashSet::new(), 0f64);
         let mut next: Vec<&str> = self.graph.taken(value).iter().map(String::as_str).collect();
@@ -198,12 +197,15 @@ impl<'a> Growth<'a> {
         largest
     }
 
-    /// The tensors that were paired by structure and whose errors are gone in all that is made of them: they are not the same
-    /// value in both models, such as one behind a product that one of them has joined with the next.
+    /// The tensors that were paired by structure and whose errors are gone in all that is made of
+    /// them: they are not the same value in both models, such as one behind a product that one of
+    /// them has joined with the next.
     pub(super) fn healed(&self) -> HashSet<String> {
         let is_healed = |tensor: &&&ComparedTensor| {
-            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
-            tensor.paired_by == "structure" && !tensor.passed && self.heals(name, error_of(tensor))
+            let name = tensor.converted();
+            tensor.paired_by == PairedBy::Structure
+                && !tensor.passed
+                && self.heals(name, error_of(tensor))
         };
         self.tensors.iter().filter(is_healed).map(|tensor| tensor.name.clone()).collect()
     }
@@ -228,7 +230,7 @@ impl<'a> Growth<'a> {
     pub(super) fn largest(&self) -> Option<&'a ComparedTensor> {
         let mut best: Option<(f64, &ComparedTensor)> = None;
         for tensor in &self.tensors {
-            let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
+            let name = tensor.converted();
             let floor = self.floor + rounding_of(tensor);
             let (after, before) = (error_of(tensor), self.before(name));
             // What is infinitely far off is so everywhere behind.
@@ -247,20 +249,15 @@ const HEALED: f64 = 0.02;
 /// An error beyond which it does not matter how large it is.
 const MOST: f64 = 1e3;
 
-/// How far a tensor is off: its largest error by its largest value; infinite where NaN or infinities differ.
+/// How far a tensor is off: its largest error by its largest value; infinite where NaN or
+/// infinities differ.
 fn error_of(tensor: &ComparedTensor) -> f64 {
     let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
     let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
     match tensor {
         _ if tensor.problem.is_some() => f64::INFINITY,
-        _ if tensor.nan_differences + tensor.infinity_differences > 0 => f64::INFINITY,
-        _ if tensor.max_abs.0 == 0.0 => {
-            if tensor.differing > 0 {
-                1.0
-            } else {
-                0.0
-            }
-        }
+        _ if tensor.apart() > 0 => f64::INFINITY,
+        _ if tensor.max_abs.0 == 0.0 => f64::from(u8::from(tensor.differing > 0)),
         _ if peak == 0.0 => f64::INFINITY,
         _ => tensor.max_abs.0 / peak,
     }

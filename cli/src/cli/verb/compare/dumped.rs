@@ -92,7 +92,8 @@ impl Dumped {
         Ok((outputs_a, outputs_b))
     }
 
-    /// Of tensors that were saved on both sides, those of a name in common. What the converted side lacks is a difference.
+    /// Of tensors that were saved on both sides, those of a name in common. What the converted side
+    /// lacks is a difference.
     fn shared(
         &mut self,
         mut reference: Vec<NamedTensor>,

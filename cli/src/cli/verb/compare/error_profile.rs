@@ -61,10 +61,10 @@ impl<'a> Graph<'a> {
     }
 
     fn point(&self, tensor: &ComparedTensor) -> Option<Point> {
-        let name = tensor.converted_name.as_ref().unwrap_or(&tensor.name);
-        let place = *self.makers.get(name.as_str())?;
+        let name = tensor.converted();
+        let place = *self.makers.get(name)?;
         let node = self.nodes.get(place)?;
-        let is_apart = tensor.nan_differences + tensor.infinity_differences > 0;
+        let is_apart = tensor.apart() > 0;
         let error = match tensor.sqnr {
             _ if tensor.problem.is_some() => return None,
             _ if is_apart => f64::INFINITY,
@@ -72,7 +72,7 @@ impl<'a> Graph<'a> {
             None => return None,
         };
         Some(Point {
-            tensor: name.clone(),
+            tensor: name.into(),
             node: Graph::name(node),
             op: node.op_type.clone(),
             depth: self.depths.get(place).copied().unwrap_or(0),

@@ -26,8 +26,9 @@ pub(super) struct Inner {
     pub(super) differs_from: Option<String>,
 }
 
-/// Runs both models once more, with every tensor as an output, and compares those that belong together. `outputs` are the
-/// models' outputs, which are paired already; with the models comes what the first one's constants are called in the second.
+/// Runs both models once more, with every tensor as an output, and compares those that belong
+/// together. `outputs` are the models' outputs, which are paired already; with the models comes
+/// what the first one's constants are called in the second.
 pub(super) fn inner_tensors(
     (a, b, weights): (&Loaded, &Loaded, &HashMap<String, String>),
     sides: &Sides,
@@ -37,38 +38,68 @@ pub(super) fn inner_tensors(
     progress::tell("comparing what is inside");
     let (spread_a, spread_b) = (spread(&a.probed.proto), spread(&b.probed.proto));
     let (of_a, of_b) = (MainGraph::of(&spread_a), MainGraph::of(&spread_b));
-    let known: Vec<(&str, &str)> = outputs
-        .iter()
-        .map(|output| {
-            let renamed = output.converted_name.as_ref().unwrap_or(&output.name);
-            (output.name.as_str(), renamed.as_str())
-        })
-        .collect();
-    let mut all: Vec<(Pair, Metrics)> = vec![];
+    let known: Vec<(&str, &str)> =
+        outputs.iter().map(|output| (output.name.as_str(), output.converted())).collect();
+    let mut measured = MeasuredPairs::default();
     let mut looked = Looked::new(a, b);
     let last = sides.reference_sets.len().saturating_sub(1);
     for (place, (set_a, set_b)) in
         sides.reference_sets.iter().zip(&sides.converted_sets).enumerate()
     {
         let made = looked.look([&set_a.tensors()?, &set_b.tensors()?], place == last)?;
-        let (x, y) = (by_name(&made.reference), by_name(&made.converted));
         if made.is_new {
             let pairs = pairs((&of_a, &made.reference), (&of_b, &made.converted), &known, weights)?;
-            let before: HashSet<String> = all.iter().map(|(p, _)| p.reference.clone()).collect();
-            for pair in pairs {
-                let is_known = before.contains(&pair.reference);
-                let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
-                let Some((x, y)) = both.filter(|_| !is_known) else { continue };
-                let is_given = tolerance != Tolerance::default();
-                let tolerance = if is_given || x.ty == y.ty { tolerance } else { of_types(x, y) };
-                all.push((pair, Metrics::new(x, y, tolerance)));
-            }
+            measured.add_pairs(pairs, &made, tolerance);
         }
-        let count = iterations(&all, (&x, &y), &made.stacked)?;
-        for (pair, metrics) in &mut all {
-            let Some((x, y)) = x.get(&*pair.reference).zip(y.get(&*pair.converted)) else {
-                continue;
-            };
+        measured.add(&made)?;
+    }
+    let all = &mut measured.0;
+    // A set may take a branch that those before it have not.
+    let order: HashMap<String, usize> =
+        of_a.made().into_iter().enumerate().map(|(place, name)| (name, place)).collect();
+    all.sort_by_key(|(pair, _)| order.get(&pair.reference).copied());
+    let finish = |(pair, metrics): (Pair, Metrics)| {
+        let mut tensor = metrics.finish();
+        (tensor.paired_by, tensor.confidence) = pair.how.told();
+        tensor
+    };
+    let inner: Vec<ComparedTensor> = measured.0.into_iter().map(finish).collect();
+    // The note is about inner tensors: outputs are reported with their own tolerances.
+    let outputs = of_a.outputs();
+    let is_inner = |tensor: &&ComparedTensor| !outputs.contains(tensor.name.as_str());
+    let first = inner.iter().filter(is_inner).find(|tensor| !tensor.identical && tensor.passed);
+    let differs_from = first.map(|tensor| {
+        let (name, error) = (&tensor.name, tensor.max_abs);
+        format!("values first differ, within the tolerance, in `{name}`: by {error} at most")
+    });
+    Ok(Inner { tensors: inner, differs_from })
+}
+
+/// Pairs of inner tensors, and how far they are apart on the sets so far.
+#[derive(Default)]
+struct MeasuredPairs(Vec<(Pair, Metrics)>);
+
+impl MeasuredPairs {
+    /// Adds the pairs of a set that are not known from those before it.
+    fn add_pairs(&mut self, pairs: Vec<Pair>, made: &Made, tolerance: Tolerance) {
+        let (x, y) = (by_name(&made.reference), by_name(&made.converted));
+        let before: HashSet<String> = self.0.iter().map(|(p, _)| p.reference.clone()).collect();
+        for pair in pairs.into_iter().filter(|pair| !before.contains(&pair.reference)) {
+            let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
+            let Some((x, y)) = both else { continue };
+            let is_given = tolerance != Tolerance::default();
+            let tolerance = if is_given || x.ty == y.ty { tolerance } else { of_types(x, y) };
+            self.0.push((pair, Metrics::new(x, y, tolerance)));
+        }
+    }
+
+    /// Measures the pairs on a set.
+    fn add(&mut self, made: &Made) -> TractResult<()> {
+        let (x, y) = (by_name(&made.reference), by_name(&made.converted));
+        let count = iterations(&self.0, (&x, &y), &made.stacked)?;
+        for (pair, metrics) in &mut self.0 {
+            let both = x.get(&*pair.reference).zip(y.get(&*pair.converted));
+            let Some((x, y)) = both else { continue };
             let (x, y) = match made.stacked.get(&pair.reference).and_then(|scan| count.get(scan)) {
                 Some(count) => (&first(x, 0, *count)?, &first(y, 0, *count)?),
                 None => (*x, *y),
@@ -79,27 +110,8 @@ pub(super) fn inner_tensors(
                 _ => metrics.add(x, &reshaped(y, x.tensor.shape())?)?,
             }
         }
+        Ok(())
     }
-    // A set may take a branch that those before it have not.
-    let order: HashMap<String, usize> =
-        of_a.made().into_iter().enumerate().map(|(place, name)| (name, place)).collect();
-    all.sort_by_key(|(pair, _)| order.get(&pair.reference).copied());
-    let finish = |(pair, metrics): (Pair, Metrics)| {
-        let mut tensor = metrics.finish();
-        let (paired_by, confidence) = pair.how.in_words();
-        (tensor.paired_by, tensor.confidence) = (paired_by.into(), confidence.into());
-        tensor
-    };
-    let inner: Vec<ComparedTensor> = all.into_iter().map(finish).collect();
-    // The note is about inner tensors: outputs are reported with their own tolerances.
-    let outputs = of_a.outputs();
-    let is_inner = |tensor: &&ComparedTensor| !outputs.contains(tensor.name.as_str());
-    let first = inner.iter().filter(is_inner).find(|tensor| !tensor.identical && tensor.passed);
-    let differs_from = first.map(|tensor| {
-        let (name, error) = (&tensor.name, tensor.max_abs);
-        format!("values first differ, within the tolerance, in `{name}`: by {error} at most")
-    });
-    Ok(Inner { tensors: inner, differs_from })
 }
 
 /// Two models whose inner tensors are looked at, a set at a time.
@@ -141,7 +153,8 @@ impl<'a> Looked<'a> {
         let is_first = self.seen.is_empty();
         loop {
             match self.attempt(tensors, is_last) {
-                // A value may be no tensor, or have another shape in each iteration, which nobody can look at.
+                // A value may be no tensor, or have another shape in each iteration, which nobody
+                // can look at.
                 Err(_) if is_first && self.extent != Extent::Nothing => {
                     self.extent = match self.extent {
                         Extent::All => Extent::Branches,
@@ -198,8 +211,8 @@ impl<'a> Looked<'a> {
 
 type ByName<'a> = HashMap<&'a str, &'a NamedTensor>;
 
-/// By what the values of a Scan's body share, in how many iterations they are compared: up to the first in which any is beyond its
-/// tolerance. Later ones begin with a state that is wrong already.
+/// By what the values of a Scan's body share, in how many iterations they are compared: up to the
+/// first in which any is beyond its tolerance. Later ones begin with a state that is wrong already.
 fn iterations(
     pairs: &[(Pair, Metrics)],
     (x, y): (&ByName, &ByName),
@@ -243,8 +256,8 @@ fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> TractResult<NamedTensor> {
     Ok(NamedTensor { name: name.clone(), ty: *ty, tensor })
 }
 
-/// What a tensor may be off by where the element type has changed and nobody has said: 64 units in the last place of the
-/// coarser type, at the value and at the largest one, for errors add up.
+/// What a tensor may be off by where the element type has changed and nobody has said: 64 units in
+/// the last place of the coarser type, at the value and at the largest one, for errors add up.
 fn of_types(reference: &NamedTensor, converted: &NamedTensor) -> Tolerance {
     let epsilon = |output: &NamedTensor| match output.ty.family() {
         Family::Float(format) => 0.5f64.powi(format.mantissa_bits as i32 + 1),

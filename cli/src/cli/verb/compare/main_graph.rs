@@ -74,7 +74,8 @@ impl<'a> MainGraph<'a> {
         self.makers.get(value).map_or(&[], |node| &node.input)
     }
 
-    /// The nodes that compute a value of `known` ones and of constants, its own maker left out, in their order.
+    /// The nodes that compute a value of `known` ones and of constants, its own maker left out, in
+    /// their order.
     pub(super) fn unknown_before(
         &self,
         value: &str,

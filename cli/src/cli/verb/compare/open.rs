@@ -1,15 +1,17 @@
-//! The two sides of a comparison, and what they run on.
+//! The first stage: the two sides of a comparison, and what they run on.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
+use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, Error, Rules};
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
+use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::saved::{self, Content, Saved};
@@ -21,6 +23,19 @@ use crate::cli::message::{ErrorKind, about, at, one_line};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::probed::Probed;
+
+/// A pair to compare.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct CompareRequest {
+    pub(crate) reference: PathBuf,
+    pub(crate) converted: PathBuf,
+    pub(crate) input: InputArgs,
+    pub(crate) limits: Limits,
+    pub(crate) limits_file: Option<PathBuf>,
+    pub(crate) all_tensors: bool,
+    /// The model of saved tensors.
+    pub(crate) graph: Option<PathBuf>,
+}
 
 /// What the sides are called in messages.
 const SIDES: [&str; 2] = ["the reference", "the converted model"];
@@ -68,39 +83,35 @@ pub(super) struct Sides {
     pub(super) notes: Vec<String>,
 }
 
-impl Sides {
-    pub(super) fn open(
-        loader: &Loader,
-        reference: &Path,
-        converted: &Path,
-        graph: Option<&Path>,
-        input: &InputArgs,
-    ) -> TractResult<Sides> {
-        let (reference, converted) =
-            (Side::open(loader, reference)?, Side::open(loader, converted)?);
-        let is_run = reference.model.is_some() || converted.model.is_some();
-        let because =
-            "--graph is for tensors that were saved on both sides; a model among them is the graph";
-        about(
-            ErrorKind::Call,
-            if graph.is_some() && is_run { Err(anyhow!(because)) } else { Ok(()) },
-        )?;
-        let read = |path: &Path| at(path.display(), loader.read(path));
-        let graph = graph.map(read).transpose()?;
-        let mut sides = Sides {
-            reference,
-            converted,
-            graph,
-            reference_sets: vec![],
-            converted_sets: vec![],
-            notes: vec![],
-        };
-        about(ErrorKind::Input, sides.gather(input))?;
-        Ok(sides)
+/// Opens both sides, and finds what they run on.
+///
+/// # Errors
+///
+/// When a side or an input cannot be used.
+pub(super) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<Sides> {
+    let reference = Side::open(loader, &request.reference)?;
+    let converted = Side::open(loader, &request.converted)?;
+    let is_run = reference.model.is_some() || converted.model.is_some();
+    let because =
+        "--graph is for tensors that were saved on both sides; a model among them is the graph";
+    let is_wrong = request.graph.is_some() && is_run;
+    about(ErrorKind::Call, if is_wrong { Err(anyhow!(because)) } else { Ok(()) })?;
+    let read = |path: &PathBuf| at(path.display(), loader.read(path));
+    let graph = request.graph.as_ref().map(read).transpose()?;
+    let (reference_sets, converted_sets, notes) = (vec![], vec![], vec![]);
+    let mut sides = Sides { reference, converted, graph, reference_sets, converted_sets, notes };
+    about(ErrorKind::Input, sides.gather(&request.input))?;
+    for side in [&sides.reference, &sides.converted].into_iter().filter(|_| request.all_tensors) {
+        let name = side.path.display();
+        let because = "--all-tensors is for models, these are saved outputs";
+        ensure!(side.model.is_some(), "{name}: {because}");
     }
+    Ok(sides)
+}
 
-    /// Finds the inputs: those that are given, else those that lie beside the reference or beside saved outputs, else
-    /// random ones.
+impl Sides {
+    /// Finds the inputs: those that are given, else those that lie beside the reference or beside
+    /// saved outputs, else random ones.
     fn gather(&mut self, args: &InputArgs) -> TractResult<()> {
         let (a, b) = (&self.reference, &self.converted);
         let Some(first) = a.model.as_ref().or(b.model.as_ref()) else {
@@ -177,7 +188,8 @@ impl Sides {
             })
     }
 
-    /// The model of saved tensors: the one that is not saved, or else that which is given with them.
+    /// The model of saved tensors: the one that is not saved, or else that which is given with
+    /// them.
     pub(super) fn saved_of(&self) -> Option<&ModelProto> {
         match (&self.reference.model, &self.converted.model) {
             (Some(loaded), None) | (None, Some(loaded)) => Some(&loaded.probed.proto),
@@ -228,7 +240,8 @@ fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
     Ok(Set::new("the saved tensors".into(), Provenance::Given, shapes, make))
 }
 
-/// The result; where it is tract that cannot do it, and not the model that is wrong, the error says what can be done instead.
+/// The result; where it is tract that cannot do it, and not the model that is wrong, the error says
+/// what can be done instead.
 pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
     result.map_err(|error| {
         let is_of_tract =
@@ -239,14 +252,10 @@ pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
             .chain(error.downcast_ref::<Error>())
             .any(|error| !is_of_tract(error));
         let is_file = error.chain().any(|link| link.is::<std::io::Error>());
-        match is_own || is_file {
-            true => error,
-            false => {
-                let reason = one_line(&error);
-                anyhow::anyhow!(
-                    "{reason}; tensors that another runtime has saved can be compared instead"
-                )
-            }
+        if is_own || is_file {
+            return error;
         }
+        let reason = one_line(&error);
+        anyhow::anyhow!("{reason}; tensors that another runtime has saved can be compared instead")
     })
 }

@@ -1,25 +1,17 @@
-//! Which tensors inside two models are the same: by name, by their values, or by the operators that make them of pairs.
+//! Which tensors inside two models are the same: by name, by their values, or by the operators that
+//! make them of pairs.
 
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::Family;
 
-use crate::cli::measure::value::{Value, values};
+use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::main_graph::MainGraph;
+use crate::cli::verb::compare::sample::{ALIKE, Likeness, Sample};
 
-/// How many values of a tensor are looked at.
-const SAMPLES: usize = 64;
-/// How far two values may be apart that are the same but for rounding, by the value and by the tensor's largest one.
-const NEAR: (f64, f64) = (0.02, 0.002);
 /// So many tensors are compared, two at a time, to find those that are made alike.
 const BUDGET: usize = 20_000_000;
-/// So large a share of near values makes two tensors alike.
-const ALIKE: f64 = 0.95;
-/// So many different values tell a tensor from others.
-const TELLING: usize = 8;
-
 /// Two tensors that are the same one, as far as can be told.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pair {
@@ -41,44 +33,28 @@ pub(super) enum How {
 
 impl How {
     /// As reports have it, and how sure that is.
-    pub(super) const fn in_words(self) -> (&'static str, &'static str) {
+    pub(super) const fn told(self) -> (PairedBy, Confidence) {
         match self {
-            How::Name => ("name", "certain"),
-            How::SameValues => ("values", "certain"),
-            How::NearValues => ("values", "likely"),
-            How::Structure => ("structure", "likely"),
+            How::Name => (PairedBy::Name, Confidence::Certain),
+            How::SameValues => (PairedBy::Values, Confidence::Certain),
+            How::NearValues => (PairedBy::Values, Confidence::Likely),
+            How::Structure => (PairedBy::Structure, Confidence::Likely),
         }
     }
 }
 
-/// What is known of one tensor.
-struct Sample {
-    elements: usize,
-    shape: Vec<usize>,
-    is_float: bool,
-    values: Vec<f64>,
-    peak: f64,
-    is_telling: bool,
-}
-
-/// How alike two samples are.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
-struct Likeness {
-    near: f64,
-    same: f64,
-}
-
 /// A side of the search.
-struct Side<'a> {
+struct SampledGraph<'a> {
     graph: &'a MainGraph<'a>,
     /// The values that nodes compute of inputs, in their order, with what is known of them.
     samples: Vec<(String, Sample)>,
     places: HashMap<String, usize>,
 }
 
-/// Pairs the tensors of two models that have run on the same inputs; one may stand for several of the other model that are only
-/// moved or reshaped. `known` are pairs by their names, which no others replace,
-/// and `weights` tells what the reference's constants are called in the converted model.
+/// Pairs the tensors of two models that have run on the same inputs; one may stand for several of
+/// the other model that are only moved or reshaped. `known` are pairs by their names, which no
+/// others replace, and `weights` tells what the reference's constants are called in the converted
+/// model.
 ///
 /// # Errors
 ///
@@ -89,8 +65,8 @@ pub(super) fn pairs(
     known: &[(&str, &str)],
     weights: &HashMap<String, String>,
 ) -> TractResult<Vec<Pair>> {
-    let (a, b) = (Side::of(a, of_a)?, Side::of(b, of_b)?);
-    let mut search = Search {
+    let (a, b) = (SampledGraph::of(a, of_a)?, SampledGraph::of(b, of_b)?);
+    let mut search = Pairing {
         pairs: HashMap::new(),
         taken: HashSet::new(),
         a: &a,
@@ -108,7 +84,8 @@ pub(super) fn pairs(
         }
         let Some(other) = b.sample(name) else { continue };
         let is_alike = sample.elements == other.elements && sample.likeness(other).near >= 0.5;
-        // What the same operator makes of the same tensors is the same one, or the place of a fault.
+        // What the same operator makes of the same tensors is the same one, or the place of a
+        // fault.
         let is_in_place =
             || search.is_same_op(name, name) && search.are_operands_paired(name, name);
         if is_alike || is_in_place() {
@@ -135,11 +112,11 @@ pub(super) fn pairs(
     Ok(found.chain(search.further()).collect())
 }
 
-impl<'a> Side<'a> {
-    fn of(graph: &'a MainGraph<'a>, tensors: &[NamedTensor]) -> TractResult<Side<'a>> {
+impl<'a> SampledGraph<'a> {
+    fn of(graph: &'a MainGraph<'a>, tensors: &[NamedTensor]) -> TractResult<SampledGraph<'a>> {
         let by_name: HashMap<&str, &NamedTensor> =
             tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
-        let mut side = Side { graph, samples: vec![], places: HashMap::new() };
+        let mut side = SampledGraph { graph, samples: vec![], places: HashMap::new() };
         for name in graph.made() {
             if let Some(tensor) = by_name.get(name.as_str()) {
                 side.places.insert(name.clone(), side.samples.len());
@@ -159,7 +136,8 @@ impl<'a> Side<'a> {
         place as f64 / self.samples.len().max(1) as f64
     }
 
-    /// What the node that makes a value computes it of, constants left out; an input of the model is known by its name.
+    /// What the node that makes a value computes it of, constants left out; an input of the model
+    /// is known by its name.
     fn operands(&self, name: &str) -> Vec<&'a str> {
         let taken = self.graph.taken(name).iter().map(String::as_str);
         let is_computed = |name: &&str| {
@@ -170,94 +148,25 @@ impl<'a> Side<'a> {
     }
 }
 
-impl Sample {
-    fn of(tensor: &NamedTensor) -> TractResult<Sample> {
-        let elements = tensor.tensor.len();
-        let mut sample = Sample {
-            elements,
-            shape: tensor.tensor.shape().to_vec(),
-            is_float: matches!(tensor.ty.family(), Family::Float(_)),
-            values: vec![],
-            peak: 0.0,
-            is_telling: false,
-        };
-        if tensor.ty.family() == Family::Text {
-            return Ok(sample);
-        }
-        // An odd stride meets every column of a matrix.
-        let stride = (elements / SAMPLES).max(1) | 1;
-        for place in (0..elements).step_by(stride) {
-            sample
-                .values
-                .extend(values(tensor.ty, &tensor.tensor, place..place + 1)?.iter().map(number));
-        }
-        let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-        sample.peak = finite.fold(0.0, f64::max);
-        let different: HashSet<u64> = sample.values.iter().map(|x| x.to_bits()).collect();
-        sample.is_telling = different.len() >= TELLING;
-        Ok(sample)
-    }
-
-    /// Whether so many values are near that the two may be one tensor. Most are found out after a few.
-    fn may_be(&self, other: &Sample) -> bool {
-        let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
-        self.values.iter().zip(&other.values).all(|pair| {
-            let is_near = self.is_near(pair);
-            if !is_near && misses > 0 {
-                misses -= 1;
-                return true;
-            }
-            is_near
-        })
-    }
-
-    fn is_near(&self, (x, y): (&f64, &f64)) -> bool {
-        let error = (x - y).abs();
-        is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
-    }
-
-    fn likeness(&self, other: &Sample) -> Likeness {
-        let both = || self.values.iter().zip(&other.values);
-        let count = self.values.len().max(1) as f64;
-        Likeness {
-            near: both().filter(|pair| self.is_near(*pair)).count() as f64 / count,
-            same: both().filter(|(x, y)| is_same(x, y)).count() as f64 / count,
-        }
-    }
-}
-
-fn is_same(x: &f64, y: &f64) -> bool {
-    x == y || (x.is_nan() && y.is_nan())
-}
-
-fn number(value: &Value) -> f64 {
-    match value {
-        Value::Float(x) | Value::Double(x) => x.0,
-        Value::Signed(x) => *x as f64,
-        Value::Unsigned(x) => *x as f64,
-        Value::Bool(x) => f64::from(u8::from(*x)),
-        Value::Text(_) => 0.0,
-    }
-}
-
-struct Search<'a> {
+struct Pairing<'a> {
     /// The converted side's tensor of each of the reference's.
     pairs: HashMap<String, (String, How)>,
     taken: HashSet<String>,
-    a: &'a Side<'a>,
-    b: &'a Side<'a>,
+    a: &'a SampledGraph<'a>,
+    b: &'a SampledGraph<'a>,
     /// What the reference's constants are called in the converted model.
     weights: &'a HashMap<String, String>,
     budget: usize,
 }
 
-impl Search<'_> {
+impl Pairing<'_> {
     fn add(&mut self, a: &str, b: &str, how: How) {
         self.pairs.insert(a.into(), (b.into(), how));
         self.taken.insert(b.into());
     }
 
-    /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals those at the same depth.
+    /// Pairs tensors of the same size whose values are alike: the most alike first, and of equals
+    /// those at the same depth.
     fn by_values(&mut self) {
         let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
         for (place, (_, sample)) in self.b.samples.iter().enumerate() {
@@ -303,8 +212,9 @@ impl Search<'_> {
         }
     }
 
-    /// What is left of the converted side, with tensors that have their own counterparts already: it may be one of these that is only
-    /// moved or reshaped, as the reference's are that share one.
+    /// What is left of the converted side, with tensors that have their own counterparts already:
+    /// it may be one of these that is only moved or reshaped, as the reference's are that share
+    /// one.
     fn further(&self) -> Vec<Pair> {
         let mut by_size: HashMap<usize, Vec<&(String, Sample)>> = HashMap::new();
         for named in self.a.samples.iter().filter(|(name, _)| !self.a.graph.is_constant(name)) {
@@ -345,10 +255,10 @@ impl Search<'_> {
         }
     }
 
-    /// Pairs what the same operator makes of pairs, if nothing else does, and what the same operator takes that makes a pair.
-    /// Tensors of the names `spared` are left.
+    /// Pairs what the same operator makes of pairs, if nothing else does, and what the same
+    /// operator takes that makes a pair. Tensors of the names `spared` are left.
     fn by_structure(&mut self, spared: &HashSet<&str>) {
-        let is_free = |search: &Search, a: &str, b: &str| {
+        let is_free = |search: &Pairing, a: &str, b: &str| {
             let is_spared = spared.contains(a) || spared.contains(b);
             let is_paired = search.pairs.contains_key(a) || search.taken.contains(b);
             let sizes = search.a.sample(a).zip(search.b.sample(b));
@@ -396,11 +306,11 @@ impl Search<'_> {
         }
     }
 
-    /// Pairs a tensor with the only one that is made of the same weight by the same operator; else of the same tensors in
-    /// another order; else of the same tensors by another operator; else of one of them. Says whether there was any. A fault
-    /// in the wiring of a graph is such a pair.
-    fn by_what_is_left(&mut self, is_free: &impl Fn(&Search, &str, &str) -> bool) -> bool {
-        let ways: [fn(&Search, &str, &str) -> bool; 4] = [
+    /// Pairs a tensor with the only one that is made of the same weight by the same operator; else
+    /// of the same tensors in another order; else of the same tensors by another operator; else of
+    /// one of them. Says whether there was any. A fault in the wiring of a graph is such a pair.
+    fn by_what_is_left(&mut self, is_free: &impl Fn(&Pairing, &str, &str) -> bool) -> bool {
+        let ways: [fn(&Pairing, &str, &str) -> bool; 4] = [
             |search, a, b| search.is_same_op(a, b) && search.shares_weight(a, b),
             |search, a, b| search.is_same_op(a, b) && search.are_operands_turned(a, b),
             |search, a, b| search.is_same_shape(a, b) && search.are_operands_paired(a, b),

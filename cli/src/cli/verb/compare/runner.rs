@@ -1,7 +1,5 @@
 //! Running the two sides of a comparison, a set at a time.
 
-use std::collections::HashSet;
-
 use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::AuditRow;
@@ -10,7 +8,6 @@ use crate::cli::input::sets::Set;
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::{Side, with_way_out};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
@@ -25,21 +22,14 @@ pub(super) struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    /// Of one side; the other one may have saved inner tensors of it.
-    pub(super) fn of(side: &'a Side, other: &Side, notes: &mut Vec<String>) -> Runner<'a> {
-        let further = side.model.as_ref().map_or(vec![], |loaded| {
-            let graph = MainGraph::of(&loaded.probed.proto);
-            let (made, outputs) = (graph.made(), graph.outputs());
-            let saved = other.saved.iter().flat_map(|saved| &saved.names);
-            let names: HashSet<&str> = saved.map(String::as_str).collect();
-            let inner = made.into_iter().filter(|name| !outputs.contains(name.as_str()));
-            inner.filter(|name| names.contains(name.as_str())).collect()
-        });
+    /// Of one side, of which the other one has saved these inner tensors.
+    pub(super) fn of(side: &'a Side, further: Vec<String>, notes: &mut Vec<String>) -> Runner<'a> {
         let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
         Runner { side, watched: watched.and_then(|watched| noted(watched, notes)), further }
     }
 
-    /// The outputs of a set, and the inner tensors that the other side has saved. If the casts cannot be counted, a note says why, and the model runs without that.
+    /// The outputs of a set, and the inner tensors that the other side has saved. If the casts
+    /// cannot be counted, a note says why, and the model runs without that.
     ///
     /// # Errors
     ///

@@ -10,8 +10,9 @@ pub(crate) struct Minimal {
     pub(crate) needed: HashSet<usize>,
 }
 
-/// Leaves items out, many at once first and then one by one, as long as `holds` of the rest. It is known to hold of all items,
-/// which are in the order in which they are to be tried; `holds` says nothing where it must not be asked any more.
+/// Leaves items out, many at once first and then one by one, as long as `holds` of the rest. It is
+/// known to hold of all items, which are in the order in which they are to be tried; `holds` says
+/// nothing where it must not be asked any more.
 ///
 /// # Errors
 ///
@@ -76,7 +77,8 @@ mod tests {
             let (minimal, asked) = found(100, 1000, needs(these));
             assert_eq!(minimal.kept, these);
             assert_eq!(minimal.needed.len(), these.len());
-            // By halves: twice for each halving of each item's part of the list, and once more for each item.
+            // By halves: twice for each halving of each item's part of the list, and once more for
+            // each item.
             let most = 4 + these.len() * (2 * 7 + 1);
             assert!(asked <= most, "{these:?}: {asked}");
         }

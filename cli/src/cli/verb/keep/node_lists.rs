@@ -32,12 +32,12 @@ impl NodeLists {
         NodeLists {
             olive: block_list.clone(),
             onnxconverter_common: block_list,
-            modelopt_autocast: match is_bfloat16 {
-                true => format!("--low_precision_type bf16 --keep_io_types {excluded}"),
-                false => excluded,
-            }
-            .trim_end()
-            .into(),
+            modelopt_autocast: if is_bfloat16 {
+                let options = format!("--low_precision_type bf16 --keep_io_types {excluded}");
+                options.trim_end().into()
+            } else {
+                excluded
+            },
             polygraphy: option("--precision-constraints obey --layer-precisions", |name| {
                 for_shell(&format!("{name}:float32"))
             }),

@@ -1,11 +1,13 @@
-//! A model as it will be when it is converted to half precision, save some nodes: in FLOAT, with every tensor rounded that will be
-//! of half precision.
+//! A model as it will be when it is converted to half precision, save some nodes: in FLOAT, with
+//! every tensor rounded that will be of half precision.
 //!
-//! To FLOAT16 it is done as onnxconverter-common does it, so that its own faults are seen: weights are clipped before they are
-//! rounded, some operators are never converted, inputs and outputs are, and a value stays FLOAT between two nodes that are kept
-//! only if it has no other user. A weight that the model declares the type of, as torch's exporter does, is converted even for a node
-//! that is kept, which gets it by a cast. To BFLOAT16, as ModelOpt's AutoCast does that is to keep the types of inputs and outputs: weights
-//! are rounded, and values stay FLOAT between nodes that are kept.
+//! To FLOAT16 it is done as onnxconverter-common does it, so that its own faults are seen: weights
+//! are clipped before they are rounded, some operators are never converted, inputs and outputs are,
+//! and a value stays FLOAT between two nodes that are kept only if it has no other user. A weight
+//! that the model declares the type of, as torch's exporter does, is converted even for a node that
+//! is kept, which gets it by a cast. To BFLOAT16, as ModelOpt's AutoCast does that is to keep the
+//! types of inputs and outputs: weights are rounded, and values stay FLOAT between nodes that are
+//! kept.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -49,7 +51,8 @@ const NEVER_CONVERTED: &[&str] = &[
     "ZipMap",
 ];
 
-/// What onnxconverter-common makes of weights, by default: none is larger, none but zeros is smaller.
+/// What onnxconverter-common makes of weights, by default: none is larger, none but zeros is
+/// smaller.
 const LARGEST: f32 = 1e4;
 const SMALLEST: f32 = 1e-7;
 
@@ -85,7 +88,8 @@ pub(super) struct Original {
 }
 
 impl Original {
-    /// A model of which is known what types its values have; inputs and initializers are looked up here.
+    /// A model of which is known what types its values have; inputs and initializers are looked up
+    /// here.
     pub(super) fn new(
         proto: ModelProto,
         folder: Option<&Path>,
@@ -149,7 +153,8 @@ impl Original {
         self.to == ElementType::Float16 && NEVER_CONVERTED.contains(&node.op_type.as_str())
     }
 
-    /// The largest magnitude in a weight and what the conversion makes of it, where these are not nearly the same.
+    /// The largest magnitude in a weight and what the conversion makes of it, where these are not
+    /// nearly the same.
     pub(super) fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)> {
         let (before, after) = self.weights.get(value)?.largest;
         ((before - after).abs() > 1e-2 * before.abs()).then_some((before, after))
@@ -248,8 +253,8 @@ impl Original {
         self.is_float(value) && (in_float.len() < users || is_end)
     }
 
-    /// Puts weights in their places: one that no node that is kept uses is as the converter writes it; of another the nodes that
-    /// are converted get what a cast makes of it.
+    /// Puts weights in their places: one that no node that is kept uses is as the converter writes
+    /// it; of another the nodes that are converted get what a cast makes of it.
     fn convert_weights(&self, graph: &mut GraphProto, is_kept: &impl Fn(usize) -> bool) {
         let mut more = vec![];
         for tensor in &mut graph.initializer {
@@ -281,8 +286,8 @@ impl Original {
     }
 }
 
-/// The function that rounds a value, and its domain. A function has an opset of its own, so that it can cast to types that the
-/// model's opset does not have.
+/// The function that rounds a value, and its domain. A function has an opset of its own, so that it
+/// can cast to types that the model's opset does not have.
 const ROUND: &str = "Round";
 const DOMAIN: &str = "onnx-cast.keep";
 /// The first opset that casts to both types.

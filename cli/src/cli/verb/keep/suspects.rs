@@ -1,4 +1,5 @@
-//! Which nodes are likely not to stand a conversion: by what values they have, and by where the error grows.
+//! Which nodes are likely not to stand a conversion: by what values they have, and by where the
+//! error grows.
 
 use std::collections::HashMap;
 
@@ -10,15 +11,15 @@ use crate::cli::tensor::NamedTensor;
 
 /// FLOAT values, against a narrow type.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Values {
+pub(super) struct NarrowedValues {
     largest: f32,
     count: u64,
     overflowed: u64,
     flushed: u64,
 }
 
-impl Values {
-    pub(super) fn add(&mut self, other: &Values) {
+impl NarrowedValues {
+    pub(super) fn add(&mut self, other: &NarrowedValues) {
         self.largest = self.largest.max(other.largest);
         self.count += other.count;
         self.overflowed += other.overflowed;
@@ -27,7 +28,7 @@ impl Values {
 
     /// That values overflow in a type, or that most become zero, in words.
     pub(super) fn overflow(&self, to: ElementType) -> Option<String> {
-        let Values { largest, count, overflowed, flushed } = *self;
+        let NarrowedValues { largest, count, overflowed, flushed } = *self;
         if overflowed > 0 {
             return Some(format!(
                 "which reaches {largest}: {overflowed} of {count} overflow in {to}"
@@ -38,10 +39,10 @@ impl Values {
 }
 
 /// What a narrow type does to values.
-pub(super) fn values_of(tensor: &Tensor, to: ElementType) -> TractResult<Values> {
+pub(super) fn values_of(tensor: &Tensor, to: ElementType) -> TractResult<NarrowedValues> {
     let half = Conversion::new(ElementType::Float, to, Rules::default()).run(tensor)?;
     let back = Conversion::new(to, ElementType::Float, Rules::default()).run(&half)?;
-    let mut values = Values::default();
+    let mut values = NarrowedValues::default();
     for (x, y) in floats(tensor)?.iter().zip(floats(&back)?) {
         values.count += 1;
         if x.is_finite() {

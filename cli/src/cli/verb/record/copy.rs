@@ -13,13 +13,13 @@ use tract_onnx::prelude::TractResult;
 use crate::cli::input_file::read_regular;
 use crate::cli::output_file::Drafts;
 
-/// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their names. What is there and differs is
-/// changed only if it is to be written anew.
+/// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their
+/// names. What is there and differs is changed only if it is to be written anew.
 ///
 /// # Errors
 ///
-/// When a file cannot be read or written, when one that is there differs, or when a side file would be outside the folder of
-/// `to` or in the model's own place.
+/// When a file cannot be read or written, when one that is there differs, or when a side file would
+/// be outside the folder of `to` or in the model's own place.
 pub(crate) fn copy_model(
     from: &Path,
     to: &Path,
@@ -90,7 +90,8 @@ fn inside(location: &str) -> TractResult<PathBuf> {
     Ok(relative)
 }
 
-/// Refuses a place that a link on the way to it leads elsewhere. A link at the place itself is replaced.
+/// Refuses a place that a link on the way to it leads elsewhere. A link at the place itself is
+/// replaced.
 fn check_no_link(folder: &Path, relative: &Path) -> TractResult<()> {
     for part in relative.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()) {
         let path = folder.join(part);

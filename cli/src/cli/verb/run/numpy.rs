@@ -14,7 +14,8 @@ use crate::cli::message::{at, shortened_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::tensor::NamedTensor;
 
-/// Writes the outputs. A type that NumPy lacks is written as its bit patterns, which `-i` takes as well.
+/// Writes the outputs. A type that NumPy lacks is written as its bit patterns, which `-i` takes as
+/// well.
 ///
 /// # Errors
 ///
@@ -41,10 +42,11 @@ fn archive(outputs: &[NamedTensor]) -> TractResult<Vec<u8>> {
     Ok(zip.finish()?.into_inner())
 }
 
-/// Refuses names that an archive cannot hold, or that lead out of the folder where somebody unpacks it. A `/` is in the names that
-/// exporters give.
+/// Refuses names that an archive cannot hold, or that lead out of the folder where somebody unpacks
+/// it. A `/` is in the names that exporters give.
 fn check_names(outputs: &[NamedTensor]) -> TractResult<()> {
-    // 16 bits tell how long a member's name is, to which `.npy` belongs, and the writer does not use the largest number.
+    // 16 bits tell how long a member's name is, to which `.npy` belongs, and the writer does not
+    // use the largest number.
     const LONGEST: usize = u16::MAX as usize - 1 - ".npy".len();
     let mut taken = HashSet::new();
     for NamedTensor { name, .. } in outputs {
@@ -69,7 +71,8 @@ fn array(output: &NamedTensor) -> TractResult<Vec<u8>> {
     shape.truncate(shape.trim_end().len());
     let mut header =
         format!("{{'descr': '{descriptor}', 'fortran_order': False, 'shape': ({shape}), }}");
-    // With the magic, the version and the length before it, and a line feed behind, a multiple of 64.
+    // With the magic, the version and the length before it, and a line feed behind, a multiple of
+    // 64.
     let rest = (10 + header.len() + 1).next_multiple_of(64) - (10 + header.len() + 1);
     header.push_str(&" ".repeat(rest));
     header.push('\n');

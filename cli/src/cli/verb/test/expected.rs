@@ -87,10 +87,9 @@ fn codes(ty: ElementType, tensor: &Tensor) -> TractResult<impl Iterator<Item = u
     let width = ty.carrier_bytes().context("strings have no bit patterns")?;
     ensure!(tensor.datum_type() == ty.datum_type(), "{ty} is held in {:?}", ty.datum_type());
     let code = move |element: &[u8]| {
-        let bytes: &mut dyn Iterator<Item = &u8> = match cfg!(target_endian = "big") {
-            true => &mut element.iter(),
-            false => &mut element.iter().rev(),
-        };
+        let is_big = cfg!(target_endian = "big");
+        let bytes: &mut dyn Iterator<Item = &u8> =
+            if is_big { &mut element.iter() } else { &mut element.iter().rev() };
         bytes.fold(0, |code, byte| code << 8 | u64::from(*byte)) & ty.code_mask()
     };
     Ok(tensor.as_bytes().chunks_exact(width).map(code))

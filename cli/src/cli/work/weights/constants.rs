@@ -1,4 +1,5 @@
-//! The constants of a model: initializers, what `Constant` nodes hold, and what is computed of them alone.
+//! The constants of a model: initializers, what `Constant` nodes hold, and what is computed of them
+//! alone.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,13 +8,32 @@ use anyhow::Context;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, Family, tensor_proto};
+use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
+use crate::cli::found::weights::ComparedWeight;
+use crate::cli::measure::change::Change;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Loader;
 
 /// So many elements make a constant a weight, rather than a number of the computation or a shape.
 pub(super) const WEIGHT: usize = 8;
+
+/// A model as far as its constants go.
+pub(crate) struct Holder<'a> {
+    pub(crate) proto: &'a ModelProto,
+    pub(crate) folder: Option<&'a Path>,
+    pub(crate) onnx: &'a CastOnnx,
+    pub(crate) loader: &'a Loader,
+}
+
+/// A weight that is more than rounded, before it is judged.
+pub(crate) struct ChangedWeight {
+    pub(crate) fact: ComparedWeight,
+    pub(crate) change: Change,
+    /// The constants of the converted model that hold it.
+    pub(crate) roots: HashSet<String>,
+}
 
 /// A constant of a model.
 pub(super) struct Constant<'a> {
@@ -26,11 +46,11 @@ pub(super) struct Constant<'a> {
     pub(super) stored: Option<ElementType>,
     /// The names of the constants from which it is computed, its own included.
     pub(super) roots: HashSet<String>,
-    held: Held<'a>,
+    held: HeldIn<'a>,
 }
 
 /// Where the values are.
-enum Held<'a> {
+enum HeldIn<'a> {
     InFile(&'a TensorProto),
     InMemory(Tensor),
 }
@@ -45,7 +65,7 @@ impl<'a> Constant<'a> {
             shape: dims.collect::<Option<_>>()?,
             stored: None,
             roots: HashSet::from([name.to_owned()]),
-            held: Held::InFile(proto),
+            held: HeldIn::InFile(proto),
         })
     }
 
@@ -57,7 +77,7 @@ impl<'a> Constant<'a> {
             ty: value.ty,
             shape: value.tensor.shape().to_vec(),
             stored: None,
-            held: Held::InMemory(value.tensor),
+            held: HeldIn::InMemory(value.tensor),
         }
     }
 
@@ -75,8 +95,8 @@ impl<'a> Constant<'a> {
         matches!(self.ty.family(), Family::Float(_))
     }
 
-    /// Whether its values can be compared with those of another, by type and size. Integers in the place of floating-point
-    /// numbers are codes.
+    /// Whether its values can be compared with those of another, by type and size. Integers in the
+    /// place of floating-point numbers are codes.
     pub(super) fn may_be(&self, other: &Constant) -> bool {
         let is_text = |constant: &Constant| constant.ty.family() == Family::Text;
         self.elements() == other.elements()
@@ -91,13 +111,20 @@ impl<'a> Constant<'a> {
     /// When the file that holds them cannot be read, or is not what the model says.
     pub(super) fn read(&self, folder: Option<&Path>) -> TractResult<NamedTensor> {
         let (ty, tensor) = match &self.held {
-            Held::InMemory(tensor) => (self.ty, tensor.clone()),
-            Held::InFile(proto) => {
+            HeldIn::InMemory(tensor) => (self.ty, tensor.clone()),
+            HeldIn::InFile(proto) => {
                 at(format!("weight `{}`", self.name), tensor_proto::read(proto, folder))?
             }
         };
         Ok(NamedTensor { name: self.name.clone(), ty, tensor })
     }
+}
+
+/// The value of a constant of the main graph, if there is one of that name that can be read.
+pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
+    let all = of(holder.proto);
+    let constant = all.iter().find(|constant| constant.path.is_empty() && constant.name == name)?;
+    constant.read(holder.folder).ok()
 }
 
 /// The constants that a model holds, those in subgraphs and functions included.

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx_cast::audit::Numbers;
 
-use crate::cli::found::coverage::Unexercised;
+use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::measure::value::coordinates;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::weights::ChangedWeight;
+use crate::cli::work::weights::constants::ChangedWeight;
 use crate::cli::work::weights::folded::{Constancy, all_inputs};
 
 /// So many rows are named.
@@ -153,7 +153,7 @@ impl Exercise {
             let Some((read, rows)) = by_table.get(name) else { continue };
             if read.len() < *rows {
                 found.push(Unexercised {
-                    kind: "rows".into(),
+                    kind: Part::Rows,
                     name: name.into(),
                     seen: read.len() as u64,
                     total: Some(*rows as u64),
@@ -164,7 +164,7 @@ impl Exercise {
         for branch in self.branches.iter().filter(|branch| branch.ran == Some(false)) {
             let which = if branch.is_then { "then_branch" } else { "else_branch" };
             found.push(Unexercised {
-                kind: "branch".into(),
+                kind: Part::Branch,
                 name: branch.node.clone(),
                 seen: 0,
                 total: None,
@@ -174,7 +174,8 @@ impl Exercise {
         found
     }
 
-    /// Which of the values of a weight that differ no run has read, in words; `None` where all were, or nobody can tell.
+    /// Which of the values of a weight that differ no run has read, in words; `None` where all
+    /// were, or nobody can tell.
     pub(crate) fn unread(&self, weight: &ChangedWeight) -> Option<String> {
         let roots = &weight.roots;
         if !weight.fact.graph.is_empty() {

@@ -1,4 +1,5 @@
-//! Weights that a model computes of constants when it is loaded: stored narrow, and cast or dequantised.
+//! Weights that a model computes of constants when it is loaded: stored narrow, and cast or
+//! dequantised.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::weights::Holder;
+use crate::cli::work::weights::constants::Holder;
 use crate::cli::work::weights::constants::{self, Constant};
 
 /// Of how many constants a value may be computed so that all are told: each value keeps its own.
@@ -22,7 +23,8 @@ pub(super) struct MadeOf {
     pub(super) largest: Option<Largest>,
 }
 
-/// The largest of the constants of which a value is computed: it holds the values, and others scale them.
+/// The largest of the constants of which a value is computed: it holds the values, and others scale
+/// them.
 #[derive(Clone)]
 pub(super) struct Largest {
     pub(super) ty: ElementType,
@@ -71,7 +73,8 @@ impl<'a> Constancy<'a> {
     }
 }
 
-/// The values of the main graph that are computed of constants alone, and are used with others or `sought` by name.
+/// The values of the main graph that are computed of constants alone, and are used with others or
+/// `sought` by name.
 ///
 /// # Errors
 ///
@@ -108,7 +111,8 @@ pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Con
     Ok(ran.outputs.into_iter().map(constant).collect())
 }
 
-/// The values that these nodes make, `Constant` nodes excepted, and that other nodes or the outside use, or that are sought.
+/// The values that these nodes make, `Constant` nodes excepted, and that other nodes or the outside
+/// use, or that are sought.
 fn used_with_others(
     graph: &GraphProto,
     nodes: &[&NodeProto],
@@ -128,8 +132,9 @@ fn used_with_others(
     used.into_iter().filter(|name| made.contains(name) && seen.insert(*name)).cloned().collect()
 }
 
-/// What the codes mean that integer products take whose results are scaled behind them, as dynamic quantisation has it: a node
-/// for each that dequantises them, if what it makes is `sought` by name.
+/// What the codes mean that integer products take whose results are scaled behind them, as dynamic
+/// quantisation has it: a node for each that dequantises them, if what it makes is `sought` by
+/// name.
 fn scaled_behind(
     model: &ModelProto,
     graph: &GraphProto,

@@ -14,18 +14,20 @@ use crate::cli::work::weights::constants::Constant;
 const SAMPLES: usize = 64;
 /// How many weights of one size are tried for another.
 const CANDIDATES: usize = 1024;
-/// How far two values may be apart that belong together: more than a rounding to BFLOAT16, and less than to a type of 8 bits.
+/// How far two values may be apart that belong together: more than a rounding to BFLOAT16, and less
+/// than to a type of 8 bits.
 const NEAR: f64 = 0.02;
 
 /// Some values of a weight, and those at the same places of its transpose.
-struct Sample {
+struct WeightSample {
     values: Vec<f64>,
     peak: f64,
     /// Whether the values tell it from others.
     is_telling: bool,
 }
 
-/// Which weights of one model are which of the other: places in the two lists, and whether the second is transposed.
+/// Which weights of one model are which of the other: places in the two lists, and whether the
+/// second is transposed.
 ///
 /// # Errors
 ///
@@ -40,7 +42,7 @@ pub(super) fn by_values(
     for (place, constant) in b.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
         by_size.entry(constant.elements()).or_default().push_back(place);
     }
-    let mut samples: HashMap<(usize, bool), Sample> = HashMap::new();
+    let mut samples: HashMap<(usize, bool), WeightSample> = HashMap::new();
     let (mut pairs, mut taken) = (vec![], HashSet::new());
     for (x, constant) in a.iter().enumerate().filter(|(_, constant)| constant.is_weight()) {
         let Some(candidates) = by_size.get_mut(&constant.elements()) else { continue };
@@ -81,8 +83,9 @@ pub(super) fn by_values(
     Ok(pairs)
 }
 
-/// Which of the weights that belong to no other by their values are taken at the same place by a node of the same name and
-/// operator, such as one whose values are all wrong: places in the two lists.
+/// Which of the weights that belong to no other by their values are taken at the same place by a
+/// node of the same name and operator, such as one whose values are all wrong: places in the two
+/// lists.
 pub(super) fn by_place(
     (of_a, a): (&ModelProto, &[Constant]),
     (of_b, b): (&ModelProto, &[Constant]),
@@ -120,8 +123,8 @@ fn named(node: &NodeProto) -> &str {
     if node.name.is_empty() { made } else { &node.name }
 }
 
-impl Sample {
-    fn agreeing(&self, other: &Sample) -> usize {
+impl WeightSample {
+    fn agreeing(&self, other: &WeightSample) -> usize {
         let is_near = |(x, y): &(&f64, &f64)| {
             let error = (*x - *y).abs();
             error <= NEAR * x.abs() || error <= 1e-4 * self.peak || x.to_bits() == y.to_bits()
@@ -130,7 +133,11 @@ impl Sample {
     }
 }
 
-fn sample(constant: &Constant, folder: Option<&Path>, is_turned: bool) -> TractResult<Sample> {
+fn sample(
+    constant: &Constant,
+    folder: Option<&Path>,
+    is_turned: bool,
+) -> TractResult<WeightSample> {
     let mut read = constant.read(folder)?;
     if is_turned {
         read = super::constants::transposed(read)?;
@@ -145,5 +152,5 @@ fn sample(constant: &Constant, folder: Option<&Path>, is_turned: bool) -> TractR
     let mut different: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
     different.sort_unstable();
     different.dedup();
-    Ok(Sample { is_telling: different.len() * 4 > values.len(), values, peak })
+    Ok(WeightSample { is_telling: different.len() * 4 > values.len(), values, peak })
 }

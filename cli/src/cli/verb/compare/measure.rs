@@ -1,0 +1,152 @@
+//! The third stage: how far outputs, saved tensors, weights and inner tensors are apart, a set of
+//! inputs at a time.
+
+use anyhow::ensure;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+use tract_onnx_cast::audit::AuditRow;
+
+use super::bodies::spread;
+use super::divergence::Growth;
+use super::dumped::Dumped;
+use super::inner::{Inner, inner_tensors};
+use super::main_graph::MainGraph;
+use super::open::{CompareRequest, Sides};
+use super::pair::Paired;
+use super::runner::Runner;
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::coverage::Unexercised;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::weights::ComparedWeights;
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::pairing::{Pairs, pair};
+use crate::cli::message::{ErrorKind, Problem, add_once, at, one_line};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::watched::unexercised;
+
+/// What was measured.
+pub(super) struct Measured {
+    /// How many sets there were.
+    pub(super) sets: usize,
+    pub(super) outputs: Vec<ComparedTensor>,
+    /// Inner tensors that somebody has saved.
+    pub(super) saved: Vec<ComparedTensor>,
+    /// Tensors inside two models, where somebody wants to know, or outputs fail.
+    pub(super) inner: Option<Inner>,
+    pub(super) weights: Option<ComparedWeights>,
+    /// What the casts of the converted model did.
+    pub(super) rows: Vec<AuditRow>,
+    pub(super) unexercised: Vec<Unexercised>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Measured {
+    /// Whether an output or a saved tensor is beyond its tolerance.
+    pub(super) fn failed(&self) -> bool {
+        self.outputs.iter().chain(&self.saved).any(|tensor| !tensor.passed)
+    }
+}
+
+/// Runs both sides, and measures.
+///
+/// # Errors
+///
+/// When a side cannot be run, or the outputs have nothing in common.
+pub(super) fn measure(
+    request: &CompareRequest,
+    sides: &Sides,
+    paired: Paired,
+) -> TractResult<Measured> {
+    let (sets, mut notes) = (sides.count()?, sides.notes.clone());
+    let [further_a, further_b] = paired.further;
+    let mut reference = Runner::of(&sides.reference, further_a, &mut notes);
+    let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
+    let mut metrics = OutputMetrics::default();
+    let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
+    for place in 0..sets {
+        let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
+        let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
+        let (a, b) = dumped.add(a, b, limits, &mut notes)?;
+        metrics.add(&a, &b, limits, &mut notes)?;
+    }
+    let rows = converted.rows();
+    let mut measured = Measured {
+        sets,
+        outputs: metrics.finish(limits)?,
+        saved: dumped.finish(),
+        inner: None,
+        weights: None,
+        unexercised: unexercised(converted.exercise(), &rows),
+        rows,
+        notes,
+    };
+    let failed = measured.failed();
+    let Some(mut weights) = paired.weights else { return Ok(measured) };
+    let names = std::mem::take(&mut weights.names);
+    measured.notes.append(&mut weights.notes);
+    measured.weights = Some(weights.judged(converted.exercise(), failed));
+    drop((reference, converted));
+    if (request.all_tensors || failed)
+        && let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model)
+    {
+        let inner = inner_tensors((a, b, &names), sides, limits.inner(), &measured.outputs);
+        match at("the inner tensors", inner) {
+            Ok(mut inner) => {
+                let spread = spread(&b.probed.proto);
+                let all = inner.tensors.iter().chain(&measured.outputs);
+                let growth = Growth::of(MainGraph::of(&spread), None, all, &measured.outputs);
+                let healed = growth.healed();
+                inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
+                measured.inner = Some(inner);
+            }
+            Err(error) => measured.notes.push(one_line(&error)),
+        }
+    }
+    Ok(measured)
+}
+
+/// The outputs of both sides, compared a set at a time.
+#[derive(Default)]
+struct OutputMetrics(Vec<Metrics>);
+
+impl OutputMetrics {
+    fn add(
+        &mut self,
+        reference: &[NamedTensor],
+        converted: &[NamedTensor],
+        limits: &Limits,
+        notes: &mut Vec<String>,
+    ) -> TractResult<()> {
+        let Pairs { places, note } = pair(reference, converted)?;
+        add_once(notes, note);
+        for (index, (a, b)) in places.into_iter().enumerate() {
+            let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
+            if self.0.len() <= index {
+                let is_text = |output: &NamedTensor| output.ty.family() == Family::Text;
+                if a.ty != b.ty && !is_text(a) && !is_text(b) {
+                    notes.push(format!(
+                        "output `{}` is {} in the reference and {} converted: their values are compared",
+                        a.name, a.ty, b.ty
+                    ));
+                }
+                self.0.push(Metrics::new(a, b, limits.output(&a.name)));
+            }
+            if let Some(metrics) = self.0.get_mut(index) {
+                metrics.add(a, b)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
+        ensure!(!self.0.is_empty(), "there are no outputs to compare");
+        let outputs: Vec<ComparedTensor> = self.0.into_iter().map(Metrics::finish).collect();
+        let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+        if let Some(name) = limits.unknown_outputs(&names).next() {
+            let message =
+                format!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+            return Err(Problem { kind: ErrorKind::Call, message }.into());
+        }
+        Ok(outputs)
+    }
+}

@@ -1,0 +1,107 @@
+//! Some values of a tensor, by which it is known again in another model.
+
+use std::collections::HashSet;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+
+use crate::cli::measure::value::{Value, values};
+use crate::cli::tensor::NamedTensor;
+
+/// How many values of a tensor are looked at.
+const SAMPLES: usize = 64;
+/// How far two values may be apart that are the same but for rounding, by the value and by the
+/// tensor's largest one.
+const NEAR: (f64, f64) = (0.02, 0.002);
+/// So large a share of near values makes two tensors alike.
+pub(super) const ALIKE: f64 = 0.95;
+/// So many different values tell a tensor from others.
+const TELLING: usize = 8;
+
+/// What is known of one tensor.
+pub(super) struct Sample {
+    pub(super) elements: usize,
+    pub(super) shape: Vec<usize>,
+    pub(super) is_float: bool,
+    values: Vec<f64>,
+    peak: f64,
+    pub(super) is_telling: bool,
+}
+
+/// How alike two samples are.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+pub(super) struct Likeness {
+    pub(super) near: f64,
+    pub(super) same: f64,
+}
+
+impl Sample {
+    pub(super) fn of(tensor: &NamedTensor) -> TractResult<Sample> {
+        let elements = tensor.tensor.len();
+        let mut sample = Sample {
+            elements,
+            shape: tensor.tensor.shape().to_vec(),
+            is_float: matches!(tensor.ty.family(), Family::Float(_)),
+            values: vec![],
+            peak: 0.0,
+            is_telling: false,
+        };
+        if tensor.ty.family() == Family::Text {
+            return Ok(sample);
+        }
+        // An odd stride meets every column of a matrix.
+        let stride = (elements / SAMPLES).max(1) | 1;
+        for place in (0..elements).step_by(stride) {
+            sample
+                .values
+                .extend(values(tensor.ty, &tensor.tensor, place..place + 1)?.iter().map(number));
+        }
+        let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+        sample.peak = finite.fold(0.0, f64::max);
+        let different: HashSet<u64> = sample.values.iter().map(|x| x.to_bits()).collect();
+        sample.is_telling = different.len() >= TELLING;
+        Ok(sample)
+    }
+
+    /// Whether so many values are near that the two may be one tensor. Most are found out after a
+    /// few.
+    pub(super) fn may_be(&self, other: &Sample) -> bool {
+        let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
+        self.values.iter().zip(&other.values).all(|pair| {
+            let is_near = self.is_near(pair);
+            if !is_near && misses > 0 {
+                misses -= 1;
+                return true;
+            }
+            is_near
+        })
+    }
+
+    fn is_near(&self, (x, y): (&f64, &f64)) -> bool {
+        let error = (x - y).abs();
+        is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
+    }
+
+    pub(super) fn likeness(&self, other: &Sample) -> Likeness {
+        let both = || self.values.iter().zip(&other.values);
+        let count = self.values.len().max(1) as f64;
+        Likeness {
+            near: both().filter(|pair| self.is_near(*pair)).count() as f64 / count,
+            same: both().filter(|(x, y)| is_same(x, y)).count() as f64 / count,
+        }
+    }
+}
+
+fn is_same(x: &f64, y: &f64) -> bool {
+    x == y || (x.is_nan() && y.is_nan())
+}
+
+fn number(value: &Value) -> f64 {
+    match value {
+        Value::Float(x) | Value::Double(x) => x.0,
+        Value::Signed(x) => *x as f64,
+        Value::Unsigned(x) => *x as f64,
+        Value::Bool(x) => f64::from(u8::from(*x)),
+        Value::Text(_) => 0.0,
+    }
+}

@@ -1,0 +1,389 @@
+//! The search for the smallest list: simulated conversions that keep fewer and fewer nodes,
+//! counted.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{CastOnnx, ElementType};
+
+use super::minimal::minimal;
+use super::simulated::{Original, exposing};
+use super::suspects::{NarrowedValues, jumps, values_of};
+use crate::cli::input::sets::Set;
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::single_line;
+use crate::cli::process::progress;
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Loader;
+
+/// The most runs of the model, each on one set of inputs.
+const RUNS: usize = 30;
+
+/// What was found.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct NodeList {
+    pub(crate) keep: Vec<ListedNode>,
+    /// How often the model was run.
+    pub(crate) runs: usize,
+    /// Whether the simulated conversion passes with the list, and fails with any one node less.
+    pub(crate) confirmed: bool,
+    /// What outputs were judged by.
+    pub(crate) tolerance: Tolerance,
+    /// Why there is no list.
+    pub(crate) problem: Option<String>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// A node to keep in FLOAT.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ListedNode {
+    pub(crate) node: String,
+    pub(crate) op_type: String,
+    pub(crate) why: String,
+    /// Whether the conversion has been seen to fail where it alone is not kept.
+    pub(crate) needed: bool,
+}
+
+impl NodeList {
+    pub(super) fn none(
+        problem: String,
+        runs: usize,
+        tolerance: Tolerance,
+        notes: Vec<String>,
+    ) -> NodeList {
+        let problem = Some(problem);
+        NodeList { keep: vec![], runs, confirmed: false, tolerance, problem, notes }
+    }
+}
+
+/// The places of the nodes with a name that no other node has.
+pub(super) fn named(nodes: &[NodeProto]) -> Vec<usize> {
+    let mut count: HashMap<&str, usize> = HashMap::new();
+    for node in nodes {
+        *count.entry(&node.name).or_default() += 1;
+    }
+    let is_named = |node: &NodeProto| !node.name.is_empty() && count.get(&*node.name) == Some(&1);
+    (0..nodes.len()).filter(|place| nodes.get(*place).is_some_and(is_named)).collect()
+}
+
+/// Runs models and counts how often.
+pub(super) struct CountedRuns<'a> {
+    pub(super) loader: &'a Loader,
+    pub(super) onnx: CastOnnx,
+    pub(super) folder: Option<&'a Path>,
+    pub(super) to: ElementType,
+    pub(super) sets: &'a [Set],
+    pub(super) count: usize,
+}
+
+impl CountedRuns<'_> {
+    fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
+        self.count += 1;
+        progress::tell(format_args!("run {}", self.count));
+        let model = self.loader.load(&self.onnx, proto, self.folder)?;
+        Ok(model.run(set.tensors()?)?.outputs)
+    }
+
+    /// Whether all sets can be run once more.
+    fn has_more(&self) -> bool {
+        self.count + self.sets.len() <= RUNS
+    }
+}
+
+/// The model in FLOAT: what its values are.
+pub(super) struct Reference {
+    /// The outputs of every set.
+    outputs: Vec<Vec<NamedTensor>>,
+    pub(super) types: HashMap<String, ElementType>,
+    /// The FLOAT values of the first set.
+    values: HashMap<String, Tensor>,
+    /// What FLOAT values there are over all sets.
+    ranges: HashMap<String, NarrowedValues>,
+}
+
+impl Reference {
+    pub(super) fn of(proto: &ModelProto, runs: &mut CountedRuns) -> TractResult<Reference> {
+        let graph = proto.graph.as_ref().context("the model holds no graph")?;
+        let count = graph.output.len();
+        let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| !name.is_empty());
+        let made: Vec<String> = made.cloned().collect();
+        let exposed = exposing(proto.clone(), &made);
+        let mut reference = Reference {
+            outputs: vec![],
+            types: HashMap::new(),
+            values: HashMap::new(),
+            ranges: HashMap::new(),
+        };
+        for input in &graph.input {
+            let inputs = input.r#type.as_ref().and_then(|ty| match &ty.value {
+                Some(tract_onnx::pb::type_proto::Value::TensorType(tensor)) => {
+                    ElementType::from_id(tensor.elem_type)
+                }
+                _ => None,
+            });
+            reference.types.extend(inputs.map(|ty| (input.name.clone(), ty)));
+        }
+        let sets = runs.sets;
+        for (place, set) in sets.iter().enumerate() {
+            let mut outputs = runs.run(exposed.clone(), set)?;
+            for output in outputs.iter() {
+                reference.types.insert(output.name.clone(), output.ty);
+                if output.ty == ElementType::Float {
+                    let values = values_of(&output.tensor, runs.to)?;
+                    reference.ranges.entry(output.name.clone()).or_default().add(&values);
+                    if place == 0 {
+                        reference.values.insert(output.name.clone(), output.tensor.clone());
+                    }
+                }
+            }
+            outputs.truncate(count);
+            reference.outputs.push(outputs);
+        }
+        let has_floats = reference.types.values().any(|ty| *ty == ElementType::Float);
+        ensure!(has_floats, "the model has no FLOAT that could be converted");
+        Ok(reference)
+    }
+
+    /// Why no conversion can be right.
+    pub(super) fn problem(&self) -> Option<String> {
+        let outputs = self.outputs.iter().flatten();
+        let mut broken = outputs.filter_map(|output| {
+            let range = tract_onnx_cast::audit::range(output.ty, &output.tensor).ok()?;
+            let what = match (range.nans, range.infinities) {
+                (0, 0) => return None,
+                (0, infinities) => format!("{infinities} infinities"),
+                (nans, _) => format!("{nans} NaN"),
+            };
+            let name = single_line(&output.name);
+            Some(format!("output `{name}` has {what} in FLOAT too: no list of nodes mends that"))
+        });
+        broken.next()
+    }
+}
+
+/// The search for the smallest list.
+pub(super) struct Search<'a> {
+    original: Original,
+    reference: Reference,
+    runs: CountedRuns<'a>,
+    tolerance: Tolerance,
+    /// What is wrong with a conversion that keeps these nodes; nothing if it passes.
+    seen: HashMap<BTreeSet<usize>, Option<String>>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(
+        original: Original,
+        reference: Reference,
+        runs: CountedRuns<'a>,
+        tolerance: Tolerance,
+    ) -> Search<'a> {
+        Search { original, reference, runs, tolerance, seen: HashMap::new() }
+    }
+
+    /// The smallest list; where none passes by the tolerance, one that passes by the other, if
+    /// there is one.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be run.
+    pub(super) fn find_or(
+        mut self,
+        fallback: Option<Tolerance>,
+        notes: Vec<String>,
+    ) -> TractResult<NodeList> {
+        let kept = self.find(notes)?;
+        match (&kept.problem, fallback) {
+            (Some(problem), Some(fallback)) if self.runs.has_more() => {
+                let rtol = self.tolerance.rtol.unwrap_or_default();
+                let note = format!("no list passes by rtol {rtol} alone: {problem}");
+                (self.tolerance, self.seen) = (fallback, HashMap::new());
+                self.find([kept.notes, vec![note]].concat())
+            }
+            _ => Ok(kept),
+        }
+    }
+
+    fn find(&mut self, notes: Vec<String>) -> TractResult<NodeList> {
+        let (order, failed) = self.order()?;
+        if !failed {
+            return self.list(&[], &HashSet::new(), notes);
+        }
+        let told = self.original.note().filter(|note| !notes.contains(note));
+        let notes: Vec<String> = notes.into_iter().chain(told).collect();
+        let first = order.iter().filter(|node| !self.damage(**node).is_empty()).count();
+        let mut passing = order.get(..first).unwrap_or_default().to_vec();
+        if first == 0 || self.passes(&passing)? != Some(true) {
+            if self.passes(&order)? != Some(true) {
+                let problem = self.seen.get(&order.iter().copied().collect()).cloned().flatten();
+                let problem = problem.unwrap_or_else(|| "the runs are used up".into());
+                let to = self.runs.to;
+                let problem = format!(
+                    "{problem}, even with every node that has a name kept in FLOAT: no list makes a {to} conversion pass"
+                );
+                return Ok(NodeList::none(problem, self.runs.count, self.tolerance, notes));
+            }
+            // The shortest part of the order that passes, by halves.
+            let (mut fails, mut passes) = (first, order.len());
+            while passes - fails > 1 && self.runs.has_more() {
+                let middle = fails + (passes - fails) / 2;
+                match self.passes(order.get(..middle).unwrap_or_default())? {
+                    Some(true) => passes = middle,
+                    Some(false) => fails = middle,
+                    None => break,
+                }
+            }
+            passing = order.get(..passes).unwrap_or_default().to_vec();
+        }
+        // The least suspicious first.
+        passing.reverse();
+        let found = minimal(passing, |rest| self.passes(rest))?;
+        self.list(&found.kept, &found.needed, notes)
+    }
+
+    /// The nodes that may be kept, the most suspicious first, and whether the conversion that keeps
+    /// none fails.
+    fn order(&mut self) -> TractResult<(Vec<usize>, bool)> {
+        let nodes = self.original.nodes();
+        let is_candidate = |place: &usize| {
+            nodes.get(*place).is_some_and(|node| {
+                let mut values = node.input.iter().chain(&node.output);
+                values.any(|value| self.original.is_float(value))
+                    && !self.original.is_never_converted(node)
+            })
+        };
+        let candidates: Vec<usize> = named(nodes).into_iter().filter(is_candidate).collect();
+        let values: Vec<String> = self.reference.values.keys().cloned().collect();
+        let proto = exposing(self.original.converted(&HashSet::new()), &values);
+        let mut failure = None;
+        let mut jump = HashMap::new();
+        let sets = self.runs.sets;
+        for (place, set) in sets.iter().enumerate() {
+            let mut outputs = self.runs.run(proto.clone(), set)?;
+            if place == 0 {
+                jump = jumps(self.original.nodes(), &self.reference.values, &outputs)?;
+            }
+            let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
+            outputs.truncate(wanted.len());
+            failure = failure.or(self.failure(wanted, &outputs)?);
+        }
+        let failed = failure.is_some();
+        self.seen.insert(BTreeSet::new(), failure);
+        let mut order = candidates;
+        order.sort_by(|a, b| {
+            let score = |node: &usize| {
+                let jump = jump.get(node).copied().unwrap_or(0.0);
+                if self.damage(*node).is_empty() { jump } else { f64::INFINITY }
+            };
+            score(b).total_cmp(&score(a)).then(a.cmp(b))
+        });
+        Ok((order, failed))
+    }
+
+    /// Whether the conversion that keeps these nodes passes; `None` if the runs are used up.
+    fn passes(&mut self, kept: &[usize]) -> TractResult<Option<bool>> {
+        let key: BTreeSet<usize> = kept.iter().copied().collect();
+        if let Some(seen) = self.seen.get(&key) {
+            return Ok(Some(seen.is_none()));
+        }
+        if !self.runs.has_more() {
+            return Ok(None);
+        }
+        let proto = self.original.converted(&kept.iter().copied().collect());
+        let mut failure = None;
+        let sets = self.runs.sets;
+        for (place, set) in sets.iter().enumerate() {
+            let outputs = self.runs.run(proto.clone(), set)?;
+            let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
+            failure = self.failure(wanted, &outputs)?;
+            if failure.is_some() {
+                break;
+            }
+        }
+        let passes = failure.is_none();
+        self.seen.insert(key, failure);
+        Ok(Some(passes))
+    }
+
+    /// What is wrong with outputs.
+    fn failure(
+        &self,
+        wanted: &[NamedTensor],
+        outputs: &[NamedTensor],
+    ) -> TractResult<Option<String>> {
+        for (want, got) in wanted.iter().zip(outputs) {
+            let mut metrics = Metrics::new(want, got, self.tolerance);
+            metrics.add(want, got)?;
+            let compared = metrics.finish();
+            if !compared.passed {
+                let name = single_line(&compared.name);
+                let what = compared.problem.or(compared.first_mismatch).unwrap_or_default();
+                let (of, elements) = (compared.mismatches, compared.elements);
+                return Ok(Some(format!(
+                    "output `{name}`: {of} of {elements} beyond the tolerance, {what}"
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the narrow type does to the values that a node makes, takes and holds.
+    fn damage(&self, node: usize) -> Vec<String> {
+        let Some(node) = self.original.nodes().get(node) else { return vec![] };
+        let ends = |value: &String| {
+            self.reference.ranges.get(value).and_then(|values| values.overflow(self.runs.to))
+        };
+        let mut damage = vec![];
+        for (what, values) in [("makes", &node.output), ("takes", &node.input)] {
+            for value in values.iter() {
+                let name = single_line(value);
+                damage.extend(ends(value).map(|told| format!("{what} `{name}`, {told}")));
+            }
+        }
+        for value in &node.input {
+            if let Some((before, after)) = self.original.spoiled_weight(value) {
+                let name = single_line(value);
+                damage.push(format!("holds `{name}`, whose {before} becomes {after}"));
+            }
+        }
+        damage
+    }
+
+    fn list(
+        &self,
+        kept: &[usize],
+        needed: &HashSet<usize>,
+        notes: Vec<String>,
+    ) -> TractResult<NodeList> {
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        let all: BTreeSet<usize> = kept.iter().copied().collect();
+        let keep = kept.iter().filter_map(|place| {
+            let node = self.original.nodes().get(*place)?;
+            let mut without = all.clone();
+            without.remove(place);
+            let failure = self.seen.get(&without).cloned().flatten();
+            let mut why = self.damage(*place);
+            why.truncate(2);
+            why.push(match failure {
+                Some(failure) => format!("without it {failure}"),
+                None => format!("not tried without it alone: {RUNS} runs are the most"),
+            });
+            Some(ListedNode {
+                node: node.name.clone(),
+                op_type: node.op_type.clone(),
+                why: why.join("; "),
+                needed: needed.contains(place),
+            })
+        });
+        let keep: Vec<ListedNode> = keep.collect();
+        let confirmed = keep.iter().all(|node| node.needed);
+        let (runs, tolerance) = (self.runs.count, self.tolerance);
+        Ok(NodeList { keep, runs, confirmed, tolerance, problem: None, notes })
+    }
+}
