@@ -7,7 +7,7 @@
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
 //! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
-//! - `scan`, `if_`, `expand`, `celu`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
+//! - `scan`, `if_`, `expand`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
 //! - `fixes`: what else tract computes wrongly
 //! - `element_wise`: what such operators have in common; `integers`: elements of any integer type; `saved`: an operator's
 //!   parameters in a file
@@ -21,7 +21,6 @@ pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
 pub(crate) mod bit_cast;
 pub(crate) mod cast;
-pub(crate) mod celu;
 pub(crate) mod dynamic_quantize;
 pub(crate) mod element_wise;
 pub(crate) mod expand;

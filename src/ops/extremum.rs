@@ -1,8 +1,8 @@
 //! `ReduceMax` and `ReduceMin` of floats.
 //!
 //! tract begins with the type's least finite number (tract-core, `ops/nn/reduce.rs`, `max_t` and `min_t`; in tract-linalg the
-//! kernels of FLOAT), and so has that for the maximum of minus infinities. Here it computes as it does, and where it has that
-//! number the elements are looked at once more.
+//! kernels of FLOAT), and so has that for the maximum of minus infinities, and passes NaN by. Here it computes as it does,
+//! and where it has that number, or there is NaN, the elements are looked at once more.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::Axis;
@@ -52,18 +52,22 @@ impl Extremum {
         };
         let mut plain = output.try_as_plain_ram_mut()?;
         let mut output = plain.to_array_view_mut::<T>()?;
-        if !output.iter().any(|element| *element == first) {
+        let input = input.to_plain_array_view::<T>()?;
+        // What is not equal to itself is NaN.
+        #[allow(clippy::eq_op, reason = "NaN is no equal of itself")]
+        let is_nan = |element: &T| element != element;
+        let has_nan = input.iter().fold(false, |found, element| found | is_nan(element));
+        if !has_nan && !output.iter().any(|element| *element == first) {
             return Ok(());
         }
-        let input = input.to_plain_array_view::<T>()?;
-        for (place, element) in output.indexed_iter_mut().filter(|(_, element)| **element == first)
-        {
+        let is_wrong = |element: &T| has_nan || *element == first;
+        for (place, element) in output.indexed_iter_mut().filter(|(_, element)| is_wrong(element)) {
             let mut elements = input.view();
             for axis in (0..input.ndim()).filter(|axis| !self.0.axes.contains(axis)) {
                 elements.collapse_axis(Axis(axis), place[axis]);
             }
             *element = elements.iter().fold(infinity, |so_far, element| {
-                if is_better(element, &so_far) { *element } else { so_far }
+                if is_better(element, &so_far) || is_nan(element) { *element } else { so_far }
             });
         }
         Ok(())

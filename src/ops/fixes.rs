@@ -2,8 +2,13 @@
 //!
 //! - `apart`: what tract's optimiser must not move over; `grounded`: where it could; `products`: putting it there
 //! - `recurrent`: `RNN`, `GRU` and `LSTM`, a whole layer in one operator
+//! - `functions`: of one number; `extremes`: of two; `rows`: along axes; `shapes`: for the shapes of inputs
 
 pub(crate) mod apart;
+pub(crate) mod extremes;
+pub(crate) mod functions;
 pub(crate) mod grounded;
 pub(crate) mod products;
 pub(crate) mod recurrent;
+pub(crate) mod rows;
+pub(crate) mod shapes;

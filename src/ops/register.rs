@@ -7,33 +7,49 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::InferenceOp;
 
+use super::fixes::{functions, rows, shapes};
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::{Build, replace_stock};
 use super::{
-    arithmetic, at_opset, bit_cast, cast, celu, dynamic_quantize, expand, extremum, fixes, greater,
-    if_, indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce,
-    scan, slice, squeeze, tree_ensemble,
+    arithmetic, at_opset, bit_cast, cast, dynamic_quantize, expand, extremum, fixes, greater, if_,
+    indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce, scan,
+    slice, squeeze, tree_ensemble,
 };
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
 const HOOKS: &[(&str, Hook)] = &[
+    ("Acosh", Hook::Instead(functions::function)),
     ("Add", Hook::Instead(arithmetic::add)),
-    ("ArgMax", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ArgMin", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ArgMax", Hook::Checked(reduce::check, row)),
+    ("ArgMin", Hook::Checked(reduce::check, row)),
+    ("Asinh", Hook::Instead(functions::function)),
     ("Attention", Hook::Products),
-    ("Celu", Hook::Instead(celu::celu)),
+    ("Celu", Hook::Instead(functions::function)),
+    ("Clip", Hook::Instead(functions::extreme)),
     ("Conv", Hook::Products),
     ("ConvInteger", Hook::Products),
     ("Div", Hook::Instead(arithmetic::div)),
     ("Einsum", Hook::Instead(product::einsum)),
+    ("Elu", Hook::Instead(functions::function)),
     ("Equal", Hook::Instead(arithmetic::equal)),
-    ("GatherND", Hook::Instead(indices::gather_nd)),
+    ("Erf", Hook::Instead(functions::function)),
     ("GRU", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
+    ("GatherND", Hook::Instead(indices::gather_nd)),
+    ("Gelu", Hook::Instead(functions::function)),
     ("Gemm", Hook::Instead(product::gemm)),
+    ("GlobalLpPool", Hook::Instead(shapes::global_lp_pool)),
+    ("HardSigmoid", Hook::Instead(functions::function)),
+    ("HardSwish", Hook::Instead(functions::function)),
     ("IsNaN", Hook::Instead(is_nan::is_nan)),
     ("LSTM", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
-    ("MatMul", Hook::Instead(product::einsum)),
+    ("LeakyRelu", Hook::Instead(functions::function)),
+    ("LogSoftmax", Hook::Instead(rows::log_softmax)),
+    ("MatMul", Hook::Instead(shapes::matmul)),
     ("MatMulInteger", Hook::Products),
+    ("Max", Hook::Instead(functions::extreme)),
+    ("Mean", Hook::Instead(shapes::mean)),
+    ("Min", Hook::Instead(functions::extreme)),
+    ("Mish", Hook::Instead(functions::function)),
     ("Mod", Hook::Instead(arithmetic::modulo)),
     ("Mul", Hook::Instead(arithmetic::mul)),
     ("OneHot", Hook::Instead(one_hot::one_hot)),
@@ -41,19 +57,27 @@ const HOOKS: &[(&str, Hook)] = &[
     ("QLinearConv", Hook::Products),
     ("QLinearMatMul", Hook::Products),
     ("RNN", Hook::Checked(fixes::recurrent::check, fixes::recurrent::recurrent)),
-    ("ReduceL1", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ReduceL2", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ReduceLogSum", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ReduceLogSumExp", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceL1", Hook::Checked(reduce::check, reduced)),
+    ("ReduceL2", Hook::Checked(reduce::check, reduced)),
+    ("ReduceLogSum", Hook::Checked(reduce::check, reduced)),
+    ("ReduceLogSumExp", Hook::Checked(reduce::check, row)),
     ("ReduceMax", Hook::Checked(reduce::check, extreme)),
-    ("ReduceMean", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceMean", Hook::Checked(reduce::check, reduced)),
     ("ReduceMin", Hook::Checked(reduce::check, extreme)),
-    ("ReduceProd", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ReduceSum", Hook::Checked(reduce::check, reduce::reduce)),
-    ("ReduceSumSquare", Hook::Checked(reduce::check, reduce::reduce)),
+    ("ReduceProd", Hook::Checked(reduce::check, reduced)),
+    ("ReduceSum", Hook::Checked(reduce::check, reduced)),
+    ("ReduceSumSquare", Hook::Checked(reduce::check, reduced)),
+    ("Relu", Hook::Instead(functions::function)),
+    ("Round", Hook::Instead(functions::function)),
     ("ScatterND", Hook::Instead(indices::scatter_nd)),
+    ("Selu", Hook::Instead(functions::function)),
+    ("Sigmoid", Hook::Instead(functions::function)),
+    ("Softplus", Hook::Instead(functions::function)),
+    ("SpaceToDepth", Hook::Instead(shapes::space_to_depth)),
     ("Squeeze", Hook::Instead(squeeze::squeeze)),
     ("Sub", Hook::Instead(arithmetic::sub)),
+    ("Swish", Hook::Instead(functions::function)),
+    ("Tanh", Hook::Instead(functions::function)),
 ];
 
 /// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
@@ -106,8 +130,30 @@ fn build(
     build_hooked(context, node, node, *hook)
 }
 
+/// What is made of elements along axes, of floats where there are none, or of integers.
+fn reduced(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    match shapes::of_none(site, model, inputs)? {
+        Some(wires) => Ok(Some(wires)),
+        None => reduce::reduce(site, model, inputs),
+    }
+}
+
+/// What is made of rows, of floats or of integers.
+fn row(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    if let Some(wires) = shapes::of_none(site, model, inputs)? {
+        return Ok(Some(wires));
+    }
+    match rows::reduction(site, model, inputs)? {
+        Some(wires) => Ok(Some(wires)),
+        None => reduce::reduce(site, model, inputs),
+    }
+}
+
 /// `ReduceMax` and `ReduceMin`, of floats or of integers.
 fn extreme(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    if let Some(wires) = shapes::of_none(site, model, inputs)? {
+        return Ok(Some(wires));
+    }
     match extremum::extremum(site, model, inputs)? {
         Some(wires) => Ok(Some(wires)),
         None => reduce::reduce(site, model, inputs),

@@ -15,7 +15,10 @@ use crate::ops::bit_cast::OnnxBitCast;
 use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
 use crate::ops::fixes::apart::Apart;
+use crate::ops::fixes::extremes::KeepNan;
+use crate::ops::fixes::functions::Function;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
+use crate::ops::fixes::rows::Rows;
 use crate::ops::indices::Indices;
 use crate::ops::one_hot::OneHot;
 use crate::ops::power::Power;
@@ -35,6 +38,8 @@ pub(super) fn register(registry: &mut Registry) {
     let node = || "of an NNEF file".to_string();
     registry.register_binary("tract_onnx_cast_mul", &IntegerMul);
     registry.register_binary("tract_onnx_cast_div", &IntegerDiv { node: node() });
+    registry.register_binary("tract_onnx_cast_max", &KeepNan::<true>);
+    registry.register_binary("tract_onnx_cast_min", &KeepNan::<false>);
     registry.register_binary("tract_onnx_cast_pow", &Power { node: node() });
     registry.register_binary("tract_onnx_cast_mod", &Remainder::<true> { node: node() });
     registry.register_binary("tract_onnx_cast_fmod", &Remainder::<false> { node: node() });
@@ -47,6 +52,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<Apart>(registry);
     register_one::<DynamicQuantize>(registry);
     register_one::<Extremum>(registry);
+    register_one::<Function>(registry);
     register_one::<Indices>(registry);
     register_one::<IntegerEinSum>(registry);
     register_one::<IntegerRange>(registry);
@@ -58,6 +64,7 @@ pub(super) fn register(registry: &mut Registry) {
     register_one::<OtherThanOne>(registry);
     register_one::<Recurrent>(registry);
     register_one::<RemainderOfDims>(registry);
+    register_one::<Rows>(registry);
     register_one::<SliceByData>(registry);
     register_one::<TwoClasses>(registry);
 }
@@ -68,6 +75,7 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<Apart>()
         || op.is::<DynamicQuantize>()
         || op.is::<Extremum>()
+        || op.is::<Function>()
         || op.is::<Indices>()
         || op.is::<IntegerEinSum>()
         || op.is::<IntegerRange>()
@@ -79,11 +87,14 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
         || op.is::<OtherThanOne>()
         || op.is::<Recurrent>()
         || op.is::<RemainderOfDims>()
+        || op.is::<Rows>()
         || op.is::<SliceByData>()
         || op.is::<TwoClasses>()
         || op.downcast_ref::<tract_onnx::tract_core::ops::binary::TypedBinOp>().is_some_and(|op| {
             op.0.is::<IntegerMul>()
                 || op.0.is::<IntegerDiv>()
+                || op.0.is::<KeepNan<true>>()
+                || op.0.is::<KeepNan<false>>()
                 || op.0.is::<Power>()
                 || op.0.is::<Remainder<true>>()
                 || op.0.is::<Remainder<false>>()

@@ -8,6 +8,7 @@ mod bit_cast;
 mod contrib;
 mod declutter;
 mod dimensions;
+mod elementary;
 mod errors;
 mod findings;
 mod functions;

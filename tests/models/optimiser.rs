@@ -6,6 +6,7 @@ use crate::common::proto::{
 };
 use tract_onnx::pb::{AttributeProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::Approximation;
 use tract_onnx_cast::{ElementType, onnx};
 
 use ElementType::{Bool, Float};
@@ -206,7 +207,10 @@ fn an_expansion_stays_where_a_product_needs_it() {
                     .initializer(int64("ends", &[2, 3]));
                 let sketch = product(way(sketch)).output("y", Float, &[]);
                 let sketch = undeclared(sketch);
-                run(sketch, &[z.clone(), x.clone(), scale.clone()]);
+                let [as_it_stands, optimised] =
+                    both(sketch, &[z.clone(), x.clone(), scale.clone()]);
+                let error = optimised.close_enough(&as_it_stands, Approximation::Close).err();
+                assert!(error.is_none(), "{made}, {moved}, {multiplied}: {error:?}");
             }
         }
     }

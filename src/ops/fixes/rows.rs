@@ -1,0 +1,320 @@
+//! `LogSoftmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats.
+//!
+//! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
+//! `ops/math`), and passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`).
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+
+use super::functions::exp;
+use crate::cast::kernel::level::Level;
+use crate::ops::hook::{Site, Wires};
+use crate::ops::reduce::{axes, wire_reduction};
+use crate::ops::saved::{Save, Saved};
+
+/// What is made of the elements along the axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Makes {
+    /// Of each its difference from the logarithm of the sum of the exponentials.
+    LogSoftmax,
+    LogSumExp,
+    /// The place of the largest, the first of NaN where there is one; of several the first or the last.
+    ArgMax {
+        last: bool,
+    },
+    ArgMin {
+        last: bool,
+    },
+}
+
+impl Makes {
+    const ALL: [Makes; 6] = [
+        Makes::LogSoftmax,
+        Makes::LogSumExp,
+        Makes::ArgMax { last: false },
+        Makes::ArgMax { last: true },
+        Makes::ArgMin { last: false },
+        Makes::ArgMin { last: true },
+    ];
+
+    fn is_place(self) -> bool {
+        matches!(self, Makes::ArgMax { .. } | Makes::ArgMin { .. })
+    }
+}
+
+/// Something made of the elements along some axes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) makes: Makes,
+    pub(crate) axes: TVec<usize>,
+}
+
+/// Wires the reductions of floats.
+pub(crate) fn reduction(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some(data) = inputs.first() else { return Ok(None) };
+    let fact = model.outlet_fact(*data)?;
+    let (is_float, rank) = (fact.datum_type.is_float(), fact.rank());
+    let last = site.int("select_last_index", 0)? != 0;
+    let makes = match site.proto.op_type.as_str() {
+        "ArgMax" => Makes::ArgMax { last },
+        "ArgMin" => Makes::ArgMin { last },
+        "ReduceLogSumExp" => Makes::LogSumExp,
+        _ => return Ok(None),
+    };
+    let (true, Some(axes)) = (is_float, axes(site, model, inputs, rank)?) else { return Ok(None) };
+    let op = Rows { makes, axes: axes.clone() };
+    wire_reduction(site, model, *data, op.into(), &axes).map(Some)
+}
+
+/// Wires `LogSoftmax`, which is of all axes from one on before opset 13.
+pub(crate) fn log_softmax(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [input] = inputs else { return Ok(None) };
+    let fact = model.outlet_fact(*input)?;
+    if !fact.datum_type.is_float() {
+        return Ok(None);
+    }
+    let rank = fact.rank();
+    let named = site.int("axis", if site.opset < 13 { 1 } else { -1 })?;
+    let place = if named < 0 { named.checked_add_unsigned(rank as u64) } else { Some(named) };
+    let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis <= rank);
+    let Some(axis) = place.filter(|axis| *axis < rank || site.opset < 13) else {
+        bail!(site.error(format!("has no axis {named}, its input's rank is {rank}")));
+    };
+    let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };
+    let op = Rows { makes: Makes::LogSoftmax, axes };
+    model.wire_node(&site.name, op, inputs).map(Some)
+}
+
+/// The largest of a row, or NaN.
+fn largest(row: &[f64]) -> f64 {
+    let take = |so_far: f64, x: &f64| if *x > so_far || x.is_nan() { *x } else { so_far };
+    row.iter().fold(f64::NEG_INFINITY, take)
+}
+
+/// The logarithm of the sum of e^(x − largest).
+fn log_of_sum(row: &[f64], largest: f64, is_double: bool) -> f64 {
+    if is_double {
+        return row.iter().map(|x| (x - largest).exp()).sum::<f64>().ln();
+    }
+    let mut sums = [0f64; 8];
+    Level::best().run(
+        #[inline(always)]
+        || {
+            for part in row.chunks(8) {
+                for (sum, x) in sums.iter_mut().zip(part) {
+                    *sum += exp(x - largest);
+                }
+            }
+        },
+    );
+    sums.iter().sum::<f64>().ln()
+}
+
+impl Rows {
+    /// The place of the first NaN, or of the best.
+    fn place(row: &[f64], is_better: fn(f64, f64) -> bool, last: bool) -> usize {
+        if let Some(place) = row.iter().position(|x| x.is_nan()) {
+            return place;
+        }
+        let mut best = 0;
+        for (place, x) in row.iter().enumerate() {
+            let so_far = row.get(best).copied().unwrap_or(*x);
+            if is_better(*x, so_far) || last && *x == so_far {
+                best = place;
+            }
+        }
+        best
+    }
+
+    /// Rows of elements, one after the other, each of which becomes a row or one element.
+    fn of(&self, values: &mut Vec<f64>, len: usize, is_double: bool) {
+        if self.makes == Makes::LogSoftmax {
+            for row in values.chunks_mut(len.max(1)) {
+                let largest = largest(row);
+                let sum = log_of_sum(row, largest, is_double);
+                for x in row {
+                    *x = (*x - largest) - sum;
+                }
+            }
+            return;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "no tensor has 2^53 elements")]
+        let of_row = |row: &[f64]| match self.makes {
+            Makes::ArgMax { last } => Rows::place(row, |a, b| a > b, last) as f64,
+            Makes::ArgMin { last } => Rows::place(row, |a, b| a < b, last) as f64,
+            _ => {
+                let largest = largest(row);
+                if largest.is_finite() {
+                    largest + log_of_sum(row, largest, is_double)
+                } else {
+                    largest
+                }
+            }
+        };
+        *values = values.chunks(len.max(1)).map(of_row).collect();
+    }
+}
+
+impl Rows {
+    /// The same of FLOATs that stand one after the other along the axes, row by row.
+    #[allow(clippy::cast_possible_truncation, reason = "it is rounded to FLOAT")]
+    fn of_floats_in_rows(&self, input: &Tensor) -> TractResult<Option<Tensor>> {
+        let first = input.rank() - self.axes.len().min(input.rank());
+        let is_last = self.axes.iter().copied().eq(first..input.rank());
+        if input.datum_type() != DatumType::F32 || !is_last || self.makes != Makes::LogSoftmax {
+            return Ok(None);
+        }
+        let mut made = input.clone();
+        let len: usize = input.shape().iter().skip(first).product();
+        let mut plain = made.try_as_plain_ram_mut()?;
+        let mut doubles = vec![];
+        for row in plain.as_slice_mut::<f32>()?.chunks_mut(len.max(1)) {
+            doubles.clear();
+            doubles.extend(row.iter().map(|x| f64::from(*x)));
+            let largest = largest(&doubles);
+            let sum = log_of_sum(&doubles, largest, false);
+            for (made, x) in row.iter_mut().zip(&doubles) {
+                *made = ((x - largest) - sum) as f32;
+            }
+        }
+        Ok(Some(made))
+    }
+}
+
+impl Op for Rows {
+    fn name(&self) -> StaticName {
+        match self.makes {
+            Makes::ArgMax { .. } => "ArgMax".into(),
+            Makes::ArgMin { .. } => "ArgMin".into(),
+            other => format!("{other:?}").into(),
+        }
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{:?} along {:?}", self.makes, self.axes)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Rows {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let ty = input.datum_type();
+        if let Some(made) = self.of_floats_in_rows(&input)? {
+            return Ok(tvec!(made.into_tvalue()));
+        }
+        let order: TVec<usize> = (0..input.rank())
+            .filter(|axis| !self.axes.contains(axis))
+            .chain(self.axes.iter().copied())
+            .collect();
+        let doubles = input.cast_to::<f64>()?;
+        let moved = doubles.to_plain_array_view::<f64>()?.permuted_axes(IxDyn(&order));
+        let shape = moved.shape().to_vec();
+        let len =
+            self.axes.iter().map(|axis| input.shape().get(*axis).copied().unwrap_or(1)).product();
+        let mut values: Vec<f64> = moved.iter().copied().collect();
+        if len == 0 {
+            bail!("{:?} along an axis without elements", self.makes);
+        }
+        self.of(&mut values, len, ty == DatumType::F64);
+        let made = if self.makes == Makes::LogSoftmax {
+            let made = ArrayD::from_shape_vec(IxDyn(&shape), values)?;
+            let mut back: TVec<usize> = order.clone();
+            for (place, axis) in order.iter().enumerate() {
+                if let Some(at) = back.get_mut(*axis) {
+                    *at = place;
+                }
+            }
+            made.permuted_axes(IxDyn(&back)).as_standard_layout().into_owned()
+        } else {
+            let kept =
+                |axis: usize, size: &usize| if self.axes.contains(&axis) { 1 } else { *size };
+            let shape: Vec<usize> =
+                input.shape().iter().enumerate().map(|(axis, size)| kept(axis, size)).collect();
+            ArrayD::from_shape_vec(IxDyn(&shape), values)?
+        };
+        let ty = if self.makes.is_place() { DatumType::I64 } else { ty };
+        Ok(tvec!(made.into_tensor().cast_to_dt(ty)?.into_owned().into_tvalue()))
+    }
+}
+
+impl TypedOp for Rows {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        let mut fact = input.without_value();
+        if self.makes.is_place() {
+            fact = DatumType::I64.fact(fact.shape);
+        }
+        for axis in &self.axes {
+            ensure!(*axis < fact.rank(), "has no axis {axis}");
+            if self.makes != Makes::LogSoftmax {
+                fact.shape.set(*axis, 1.to_dim());
+            }
+        }
+        Ok(tvec!(fact))
+    }
+
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        _outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        let rank = inputs.first().context("has an input")?.rank();
+        let mut names = 'a'..;
+        let mut name = || names.next().context("a name for each axis");
+        let mut axes = tvec!();
+        for axis in 0..rank {
+            if self.axes.contains(&axis) {
+                axes.push(Axis::new(name()?, 1, 1).input(0, axis));
+                axes.push(Axis::new(name()?, 1, 1).output(0, axis));
+            } else {
+                axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
+            }
+        }
+        AxesMapping::new(1, 1, axes)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        _io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        let axes: Option<TVec<usize>> =
+            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
+        let Some(axes) = axes else { return Ok(None) };
+        let op = Box::new(Rows { axes, ..self.clone() });
+        Ok(Some(AxisChangeConsequence::new(model, node, Some(op), change)))
+    }
+
+    as_op!();
+}
+
+impl Save for Rows {
+    const NAME: &'static str = "tract_onnx_cast_rows";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(format!("{:?}", self.makes)).axes(&self.axes)
+    }
+
+    fn restore(_: String, saved: &Saved) -> TractResult<Rows> {
+        let name = saved.text_at(0)?;
+        let makes = Makes::ALL.into_iter().find(|makes| format!("{makes:?}") == name);
+        let makes = makes.with_context(|| format!("{name:?} is nothing to make of rows"))?;
+        Ok(Rows { makes, axes: saved.axes.clone() })
+    }
+}

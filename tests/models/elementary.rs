@@ -1,0 +1,320 @@
+//! Functions of one number: all 65,536 numbers of both halves and many of FLOAT, against DOUBLE references, and what is there for
+//! NaN.
+
+use crate::common::proto::{Sketch, float, int, string};
+use tract_onnx::pb::AttributeProto;
+use tract_onnx::prelude::tract_ndarray::Array1;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+
+use ElementType::{BFloat16, Double, Float, Float16};
+
+/// An operator, and what it is of DOUBLE.
+struct Case {
+    op: &'static str,
+    attributes: Vec<AttributeProto>,
+    reference: fn(f64) -> f64,
+}
+
+fn sigmoid(x: f64) -> f64 {
+    if x < 0. { x.exp() / (1. + x.exp()) } else { 1. / (1. + (-x).exp()) }
+}
+
+fn softplus(x: f64) -> f64 {
+    if x.is_nan() { x } else { x.max(0.) + (-x.abs()).exp().ln_1p() }
+}
+
+fn elu(x: f64, alpha: f64) -> f64 {
+    if x > 0. { x } else { alpha * x.exp_m1() }
+}
+
+fn clamp(x: f64, low: f64, high: f64) -> f64 {
+    if x.is_nan() { x } else { x.max(low).min(high) }
+}
+
+/// A FLOAT attribute's number.
+fn f(value: f32) -> f64 {
+    f64::from(value)
+}
+
+fn cases() -> Vec<Case> {
+    let case = |op, attributes, reference| Case { op, attributes, reference };
+    vec![
+        case("Sigmoid", vec![], sigmoid),
+        case("Tanh", vec![], f64::tanh),
+        case("Erf", vec![], libm::erf),
+        case("Softplus", vec![], softplus),
+        case("Gelu", vec![], |x| 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)),
+        case("Gelu", vec![string("approximate", "tanh")], |x| {
+            x * sigmoid(2. * (2. / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
+        }),
+        case("Swish", vec![], |x| x * sigmoid(x)),
+        case("Swish", vec![float("alpha", 1.5)], |x| x * sigmoid(1.5 * x)),
+        case("Mish", vec![], |x| x * softplus(x).tanh()),
+        case("Elu", vec![], |x| elu(x, 1.)),
+        case("Elu", vec![float("alpha", 0.7)], |x| elu(x, f(0.7))),
+        case("Selu", vec![], |x| {
+            let (alpha, gamma) = (1.673_263_2_f32, 1.050_701_f32);
+            f(gamma) * elu(x, f(alpha))
+        }),
+        case("Celu", vec![], |x| elu(x, 1.)),
+        case("Celu", vec![float("alpha", 2.)], |x| if x > 0. { x } else { 2. * (x / 2.).exp_m1() }),
+        case("HardSigmoid", vec![], |x| clamp(f(0.2) * x + 0.5, 0., 1.)),
+        case("HardSwish", vec![], |x| x * clamp(x / 6. + 0.5, 0., 1.)),
+        case("Asinh", vec![], f64::asinh),
+        case("Acosh", vec![], f64::acosh),
+        case("Relu", vec![], |x| clamp(x, 0., f64::INFINITY)),
+    ]
+}
+
+/// What the operator makes of FLOATs where they are cast to a type first, and back.
+fn run(case: &Case, ty: ElementType, values: &[f32]) -> Vec<f32> {
+    let len = i64::try_from(values.len()).unwrap();
+    let sketch = Sketch::new()
+        .input("x", Float, &[len])
+        .cast("x", ty, "narrow")
+        .node(case.op, &["narrow"], &["made"], case.attributes.clone())
+        .cast("made", Float, "y")
+        .output("y", Float, &[len]);
+    let outputs = sketch.run(vec![tensor1(values)]).unwrap();
+    outputs[0].to_plain_array_view::<f32>().unwrap().iter().copied().collect()
+}
+
+/// The place of a FLOAT of a type in the order of those, whatever the sign of zero.
+fn place(x: f32, ty: ElementType) -> i64 {
+    let bits = match ty {
+        Float16 => i64::from(half::f16::from_f32(x).to_bits()) << 16,
+        _ => i64::from(x.to_bits()),
+    };
+    let (sign, size) = (bits >> 31, bits & 0x7fff_ffff);
+    let size = if ty == Float { size } else { size >> 16 };
+    if sign == 1 { -size } else { size }
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "it is rounded")]
+fn nearest(x: f64, ty: ElementType) -> f32 {
+    match ty {
+        Float16 => half::f16::from_f64(x).to_f32(),
+        BFloat16 => half::bf16::from_f64(x).to_f32(),
+        _ => x as f32,
+    }
+}
+
+/// How many units a result is from the nearest one at most.
+fn check(case: &Case, ty: ElementType, values: &[f32]) {
+    let got = run(case, ty, values);
+    for (x, got) in values.iter().zip(got) {
+        let expected = nearest((case.reference)(f64::from(*x)), ty);
+        assert_eq!(got.is_nan(), expected.is_nan(), "{} of {ty}: {x:e}: {got:e}", case.op);
+        let units = (place(got, ty) - place(expected, ty)).abs();
+        let is_near = got.is_nan() || units <= 1;
+        assert!(is_near, "{} of {ty}: {x:e}: {got:e}, not {expected:e}", case.op);
+    }
+}
+
+#[test]
+fn functions_of_every_half_are_right_to_one_unit() {
+    let float16 = (0..=u16::MAX).map(|bits| half::f16::from_bits(bits).to_f32());
+    let bfloat16 = (0..=u16::MAX).map(|bits| half::bf16::from_bits(bits).to_f32());
+    let (float16, bfloat16): (Vec<f32>, Vec<f32>) = (float16.collect(), bfloat16.collect());
+    for case in cases() {
+        check(&case, Float16, &float16);
+        check(&case, BFloat16, &bfloat16);
+    }
+}
+
+#[test]
+fn functions_of_floats_are_right_to_one_unit() {
+    // Every 3,989th, which is prime, of either sign.
+    let every: Vec<f32> = (0..=u32::MAX).step_by(3989).map(f32::from_bits).collect();
+    let near: Vec<f32> = (i16::MIN..=i16::MAX).map(|x| f32::from(x) / 256.).collect();
+    for case in cases() {
+        check(&case, Float, &every);
+        check(&case, Float, &near);
+    }
+}
+
+#[test]
+fn functions_of_doubles_are_right() {
+    let values: Vec<f64> =
+        (-4000..4000).map(|x| f64::from(x) / 64.).chain([1e-300, -1e-9, 1e9, -1e9]).collect();
+    for case in cases() {
+        let sketch = Sketch::new()
+            .input("x", Double, &[8004])
+            .node(case.op, &["x"], &["y"], case.attributes.clone())
+            .output("y", Double, &[8004]);
+        let outputs = sketch.run(vec![tensor1(&values)]).unwrap();
+        let got = outputs[0].to_plain_array_view::<f64>().unwrap();
+        for (x, got) in values.iter().zip(got) {
+            let expected = (case.reference)(*x);
+            let is_near = (got - expected).abs() <= 1e-13 * expected.abs()
+                || got.is_nan() && expected.is_nan();
+            assert!(is_near, "{} of {x:e}: {got:e}, not {expected:e}", case.op);
+        }
+    }
+}
+
+fn rounded(ty: ElementType) -> Sketch {
+    Sketch::new().input("x", ty, &[4]).node("Round", &["x"], &["y"], vec![]).output("y", ty, &[4])
+}
+
+#[test]
+fn doubles_are_rounded_to_even() {
+    let outputs = rounded(Double).run(vec![tensor1(&[0.5f64, 1.5, -2.5, 1e300])]).unwrap();
+    assert_eq!(outputs[0], tensor1(&[0f64, 2., -2., 1e300]));
+}
+
+/// The only output of one operator of FLOATs.
+fn of(op: &str, inputs: &[&[f32]], attributes: Vec<AttributeProto>) -> Tensor {
+    let names: Vec<String> = (0..inputs.len()).map(|place| format!("x{place}")).collect();
+    let mut sketch = Sketch::new();
+    for (name, input) in names.iter().zip(inputs) {
+        sketch = sketch.input(name, Float, &[i64::try_from(input.len()).unwrap()]);
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut sketch = sketch.node(op, &names, &["y"], attributes);
+    sketch.0.output.push(crate::common::proto::untyped("y"));
+    let tensors = inputs.iter().map(|input| tensor1(input)).collect();
+    sketch.run(tensors).unwrap().remove(0)
+}
+
+fn assert_same(got: &Tensor, expected: &[f32]) {
+    let got = got.to_plain_array_view::<f32>().unwrap();
+    let got = got.iter().map(|x| if x.is_nan() { None } else { Some(*x) });
+    let expected = expected.iter().map(|x| if x.is_nan() { None } else { Some(*x) });
+    assert_eq!(got.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn nan_goes_through() {
+    let nan = f32::NAN;
+    let (a, b) = ([nan, 1., 5.], [2., nan, 3.]);
+    assert_same(&of("Max", &[&a, &b], vec![]), &[nan, nan, 5.]);
+    assert_same(&of("Min", &[&a, &b], vec![]), &[nan, nan, 3.]);
+    assert_same(&of("Max", &[&a, &[2.]], vec![]), &[nan, 2., 5.]);
+    assert_same(&of("Max", &[&a, &[nan]], vec![]), &[nan; 3]);
+    assert_same(&of("ReduceMax", &[&a], vec![int("keepdims", 1)]), &[nan]);
+    assert_same(&of("ReduceMin", &[&[nan, 1.]], vec![]), &[nan]);
+    assert_same(&of("ReduceMax", &[&[f32::NEG_INFINITY; 2]], vec![]), &[f32::NEG_INFINITY]);
+    let a = [7., nan, 9., nan];
+    assert_eq!(of("ArgMax", &[&a], vec![]), tensor1(&[1i64]));
+    assert_eq!(of("ArgMin", &[&a], vec![]), tensor1(&[1i64]));
+    let last = vec![int("select_last_index", 1)];
+    assert_eq!(of("ArgMax", &[&[3., 3., 1.]], last.clone()), tensor1(&[1i64]));
+    assert_eq!(of("ArgMax", &[&[f32::NEG_INFINITY; 2]], last), tensor1(&[1i64]));
+}
+
+/// A product of NaN and what a bound makes of it, which tract computes in one.
+#[test]
+fn nan_goes_through_a_product_and_a_bound() {
+    let initial = |name: &str, values: &[f32]| {
+        let mut tensor = crate::common::proto::tensor(name, Float, values);
+        tensor.dims = vec![4, i64::try_from(values.len() / 4).unwrap()];
+        tensor
+    };
+    let rows = Array1::from_iter((0u8..32).map(f32::from)).into_shape_with_order((8, 4)).unwrap();
+    let mut rows = rows.into_dyn();
+    rows[[3, 1]] = f32::NAN;
+    for columns in [1, 3, 16] {
+        let weights: Vec<f32> = (0u8..4 * columns).map(f32::from).collect();
+        let sketch = Sketch::new()
+            .input("x", Float, &[8, 4])
+            .initializer(initial("w", &weights))
+            .node("MatMul", &["x", "w"], &["p"], vec![])
+            .node("Relu", &["p"], &["y"], vec![])
+            .output("y", Float, &[8, i64::from(columns)]);
+        let outputs = sketch.run(vec![rows.clone().into_tensor()]).unwrap();
+        let y = outputs[0].to_plain_array_view::<f32>().unwrap();
+        for ((place, y), row) in
+            y.indexed_iter().zip((0..8).flat_map(|row| vec![row; columns.into()]))
+        {
+            assert_eq!(y.is_nan(), row == 3, "{place:?} of {columns}");
+        }
+    }
+}
+
+#[test]
+fn logarithms_of_sums_do_not_overflow() {
+    let row: &[f32] = &[1000., 1000.];
+    let sum = 1000. + 2f32.ln();
+    assert_same(&of("ReduceLogSumExp", &[row], vec![]), &[sum]);
+    assert_same(&of("ReduceLogSumExp", &[&[f32::NEG_INFINITY; 3]], vec![]), &[f32::NEG_INFINITY]);
+    assert_same(&of("ReduceLogSumExp", &[&[f32::INFINITY, 1.]], vec![]), &[f32::INFINITY]);
+    assert_same(
+        &of("LogSoftmax", &[&[0., -200., -1000.]], vec![int("axis", 0)]),
+        &[0., -200., -1000.],
+    );
+}
+
+#[test]
+fn shapes_that_tract_refuses_are_computed() {
+    assert_same(&of("MatMul", &[&[1., 2., 3.], &[1., 10., 100.]], vec![]), &[321.]);
+    let mean = Sketch::new()
+        .input("a", Float, &[3])
+        .input("b", Float, &[2, 3])
+        .node("Mean", &["a", "b"], &["y"], vec![])
+        .output("y", Float, &[2, 3]);
+    let (a, b) = (tensor1(&[1f32, 2., 3.]), tensor2(&[[1f32; 3], [3.; 3]]));
+    assert_same(&mean.run(vec![a, b]).unwrap()[0], &[1., 1.5, 2., 2., 2.5, 3.]);
+    let pool = |p: i64| {
+        let x = Tensor::from_shape(&[1, 1, 2, 2], &[1f32, -2., 2., 4.]).unwrap();
+        Sketch::new()
+            .input("x", Float, &[1, 1, 2, 2])
+            .node("GlobalLpPool", &["x"], &["y"], vec![int("p", p)])
+            .output("y", Float, &[1, 1, 1, 1])
+            .run(vec![x])
+            .unwrap()
+            .remove(0)
+    };
+    assert_same(&pool(1), &[9.]);
+    assert_same(&pool(2), &[5.]);
+    for (op, expected) in [
+        ("ReduceSum", 0.),
+        ("ReduceProd", 1.),
+        ("ReduceMax", f32::NEG_INFINITY),
+        ("ReduceMean", f32::NAN),
+        ("ReduceLogSumExp", f32::NEG_INFINITY),
+    ] {
+        let sketch = Sketch::new()
+            .input("x", Float, &[2, 0])
+            .initializer(crate::common::proto::int64("axes", &[1]))
+            .node(op, &["x", "axes"], &["y"], vec![])
+            .output("y", Float, &[2, 1]);
+        let x = Tensor::zero::<f32>(&[2, 0]).unwrap();
+        assert_same(&sketch.run(vec![x]).unwrap()[0], &[expected; 2]);
+    }
+}
+
+/// What exporters write for `Gelu` and `Swish` becomes one operator, as tract makes of its own.
+#[test]
+fn functions_that_are_written_out_are_one_operator() {
+    let constant = |name: &str, value: f32| crate::common::proto::tensor(name, Float, &[value]);
+    let gelu = Sketch::new()
+        .input("x", Float, &[2, 3])
+        .initializer(constant("root", 2f32.sqrt()))
+        .initializer(constant("one", 1.))
+        .initializer(constant("half", 0.5))
+        .node("Div", &["x", "root"], &["scaled"], vec![])
+        .node("Erf", &["scaled"], &["erf"], vec![])
+        .node("Add", &["erf", "one"], &["sum"], vec![])
+        .node("Mul", &["x", "sum"], &["product"], vec![])
+        .node("Mul", &["product", "half"], &["y"], vec![])
+        .output("y", Float, &[2, 3]);
+    let swish = Sketch::new()
+        .input("x", Float, &[2, 3])
+        .node("Sigmoid", &["x"], &["s"], vec![])
+        .node("Mul", &["x", "s"], &["y"], vec![])
+        .output("y", Float, &[2, 3]);
+    let six = Sketch::new()
+        .input("x", Float, &[2, 3])
+        .initializer(constant("zero", 0.))
+        .initializer(constant("six", 6.))
+        .node("Max", &["x", "zero"], &["above"], vec![])
+        .node("Min", &["above", "six"], &["y"], vec![])
+        .output("y", Float, &[2, 3]);
+    for (sketch, name) in [(gelu, "Gelu"), (swish, "Swish"), (six, "Bound")] {
+        let model = sketch.load().unwrap().into_optimized().unwrap();
+        let names: Vec<_> = model.nodes().iter().map(|node| node.op.name().into_owned()).collect();
+        assert_eq!(names, ["Source", name]);
+    }
+}
