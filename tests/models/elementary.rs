@@ -94,8 +94,8 @@ fn place(x: f32, ty: ElementType) -> i64 {
 #[allow(clippy::cast_possible_truncation, reason = "it is rounded")]
 fn nearest(x: f64, ty: ElementType) -> f32 {
     match ty {
-        Float16 => half::f16::from_f64(x).to_f32(),
-        BFloat16 => half::bf16::from_f64(x).to_f32(),
+        Float16 => half::f16::from_f32(x as f32).to_f32(),
+        BFloat16 => half::bf16::from_f32(x as f32).to_f32(),
         _ => x as f32,
     }
 }
