@@ -1,0 +1,510 @@
+//! Edits: the one door through which a graph is changed. Each keeps what [`Graph::verify`] checks, as long as a node is
+//! put behind what it uses.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
+
+use crate::Graph;
+use crate::arena::{BodyId, NodeId, ValueId};
+use crate::body::{Body, Output};
+use crate::node::{HeldBody, Node};
+use crate::trace::Changes;
+use crate::value::{Origin, Use, Value};
+
+/// Where a node is put.
+#[derive(Debug, Clone, Copy)]
+pub enum Place {
+    /// Before another node of the same body.
+    Before(NodeId),
+    /// Behind another node of the same body.
+    After(NodeId),
+    /// Before all nodes of a body.
+    First(BodyId),
+    /// Behind all nodes of a body.
+    Last(BodyId),
+}
+
+/// An output of a node that is added.
+#[derive(Debug, Clone)]
+pub enum Made {
+    /// A new value, of this name or the like.
+    New(String),
+    /// A value that nothing makes: one that [`Graph::take_output`] has taken from its node.
+    Value(ValueId),
+    /// An output that nobody wants.
+    Unwanted,
+}
+
+/// A node to be added. Its opset and path are those of its neighbour, or of the main graph.
+#[derive(Debug, Clone, Default)]
+pub struct NewNode {
+    /// Its name; empty for that of its first output.
+    pub name: String,
+    /// The operator's name.
+    pub op_type: String,
+    /// The operator's domain.
+    pub domain: String,
+    /// What goes into it.
+    pub inputs: Vec<Option<ValueId>>,
+    /// What it makes.
+    pub outputs: Vec<Made>,
+    /// Its attributes, none of which holds a graph.
+    pub attributes: Vec<AttributeProto>,
+}
+
+impl NewNode {
+    /// A node of one of ONNX's operators with one output, whose name is like `output`.
+    pub fn of(op_type: &str, inputs: &[ValueId], output: impl Into<String>) -> NewNode {
+        NewNode {
+            op_type: op_type.into(),
+            inputs: inputs.iter().copied().map(Some).collect(),
+            outputs: vec![Made::New(output.into())],
+            ..NewNode::default()
+        }
+    }
+
+    /// The same, making a value that was taken from another node.
+    pub fn making(op_type: &str, inputs: &[ValueId], output: ValueId) -> NewNode {
+        NewNode { outputs: vec![Made::Value(output)], ..NewNode::of(op_type, inputs, "") }
+    }
+
+    /// The same with these attributes.
+    pub fn with(self, attributes: Vec<AttributeProto>) -> NewNode {
+        NewNode { attributes, ..self }
+    }
+
+    /// The same in a domain.
+    pub fn in_domain(self, domain: &str) -> NewNode {
+        NewNode { domain: domain.into(), ..self }
+    }
+}
+
+impl Graph {
+    /// A name that nobody in the model has: the one that is wanted, or one with a number behind it.
+    pub fn new_name(&mut self, wanted: &str) -> Arc<str> {
+        self.names.new_name(wanted)
+    }
+
+    /// Whether no name in the model begins so.
+    pub fn is_free_prefix(&self, prefix: &str) -> bool {
+        self.names.is_free_prefix(prefix)
+    }
+
+    /// What was changed since this was called last.
+    pub fn take_changes(&mut self) -> Changes {
+        let keeps_lines = self.changes.keeps_lines;
+        std::mem::replace(&mut self.changes, Changes { keeps_lines, ..Changes::default() })
+    }
+
+    /// Has changes be told line by line.
+    pub fn trace_lines(&mut self) {
+        self.changes.keeps_lines = true;
+    }
+
+    /// Adds a node, and returns it.
+    pub fn add(&mut self, place: Place, new: NewNode) -> NodeId {
+        let (body, neighbour) = match place {
+            Place::Before(other) | Place::After(other) => (self.node(other).body, Some(other)),
+            Place::First(body) => (body, self.body(body).first),
+            Place::Last(body) => (body, self.body(body).last),
+        };
+        let owner = self.body(body).owner;
+        let (opset, path) = match (place, neighbour, owner) {
+            (Place::Before(other) | Place::After(other), ..) => {
+                (self.node(other).opset, self.node(other).path.clone())
+            }
+            (_, _, Some(owner)) => (self.node(owner).opset, self.body(body).path.clone()),
+            (.., None) => (self.opset, self.body(body).path.clone()),
+        };
+        let id = self.nodes.add(Node {
+            name: "".into(),
+            op_type: new.op_type,
+            domain: new.domain,
+            attributes: new.attributes,
+            doc_string: String::new(),
+            opset,
+            path,
+            prefix: 0,
+            label: "".into(),
+            body,
+            inputs: vec![],
+            outputs: vec![],
+            bodies: vec![],
+            previous: None,
+            next: None,
+        });
+        self.link(id, place);
+        for input in new.inputs {
+            self.push_input(id, input);
+        }
+        for output in new.outputs {
+            self.push_output(id, output);
+        }
+        let first = self.node(id).outputs.iter().flatten().next().copied();
+        let name = match (new.name.is_empty(), first) {
+            (true, Some(first)) => self.value(first).name.clone(),
+            _ => self.new_name(&new.name),
+        };
+        let node = self.node_mut(id);
+        (node.label, node.name) = (name.clone(), name);
+        self.changes.added += 1;
+        if self.changes.keeps_lines {
+            let line = format!("+ {}", self.told(id));
+            self.changes.line(|| line);
+        }
+        id
+    }
+
+    /// Adds a node with one output, and returns what it makes.
+    pub fn add_value(&mut self, place: Place, new: NewNode) -> ValueId {
+        let id = self.add(place, new);
+        match self.node(id).output(0) {
+            Some(value) => value,
+            None => self.first_output(id),
+        }
+    }
+
+    /// The first output of a node that was added without one.
+    fn first_output(&mut self, node: NodeId) -> ValueId {
+        let (body, name) = (self.node(node).body, self.names.new_name(""));
+        let value = self.new_value(name, body, Origin::Node(node, 0));
+        self.nodes.get_mut(node).outputs = vec![Some(value)];
+        value
+    }
+
+    /// Adds a constant to a body, under a name like the tensor's.
+    pub fn add_constant(&mut self, body: BodyId, tensor: TensorProto) -> ValueId {
+        let name = self.names.new_name(&tensor.name);
+        let value = self.new_value(name, body, Origin::Constant(Arc::new(tensor)));
+        self.bodies.get_mut(body).constants.push(value);
+        value
+    }
+
+    /// Adds an input to a body.
+    pub fn add_input(&mut self, body: BodyId, declared: ValueInfoProto) -> ValueId {
+        let name = self.names.new_name(&declared.name);
+        let value = self.new_value(name, body, Origin::Input);
+        self.value_mut(value).declared = declared.r#type;
+        self.bodies.get_mut(body).inputs.push(value);
+        value
+    }
+
+    /// Adds an output to a body, which returns a value.
+    pub fn add_output(&mut self, body: BodyId, value: ValueId, declared: ValueInfoProto) {
+        let place = self.body(body).outputs.len();
+        self.bodies.get_mut(body).outputs.push(Output { value, declared });
+        self.values.get_mut(value).uses.push_back(Use::Output(body, place));
+    }
+
+    /// Adds an empty body to a node, as what an attribute holds.
+    pub fn add_body(
+        &mut self,
+        owner: NodeId,
+        attribute: &str,
+        name: &str,
+        path: Arc<str>,
+    ) -> BodyId {
+        let body = self.bodies.add(Body {
+            name: name.into(),
+            path,
+            owner: Some(owner),
+            inputs: vec![],
+            constants: vec![],
+            outputs: vec![],
+            first: None,
+            last: None,
+            rest: GraphProto::default(),
+        });
+        let held = HeldBody { attribute: attribute.into(), body, is_listed: false };
+        self.nodes.get_mut(owner).bodies.push(held);
+        body
+    }
+
+    /// Puts another value, or none, into a node's input. Places before it that it did not have are not given.
+    pub fn set_input(&mut self, node: NodeId, place: usize, value: Option<ValueId>) {
+        while self.node(node).inputs.len() <= place {
+            self.nodes.get_mut(node).inputs.push(None);
+        }
+        let before = std::mem::replace(&mut self.nodes.get_mut(node).inputs[place], value);
+        if before == value {
+            return;
+        }
+        if let Some(before) = before {
+            self.forget_use(before, Use::Node(node, place));
+        }
+        if let Some(value) = value {
+            self.values.get_mut(value).uses.push_back(Use::Node(node, place));
+        }
+        self.changes.rewired += 1;
+        if self.changes.keeps_lines {
+            let name = value.map_or("nothing".into(), |value| self.value(value).name.clone());
+            let line = format!("~ {}: input {place} is `{name}`", self.told(node));
+            self.changes.line(|| line);
+        }
+    }
+
+    /// Adds an input to a node.
+    pub fn push_input(&mut self, node: NodeId, value: Option<ValueId>) {
+        let place = self.node(node).inputs.len();
+        self.nodes.get_mut(node).inputs.push(value);
+        if let Some(value) = value {
+            self.values.get_mut(value).uses.push_back(Use::Node(node, place));
+        }
+    }
+
+    /// Leaves a node its first inputs.
+    pub fn truncate_inputs(&mut self, node: NodeId, length: usize) {
+        while self.node(node).inputs.len() > length {
+            let place = self.node(node).inputs.len() - 1;
+            self.set_input(node, place, None);
+            self.nodes.get_mut(node).inputs.pop();
+        }
+    }
+
+    /// Gives a node one more output, and returns it.
+    pub fn push_output(&mut self, node: NodeId, output: Made) -> Option<ValueId> {
+        let place = self.node(node).outputs.len();
+        self.nodes.get_mut(node).outputs.push(None);
+        self.make_output(node, place, output)
+    }
+
+    /// Has a node make an output that nobody has wanted so far, and returns it.
+    pub fn want_output(&mut self, node: NodeId, place: usize, name: &str) -> Option<ValueId> {
+        match self.node(node).outputs.get(place) {
+            Some(None) => self.make_output(node, place, Made::New(name.into())),
+            _ => None,
+        }
+    }
+
+    /// Leaves out a node's last outputs that nobody wants.
+    pub fn drop_unwanted_outputs(&mut self, node: NodeId) {
+        let outputs = &mut self.nodes.get_mut(node).outputs;
+        while outputs.last().is_some_and(Option::is_none) {
+            outputs.pop();
+        }
+    }
+
+    fn make_output(&mut self, node: NodeId, place: usize, output: Made) -> Option<ValueId> {
+        let (body, origin) = (self.node(node).body, Origin::Node(node, place));
+        let value = match output {
+            Made::New(name) => {
+                let name = self.names.new_name(&name);
+                Some(self.new_value(name, body, origin))
+            }
+            Made::Value(value) => {
+                self.values.get_mut(value).origin = origin;
+                Some(value)
+            }
+            Made::Unwanted => None,
+        };
+        self.nodes.get_mut(node).outputs[place] = value;
+        value
+    }
+
+    /// Takes a value from the node that makes it, which makes a new one of a name like `name` in its place. The value keeps
+    /// its users and must be made by a node that is added. Returns the new value; `None` where no node makes the value.
+    pub fn take_output(&mut self, value: ValueId, name: &str) -> Option<ValueId> {
+        let Origin::Node(node, place) = self.value(value).origin else { return None };
+        self.values.get_mut(value).origin = Origin::Missing;
+        self.make_output(node, place, Made::New(name.into()))
+    }
+
+    /// Has everything that uses a value use another one; the outputs of bodies too.
+    pub fn replace_all_uses(&mut self, value: ValueId, other: ValueId) {
+        self.replace_uses(value, other, |_| true);
+    }
+
+    /// The same of the uses that are chosen.
+    pub fn replace_uses(&mut self, value: ValueId, other: ValueId, chosen: impl Fn(Use) -> bool) {
+        if value == other {
+            return;
+        }
+        let uses = std::mem::take(&mut self.values.get_mut(value).uses);
+        let (chosen, left) = uses.into_iter().partition(|used| chosen(*used));
+        self.values.get_mut(value).uses = left;
+        let chosen: VecDeque<Use> = chosen;
+        self.changes.rewired += chosen.len();
+        for used in &chosen {
+            match *used {
+                Use::Node(node, place) => self.nodes.get_mut(node).inputs[place] = Some(other),
+                Use::Output(body, place) => {
+                    self.bodies.get_mut(body).outputs[place].value = other;
+                }
+            }
+        }
+        self.values.get_mut(other).uses.extend(chosen);
+    }
+
+    /// Has a body return another value as its output at a place.
+    pub fn set_output(&mut self, body: BodyId, place: usize, value: ValueId) {
+        let Some(output) = self.bodies.get_mut(body).outputs.get_mut(place) else { return };
+        let before = std::mem::replace(&mut output.value, value);
+        self.forget_use(before, Use::Output(body, place));
+        self.values.get_mut(value).uses.push_back(Use::Output(body, place));
+        self.changes.rewired += 1;
+    }
+
+    /// What is declared of an output, to be changed.
+    pub fn declared_output_mut(
+        &mut self,
+        body: BodyId,
+        place: usize,
+    ) -> Option<&mut ValueInfoProto> {
+        self.bodies.get_mut(body).outputs.get_mut(place).map(|output| &mut output.declared)
+    }
+
+    /// Removes a node whose outputs nobody uses, with its bodies. One whose outputs are used stays: `false`.
+    pub fn remove(&mut self, node: NodeId) -> bool {
+        let outputs = self.node(node).outputs.iter().flatten();
+        if outputs.clone().any(|value| !self.value(*value).uses.is_empty()) {
+            return false;
+        }
+        if self.changes.keeps_lines {
+            let line = format!("- {}", self.told(node));
+            self.changes.line(|| line);
+        }
+        for held in std::mem::take(&mut self.nodes.get_mut(node).bodies) {
+            self.empty_body(held.body);
+        }
+        self.truncate_inputs(node, 0);
+        for value in std::mem::take(&mut self.nodes.get_mut(node).outputs).into_iter().flatten() {
+            self.values.get_mut(value).origin = Origin::Missing;
+        }
+        self.unlink(node);
+        self.changes.removed += 1;
+        true
+    }
+
+    /// Removes an input or a constant of a body that nobody uses; `false` for any other value.
+    pub fn remove_given(&mut self, value: ValueId) -> bool {
+        let given = self.value(value);
+        if !given.uses.is_empty() || matches!(given.origin, Origin::Node(..)) {
+            return false;
+        }
+        let body = self.bodies.get_mut(given.body);
+        body.inputs.retain(|input| *input != value);
+        body.constants.retain(|constant| *constant != value);
+        self.values.get_mut(value).origin = Origin::Missing;
+        true
+    }
+
+    fn empty_body(&mut self, body: BodyId) {
+        let outputs = std::mem::take(&mut self.bodies.get_mut(body).outputs);
+        for (place, output) in outputs.into_iter().enumerate() {
+            self.forget_use(output.value, Use::Output(body, place));
+        }
+        for node in self.nodes_of(body).into_iter().rev() {
+            self.remove(node);
+        }
+    }
+
+    /// Changes a constant, in place where nobody else holds it.
+    pub fn constant_mut(&mut self, value: ValueId) -> Option<&mut TensorProto> {
+        match &mut self.values.get_mut(value).origin {
+            Origin::Constant(tensor) => Some(Arc::make_mut(tensor)),
+            _ => None,
+        }
+    }
+
+    /// Has a value that is a constant be made by a node that is added, and returns its tensor.
+    pub fn take_constant(&mut self, value: ValueId) -> Option<Arc<TensorProto>> {
+        if !self.value(value).is_constant() {
+            return None;
+        }
+        let body = self.value(value).body;
+        let body = self.bodies.get_mut(body);
+        body.inputs.retain(|input| *input != value);
+        body.constants.retain(|constant| *constant != value);
+        match std::mem::replace(&mut self.values.get_mut(value).origin, Origin::Missing) {
+            Origin::Constant(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn new_value(&mut self, name: Arc<str>, body: BodyId, origin: Origin) -> ValueId {
+        let (uses, declared, doc_string) = (VecDeque::new(), None, String::new());
+        self.values.add(Value { name, body, origin, uses, declared, doc_string })
+    }
+
+    fn forget_use(&mut self, value: ValueId, used: Use) {
+        // Passes go through a body from one end to the other, and so through the uses of a value: looking from both ends
+        // finds one at once, whatever their number.
+        let uses = &mut self.values.get_mut(value).uses;
+        let mut ends = uses.iter().enumerate().zip(uses.iter().enumerate().rev());
+        let found =
+            ends.find_map(
+                |((first, a), (last, b))| {
+                    if *a == used { Some(first) } else { (*b == used).then_some(last) }
+                },
+            );
+        if let Some(place) = found {
+            uses.remove(place);
+        }
+    }
+
+    fn told(&self, id: NodeId) -> String {
+        let node = self.node(id);
+        format!("{} `{}` in {}", node.op_type, node.label, node.path)
+    }
+
+    fn link(&mut self, id: NodeId, place: Place) {
+        let (body, previous, next) = match place {
+            Place::Before(next) => (self.node(next).body, self.node(next).previous, Some(next)),
+            Place::After(previous) => {
+                (self.node(previous).body, Some(previous), self.node(previous).next)
+            }
+            Place::First(body) => (body, None, self.body(body).first),
+            Place::Last(body) => (body, self.body(body).last, None),
+        };
+        let node = self.nodes.get_mut(id);
+        (node.previous, node.next) = (previous, next);
+        match previous {
+            Some(previous) => self.nodes.get_mut(previous).next = Some(id),
+            None => self.bodies.get_mut(body).first = Some(id),
+        }
+        match next {
+            Some(next) => self.nodes.get_mut(next).previous = Some(id),
+            None => self.bodies.get_mut(body).last = Some(id),
+        }
+    }
+
+    fn unlink(&mut self, id: NodeId) {
+        let node = self.nodes.get_mut(id);
+        let (previous, next, body) = (node.previous.take(), node.next.take(), node.body);
+        match previous {
+            Some(previous) => self.nodes.get_mut(previous).next = next,
+            None => self.bodies.get_mut(body).first = next,
+        }
+        match next {
+            Some(next) => self.nodes.get_mut(next).previous = previous,
+            None => self.bodies.get_mut(body).last = previous,
+        }
+    }
+
+    /// Links a node of the file at the end of its body.
+    pub(crate) fn add_read(&mut self, node: Node) -> NodeId {
+        let body = node.body;
+        let id = self.nodes.add(node);
+        self.link(id, Place::Last(body));
+        id
+    }
+
+    /// A node as messages of the file have it, for those that read only that.
+    pub fn proto(&self, id: NodeId) -> NodeProto {
+        let node = self.node(id);
+        let name = |value: &Option<ValueId>| {
+            value.map_or(String::new(), |value| self.value(value).name.to_string())
+        };
+        NodeProto {
+            input: node.inputs.iter().map(name).collect(),
+            output: node.outputs.iter().map(name).collect(),
+            name: node.name.to_string(),
+            op_type: node.op_type.clone(),
+            domain: node.domain.clone(),
+            attribute: node.attributes.clone(),
+            doc_string: node.doc_string.clone(),
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! A model's messages made a graph: every name is resolved once, and the nodes of each body are sorted topologically.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+
+use crate::Graph;
+use crate::arena::{Arena, BodyId, NodeId, ValueId};
+use crate::body::{Body, Output};
+use crate::names::Names;
+use crate::node::{HeldBody, Node, NodeView, default_opset, subgraphs};
+use crate::trace::Changes;
+use crate::value::Origin;
+
+/// Something wrong with the names of a file: what no graph can stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What it is about.
+    pub at: At,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// What a problem is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// A graph, by its name.
+    Graph(String),
+    /// A node, by what messages call it, and its operator.
+    Node(String, String),
+}
+
+/// How a step of a path is written, given a node and an attribute or a function.
+pub type Step<'a> = &'a dyn Fn(&str, &str) -> String;
+
+impl Graph {
+    /// Makes a graph of a model that holds one, and says what is wrong with its names. Without problems it is what the file
+    /// means; with some, a value that nothing makes has no origin, and the first of several that make one is its maker.
+    ///
+    /// `step` writes a step of a path. Returns `None` for a model without a graph.
+    pub fn import(mut model: ModelProto, step: Step) -> Option<(Graph, Vec<Problem>)> {
+        let proto = model.graph.take()?;
+        let functions = std::mem::take(&mut model.functions);
+        // Files older than IR version 3 import none.
+        let opset = default_opset(&model.opset_import).unwrap_or(1);
+        let mut bodies = Arena::default();
+        let path = step(&proto.name, "").trim_end_matches('.').into();
+        let main = bodies.add(Body::empty(&proto.name, path, None));
+        let mut graph = Graph {
+            nodes: Arena::default(),
+            values: Arena::default(),
+            bodies,
+            main,
+            names: Names::default(),
+            model,
+            functions,
+            opset,
+            changes: Changes::default(),
+        };
+        let mut reader = Reader { graph: &mut graph, scopes: vec![], problems: vec![], step };
+        reader.body(main, proto, opset, None);
+        let problems = reader.problems;
+        Some((graph, problems))
+    }
+
+    /// Makes a body of a node of one more graph, whose nodes are understood by `opset`. `outer` are the values that it
+    /// sees by name. Says what is wrong with its names.
+    pub fn import_body(
+        &mut self,
+        body: BodyId,
+        proto: GraphProto,
+        opset: i64,
+        outer: HashMap<Arc<str>, ValueId>,
+        step: Step,
+    ) -> Vec<Problem> {
+        let path = self.body(body).path.clone();
+        let mut reader = Reader { graph: self, scopes: vec![outer], problems: vec![], step };
+        reader.body(body, proto, opset, Some((path, 0)));
+        reader.problems
+    }
+}
+
+impl Body {
+    pub(crate) fn empty(name: &str, path: Arc<str>, owner: Option<NodeId>) -> Body {
+        Body {
+            name: name.into(),
+            path,
+            owner,
+            inputs: vec![],
+            constants: vec![],
+            outputs: vec![],
+            first: None,
+            last: None,
+            rest: GraphProto::default(),
+        }
+    }
+}
+
+struct Reader<'a> {
+    graph: &'a mut Graph,
+    /// The values that can be seen by name, a map for each body, the innermost last.
+    scopes: Vec<HashMap<Arc<str>, ValueId>>,
+    problems: Vec<Problem>,
+    step: Step<'a>,
+}
+
+impl Reader<'_> {
+    fn body(
+        &mut self,
+        body: BodyId,
+        mut proto: GraphProto,
+        opset: i64,
+        at: Option<(Arc<str>, usize)>,
+    ) {
+        let (path, prefix) = at.unwrap_or_else(|| (self.graph.body(body).path.clone(), 0));
+        let nodes = std::mem::take(&mut proto.node);
+        let order = self.check(&proto, &nodes);
+        self.scopes.push(HashMap::new());
+        self.given(body, &mut proto);
+        let declared: HashMap<String, ValueInfoProto> = std::mem::take(&mut proto.value_info)
+            .into_iter()
+            .map(|value| (value.name.clone(), value))
+            .collect();
+        for (name, info) in &declared {
+            // What is declared of an input a second time is declared of the input.
+            if let Some(value) = self.scopes.last().and_then(|scope| scope.get(&**name)).copied() {
+                let value = self.graph.value_mut(value);
+                value.declared = value.declared.take().or_else(|| info.r#type.clone());
+            }
+        }
+        let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+        for index in order {
+            if let Some(node) = nodes.get_mut(index).and_then(Option::take) {
+                self.node(body, node, opset, &path, prefix, &declared);
+            }
+        }
+        for output in std::mem::take(&mut proto.output) {
+            let value = self.find(body, &output.name);
+            self.graph.add_output_read(body, Output { value, declared: output });
+        }
+        self.scopes.pop();
+        self.graph.bodies.get_mut(body).rest = proto;
+    }
+
+    /// The inputs and constants of a body.
+    fn given(&mut self, body: BodyId, proto: &mut GraphProto) {
+        for input in std::mem::take(&mut proto.input) {
+            let value = self.new_value(body, &input.name, Origin::Input);
+            let made = self.graph.value_mut(value);
+            (made.declared, made.doc_string) = (input.r#type, input.doc_string);
+            self.graph.bodies.get_mut(body).inputs.push(value);
+        }
+        for tensor in std::mem::take(&mut proto.initializer) {
+            let name = tensor.name.clone();
+            let origin = Origin::Constant(Arc::new(tensor));
+            let known = self.scopes.last().and_then(|scope| scope.get(&*name)).copied();
+            let default_of = known.filter(|value| !self.graph.value(*value).is_constant());
+            let value = match default_of {
+                Some(input) => {
+                    self.graph.values.get_mut(input).origin = origin;
+                    input
+                }
+                None => self.new_value(body, &name, origin),
+            };
+            self.graph.bodies.get_mut(body).constants.push(value);
+        }
+    }
+
+    fn new_value(&mut self, body: BodyId, name: &str, origin: Origin) -> ValueId {
+        let name = self.graph.names.keep(name);
+        let value = self.graph.new_value(name.clone(), body, origin);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.entry(name).or_insert(value);
+        }
+        value
+    }
+
+    /// The value of a name as a body sees it; of one that nothing makes, a value without an origin.
+    fn find(&mut self, body: BodyId, name: &str) -> ValueId {
+        match self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
+            Some(value) => *value,
+            None => self.new_value(body, name, Origin::Missing),
+        }
+    }
+
+    fn node(
+        &mut self,
+        body: BodyId,
+        mut proto: NodeProto,
+        opset: i64,
+        path: &Arc<str>,
+        prefix: usize,
+        declared: &HashMap<String, ValueInfoProto>,
+    ) {
+        let label = self.graph.names.keep(proto.label());
+        let name = if proto.name.is_empty() { "".into() } else { label.clone() };
+        let inputs: Vec<Option<ValueId>> = std::mem::take(&mut proto.input)
+            .iter()
+            .map(|name| (!name.is_empty()).then(|| self.find(body, name)))
+            .collect();
+        let id = self.graph.add_read(Node {
+            name,
+            op_type: proto.op_type,
+            domain: proto.domain,
+            attributes: vec![],
+            doc_string: proto.doc_string,
+            opset,
+            path: path.clone(),
+            prefix,
+            label,
+            body,
+            inputs: vec![],
+            outputs: vec![],
+            bodies: vec![],
+            previous: None,
+            next: None,
+        });
+        for input in inputs {
+            self.graph.push_input(id, input);
+        }
+        self.attributes(id, proto.attribute);
+        for (place, name) in proto.output.iter().enumerate() {
+            let value = (!name.is_empty()).then(|| self.output(id, place, name));
+            self.graph.nodes.get_mut(id).outputs.push(value);
+            if let (Some(value), Some(info)) = (value, declared.get(name)) {
+                let value = self.graph.value_mut(value);
+                value.declared.clone_from(&info.r#type);
+                value.doc_string.clone_from(&info.doc_string);
+            }
+        }
+    }
+
+    fn output(&mut self, node: NodeId, place: usize, name: &str) -> ValueId {
+        let (body, origin) = (self.graph.node(node).body, Origin::Node(node, place));
+        // In a file whose nodes go in circles it was used before.
+        let used = self.scopes.last().and_then(|scope| scope.get(name)).copied();
+        match used.filter(|value| matches!(self.graph.value(*value).origin, Origin::Missing)) {
+            Some(value) => {
+                self.graph.values.get_mut(value).origin = origin;
+                value
+            }
+            None => self.new_value(body, name, origin),
+        }
+    }
+
+    fn attributes(&mut self, id: NodeId, attributes: Vec<tract_onnx::pb::AttributeProto>) {
+        for mut attribute in attributes {
+            let listed =
+                std::mem::take(&mut attribute.graphs).into_iter().map(|graph| (graph, true));
+            let graphs: Vec<_> =
+                attribute.g.take().into_iter().map(|graph| (graph, false)).chain(listed).collect();
+            if graphs.is_empty() {
+                self.graph.nodes.get_mut(id).attributes.push(attribute);
+                continue;
+            }
+            for (proto, is_listed) in graphs {
+                let node = self.graph.node(id);
+                let step = (self.step)(node.local_name(), &attribute.name);
+                let (path, opset) = (format!("{}/{step}", node.path), node.opset);
+                let inner = self.graph.bodies.add(Body::empty(&proto.name, path.into(), Some(id)));
+                let held = HeldBody { attribute: attribute.name.clone(), body: inner, is_listed };
+                self.graph.nodes.get_mut(id).bodies.push(held);
+                self.body(inner, proto, opset, None);
+            }
+        }
+    }
+
+    /// Checks that names are given once and before their use, and returns the nodes' places in topological order, otherwise
+    /// as in the file; in a file that goes in circles, as in the file.
+    fn check(&mut self, proto: &GraphProto, nodes: &[NodeProto]) -> Vec<usize> {
+        let refuse = |text: String| Problem { at: At::Graph(proto.name.clone()), text };
+        let sorted = Sorting::new(proto, nodes, &mut self.problems, &self.scopes).sort();
+        let (mut order, stuck) = sorted;
+        if let Some(stuck) = stuck {
+            let node = nodes.get(stuck).map_or("", NodeView::label);
+            self.problems.push(refuse(format!("node `{node}` depends on its own output")));
+            order = (0..nodes.len()).collect();
+        }
+        let made: HashSet<&str> =
+            nodes.iter().flat_map(|node| &node.output).map(String::as_str).collect();
+        let given = given(proto);
+        for output in &proto.output {
+            let name = output.name.as_str();
+            let is_outer = self.scopes.iter().any(|scope| scope.contains_key(name));
+            if !made.contains(name) && !given.contains(name) && !is_outer {
+                self.problems.push(refuse(format!("nothing makes the output `{name}`")));
+            }
+        }
+        order
+    }
+}
+
+impl Graph {
+    fn add_output_read(&mut self, body: BodyId, output: Output) {
+        let Output { value, declared } = output;
+        self.add_output(body, value, declared);
+    }
+}
+
+/// The values that no node of a graph makes.
+fn given(proto: &GraphProto) -> HashSet<&str> {
+    let inputs = proto.input.iter().map(|input| input.name.as_str());
+    inputs.chain(proto.initializer.iter().map(|tensor| tensor.name.as_str())).collect()
+}
+
+/// The names that a node needs: its inputs, and what its graphs use from around them.
+fn needed(node: &NodeProto) -> HashSet<&str> {
+    let mut names: HashSet<&str> =
+        node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    for graph in node.attribute.iter().flat_map(subgraphs) {
+        let made = graph.node.iter().flat_map(|node| node.output.iter().map(String::as_str));
+        let inside: HashSet<&str> = given(graph).into_iter().chain(made).collect();
+        let used = graph.node.iter().flat_map(needed);
+        let returned = graph.output.iter().map(|output| output.name.as_str());
+        names.extend(used.chain(returned).filter(|name| !inside.contains(name)));
+    }
+    names
+}
+
+/// A topological sort that takes the first node of the file that is ready.
+struct Sorting {
+    waiting_for: Vec<usize>,
+    users: HashMap<usize, Vec<usize>>,
+}
+
+impl Sorting {
+    fn new(
+        proto: &GraphProto,
+        nodes: &[NodeProto],
+        problems: &mut Vec<Problem>,
+        outer: &[HashMap<Arc<str>, ValueId>],
+    ) -> Sorting {
+        let producers = producers(proto, nodes, problems);
+        let given = given(proto);
+        let mut waiting_for = vec![0usize; nodes.len()];
+        let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (index, node) in nodes.iter().enumerate() {
+            for name in needed(node) {
+                if let Some(producer) = producers.get(name) {
+                    waiting_for[index] += 1;
+                    users.entry(*producer).or_default().push(index);
+                } else if !given.contains(name)
+                    && !outer.iter().any(|scope| scope.contains_key(name))
+                {
+                    let at = At::Node(node.label().into(), node.op_type.clone());
+                    let text = format!("nothing makes its input `{name}`");
+                    problems.push(Problem { at, text });
+                }
+            }
+        }
+        Sorting { waiting_for, users }
+    }
+
+    /// The order, and the first node that waits for itself.
+    fn sort(mut self) -> (Vec<usize>, Option<usize>) {
+        let is_ready = |(index, count): (usize, &usize)| (*count == 0).then_some(index);
+        let mut ready: BTreeSet<usize> =
+            self.waiting_for.iter().enumerate().filter_map(is_ready).collect();
+        let mut order = Vec::with_capacity(self.waiting_for.len());
+        while let Some(index) = ready.pop_first() {
+            order.push(index);
+            for user in self.users.remove(&index).unwrap_or_default() {
+                self.waiting_for[user] -= 1;
+                if self.waiting_for[user] == 0 {
+                    ready.insert(user);
+                }
+            }
+        }
+        let stuck = self.waiting_for.iter().position(|count| *count > 0);
+        (order, stuck)
+    }
+}
+
+/// Which node makes each value; none may be made twice.
+fn producers<'a>(
+    proto: &'a GraphProto,
+    nodes: &'a [NodeProto],
+    problems: &mut Vec<Problem>,
+) -> HashMap<&'a str, usize> {
+    let mut refuse = |text: String| {
+        problems.push(Problem { at: At::Graph(proto.name.clone()), text });
+    };
+    let mut initializers = HashSet::new();
+    for tensor in &proto.initializer {
+        if !initializers.insert(&tensor.name) {
+            refuse(format!("initializer `{}` is given twice", tensor.name));
+        }
+    }
+    let mut inputs = HashSet::new();
+    for input in &proto.input {
+        if !inputs.insert(&input.name) {
+            refuse(format!("input `{}` is given twice", input.name));
+        }
+    }
+    let given = given(proto);
+    let mut producers = HashMap::new();
+    for (index, node) in nodes.iter().enumerate() {
+        for output in node.output.iter().filter(|output| !output.is_empty()) {
+            if given.contains(output.as_str()) || producers.contains_key(output.as_str()) {
+                refuse(format!("value `{output}` is made twice"));
+            } else {
+                producers.insert(output.as_str(), index);
+            }
+        }
+    }
+    producers
+}

@@ -1,0 +1,41 @@
+//! The one authority for names.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Every name in a model: of values and of nodes, in all bodies.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    taken: BTreeSet<Arc<str>>,
+}
+
+impl Names {
+    /// Keeps a name of the file, one copy of it for all who have it.
+    pub(crate) fn keep(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.taken.get(name) {
+            return known.clone();
+        }
+        let name: Arc<str> = name.into();
+        self.taken.insert(name.clone());
+        name
+    }
+
+    /// A name that nobody has: the one that is wanted, or one with a number behind it.
+    pub(crate) fn new_name(&mut self, wanted: &str) -> Arc<str> {
+        if !wanted.is_empty() && !self.taken.contains(wanted) {
+            return self.keep(wanted);
+        }
+        // There are fewer names than numbers.
+        let numbered = (1u64..).map(|number| format!("{wanted}~{number}"));
+        let free = numbered.take(self.taken.len() + 1).find(|name| !self.taken.contains(&**name));
+        self.keep(&free.unwrap_or_default())
+    }
+
+    /// Whether no name begins so.
+    pub(crate) fn is_free_prefix(&self, prefix: &str) -> bool {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let next = self.taken.range::<str, _>(from).next();
+        next.is_none_or(|name| !name.starts_with(prefix))
+    }
+}
