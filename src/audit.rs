@@ -5,12 +5,12 @@
 //!
 //! ```
 //! use tract_onnx::prelude::*;
-//! use tract_onnx_cast::audit::{Audit, Outcome};
+//! use tract_onnx_cast::audit::Outcome;
 //!
 //! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
-//! let onnx = tract_onnx_cast::onnx();
-//! let audit = Audit::new(onnx.casts(&onnx.proto_model_for_path(path)?, None)?);
-//! let mut model = onnx.with_probes(true).model_for_path(path)?.into_typed()?;
+//! let loaded = tract_onnx_cast::onnx().with_probes(true).load(path)?;
+//! let audit = loaded.audit();
+//! let mut model = loaded.into_model().into_typed()?;
 //! audit.watch(&mut model)?;
 //!
 //! # let shape = model.input_fact(0)?.shape.as_concrete().unwrap().to_vec();
@@ -28,13 +28,11 @@
 //! - `element`: what became of one element; `text` the same for strings
 //! - `measure`: whole tensors; `lanes` the loops that make it fast
 //! - `probe`: how values are seen; `watched` what they are seen of; `record` where the counts go; `pool` who counts
-//! - `findings`: what can be said without running the model
 
 #![forbid(unsafe_code)]
 
 mod counts;
 mod element;
-mod findings;
 mod lanes;
 mod measure;
 mod pool;
@@ -51,10 +49,10 @@ use tract_onnx::prelude::*;
 
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::casts::CastNode;
+use crate::passes::casts::CastNode;
 
+pub use crate::passes::findings::{Finding, FindingKind};
 pub use counts::{CastStats, Errors, Outcome};
-pub use findings::{Finding, FindingKind, findings};
 pub use measure::{measure, range};
 pub use range::Range;
 
@@ -111,9 +109,9 @@ pub fn audit(
     inputs: impl IntoIterator<Item = Tensor>,
 ) -> TractResult<Vec<AuditRow>> {
     let run = || -> TractResult<Vec<AuditRow>> {
-        let (path, onnx) = (path.as_ref(), crate::onnx().with_probes(true));
-        let audit = Audit::new(onnx.casts(&onnx.proto_model_for_path(path)?, path.parent())?);
-        let mut model = onnx.model_for_path(path)?;
+        let loaded = crate::onnx().with_probes(true).load(path)?;
+        let audit = loaded.audit();
+        let mut model = loaded.into_model();
         let inputs: Vec<Tensor> = inputs.into_iter().collect();
         for (place, input) in inputs.iter().enumerate().take(model.inputs.len()) {
             model.set_input_fact(
@@ -131,8 +129,8 @@ pub fn audit(
 }
 
 impl Audit {
-    /// An audit of a model with these casts, which [`CastOnnx::casts`](crate::CastOnnx::casts) lists.
-    pub fn new(casts: Vec<CastNode>) -> Audit {
+    /// An audit of a model with these rows.
+    pub(crate) fn new(casts: Vec<CastNode>) -> Audit {
         let records = Arc::new(Records::new(casts.len()));
         Audit { casts, records }
     }

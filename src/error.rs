@@ -102,7 +102,22 @@ pub enum Error {
     },
 }
 
+/// What this crate's functions return.
+pub type Result<T> = std::result::Result<T, Error>;
+
 impl Error {
+    /// What tract's functions return, as an error of this crate's.
+    pub(crate) fn of(error: TractError) -> Error {
+        match Error::of_tract(error).downcast::<Error>() {
+            Ok(own) => own,
+            // An error of ours, to which somebody has added what it was about.
+            Err(other) => match other.chain().find_map(|link| link.downcast_ref::<Error>()) {
+                Some(own) => own.clone(),
+                None => Error::Model { problem: format!("cannot be read: {other}") },
+            },
+        }
+    }
+
     /// The name of the node that cannot be used, where that is known; of one without a name, its first output.
     pub fn node(&self) -> Option<&str> {
         match self {

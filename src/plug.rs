@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod guard;
+pub(crate) mod loaded;
 pub(crate) mod loader;
 pub(crate) mod model_types;
 pub(crate) mod nnef;

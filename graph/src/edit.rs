@@ -449,7 +449,7 @@ impl Graph {
         format!("{} `{}` in {}", node.op_type, node.label, node.path)
     }
 
-    fn link(&mut self, id: NodeId, place: Place) {
+    pub(crate) fn link(&mut self, id: NodeId, place: Place) {
         let (body, previous, next) = match place {
             Place::Before(next) => (self.node(next).body, self.node(next).previous, Some(next)),
             Place::After(previous) => {
@@ -481,14 +481,6 @@ impl Graph {
             Some(next) => self.nodes.get_mut(next).previous = previous,
             None => self.bodies.get_mut(body).last = previous,
         }
-    }
-
-    /// Links a node of the file at the end of its body.
-    pub(crate) fn add_read(&mut self, node: Node) -> NodeId {
-        let body = node.body;
-        let id = self.nodes.add(node);
-        self.link(id, Place::Last(body));
-        id
     }
 
     /// A node as messages of the file have it, for those that read only that.

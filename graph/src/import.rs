@@ -7,7 +7,8 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
-use crate::body::{Body, Output};
+use crate::body::Body;
+use crate::edit::Place;
 use crate::names::Names;
 use crate::node::{HeldBody, Node, NodeView, default_opset, subgraphs};
 use crate::trace::Changes;
@@ -58,26 +59,10 @@ impl Graph {
             opset,
             changes: Changes::default(),
         };
-        let mut reader = Reader { graph: &mut graph, scopes: vec![], problems: vec![], step };
-        reader.body(main, proto, opset, None);
+        let mut reader = Reader::new(&mut graph, step, Region::whole(opset));
+        reader.body(main, proto);
         let problems = reader.problems;
         Some((graph, problems))
-    }
-
-    /// Makes a body of a node of one more graph, whose nodes are understood by `opset`. `outer` are the values that it
-    /// sees by name. Says what is wrong with its names.
-    pub fn import_body(
-        &mut self,
-        body: BodyId,
-        proto: GraphProto,
-        opset: i64,
-        outer: HashMap<Arc<str>, ValueId>,
-        step: Step,
-    ) -> Vec<Problem> {
-        let path = self.body(body).path.clone();
-        let mut reader = Reader { graph: self, scopes: vec![outer], problems: vec![], step };
-        reader.body(body, proto, opset, Some((path, 0)));
-        reader.problems
     }
 }
 
@@ -97,50 +82,79 @@ impl Body {
     }
 }
 
-struct Reader<'a> {
-    graph: &'a mut Graph,
-    /// The values that can be seen by name, a map for each body, the innermost last.
-    scopes: Vec<HashMap<Arc<str>, ValueId>>,
-    problems: Vec<Problem>,
+/// What is read into a graph: a whole model, or the body of a function in the place of a call.
+pub(crate) struct Region {
+    /// What the names inside have in front.
+    pub(crate) prefix: String,
+    /// The version of the default domain by which nodes are understood.
+    pub(crate) opset: i64,
+    /// The node in whose place it is read, and the path to what is read there.
+    pub(crate) call: Option<(NodeId, Arc<str>)>,
+    /// The values that stand for outputs of the function, by their names in it.
+    pub(crate) results: HashMap<String, ValueId>,
+}
+
+impl Region {
+    fn whole(opset: i64) -> Region {
+        Region { prefix: String::new(), opset, call: None, results: HashMap::new() }
+    }
+}
+
+pub(crate) struct Reader<'a> {
+    pub(crate) graph: &'a mut Graph,
+    /// The values that can be seen by name, a map for each body, the innermost last; `None` for a name that stands for an
+    /// input which a call does not give.
+    pub(crate) scopes: Vec<HashMap<Arc<str>, Option<ValueId>>>,
+    pub(crate) problems: Vec<Problem>,
     step: Step<'a>,
+    region: Region,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(graph: &'a mut Graph, step: Step<'a>, region: Region) -> Reader<'a> {
+        Reader { graph, scopes: vec![], problems: vec![], step, region }
+    }
 }
 
 impl Reader<'_> {
-    fn body(
-        &mut self,
-        body: BodyId,
-        mut proto: GraphProto,
-        opset: i64,
-        at: Option<(Arc<str>, usize)>,
-    ) {
-        let (path, prefix) = at.unwrap_or_else(|| (self.graph.body(body).path.clone(), 0));
+    fn body(&mut self, body: BodyId, mut proto: GraphProto) {
         let nodes = std::mem::take(&mut proto.node);
         let order = self.check(&proto, &nodes);
         self.scopes.push(HashMap::new());
         self.given(body, &mut proto);
-        let declared: HashMap<String, ValueInfoProto> = std::mem::take(&mut proto.value_info)
-            .into_iter()
-            .map(|value| (value.name.clone(), value))
-            .collect();
+        let declared = declarations(&mut proto);
         for (name, info) in &declared {
             // What is declared of an input a second time is declared of the input.
-            if let Some(value) = self.scopes.last().and_then(|scope| scope.get(&**name)).copied() {
+            let own = self.scopes.last().and_then(|scope| scope.get(&**name)).copied();
+            if let Some(value) = own.flatten() {
                 let value = self.graph.value_mut(value);
                 value.declared = value.declared.take().or_else(|| info.r#type.clone());
             }
         }
-        let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
-        for index in order {
-            if let Some(node) = nodes.get_mut(index).and_then(Option::take) {
-                self.node(body, node, opset, &path, prefix, &declared);
-            }
-        }
+        self.nodes(body, nodes, order, &declared);
         for output in std::mem::take(&mut proto.output) {
-            let value = self.find(body, &output.name);
-            self.graph.add_output_read(body, Output { value, declared: output });
+            if let Some(value) = self.find(body, &output.name) {
+                self.graph.add_output(body, value, output);
+            }
         }
         self.scopes.pop();
         self.graph.bodies.get_mut(body).rest = proto;
+    }
+
+    /// Reads nodes in an order.
+    pub(crate) fn nodes(
+        &mut self,
+        body: BodyId,
+        nodes: Vec<NodeProto>,
+        order: Vec<usize>,
+        declared: &HashMap<String, ValueInfoProto>,
+    ) {
+        let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
+        for index in order {
+            if let Some(node) = nodes.get_mut(index).and_then(Option::take) {
+                self.node(body, node, declared);
+            }
+        }
     }
 
     /// The inputs and constants of a body.
@@ -154,7 +168,7 @@ impl Reader<'_> {
         for tensor in std::mem::take(&mut proto.initializer) {
             let name = tensor.name.clone();
             let origin = Origin::Constant(Arc::new(tensor));
-            let known = self.scopes.last().and_then(|scope| scope.get(&*name)).copied();
+            let known = self.scopes.last().and_then(|scope| scope.get(&*name)).copied().flatten();
             let default_of = known.filter(|value| !self.graph.value(*value).is_constant());
             let value = match default_of {
                 Some(input) => {
@@ -168,19 +182,28 @@ impl Reader<'_> {
     }
 
     fn new_value(&mut self, body: BodyId, name: &str, origin: Origin) -> ValueId {
-        let name = self.graph.names.keep(name);
-        let value = self.graph.new_value(name.clone(), body, origin);
+        let own = self.prefixed(name);
+        let value = self.graph.new_value(own, body, origin);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.entry(name).or_insert(value);
+            scope.entry(name.into()).or_insert(Some(value));
         }
         value
     }
 
-    /// The value of a name as a body sees it; of one that nothing makes, a value without an origin.
-    fn find(&mut self, body: BodyId, name: &str) -> ValueId {
+    /// A name of what is read, as it is in the graph.
+    fn prefixed(&mut self, name: &str) -> Arc<str> {
+        match self.region.prefix.as_str() {
+            "" => self.graph.names.keep(name),
+            prefix => self.graph.names.keep(&format!("{prefix}{name}")),
+        }
+    }
+
+    /// The value of a name as a body sees it; of one that nothing makes, a value without an origin; `None` for an input that
+    /// a call does not give.
+    pub(crate) fn find(&mut self, body: BodyId, name: &str) -> Option<ValueId> {
         match self.scopes.iter().rev().find_map(|scope| scope.get(name)) {
             Some(value) => *value,
-            None => self.new_value(body, name, Origin::Missing),
+            None => Some(self.new_value(body, name, Origin::Missing)),
         }
     }
 
@@ -188,25 +211,35 @@ impl Reader<'_> {
         &mut self,
         body: BodyId,
         mut proto: NodeProto,
-        opset: i64,
-        path: &Arc<str>,
-        prefix: usize,
         declared: &HashMap<String, ValueInfoProto>,
     ) {
-        let label = self.graph.names.keep(proto.label());
-        let name = if proto.name.is_empty() { "".into() } else { label.clone() };
-        let inputs: Vec<Option<ValueId>> = std::mem::take(&mut proto.input)
-            .iter()
-            .map(|name| (!name.is_empty()).then(|| self.find(body, name)))
-            .collect();
-        let id = self.graph.add_read(Node {
+        let prefix = self.region.prefix.len();
+        let label = match (proto.label(), prefix) {
+            ("", 1..) => self.prefixed(&proto.op_type.clone()),
+            (label, _) => self.prefixed(&label.to_owned()),
+        };
+        let is_named = prefix > 0 || !proto.name.is_empty();
+        let name = if is_named { label.clone() } else { "".into() };
+        let mut inputs: Vec<Option<ValueId>> = vec![];
+        for name in std::mem::take(&mut proto.input) {
+            inputs.push(if name.is_empty() { None } else { self.find(body, &name) });
+        }
+        // Inputs that a call does not give: operators may count.
+        while prefix > 0 && inputs.last().is_some_and(Option::is_none) {
+            inputs.pop();
+        }
+        let path = match (&self.region.call, self.scopes.len()) {
+            (Some((_, path)), 1) => path.clone(),
+            _ => self.graph.body(body).path.clone(),
+        };
+        let id = self.graph.nodes.add(Node {
             name,
             op_type: proto.op_type,
             domain: proto.domain,
             attributes: vec![],
             doc_string: proto.doc_string,
-            opset,
-            path: path.clone(),
+            opset: self.region.opset,
+            path,
             prefix,
             label,
             body,
@@ -216,6 +249,11 @@ impl Reader<'_> {
             previous: None,
             next: None,
         });
+        let place = match &self.region.call {
+            Some((call, _)) if self.scopes.len() == 1 => Place::Before(*call),
+            _ => Place::Last(body),
+        };
+        self.graph.link(id, place);
         for input in inputs {
             self.graph.push_input(id, input);
         }
@@ -234,10 +272,17 @@ impl Reader<'_> {
     fn output(&mut self, node: NodeId, place: usize, name: &str) -> ValueId {
         let (body, origin) = (self.graph.node(node).body, Origin::Node(node, place));
         // In a file whose nodes go in circles it was used before.
-        let used = self.scopes.last().and_then(|scope| scope.get(name)).copied();
-        match used.filter(|value| matches!(self.graph.value(*value).origin, Origin::Missing)) {
+        let used = self.scopes.last().and_then(|scope| scope.get(name)).copied().flatten();
+        let result = self.region.results.get(name).copied().filter(|_| self.scopes.len() == 1);
+        let known = [result, used].into_iter().flatten();
+        let is_missing =
+            |value: &ValueId| matches!(self.graph.value(*value).origin, Origin::Missing);
+        match known.into_iter().find(is_missing) {
             Some(value) => {
                 self.graph.values.get_mut(value).origin = origin;
+                if let Some(scope) = self.scopes.last_mut() {
+                    scope.insert(name.into(), Some(value));
+                }
                 value
             }
             None => self.new_value(body, name, origin),
@@ -257,18 +302,18 @@ impl Reader<'_> {
             for (proto, is_listed) in graphs {
                 let node = self.graph.node(id);
                 let step = (self.step)(node.local_name(), &attribute.name);
-                let (path, opset) = (format!("{}/{step}", node.path), node.opset);
+                let path = format!("{}/{step}", node.path);
                 let inner = self.graph.bodies.add(Body::empty(&proto.name, path.into(), Some(id)));
                 let held = HeldBody { attribute: attribute.name.clone(), body: inner, is_listed };
                 self.graph.nodes.get_mut(id).bodies.push(held);
-                self.body(inner, proto, opset, None);
+                self.body(inner, proto);
             }
         }
     }
 
     /// Checks that names are given once and before their use, and returns the nodes' places in topological order, otherwise
     /// as in the file; in a file that goes in circles, as in the file.
-    fn check(&mut self, proto: &GraphProto, nodes: &[NodeProto]) -> Vec<usize> {
+    pub(crate) fn check(&mut self, proto: &GraphProto, nodes: &[NodeProto]) -> Vec<usize> {
         let refuse = |text: String| Problem { at: At::Graph(proto.name.clone()), text };
         let sorted = Sorting::new(proto, nodes, &mut self.problems, &self.scopes).sort();
         let (mut order, stuck) = sorted;
@@ -291,11 +336,10 @@ impl Reader<'_> {
     }
 }
 
-impl Graph {
-    fn add_output_read(&mut self, body: BodyId, output: Output) {
-        let Output { value, declared } = output;
-        self.add_output(body, value, declared);
-    }
+/// What a message declares of its values, taken out of it. A name that is declared twice is what is declared last.
+pub(crate) fn declarations(proto: &mut GraphProto) -> HashMap<String, ValueInfoProto> {
+    let declared = std::mem::take(&mut proto.value_info).into_iter();
+    declared.map(|value| (value.name.clone(), value)).collect()
 }
 
 /// The values that no node of a graph makes.
@@ -329,7 +373,7 @@ impl Sorting {
         proto: &GraphProto,
         nodes: &[NodeProto],
         problems: &mut Vec<Problem>,
-        outer: &[HashMap<Arc<str>, ValueId>],
+        outer: &[HashMap<Arc<str>, Option<ValueId>>],
     ) -> Sorting {
         let producers = producers(proto, nodes, problems);
         let given = given(proto);

@@ -51,6 +51,7 @@ mod export;
 mod import;
 mod names;
 mod node;
+mod splice;
 mod trace;
 mod value;
 mod verify;
@@ -61,11 +62,12 @@ mod tests;
 pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
 pub use edit::{Made, NewNode, Place};
-pub use import::{At, Problem};
+pub use import::{At, Problem, Step};
 pub use node::{
     HeldBody, Node, NodeView, attribute, attribute_type, default_opset, float_attribute, int,
     int_attribute, is_default_domain, subgraphs, word,
 };
+pub use splice::Splice;
 pub use trace::Changes;
 pub use value::{Origin, Use, Value};
 

@@ -120,6 +120,40 @@ pub trait NodeView {
     }
 }
 
+impl<T: NodeView + ?Sized> NodeView for &T {
+    fn label(&self) -> &str {
+        (**self).label()
+    }
+
+    fn op_type(&self) -> &str {
+        (**self).op_type()
+    }
+
+    fn domain(&self) -> &str {
+        (**self).domain()
+    }
+
+    fn attributes(&self) -> &[AttributeProto] {
+        (**self).attributes()
+    }
+
+    fn input_places(&self) -> usize {
+        (**self).input_places()
+    }
+
+    fn output_places(&self) -> usize {
+        (**self).output_places()
+    }
+
+    fn gives(&self, place: usize) -> bool {
+        (**self).gives(place)
+    }
+
+    fn makes(&self, place: usize) -> bool {
+        (**self).makes(place)
+    }
+}
+
 impl NodeView for Node {
     fn label(&self) -> &str {
         &self.label

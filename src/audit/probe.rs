@@ -22,7 +22,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::record::Records;
 use super::watched::{Watched, WatchedQuantizer};
-use crate::onnx::annotation::probe_of;
+use crate::onnx::lowered::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::quantize;

@@ -1,189 +1,248 @@
-//! What tract cannot take as it stands in a file, refused or put so that it can.
+//! Limits: how large a model may be, so that a small file cannot ask for more than there is.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+#![forbid(unsafe_code)]
 
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
-};
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::annotation::{DOMAIN, identity, private_cast};
-use super::node::{attribute, is_default_domain, name_of};
-use super::operators::schema::schema;
-use super::order;
-use super::scope::Scope;
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
+
+use super::consistency;
+use super::declared_shapes;
+use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
+use crate::error::Error;
 
-/// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
-/// into every parenthesis, and its simplifier tries every combination of nested terms.
-pub(super) fn forget_intricate_dimensions(value: &mut ValueInfoProto) {
-    const LENGTH: usize = 256;
-    const OPERATORS: usize = 12;
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &mut value.r#type
-    else {
-        return;
-    };
-    for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
-        if let Some(DimValue::DimParam(text)) = &dim.value {
-            let operators = text.bytes().filter(|byte| b"+-*/%(,".contains(byte)).count();
-            if text.len() > LENGTH || operators > OPERATORS {
-                dim.value = None;
+/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an [`Error::Limit`].
+///
+/// The defaults are such that a hostile file of a few bytes needs neither gigabytes nor minutes. All but
+/// [`loaded_nodes`](Limits::loaded_nodes), which a model with many nodes and hardly any weights may need more of, are far beyond the
+/// models that people have.
+///
+/// ```
+/// let mut limits = tract_onnx_cast::Limits::default();
+/// limits.nodes = 1000;
+/// let onnx = tract_onnx_cast::onnx().with_limits(limits);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Bytes that a model takes in memory besides the data of its tensors: nodes, attributes, names and the like. An attribute of
+    /// two bytes in a file takes more than a kilobyte. Default: 512 MiB.
+    pub bytes: u64,
+    /// Bytes of the tensors' data, in the model and beside it, each counted as often as it is read. Default: 1 TiB. Besides, side
+    /// files are read for no more than 256 MiB and eight times what they hold on the disk: holes do not count.
+    pub data_bytes: u64,
+    /// Nodes in all graphs and functions. Default: 2¹⁷.
+    pub nodes: u64,
+    /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
+    /// graphs' inputs and outputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file
+    /// that is small must not have many. Default: 2¹², and besides one for each KiB that the tensors hold, as large models have
+    /// large weights.
+    pub loaded_nodes: u64,
+    /// Elements of a tensor in the model. Default: 2⁴⁰.
+    pub tensor_elements: u64,
+    /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range`, `Pad` and the like make of constant shapes, which tract does while it
+    /// loads a model, and the places of padded windows: all of them together, a text counted as 16. Default: 2²⁴, and besides one for each byte that the tensors hold.
+    pub made_elements: u64,
+    /// How deep graphs are nested. Default: 32.
+    pub nesting: u64,
+    /// How many dimensions a tensor has, where the model tells. Default: 64.
+    pub rank: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            bytes: 1 << 29,
+            data_bytes: 1 << 40,
+            nodes: 1 << 17,
+            loaded_nodes: 1 << 12,
+            tensor_elements: 1 << 40,
+            made_elements: 1 << 24,
+            nesting: 32,
+            rank: 64,
+        }
+    }
+}
+
+impl Limits {
+    /// No limits: for models whose origin is known.
+    pub fn none() -> Limits {
+        Limits {
+            bytes: u64::MAX,
+            data_bytes: u64::MAX,
+            nodes: u64::MAX,
+            loaded_nodes: u64::MAX,
+            tensor_elements: u64::MAX,
+            made_elements: u64::MAX,
+            // tract's messages are decoded no deeper.
+            nesting: 100,
+            rank: u64::MAX,
+        }
+    }
+
+    /// Checks a decoded model, whose external data is in `folder`, and returns the limits of what is made of it: what grows with the
+    /// data that there really is.
+    pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<Limits, Error> {
+        const BYTES_PER_NODE: u64 = 1 << 10;
+        consistency::check(proto)?;
+        let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
+        for function in &proto.functions {
+            function.node.iter().try_for_each(|node| sum.node(node, 1))?;
+        }
+        if let Some(graph) = &proto.graph {
+            sum.graph(graph, 1)?;
+        }
+        let data = sum.check_files(folder)?;
+        Ok(Limits {
+            loaded_nodes: self.loaded_nodes.saturating_add(data / BYTES_PER_NODE),
+            made_elements: self.made_elements.saturating_add(data),
+            ..*self
+        })
+    }
+
+    /// Checks what tract is to load.
+    pub(crate) fn check_loaded(&self, proto: &ModelProto) -> Result<(), Error> {
+        fn count(graph: &GraphProto) -> u64 {
+            let attributes = graph.node.iter().flat_map(|node| &node.attribute);
+            let inner = attributes.flat_map(subgraphs).map(count).sum::<u64>();
+            // Of some operators tract makes a node for each operand.
+            let ends =
+                |node: &NodeProto| (node.input.len() + node.output.len()).saturating_sub(ENDS);
+            let ends: usize = graph.node.iter().map(ends).sum();
+            inner + (graph.node.len() + ends + graph.input.len() + graph.output.len()) as u64
+        }
+        const ENDS: usize = 6;
+        let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);
+        match found > limit {
+            true => {
+                let place = "the model, with its functions in place".to_owned();
+                Err(beyond(place, "loaded_nodes", found, limit))
             }
+            false => Ok(()),
         }
     }
 }
 
-/// Makes readable the empty tensors of UINT32 and UINT64, which tract takes for signed ones: they are cast from INT64.
-pub(super) fn cast_empty_unsigned(graph: &mut GraphProto) {
-    let mut casts = vec![];
-    for tensor in &mut graph.initializer {
-        if let Some(ty) = empty_unsigned(tensor) {
-            let name = std::mem::take(&mut tensor.name);
-            tensor.name = format!("{DOMAIN}:{name}");
-            tensor.data_type = ElementType::Int64 as i32;
-            graph.input.retain(|input| input.name != name);
-            casts.push(private_cast(&tensor.name, ty, name));
-        }
-    }
-    for node in &mut graph.node {
-        if node.op_type == "Constant"
-            && is_default_domain(&node.domain)
-            && let [attribute] = &mut node.attribute[..]
-            && let Some(tensor) = &mut attribute.t
-            && let Some(ty) = empty_unsigned(tensor)
-            && let [output] = &node.output[..]
-        {
-            let name = format!("{DOMAIN}:{output}");
-            let data_type = ElementType::Int64 as i32;
-            let tensor = TensorProto { name, data_type, ..std::mem::take(tensor) };
-            *node = private_cast(&tensor.name, ty, output.clone());
-            graph.initializer.push(tensor);
-        }
-        let inner = node
-            .attribute
-            .iter_mut()
-            .flat_map(|attribute| attribute.g.iter_mut().chain(&mut attribute.graphs));
-        inner.for_each(cast_empty_unsigned);
-    }
-    graph.node.extend(casts);
+/// The error about something beyond a limit, at a place such as a node.
+pub(crate) fn beyond(place: String, what: &'static str, found: u64, limit: u64) -> Error {
+    Error::Limit { place, what, found, limit }
 }
 
-fn empty_unsigned(tensor: &TensorProto) -> Option<ElementType> {
-    let is_sound = tensor.dims.iter().all(|dim| *dim >= 0) && tensor.external_data.is_empty();
-    let is_empty = is_sound && tensor.dims.contains(&0) && tensor.uint64_data.is_empty();
-    let ty = ElementType::from_id(tensor.data_type).filter(|_| is_empty)?;
-    matches!(ty, ElementType::Uint32 | ElementType::Uint64).then_some(ty)
+/// What a model is made of, so far.
+struct Sum<'a> {
+    limits: &'a Limits,
+    nodes: u64,
+    data: u64,
+    external: u64,
+    files: HashSet<&'a str>,
 }
 
-/// Names the outputs that a node does not use but its operator always has: tract would count the others from there.
-pub(super) fn name_unused_outputs(node: &mut NodeProto, opset: i64) {
-    let schema = schema(&node.op_type, opset).filter(|_| is_default_domain(&node.domain));
-    let first = node.output.iter().find(|output| !output.is_empty()).cloned();
-    let (Some(schema), Some(first)) = (schema, first) else { return };
-    for (place, output) in node.output.iter_mut().enumerate() {
-        let is_there = schema.output(place).is_some_and(|output| !output.is_optional());
-        if output.is_empty() && is_there {
-            *output = format!("{DOMAIN}:unused{place}:{first}");
+impl<'a> Sum<'a> {
+    fn graph(&mut self, graph: &'a GraphProto, depth: u64) -> Result<(), Error> {
+        let place = || format!("graph `{}`", graph.name);
+        let Limits { nesting, .. } = *self.limits;
+        if depth > nesting {
+            return Err(beyond(place(), "nesting", depth, nesting));
+        }
+        for value in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
+            let rank =
+                declared_shapes::shape(value.r#type.as_ref()).map_or(0, |shape| shape.dim.len());
+            self.rank(|| format!("value `{}`", value.name), rank)?;
+        }
+        graph.initializer.iter().try_for_each(|tensor| self.tensor(tensor, &tensor.name))?;
+        graph.node.iter().try_for_each(|node| self.node(node, depth))
+    }
+
+    fn rank(&self, place: impl Fn() -> String, rank: usize) -> Result<(), Error> {
+        match rank as u64 > self.limits.rank {
+            true => Err(beyond(place(), "rank", rank as u64, self.limits.rank)),
+            false => Ok(()),
         }
     }
-}
 
-/// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
-/// in tract they are not.
-pub(super) fn name_nodes_apart(graph: &mut GraphProto) {
-    let inputs = graph.input.iter().map(|input| input.name.as_str());
-    let initializers = graph.initializer.iter().map(|tensor| tensor.name.as_str());
-    let made: HashMap<&str, usize> = graph
-        .node
-        .iter()
-        .enumerate()
-        .flat_map(|(index, node)| node.output.iter().map(move |output| (output.as_str(), index)))
-        .collect();
-    // tract gives a body an input for each value that it takes from around it.
-    let used = graph.node.iter().flat_map(order::used_names);
-    let outer = used.filter(|name| !made.contains_key(name));
-    let mut taken: HashSet<Cow<str>> =
-        inputs.chain(initializers).chain(outer).map(Cow::from).collect();
-    let mut renamed = vec![];
-    for (index, node) in graph.node.iter().enumerate() {
-        let name = name_of(node);
-        let is_foreign = |name: &str| made.get(name).is_some_and(|maker| *maker != index);
-        // What stands before a `#` tract tries with all numbers, whenever it puts something in the node's place.
-        let mut unique = match name.contains('#') {
-            true => name.replace('#', "~").into(),
-            false => Cow::from(name),
+    fn node(&mut self, node: &'a NodeProto, depth: u64) -> Result<(), Error> {
+        self.nodes += 1;
+        let Limits { nodes, .. } = *self.limits;
+        if self.nodes > nodes {
+            return Err(beyond(format!("node `{}`", node_name(node)), "nodes", self.nodes, nodes));
+        }
+        for attribute in &node.attribute {
+            let tensors = attribute.t.iter().chain(&attribute.tensors);
+            for tensor in tensors {
+                let name = if tensor.name.is_empty() { &attribute.name } else { &tensor.name };
+                self.tensor(tensor, name)?;
+            }
+            subgraphs(attribute).try_for_each(|graph| self.graph(graph, depth + 1))?;
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self, tensor: &'a TensorProto, name: &str) -> Result<(), Error> {
+        let size = |count: u64, dim: &i64| count.checked_mul(u64::try_from(*dim).ok()?);
+        // Dimensions that overflow are wrong whatever the limit, which is said where the tensor is read.
+        let elements = tensor.dims.iter().try_fold(1, size).unwrap_or(0);
+        let place = || format!("tensor `{name}`");
+        let Limits { tensor_elements, data_bytes, .. } = *self.limits;
+        self.rank(place, tensor.dims.len())?;
+        if elements > tensor_elements {
+            return Err(beyond(place(), "tensor_elements", elements, tensor_elements));
+        }
+        let location = tensor.external_data.iter().find(|entry| entry.key == "location");
+        let bytes = match location.filter(|_| tensor.data_location == Some(1)) {
+            Some(location) => {
+                let bits = ElementType::from_id(tensor.data_type).map_or(8, ElementType::bits);
+                let bytes = (elements / 8).saturating_mul(bits.into()).saturating_add(bits.into());
+                self.external = self.external.saturating_add(bytes);
+                self.files.insert(&location.value);
+                bytes
+            }
+            None => held_inside(tensor),
         };
-        while is_foreign(&unique) || !taken.insert(unique.clone()) {
-            unique = format!("{unique}~{index}").into();
-        }
-        if unique != name {
-            renamed.push((index, unique.into_owned()));
+        self.data = self.data.saturating_add(bytes);
+        match self.data > data_bytes {
+            true => Err(beyond(place(), "data_bytes", self.data, data_bytes)),
+            false => Ok(()),
         }
     }
-    for (index, name) in renamed {
-        if let Some(node) = graph.node.get_mut(index) {
-            node.name = name;
+
+    /// Checks that what is read of the side files is in a proportion to what they hold, and returns how many bytes the tensors hold.
+    /// Where the files are is checked when they are read.
+    fn check_files(&self, folder: Option<&Path>) -> Result<u64, Error> {
+        const ALWAYS: u64 = 1 << 28;
+        const TIMES: u64 = 8;
+        let Some(folder) = folder.filter(|_| self.limits.data_bytes < u64::MAX) else {
+            return Ok(self.data);
+        };
+        let paths: HashSet<PathBuf> =
+            self.files.iter().filter_map(|file| folder.join(file).canonicalize().ok()).collect();
+        let held = paths.iter().filter_map(|path| fs::metadata(path).ok());
+        let held = held.map(|metadata| held_bytes(&metadata)).fold(0, u64::saturating_add);
+        let most = held.saturating_mul(TIMES).saturating_add(ALWAYS);
+        match self.external > most {
+            true => Err(beyond("its external data".into(), "data_bytes", self.external, most)),
+            false => Ok(self.data.saturating_sub(self.external) + self.external.min(held)),
         }
     }
 }
 
-/// The opset by whose rules tract builds a `Squeeze` without axes.
-pub(super) const SQUEEZE_OF_ALL: i64 = 13;
-
-/// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides. `ty` is
-/// the type that the node computes in.
-pub(super) fn give_mask_of_numbers(
-    node: &mut NodeProto,
-    inputs: &[Option<ElementType>],
-    ty: ElementType,
-    scope: &mut Scope,
-) {
-    const MASK: usize = 3;
-    let is_attention = node.op_type == "Attention" && is_default_domain(&node.domain);
-    if !is_attention || inputs.get(MASK).copied().flatten() != Some(ElementType::Bool) {
-        return;
-    }
-    let Some(mask) = node.input.get_mut(MASK) else { return };
-    let name = |part: &str| format!("{DOMAIN}:{part}:{mask}");
-    let constant = |part: &str, value: f32| NodeProto {
-        op_type: "Constant".into(),
-        attribute: vec![AttributeProto {
-            name: "value_float".into(),
-            r#type: AttributeType::Float as i32,
-            f: value,
-            ..AttributeProto::default()
-        }],
-        ..identity("", name(part))
-    };
-    let constants = [constant("seen", 0.0), constant("hidden", f32::NEG_INFINITY)];
-    let [seen, hidden] = constants.map(|node| NodeProto { input: vec![], ..node });
-    let numbers = NodeProto {
-        op_type: "Where".into(),
-        input: vec![mask.clone(), name("seen"), name("hidden")],
-        ..identity("", name("floats"))
-    };
-    let typed = private_cast(&name("floats"), ty, name("numbers"));
-    *mask = name("numbers");
-    if scope.made_masks.insert(mask.clone()) {
-        scope.added.extend([seen, hidden, numbers, typed]);
-    }
+/// The bytes of a tensor's data in the model.
+fn held_inside(tensor: &TensorProto) -> u64 {
+    let wide = tensor.int64_data.len() + tensor.uint64_data.len() + tensor.double_data.len();
+    let narrow = tensor.int32_data.len() + tensor.float_data.len();
+    let texts: usize = tensor.string_data.iter().map(Vec::len).sum();
+    (tensor.raw_data.len() + 8 * wide + 4 * narrow + texts) as u64
 }
 
-/// Whether a node is a `Squeeze` without axes that tract would not build by its own opset.
-pub(super) fn is_squeeze_of_all(node: &NodeProto, opset: i64) -> bool {
-    let is_squeeze = node.op_type == "Squeeze" && is_default_domain(&node.domain);
-    is_squeeze && opset < SQUEEZE_OF_ALL && attribute(node, "axes").is_none()
-}
-
-/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
-pub(super) fn give_default_value(node: &mut NodeProto) {
-    if attribute(node, "value").is_none() {
-        let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
-        let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
-        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
-        node.attribute.push(AttributeProto { name, r#type, t: Some(t), ..Default::default() });
+/// What a file has on the disk, of which holes are no part.
+fn held_bytes(metadata: &fs::Metadata) -> u64 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        metadata.len().min(metadata.blocks().saturating_mul(512))
     }
+    #[cfg(not(unix))]
+    metadata.len()
 }

@@ -20,8 +20,7 @@ use prost::Message;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
-use super::consistency;
-use super::functions::fields;
+use super::{consistency, function_fields as fields};
 use crate::error::Error;
 use change::{Change, Work};
 use walk::{Aim, walk};

@@ -3,53 +3,45 @@
 
 use std::sync::Arc;
 
+use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, NodeProto};
 
-use super::annotation::{self, DOMAIN};
-use super::fact::{Fact, Origin};
-use super::node::{attribute, is_default_domain, node_name, refusal};
+use super::node::{NodeView, attribute_type};
 use super::operators::schema::{self, ParameterType, Schema};
-use super::spec::attribute_type;
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer, default_precision};
 use crate::error::Error;
 
-pub(super) const QUANTIZE: &str = "QuantizeLinear";
+pub(crate) const QUANTIZE: &str = "QuantizeLinear";
 const DEQUANTIZE: &str = "DequantizeLinear";
 
 /// The domains beside ONNX's own in which exporters write the two operators, for types that the opset does not have yet.
 const FOREIGN: &[&str] = &["com.microsoft", "trt"];
 
 /// Whether a node is one of the two operators, as it stands in a file.
-pub(crate) fn is_quantizer(node: &NodeProto) -> bool {
-    let is_known = is_default_domain(&node.domain) || FOREIGN.contains(&node.domain.as_str());
-    is_known && matches!(node.op_type.as_str(), QUANTIZE | DEQUANTIZE)
-}
-
-/// Whether a node is one of the two operators in its private form.
-fn is_private(node: &NodeProto) -> bool {
-    node.domain == DOMAIN && matches!(node.op_type.as_str(), QUANTIZE | DEQUANTIZE)
+pub(crate) fn is_quantizer(node: &(impl NodeView + ?Sized)) -> bool {
+    let is_known = node.is_onnx() || FOREIGN.contains(&node.domain());
+    is_known && matches!(node.op_type(), QUANTIZE | DEQUANTIZE)
 }
 
 /// What a `QuantizeLinear` or `DequantizeLinear` node asks for, valid for its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QuantizerSpec {
-    node: String,
-    quantizes: bool,
+    pub(crate) node: String,
+    pub(crate) quantizes: bool,
     /// The opset of the default domain that the model imports.
-    opset: i64,
+    pub(crate) opset: i64,
     /// That by which the node is judged: another domain's operator has every type.
-    judged_by: i64,
+    pub(crate) judged_by: i64,
     pub(crate) has_zero_point: bool,
     pub(crate) axis: i64,
     /// 0 for none.
     pub(crate) block_size: usize,
-    saturate: bool,
-    precision: Option<ElementType>,
-    output: Option<ElementType>,
+    pub(crate) saturate: bool,
+    pub(crate) precision: Option<ElementType>,
+    pub(crate) output: Option<ElementType>,
     /// The types of x, the scale and the zero point, where they are exotic; native ones are what tract says.
-    exotic: [Option<ElementType>; 3],
+    pub(crate) exotic: [Option<ElementType>; 3],
 }
 
 /// A `QuantizeLinear` or `DequantizeLinear` node of a model.
@@ -87,52 +79,9 @@ pub struct QuantizerNode {
 
 impl QuantizerNode {
     /// Whether it is a `QuantizeLinear`.
-    pub(super) fn quantizes(&self) -> bool {
+    pub(crate) fn quantizes(&self) -> bool {
         self.operator == QUANTIZE
     }
-}
-
-/// Gives a node of the graph at the path `graph` its private form. `inputs` is what is known of its inputs.
-///
-/// # Errors
-///
-/// When the node asks for something that its operator's version does not have.
-pub(super) fn make_private(
-    node: &mut NodeProto,
-    opset: i64,
-    graph: Arc<str>,
-    inputs: &[Option<Fact>],
-) -> Result<QuantizerNode, Error> {
-    let mut spec = QuantizerSpec::parse(node, opset)?;
-    let fact = |index: usize| inputs.get(index).copied().flatten();
-    let known = |index: usize| fact(index).and_then(|fact| fact.ty);
-    let types = [known(0), known(1), known(2).filter(|_| spec.has_zero_point)];
-    spec.exotic = types.map(|ty| ty.filter(|ty| ty.is_exotic()));
-    let [x, scale, zero_point] = types;
-    let y = spec.y(scale, zero_point)?;
-    if let (Some(x), Some(scale)) = (x, scale)
-        && zero_point.is_some() == spec.has_zero_point
-    {
-        spec.quantizer(x, scale, zero_point)?;
-    }
-    spec.write(node);
-    let is_constant =
-        |index: usize| fact(index).is_some_and(|fact| fact.origin == Origin::Constants);
-    Ok(QuantizerNode {
-        operator: spec.name(),
-        version: spec.schema().map_or(opset, |schema| schema.since),
-        x,
-        scale,
-        y,
-        has_zero_point: spec.has_zero_point,
-        axis: spec.axis,
-        block_size: spec.block_size,
-        saturate: spec.saturate,
-        precision: spec.precision,
-        graph,
-        is_constant: (0..node.input.len()).all(is_constant),
-        node: spec.node,
-    })
 }
 
 impl QuantizerSpec {
@@ -142,15 +91,17 @@ impl QuantizerSpec {
     ///
     /// When its number of inputs or outputs is wrong, or any attribute is one that this version of the operator does not
     /// have.
-    pub(crate) fn parse(node: &NodeProto, opset: i64) -> Result<QuantizerSpec, Error> {
-        let is_given = |index: usize| node.input.get(index).is_some_and(|name| !name.is_empty());
-        let is_foreign = !is_default_domain(&node.domain);
+    pub(crate) fn parse(
+        node: &(impl NodeView + ?Sized),
+        opset: i64,
+    ) -> Result<QuantizerSpec, Error> {
+        let is_foreign = !node.is_onnx();
         let mut spec = QuantizerSpec {
-            node: node_name(node),
-            quantizes: node.op_type == QUANTIZE,
+            node: node.label().into(),
+            quantizes: node.op_type() == QUANTIZE,
             opset,
             judged_by: if is_foreign { i64::MAX } else { opset },
-            has_zero_point: is_given(2),
+            has_zero_point: node.gives(2),
             axis: 1,
             block_size: 0,
             saturate: true,
@@ -162,14 +113,15 @@ impl QuantizerSpec {
             let first = schema::versions(spec.name()).first().map_or(1, |schema| schema.since);
             return Err(spec.refuse(format!("needs opset {first}, the model imports {opset}")));
         }
-        let (given, made) = (node.input.len(), node.output.len());
-        if !is_given(0) || !is_given(1) || given > 3 || made != 1 {
+        let (given, made) = (node.input_places(), node.output_places());
+        if !node.gives(0) || !node.gives(1) || given > 3 || made != 1 {
             return Err(spec.refuse(format!(
                 "needs 2 or 3 inputs and one output, has {given} and {made} (opset {opset})"
             )));
         }
-        for (index, attribute) in node.attribute.iter().enumerate() {
-            if node.attribute[..index].iter().any(|earlier| earlier.name == attribute.name) {
+        let attributes = node.attributes();
+        for (index, attribute) in attributes.iter().enumerate() {
+            if attributes.iter().take(index).any(|earlier| earlier.name == attribute.name) {
                 return Err(spec.refuse_attribute(&attribute.name, "is given twice".into()));
             }
             spec.read_attribute(attribute)?;
@@ -291,6 +243,43 @@ impl QuantizerSpec {
         versions.iter().find(|schema| has(schema)).map(|schema| schema.since)
     }
 
+    /// The node as it is told of: one of the graph at the path `graph`, with inputs of these types.
+    ///
+    /// # Errors
+    ///
+    /// When the operator's version does not have these types.
+    pub(crate) fn check(
+        &mut self,
+        types: [Option<ElementType>; 3],
+        graph: Arc<str>,
+        is_constant: bool,
+    ) -> Result<QuantizerNode, Error> {
+        let [x, scale, zero_point] = types;
+        let zero_point = zero_point.filter(|_| self.has_zero_point);
+        self.exotic = [x, scale, zero_point].map(|ty| ty.filter(|ty| ty.is_exotic()));
+        let y = self.y(scale, zero_point)?;
+        if let (Some(x), Some(scale)) = (x, scale)
+            && zero_point.is_some() == self.has_zero_point
+        {
+            self.quantizer(x, scale, zero_point)?;
+        }
+        Ok(QuantizerNode {
+            node: self.node.clone(),
+            operator: self.name(),
+            version: self.schema().map_or(self.opset, |schema| schema.since),
+            x,
+            scale,
+            y,
+            has_zero_point: self.has_zero_point,
+            axis: self.axis,
+            block_size: self.block_size,
+            saturate: self.saturate,
+            precision: self.precision,
+            graph,
+            is_constant,
+        })
+    }
+
     /// The type of y, from those of the scale and the zero point, where they are known.
     fn y(
         &self,
@@ -389,57 +378,5 @@ impl QuantizerSpec {
             Some(since) => Err(self.error(format!("{what} needs opset {since}"))),
             None => Err(self.error(format!("{what} is no type of it in any opset"))),
         }
-    }
-
-    /// Turns the node that was parsed into its private form.
-    fn write(&self, node: &mut NodeProto) {
-        node.domain = DOMAIN.into();
-        node.op_type = self.name().into();
-        node.input.truncate(if self.has_zero_point { 3 } else { 2 });
-        let ty = |ty: Option<ElementType>| ty.map_or(0, |ty| ty as i64);
-        let [x, scale, zero_point] = self.exotic.map(ty);
-        let attributes = [
-            ("opset", self.opset),
-            ("judged_by", self.judged_by),
-            ("axis", self.axis),
-            ("block_size", self.block_size as i64),
-            ("saturate", i64::from(self.saturate)),
-            ("precision", ty(self.precision)),
-            ("output_dtype", ty(self.output)),
-            ("x", x),
-            ("scale", scale),
-            ("zero_point", zero_point),
-        ];
-        node.attribute = attributes.map(|(name, value)| annotation::int(name, value)).into();
-    }
-
-    /// Reads a node back, or one as it stands in a file, where only the operators were registered.
-    ///
-    /// # Errors
-    ///
-    /// As [`QuantizerSpec::parse`], and when a node uses the private domain without having been written here.
-    pub(crate) fn read(node: &NodeProto, opset: i64) -> Result<QuantizerSpec, Error> {
-        if !is_private(node) {
-            return QuantizerSpec::parse(node, opset);
-        }
-        let refuse = || refusal(node, format!("domain `{DOMAIN}` is this crate's own"));
-        let number =
-            |name: &str| attribute(node, name).map(|attribute| attribute.i).ok_or_else(refuse);
-        let ty = |name: &str| {
-            number(name).map(|id| i32::try_from(id).ok().and_then(ElementType::from_id))
-        };
-        Ok(QuantizerSpec {
-            node: node_name(node),
-            quantizes: node.op_type == QUANTIZE,
-            opset: number("opset")?,
-            judged_by: number("judged_by")?,
-            has_zero_point: node.input.len() == 3,
-            axis: number("axis")?,
-            block_size: usize::try_from(number("block_size")?).map_err(|_| refuse())?,
-            saturate: number("saturate")? != 0,
-            precision: ty("precision")?,
-            output: ty("output_dtype")?,
-            exotic: [ty("x")?, ty("scale")?, ty("zero_point")?],
-        })
     }
 }

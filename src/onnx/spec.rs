@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;
-use crate::onnx::node::{is_default_domain, node_name};
+use crate::onnx::node::{NodeView, attribute_type};
 use crate::onnx::operators::schema::{self, Schema};
 
 /// The two operators of this crate.
@@ -24,10 +24,8 @@ pub enum Operator {
 
 impl Operator {
     /// The operator that a node of the default domain names; `None` for any other node.
-    pub fn of(node: &NodeProto) -> Option<Operator> {
-        [Operator::Cast, Operator::CastLike]
-            .into_iter()
-            .find(|operator| node.op_type == operator.name() && is_default_domain(&node.domain))
+    pub(crate) fn of(node: &(impl NodeView + ?Sized)) -> Option<Operator> {
+        [Operator::Cast, Operator::CastLike].into_iter().find(|operator| node.is(operator.name()))
     }
 
     /// ONNX's name.
@@ -93,11 +91,10 @@ impl CastSpec {
     ///
     /// When the node is neither operator, its number of inputs or outputs is wrong, `to` is missing or not allowed, or
     /// any attribute is one that this version of the operator does not have.
-    pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
-        let name = node_name(node);
-        let node_error = |problem: String| Error::of_node(&name, &node.op_type, problem);
+    pub(crate) fn parse(node: &(impl NodeView + ?Sized), opset: i64) -> Result<CastSpec, Error> {
+        let node_error = |problem: String| Error::of_node(node.label(), node.op_type(), problem);
         let operator = Operator::of(node).ok_or_else(|| {
-            let domain = &node.domain;
+            let domain = node.domain();
             node_error(format!("domain `{domain}` is not ONNX's, so this is not ONNX's operator"))
         })?;
         let version = operator.version(opset).ok_or_else(|| {
@@ -105,11 +102,9 @@ impl CastSpec {
             node_error(format!("{operator} needs opset {first}, the model imports {opset}"))
         })?;
         let inputs = if operator == Operator::Cast { 1 } else { 2 };
-        let has_all = |values: &[String], count: usize| {
-            values.len() == count && values.iter().all(|value| !value.is_empty())
-        };
-        if !has_all(&node.input, inputs) || !has_all(&node.output, 1) {
-            let (given, made) = (node.input.len(), node.output.len());
+        let (given, made) = (node.input_places(), node.output_places());
+        let has_all = given == inputs && (0..inputs).all(|place| node.gives(place));
+        if !has_all || made != 1 || !node.makes(0) {
             return Err(node_error(format!(
                 "needs {inputs} named input(s) and one output, has {given} and {made} (opset {opset})"
             )));
@@ -121,10 +116,10 @@ impl CastSpec {
             to: None,
             saturate: None,
             round_mode: None,
-            node: name,
+            node: node.label().into(),
         };
         let mut names = HashSet::new();
-        for attribute in &node.attribute {
+        for attribute in node.attributes() {
             if !names.insert(attribute.name.as_str()) {
                 return Err(spec.refuse(&attribute.name, "is given twice".into()));
             }
@@ -263,16 +258,6 @@ pub(crate) fn rules(saturate: Option<i64>, round_mode: Option<RoundMode>) -> Rul
     Rules {
         saturate: saturate.map_or(default.saturate, |number| number != 0),
         round_mode: round_mode.unwrap_or(default.round_mode),
-    }
-}
-
-/// The attribute's declared type. Files older than IR version 2 declare none: there, the one field that is set tells.
-pub(super) fn attribute_type(attribute: &AttributeProto) -> AttributeType {
-    match AttributeType::try_from(attribute.r#type) {
-        Ok(AttributeType::Undefined) if !attribute.s.is_empty() => AttributeType::String,
-        Ok(AttributeType::Undefined) if attribute.i != 0 => AttributeType::Int,
-        Ok(declared) => declared,
-        Err(_) => AttributeType::Undefined,
     }
 }
 

@@ -1,20 +1,18 @@
 //! Nodes with subgraphs: what these are fed, and what the node returns of what they return.
 
-use tract_onnx::pb::NodeProto;
-
-use super::declared_types::same_types;
-use super::fact::Fact;
-use super::node::{node_name, refusal};
+use super::node::{NodeView, refusal};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
+use crate::passes::fact::Fact;
+use crate::passes::value_type::same_types;
 
 /// The types that a node feeds to its bodies' inputs: Loop a count, a condition, and its own inputs from the third on; Scan
 /// its inputs.
-pub(super) fn fed_types(
-    node: &NodeProto,
+pub(crate) fn fed_types(
+    node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],
 ) -> Vec<Option<ElementType>> {
-    match node.op_type.as_str() {
+    match node.op_type() {
         "Loop" => [Some(ElementType::Int64), Some(ElementType::Bool)]
             .into_iter()
             .chain(inputs.iter().skip(2).copied())
@@ -29,15 +27,15 @@ pub(super) fn fed_types(
 /// # Errors
 ///
 /// When the branches do not fit together, or an operator that is none of ONNX's three has exotic inputs.
-pub(super) fn join(
-    node: &NodeProto,
+pub(crate) fn join(
+    node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],
     returned: &[Vec<Option<Fact>>],
 ) -> Result<Vec<Option<Fact>>, Error> {
-    match (node.op_type.as_str(), returned) {
-        ("If", _) => same_types(&node_name(node), &node.op_type, returned),
+    match (node.op_type(), returned) {
+        ("If", _) => same_types(node.label(), node.op_type(), returned),
         ("Loop" | "Scan", [body, ..]) => {
-            let condition = usize::from(node.op_type == "Loop");
+            let condition = usize::from(node.op_type() == "Loop");
             let data = |fact: &Option<Fact>| fact.map(|fact| Fact::data(fact.ty));
             Ok(body.iter().skip(condition).map(data).collect())
         }

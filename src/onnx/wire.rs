@@ -9,7 +9,7 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
-use super::size::{Limits, beyond};
+use super::limits::{Limits, beyond};
 use crate::error::Error;
 
 /// The messages of onnx.proto that hold others of these.

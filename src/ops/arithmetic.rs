@@ -22,7 +22,7 @@ use super::hook::{Site, Wires, refused};
 use super::integers::is_integer;
 use super::power::Power;
 use super::remainder::{Remainder, RemainderOfDims};
-use crate::onnx::annotation::divides_exactly;
+use crate::onnx::lowered::divides_exactly;
 
 /// The types of a node's two operands.
 fn types(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<[DatumType; 2]>> {

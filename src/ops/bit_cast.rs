@@ -9,6 +9,7 @@ use super::element_wise::element_wise;
 use super::saved::{Save, Saved};
 use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
+use crate::onnx::lowered::bit_cast_of;
 
 /// Makes an `Onnx` build `BitCast` nodes, which tract does not have.
 pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
@@ -19,7 +20,7 @@ fn build(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let spec = BitCastSpec::read(node, context.onnx_operator_set_version.max(1))?;
+    let spec = bit_cast_of(node, context.onnx_operator_set_version.max(1))?;
     Ok((expand(InferenceBitCast { spec }), vec![]))
 }
 

@@ -9,7 +9,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::onnx::annotation::MEASURED;
+use crate::onnx::lowered::{Form, Lowered, MEASURED};
 use crate::onnx::node::int;
 
 /// Makes an `Onnx` build the nodes that the rewrite has put in the place of a `Shape` or `Size`.
@@ -19,7 +19,7 @@ pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
 
 fn build(_: &ParsingContext, node: &NodeProto) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     let op = Measured {
-        counts: int(node, "counts").is_some_and(|counts| counts != 0),
+        counts: Lowered::read(node)?.is_some_and(|own| own.form == Form::Measured { counts: true }),
         start: int(node, "start").unwrap_or(0),
         end: int(node, "end"),
     };

@@ -42,7 +42,9 @@ pub(crate) fn settle(
     let outputs: HashSet<OutletId> = model.outputs.iter().copied().collect();
     let mut offers = vec![];
     for value in declared {
-        if let (Some(outlet), Some(shape)) = (outlets.get(&value.name), shape(value)) {
+        if let (Some(outlet), Some(shape)) =
+            (outlets.get(&value.name), shape(value.r#type.as_ref()))
+        {
             offers.push((*outlet, factoid(shape, &model.symbols)));
         }
     }

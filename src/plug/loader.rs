@@ -12,18 +12,15 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 
 use crate::audit::probe;
-use crate::error::Error;
-use crate::onnx::casts::CastNode;
-use crate::onnx::functions::fields;
-use crate::onnx::quantizers::QuantizerNode;
-use crate::onnx::rewrite::{self, Rewritten};
-use crate::onnx::size::Limits;
-use crate::onnx::tolerance::{Problem, Survey};
-use crate::onnx::walk::Options;
-use crate::onnx::widen::{HalfArithmetic, Widening};
-use crate::onnx::wire;
+use crate::error::{Error, Result};
+use crate::onnx::limits::Limits;
+use crate::onnx::{function_fields as fields, wire};
 use crate::ops::open_shapes;
 use crate::ops::register::{keep_weights_small, register, register_private};
+use crate::passes::diagnostics::Survey;
+use crate::passes::half_in_float::{HalfArithmetic, Widening};
+use crate::passes::{self, Options};
+use crate::plug::loaded::Loaded;
 use crate::plug::model_types::record_types;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
@@ -130,63 +127,45 @@ impl CastOnnx {
         CastOnnx { onnx, probes, ..self }
     }
 
-    /// As [`Framework::model_for_proto_model`], of a model whose external data is in `folder`.
+    /// Reads a model's file once, and gives the model with all that is known of it.
     ///
     /// # Errors
     ///
-    /// As loading the model from a file.
-    pub fn model_for_proto_in(
-        &self,
-        proto: ModelProto,
-        folder: Option<&Path>,
-    ) -> TractResult<InferenceModel> {
-        self.load(proto, folder, InferenceModel::default())
+    /// When the file cannot be read, is beyond the [`Limits`], is not sound, or tract cannot load it.
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded> {
+        let proto = self.proto_model_for_path(&path).map_err(Error::of)?;
+        self.load_proto(proto, path.as_ref().parent())
     }
 
-    /// Every `Cast` and `CastLike` node of a model, those in subgraphs included, in the order of computation.
-    ///
-    /// `folder` is where the model's external data is.
+    /// As [`CastOnnx::load`], of a model that was read already, whose external data is in `folder`.
     ///
     /// # Errors
     ///
-    /// As loading the model: when a node, a type or a tensor in it is not sound.
-    pub fn casts(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Vec<CastNode>> {
-        Ok(self.rewrite(proto.clone(), folder)?.survey.casts)
+    /// As [`CastOnnx::load`].
+    pub fn load_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Loaded> {
+        let built = self.build(proto, folder, InferenceModel::default());
+        let (model, survey) = built.map_err(Error::of)?;
+        Ok(Loaded { model, survey })
     }
 
-    /// As [`CastOnnx::casts`], of a model that need not be sound: its casts as far as they can be made out, and what is wrong
-    /// with it.
+    /// Reads a model's file that need not be sound, and tells of its casts as far as they can be made out, and what is wrong
+    /// with it. tract is not given the model.
     ///
     /// # Errors
     ///
-    /// When the model holds no graph.
-    pub fn survey(&self, proto: &ModelProto, folder: Option<&Path>) -> TractResult<Survey> {
-        let error = match self.rewrite(proto.clone(), folder) {
-            Ok(rewritten) => return Ok(rewritten.survey),
-            Err(error) => error,
-        };
-        let mut survey = rewrite::survey(proto.clone(), &self.options(folder))?;
-        if survey.problems.is_empty() {
-            survey.problems.push(Problem { error, is_of_cast: false });
-        }
-        Ok(survey)
+    /// When the file cannot be read, is beyond the [`Limits`], or holds no graph.
+    pub fn survey(&self, path: impl AsRef<Path>) -> Result<Survey> {
+        let proto = self.proto_model_for_path(&path).map_err(Error::of)?;
+        self.survey_proto(proto, path.as_ref().parent())
     }
 
-    /// Every `QuantizeLinear` and `DequantizeLinear` node of a model, as [`CastOnnx::casts`].
+    /// As [`CastOnnx::survey`], of a model that was read already, whose external data is in `folder`.
     ///
     /// # Errors
     ///
-    /// As loading the model: when a node, a type or a tensor in it is not sound.
-    pub fn quantizers(
-        &self,
-        proto: &ModelProto,
-        folder: Option<&Path>,
-    ) -> TractResult<Vec<QuantizerNode>> {
-        Ok(self.rewrite(proto.clone(), folder)?.survey.quantizers)
-    }
-
-    fn rewrite(&self, proto: ModelProto, folder: Option<&Path>) -> TractResult<Rewritten> {
-        rewrite::rewrite(proto, &self.options(folder))
+    /// As [`CastOnnx::survey`].
+    pub fn survey_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Survey> {
+        passes::survey(proto, &self.options(folder)).map_err(Error::of)
     }
 
     fn options<'a>(&'a self, folder: Option<&'a Path>) -> Options<'a> {
@@ -202,30 +181,30 @@ impl CastOnnx {
         }
     }
 
-    fn load(
+    fn build(
         &self,
         proto: ModelProto,
         folder: Option<&Path>,
         template: InferenceModel,
-    ) -> TractResult<InferenceModel> {
-        let rewritten = self.rewrite(proto, folder)?;
-        rewritten.limits.check_loaded(&rewritten.proto)?;
+    ) -> TractResult<(InferenceModel, Survey)> {
+        let lowered = passes::load(proto, &self.options(folder))?;
+        lowered.limits.check_loaded(&lowered.proto)?;
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
-        let parsed = self.onnx.parse_with_template(&rewritten.proto, folder.transpose()?, template);
+        let parsed = self.onnx.parse_with_template(&lowered.proto, folder.transpose()?, template);
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             parsed.map_err(Error::of_tract)?;
         if let Some(name) = unresolved_inputs.first() {
             return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
         }
         let outputs = model.outputs.clone();
-        for (outlet, name) in outputs.iter().zip(&rewritten.output_names) {
+        for (outlet, (name, _)) in outputs.iter().zip(&lowered.outputs) {
             model.set_outlet_label(*outlet, name.clone())?;
         }
-        record_types(&mut model, &rewritten);
-        open_shapes::settle(&mut model, &rewritten.declared, &outlets_by_name)?;
-        Ok(model)
+        record_types(&mut model, &lowered);
+        open_shapes::settle(&mut model, &lowered.declared, &outlets_by_name)?;
+        Ok((model, lowered.survey))
     }
 }
 
@@ -254,7 +233,7 @@ impl Framework<ModelProto, InferenceModel> for CastOnnx {
 
     fn model_for_path(&self, path: impl AsRef<Path>) -> TractResult<InferenceModel> {
         let proto = self.proto_model_for_path(&path)?;
-        self.load(proto, path.as_ref().parent(), InferenceModel::default())
+        Ok(self.build(proto, path.as_ref().parent(), InferenceModel::default())?.0)
     }
 
     fn model_for_proto_model_with_model_template(
@@ -262,6 +241,6 @@ impl Framework<ModelProto, InferenceModel> for CastOnnx {
         proto: &ModelProto,
         template: InferenceModel,
     ) -> TractResult<InferenceModel> {
-        self.load(proto.clone(), None, template)
+        Ok(self.build(proto.clone(), None, template)?.0)
     }
 }

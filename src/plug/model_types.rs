@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
 
 use crate::cast::element_type::ElementType;
-use crate::onnx::rewrite::Rewritten;
+use crate::passes::Lowered;
 
 /// The ONNX element types of a model's inputs, in their order.
 ///
@@ -48,13 +48,12 @@ const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 const UNKNOWN: &str = "?";
 
 /// Keeps the types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`, each of an output in its place.
-pub(super) fn record_types(model: &mut InferenceModel, rewritten: &Rewritten) {
+pub(super) fn record_types(model: &mut InferenceModel, lowered: &Lowered) {
     let entry = |name: &String, ty: Option<ElementType>| {
         format!("{} {name}", ty.map_or(UNKNOWN, ElementType::name))
     };
-    let inputs = rewritten.inputs.iter().map(|(name, ty)| entry(name, Some(*ty))).collect();
-    let outputs = rewritten.output_names.iter().zip(&rewritten.outputs);
-    let outputs = outputs.map(|(name, ty)| entry(name, *ty)).collect();
+    let inputs = lowered.inputs.iter().map(|(name, ty)| entry(name, Some(*ty))).collect();
+    let outputs = lowered.outputs.iter().map(|(name, ty)| entry(name, *ty)).collect();
     let mut record = |key: &str, entries: Vec<String>| {
         if !entries.is_empty() {
             model.properties.insert(key.into(), tensor1(&entries).into_arc_tensor());

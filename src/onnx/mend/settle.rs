@@ -1,5 +1,6 @@
 //! Which side of a contradiction is mended.
 
+use onnx_cast_graph::int_attribute;
 use prost::Message;
 use tract_onnx::pb::NodeProto;
 
@@ -7,7 +8,6 @@ use super::body::{Body, Names};
 use super::change::{Change, ChangeKind, Work};
 use super::wants::schema_of;
 use crate::cast::element_type::ElementType;
-use crate::onnx::annotation;
 use crate::onnx::node::{int, node_name};
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
@@ -269,7 +269,7 @@ impl Body<'_> {
             op_type: "Cast".into(),
             input: vec![value.into()],
             output: vec![String::from("?")],
-            attribute: vec![annotation::int("to", to as i64)],
+            attribute: vec![int_attribute("to", to as i64)],
             ..NodeProto::default()
         };
         let spec = CastSpec::parse(&cast, self.opset).ok()?;

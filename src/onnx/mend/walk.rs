@@ -11,12 +11,12 @@ use super::types::{declared, made};
 use super::wants::wants;
 use super::wire::{ONLY, Place};
 use crate::cast::element_type::ElementType;
-use crate::onnx::fact::Fact;
-use crate::onnx::functions::fields::Parts;
+use crate::onnx::function_fields::Parts;
 use crate::onnx::node::{default_opset, is_default_domain, node_name};
 use crate::onnx::operators::schema;
 use crate::onnx::spec::{CastSpec, Operator};
 use crate::onnx::{order, subgraphs};
+use crate::passes::fact::Fact;
 
 /// What a walk is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

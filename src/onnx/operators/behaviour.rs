@@ -1,9 +1,7 @@
 //! What this crate must know of operators beyond their schemas: one row for each, those left out that merely compute.
 
-use tract_onnx::pb::NodeProto;
-
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::{attribute, is_default_domain, word};
+use crate::onnx::node::{NodeView, attribute, word};
 
 /// What an operator does.
 #[derive(Debug, Clone, Copy)]
@@ -123,14 +121,14 @@ pub(crate) enum Otherwise {
 
 impl Behaviour {
     /// What a node's operator does; an operator of another domain computes, as far as is known.
-    pub(crate) fn of(node: &NodeProto) -> &'static Behaviour {
-        let found = BEHAVIOURS.binary_search_by(|row| row.operator.cmp(&node.op_type));
+    pub(crate) fn of(node: &(impl NodeView + ?Sized)) -> &'static Behaviour {
+        let found = BEHAVIOURS.binary_search_by(|row| row.operator.cmp(node.op_type()));
         let row = found.ok().and_then(|place| BEHAVIOURS.get(place));
-        row.filter(|_| is_default_domain(&node.domain)).unwrap_or(&COMPUTES)
+        row.filter(|_| node.is_onnx()).unwrap_or(&COMPUTES)
     }
 
     /// What it does with elements, [`Elements::MovedOrReduced`] decided by the node's attribute.
-    pub(crate) fn elements(&self, node: &NodeProto) -> Elements {
+    pub(crate) fn elements(&self, node: &(impl NodeView + ?Sized)) -> Elements {
         match self.elements {
             Elements::MovedOrReduced(inputs) => match word(node, "reduction") {
                 None | Some(b"none") => Elements::Moved(inputs),
@@ -141,19 +139,19 @@ impl Behaviour {
     }
 
     /// Whether a node fills places with a zero of its own, which for a type without zero would be another number.
-    pub(crate) fn fills_with_zero(&self, node: &NodeProto) -> bool {
+    pub(crate) fn fills_with_zero(&self, node: &(impl NodeView + ?Sized)) -> bool {
         match self.fills {
             Fills::Nothing => false,
             Fills::Zero => true,
             Fills::Constant => {
                 let is_constant = attribute(node, "mode").is_none_or(|mode| mode.s == b"constant");
-                is_constant && node.input.get(2).is_none_or(String::is_empty)
+                is_constant && !node.gives(2)
             }
         }
     }
 
     /// Whether a node fills places with a FLOAT from an attribute.
-    pub(crate) fn fills_with_attribute(&self, node: &NodeProto) -> bool {
+    pub(crate) fn fills_with_attribute(&self, node: &(impl NodeView + ?Sized)) -> bool {
         self.fills == Fills::Constant
             && attribute(node, "value").is_some_and(|value| value.f != 0.0)
     }

@@ -1,9 +1,8 @@
 //! Operators beyond ONNX's that tract builds by their names, whatever their domain: the types of their outputs, as ONNX
 //! Runtime's `docs/ContribOperators.md` has them.
 
-use tract_onnx::pb::NodeProto;
-
 use crate::cast::element_type::ElementType;
+use crate::onnx::node::NodeView;
 
 /// The type of an output.
 #[derive(Debug, Clone, Copy)]
@@ -30,26 +29,26 @@ const CONTRIB: &[(&str, &[Output])] = &[
     ("SkipSimplifiedLayerNormalization", &[Same, Float, Float, Same]),
 ];
 
-fn outputs(node: &NodeProto) -> Option<&'static [Output]> {
-    let found = CONTRIB.binary_search_by(|(name, _)| (*name).cmp(&node.op_type)).ok()?;
+fn outputs(node: &(impl NodeView + ?Sized)) -> Option<&'static [Output]> {
+    let found = CONTRIB.binary_search_by(|(name, _)| (*name).cmp(node.op_type())).ok()?;
     CONTRIB.get(found).map(|(_, outputs)| *outputs)
 }
 
 /// Whether the types of a node's outputs are known.
-pub(crate) fn is_known(node: &NodeProto) -> bool {
+pub(crate) fn is_known(node: &(impl NodeView + ?Sized)) -> bool {
     outputs(node).is_some()
 }
 
 /// The types of a node's outputs, given those of its inputs; `None` where they are not known.
 pub(crate) fn output_types(
-    node: &NodeProto,
+    node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],
 ) -> Vec<Option<ElementType>> {
     let ty = |place: usize| match outputs(node)?.get(place)? {
         Same => inputs.first().copied().flatten(),
         Float => Some(ElementType::Float),
     };
-    (0..node.output.len()).map(ty).collect()
+    (0..node.output_places()).map(ty).collect()
 }
 
 #[cfg(test)]

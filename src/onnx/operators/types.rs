@@ -1,27 +1,26 @@
 //! The types of a node's outputs, from its operator's schema.
 
-use tract_onnx::pb::NodeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
 use super::behaviour::{Behaviour, Otherwise};
 use super::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::{attribute, int, is_default_domain};
+use crate::onnx::node::{NodeView, attribute, int};
 
 /// The types of the outputs of a node at an opset, from those of its inputs; `None` where only tract's analysis, a tensor
 /// or a subgraph can tell, and for all outputs of an operator that ONNX does not have.
 pub(crate) fn output_types(
-    node: &NodeProto,
+    node: &(impl NodeView + ?Sized),
     opset: i64,
     inputs: &[Option<ElementType>],
 ) -> Vec<Option<ElementType>> {
-    let schema = schema::schema(&node.op_type, opset).filter(|_| is_default_domain(&node.domain));
+    let schema = schema::schema(node.op_type(), opset).filter(|_| node.is_onnx());
     let ty = |index| schema.and_then(|schema| output_type(node, schema, index, inputs));
-    (0..node.output.len()).map(ty).collect()
+    (0..node.output_places()).map(ty).collect()
 }
 
 fn output_type(
-    node: &NodeProto,
+    node: &(impl NodeView + ?Sized),
     schema: &Schema,
     index: usize,
     inputs: &[Option<ElementType>],
@@ -31,9 +30,8 @@ fn output_type(
         return Some(only);
     }
     let ParameterType::Variable(variable) = output.ty else { return None };
-    let is_given = |index: usize| node.input.get(index).is_some_and(|name| !name.is_empty());
-    let mut places = 0..node.input.len();
-    if places.any(|place| is_given(place) && schema.binds(place, variable)) {
+    let mut places = 0..node.input_places();
+    if places.any(|place| node.gives(place) && schema.binds(place, variable)) {
         return schema.bound(variable, inputs);
     }
     let attribute = Behaviour::of(node).type_attribute?;
@@ -49,12 +47,12 @@ fn output_type(
 }
 
 /// The type of a `Constant` or `ConstantOfShape` that holds no tensor.
-pub(crate) fn constant_type(node: &NodeProto) -> Option<ElementType> {
+pub(crate) fn constant_type(node: &(impl NodeView + ?Sized)) -> Option<ElementType> {
     let has = |name: &str| {
         attribute(node, name)
             .is_some_and(|attribute| attribute.r#type != AttributeType::Undefined as i32)
     };
-    match node.op_type.as_str() {
+    match node.op_type() {
         "ConstantOfShape" => Some(ElementType::Float),
         _ if has("value_float") || has("value_floats") => Some(ElementType::Float),
         _ if has("value_int") || has("value_ints") => Some(ElementType::Int64),

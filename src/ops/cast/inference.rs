@@ -9,9 +9,8 @@ use tract_onnx::tract_hir::internal::*;
 use super::op::OnnxCast;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::annotation::{DOMAIN, PrivateCast};
+use crate::onnx::lowered::{PrivateCast, cast_of};
 use crate::onnx::node::node_name;
-use crate::onnx::spec::CastSpec;
 
 /// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
 /// were registered, of one as it stands in the file.
@@ -27,14 +26,8 @@ pub(crate) fn of_node(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<Box<dyn InferenceOp>> {
-    let private = if node.domain == DOMAIN {
-        PrivateCast::read(node)?
-    } else {
-        // tract says 0 for a model that imports no default domain, which is opset 1.
-        let spec = CastSpec::parse(node, context.onnx_operator_set_version.max(1))?;
-        let (to, rules, opset) = (spec.to, spec.rules(), spec.opset);
-        PrivateCast { from: None, to, rules, opset, resolves_symbols: false }
-    };
+    // tract says 0 for a model that imports no default domain, which is opset 1.
+    let private = cast_of(node, context.onnx_operator_set_version.max(1))?;
     let op = InferenceCast { node: node_name(node), op_type: node.op_type.clone(), private };
     Ok(expand(op))
 }

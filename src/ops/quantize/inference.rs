@@ -8,6 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
+use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
 use crate::ops::small_weights::SmallWeights;
 use crate::tensor::quantization::Quantization;
@@ -19,7 +20,7 @@ pub(crate) fn build(
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
     // tract says 0 for a model that imports no default domain, which is opset 1.
-    let spec = QuantizerSpec::read(node, context.onnx_operator_set_version.max(1))?;
+    let spec = quantizer_of(node, context.onnx_operator_set_version.max(1))?;
     Ok((expand(InferenceQuantizer { spec, small: SmallWeights::WhereExact }), vec![]))
 }
 
@@ -28,7 +29,7 @@ pub(crate) fn build_small(
     context: &ParsingContext,
     node: &NodeProto,
 ) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let spec = QuantizerSpec::read(node, context.onnx_operator_set_version.max(1))?;
+    let spec = quantizer_of(node, context.onnx_operator_set_version.max(1))?;
     Ok((expand(InferenceQuantizer { spec, small: SmallWeights::Always }), vec![]))
 }
 

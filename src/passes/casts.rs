@@ -3,15 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tract_onnx::pb::NodeProto;
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Table, ValueId, int};
+use tract_onnx::prelude::TractResult;
 
-use super::annotation::PrivateCast;
-use super::node::{int, node_name};
-use super::quantizers::{QUANTIZE, QuantizerNode};
-use super::spec::{self, CastSpec, Operator};
+use super::context::Context;
+use super::types::{Meaning, named_type};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;
+use crate::onnx::lowered::{Form, PrivateCast};
+use crate::onnx::quantizers::{QUANTIZE, QuantizerNode};
+use crate::onnx::spec::{self, CastSpec, Operator};
 use crate::tensor::conversion::Conversion;
 
 /// A `Cast` or `CastLike` node of a model, and what becomes of it.
@@ -99,26 +101,24 @@ impl CastNode {
         spec::rules(self.saturate, self.round_mode)
     }
 
-    /// The rounding of a result `value` of a node that computes in FLOAT.
+    /// The rounding to `to` of what a node computes in FLOAT, as a value of this name.
     pub(super) fn rounding(
-        node: &NodeProto,
+        node: &Node,
         value: &str,
         to: ElementType,
-        opset: i64,
-        graph: Arc<str>,
         is_constant: bool,
     ) -> CastNode {
         CastNode {
-            node: node_name(node),
+            node: node.label().into(),
             operator: Operator::Cast,
             input: value.into(),
             output: value.into(),
             from: Some(ElementType::Float),
             to: Some(to),
-            version: Operator::Cast.version(opset).unwrap_or(1),
+            version: Operator::Cast.version(node.opset).unwrap_or(1),
             saturate: None,
             round_mode: None,
-            graph,
+            graph: node.path.clone(),
             is_constant,
             fate: Fate::Kernel,
             kind: CastKind::Rounding(node.op_type.clone()),
@@ -126,13 +126,13 @@ impl CastNode {
     }
 
     /// What a `QuantizeLinear` is as a cast.
-    pub(super) fn quantizer(node: &NodeProto, quantizer: &QuantizerNode) -> CastNode {
-        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
+    fn quantizer(graph: &Graph, id: NodeId, quantizer: &QuantizerNode) -> CastNode {
+        let node = graph.node(id);
         CastNode {
             node: quantizer.node.clone(),
             operator: Operator::Cast,
-            input: value(&node.input),
-            output: value(&node.output),
+            input: name(graph, node.input(0)),
+            output: name(graph, node.output(0)),
             from: quantizer.x,
             to: quantizer.y,
             version: quantizer.version,
@@ -144,52 +144,21 @@ impl CastNode {
             kind: CastKind::Quantizer,
         }
     }
-
-    /// What can be told of a node that is wrong.
-    pub(super) fn unsound(
-        node: &NodeProto,
-        operator: Operator,
-        opset: i64,
-        graph: Arc<str>,
-        inputs: &[Option<ElementType>],
-    ) -> CastNode {
-        let value = |names: &[String]| names.first().cloned().unwrap_or_default();
-        let to = int(node, "to").and_then(|id| i32::try_from(id).ok());
-        CastNode {
-            node: node_name(node),
-            operator,
-            input: value(&node.input),
-            output: value(&node.output),
-            from: inputs.first().copied().flatten(),
-            to: match operator {
-                Operator::Cast => to.and_then(ElementType::from_id),
-                Operator::CastLike => inputs.get(1).copied().flatten(),
-            },
-            version: operator.version(opset).unwrap_or(1),
-            saturate: int(node, "saturate"),
-            round_mode: None,
-            graph,
-            is_constant: false,
-            fate: Fate::Refused,
-            kind: CastKind::Cast,
-        }
-    }
 }
 
-/// Gives a `Cast` or `CastLike` node of the graph at the path `graph` its private form. `inputs` are its inputs' types,
-/// where known; `is_constant` tells whether they are made of constants alone.
+/// Reads a `Cast` or `CastLike` node. `inputs` are its inputs' types, where known; `is_constant` tells whether they are made
+/// of constants alone.
 ///
 /// # Errors
 ///
 /// When the node asks for something that its operator's version does not have.
-pub(super) fn make_private(
-    node: &mut NodeProto,
-    opset: i64,
-    graph: Arc<str>,
+pub(super) fn read(
+    graph: &Graph,
+    node: &Node,
     inputs: &[Option<ElementType>],
     is_constant: bool,
-) -> Result<CastNode, Error> {
-    let spec = CastSpec::parse(node, opset)?;
+) -> Result<(CastNode, PrivateCast), Error> {
+    let spec = CastSpec::parse(node, node.opset)?;
     let from = inputs.first().copied().flatten();
     let like = inputs.get(1).copied().flatten();
     if let Some(from) = from {
@@ -202,18 +171,17 @@ pub(super) fn make_private(
     let is_identity = from
         .zip(to)
         .is_some_and(|(from, to)| Conversion::new(from, to, spec.rules()).is_identity());
-    let value = |names: &[String]| names.first().cloned().unwrap_or_default();
     let cast = CastNode {
-        node: node_name(node),
+        node: node.label().into(),
         operator: spec.operator,
-        input: value(&node.input),
-        output: value(&node.output),
+        input: name(graph, node.input(0)),
+        output: name(graph, node.output(0)),
         from,
         to,
         version: spec.version,
         saturate: spec.saturate,
         round_mode: spec.round_mode,
-        graph,
+        graph: node.path.clone(),
         is_constant,
         fate: match (is_identity, is_constant) {
             (true, _) => Fate::NoOp,
@@ -222,14 +190,90 @@ pub(super) fn make_private(
         },
         kind: CastKind::Cast,
     };
-    PrivateCast {
+    let private = PrivateCast {
         from: from.filter(|ty| ty.is_exotic()),
         // A native type is left to tract, which knows it when the graph is typed.
         to: spec.to.or(like.filter(|ty| ty.is_exotic())),
         rules: spec.rules(),
         opset: spec.opset,
         resolves_symbols: false,
+    };
+    Ok((cast, private))
+}
+
+/// What can be told of a node that is wrong.
+pub(super) fn unsound(
+    graph: &Graph,
+    node: &Node,
+    operator: Operator,
+    inputs: &[Option<ElementType>],
+) -> CastNode {
+    CastNode {
+        node: node.label().into(),
+        operator,
+        input: name(graph, node.input(0)),
+        output: name(graph, node.output(0)),
+        from: inputs.first().copied().flatten(),
+        to: match operator {
+            Operator::Cast => named_type(node, "to"),
+            Operator::CastLike => inputs.get(1).copied().flatten(),
+        },
+        version: operator.version(node.opset).unwrap_or(1),
+        saturate: int(node, "saturate"),
+        round_mode: None,
+        graph: node.path.clone(),
+        is_constant: false,
+        fate: Fate::Refused,
+        kind: CastKind::Cast,
     }
-    .write(node);
-    Ok(cast)
+}
+
+fn name(graph: &Graph, value: Option<ValueId>) -> String {
+    value.map_or(String::new(), |value| graph.value(value).name.to_string())
+}
+
+/// Puts what an audit counts in the order of computation, and has the nodes be followed by probes, if that is asked for.
+pub(super) fn number(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let mut places = Table::default();
+    for (place, id) in graph.all_nodes(graph.main()).into_iter().enumerate() {
+        places.insert(id, place);
+    }
+    context.casts.sort_by_key(|(id, _)| places.get(*id).copied());
+    if context.options.probes {
+        for (row, (id, _)) in context.casts.iter().enumerate() {
+            if let Some(lowered) = context.lowered.get_mut(*id) {
+                lowered.probe = Some(row);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lowers casts, quantisers and `BitCast`s to this crate's operators, and lists them. Before: nodes as the file has them;
+/// after: the same nodes, whose builders are told what `types` has read of them. A cast whose target is known needs no second
+/// input.
+pub(super) fn lower(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    for id in graph.all_nodes(graph.main()) {
+        match context.meanings.get(id).cloned() {
+            Some(Meaning::Cast(cast, private)) => {
+                context.casts.push((id, *cast));
+                if private.to.is_some() {
+                    graph.truncate_inputs(id, 1);
+                }
+                context.lower(id, Form::Cast(private));
+            }
+            Some(Meaning::Refused(cast)) => context.casts.push((id, *cast)),
+            Some(Meaning::Quantizer(quantizer, spec)) => {
+                if quantizer.quantizes() {
+                    let cast = CastNode::quantizer(graph, id, &quantizer);
+                    context.casts.push((id, cast));
+                }
+                context.quantizers.push(*quantizer);
+                context.lower(id, Form::Quantizer(spec));
+            }
+            Some(Meaning::BitCast(spec)) => context.lower(id, Form::BitCast(spec)),
+            Some(Meaning::Half(_)) | None => {}
+        }
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
-//! Element types as the model declares them, against what its nodes make.
+//! Element types as a model declares them, against what its nodes make.
 
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{TypeProto, ValueInfoProto};
+use tract_onnx::pb::TypeProto;
+use tract_onnx::pb::type_proto::{self, Value as TypeValue};
 
 use super::fact::Fact;
 use crate::cast::element_type::{self, ElementType};
@@ -35,7 +35,7 @@ pub(super) fn agree(
 }
 
 /// What the branches of a node have in common.
-pub(super) fn same_types(
+pub(crate) fn same_types(
     node: &str,
     op: &str,
     branches: &[Vec<Option<Fact>>],
@@ -72,11 +72,11 @@ pub(super) fn same_types(
 
 /// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
 pub(super) fn declared_type(
-    value: &ValueInfoProto,
+    declared: Option<&TypeProto>,
     what: &str,
     graph: &str,
 ) -> Result<Option<ElementType>, Error> {
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &value.r#type else {
+    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = declared else {
         return Ok(None);
     };
     let id = tensor.elem_type;
@@ -92,13 +92,12 @@ pub(super) fn declared_type(
 }
 
 /// Declares a value as its type's carrier.
-pub(super) fn set_carrier(value: &mut ValueInfoProto, ty: ElementType) {
+pub(super) fn set_carrier(declared: &mut Option<TypeProto>, ty: ElementType) {
     let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);
-    let tensor = value
-        .r#type
+    let tensor = declared
         .get_or_insert_default()
         .value
-        .get_or_insert_with(|| TypeValue::TensorType(Default::default()));
+        .get_or_insert_with(|| TypeValue::TensorType(type_proto::Tensor::default()));
     let TypeValue::TensorType(tensor) = tensor;
     tensor.elem_type = carrier as i32;
 }

@@ -2,19 +2,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, ModelProto, TypeProto, ValueInfoProto};
+use onnx_cast_graph::{Graph, NodeId, Use, ValueId};
+use tract_onnx::prelude::TractResult;
 
+use super::casts::{CastKind, CastNode};
+use super::context::Context;
+use super::value_type::declared_type;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
-use crate::error;
-use crate::onnx::casts::{CastKind, CastNode};
-use crate::onnx::node::node_name;
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::onnx::scope::step;
 
 /// Something to know about a cast that can be seen without running the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +52,7 @@ impl FindingKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The cast's place among the model's casts.
+    /// The place of the cast among the rows of an audit ([`Loaded::rows`](crate::Loaded::rows)).
     pub place: usize,
     /// What kind of finding it is.
     pub kind: FindingKind,
@@ -68,24 +66,17 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Looks at the casts of a model, which are those that [`CastOnnx::casts`](crate::CastOnnx::casts) lists.
-pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
-    let mut graphs = Graphs::default();
-    if let Some(graph) = &proto.graph {
-        graphs.look_at(graph, error::name(&graph.name).into());
-    }
-    let mut by_output: HashMap<&str, Vec<&CastNode>> = HashMap::new();
-    for cast in casts {
-        by_output.entry(&cast.output).or_default().push(cast);
-    }
+/// Looks at the casts of a model, while its types are those of the file. It changes nothing.
+pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let casts = context.casts.iter().filter(|(_, cast)| cast.kind == CastKind::Cast);
+    let by_node: HashMap<NodeId, &CastNode> = casts.clone().map(|(id, cast)| (*id, cast)).collect();
     let mut found = vec![];
-    let of_the_model = casts.iter().enumerate().filter(|(_, cast)| cast.kind == CastKind::Cast);
-    for (place, cast) in of_the_model {
-        let mut add = |kind, text| found.push(Finding { place, kind, text });
+    let mut origins = Origins::default();
+    for (id, cast) in casts {
+        let mut add = |kind, text| found.push((*id, kind, text));
         let (from, to) = (cast.from, cast.to);
-        if let Some(to) = to
-            && let Some(declared) = graphs.declared.get(&(cast.graph.clone(), cast.output.clone()))
-            && *declared != to
+        if let (Some(to), Some(output)) = (to, graph.node(*id).output(0))
+            && let Some(declared) = declared(graph, output).filter(|declared| *declared != to)
         {
             let text =
                 format!("makes `{}` {to}, but the model declares it {declared}", cast.output);
@@ -107,12 +98,8 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
                 format!("{from} to {to}: NaN, infinities and values out of range are undefined");
             add(FindingKind::FloatToInteger, text);
         }
-        let input = graphs.origin(cast);
-        let makers = by_output.get(&*input).into_iter().flatten();
-        let before = makers
-            .copied()
-            .find(|other| !std::ptr::eq(*other, cast) && sees(&cast.graph, &other.graph));
-        if let Some(before) = before
+        let before = graph.node(*id).input(0).and_then(|input| origins.of(graph, input));
+        if let Some(before) = before.and_then(|before| by_node.get(&before))
             && let Some(first) = before.from
             && first != from
             && let Some((kind, text)) = chain(first, before, step)
@@ -120,7 +107,45 @@ pub fn findings(proto: &ModelProto, casts: &[CastNode]) -> Vec<Finding> {
             add(kind, text);
         }
     }
-    found
+    context.findings = found;
+    Ok(())
+}
+
+/// The type that the model declares of a value, an output's declaration before others.
+pub(super) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
+    let made = graph.value(value);
+    let output = made.uses().find_map(|used| match used {
+        Use::Output(body, place) if body == made.body() => graph.body(body).outputs().get(place),
+        _ => None,
+    });
+    let output = output.and_then(|output| output.declared.r#type.as_ref());
+    let of = |declared| declared_type(declared, "", "").ok().flatten();
+    of(output).or_else(|| of(made.declared.as_ref()))
+}
+
+/// The nodes that values have their elements from, past what only gives them another shape or order.
+#[derive(Default)]
+struct Origins(HashMap<ValueId, Option<NodeId>>);
+
+impl Origins {
+    fn of(&mut self, graph: &Graph, value: ValueId) -> Option<NodeId> {
+        let (mut at, mut passed) = (value, vec![]);
+        let maker = loop {
+            if let Some(known) = self.0.get(&at) {
+                break *known;
+            }
+            passed.push(at);
+            let Some(maker) = graph.maker(at) else { break None };
+            let node = graph.node(maker);
+            match node.input(0).filter(|_| Behaviour::of(node).only_rearranges) {
+                Some(input) => at = input,
+                None => break Some(maker),
+            }
+        };
+        // The next cast of the same chain has one step to go.
+        self.0.extend(passed.into_iter().map(|value| (value, maker)));
+        maker
+    }
 }
 
 /// What two casts in a row do, the first of them from another type than the second.
@@ -130,9 +155,10 @@ fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(Findi
     let direct = TypePair { from: first, to, rules: second };
     if holds_every_value(first, from) {
         let is_lossless = direct.is_lossless() || to == ElementType::String;
-        let loss = match is_lossless {
-            true => "nothing is lost".to_owned(),
-            false => format!("what {to} cannot hold is lost"),
+        let loss = if is_lossless {
+            "nothing is lost".to_owned()
+        } else {
+            format!("what {to} cannot hold is lost")
         };
         let advice = match (TypePair { from: first, to: from, rules: before.rules() }).joins(to) {
             true if first == to && is_lossless => ", and neither cast is needed".to_owned(),
@@ -146,64 +172,4 @@ fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(Findi
     } else {
         None
     }
-}
-
-/// Whether the values of one graph can be seen in another: in itself, and in its subgraphs.
-fn sees(inner: &str, outer: &str) -> bool {
-    inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// What a model's graphs say of their values, by the graph's path and the value's name.
-#[derive(Default)]
-struct Graphs {
-    declared: HashMap<(Arc<str>, String), ElementType>,
-    /// The value that another is but for its shape.
-    moved: HashMap<(Arc<str>, String), String>,
-}
-
-impl Graphs {
-    /// Collects what a graph and its subgraphs say.
-    fn look_at(&mut self, graph: &GraphProto, path: Arc<str>) {
-        for value in graph.output.iter().chain(&graph.value_info) {
-            if let Some(ty) = declared_type(value) {
-                self.declared.entry((path.clone(), value.name.clone())).or_insert(ty);
-            }
-        }
-        for node in &graph.node {
-            if Behaviour::of(node).only_rearranges
-                && let (Some(input), Some(output)) = (node.input.first(), node.output.first())
-            {
-                self.moved.insert((path.clone(), output.clone()), input.clone());
-            }
-            for attribute in &node.attribute {
-                for inner in attribute.g.iter().chain(&attribute.graphs) {
-                    let step = step(&node_name(node), &attribute.name);
-                    self.look_at(inner, format!("{path}/{step}").into());
-                }
-            }
-        }
-    }
-
-    /// The value that a cast's input has its elements from.
-    fn origin(&mut self, cast: &CastNode) -> String {
-        let mut key = (cast.graph.clone(), cast.input.clone());
-        let mut passed = vec![];
-        // A model that goes in circles is refused elsewhere.
-        while let Some(input) = self.moved.get(&key).filter(|_| passed.len() <= self.moved.len()) {
-            let input = input.clone();
-            passed.push(std::mem::replace(&mut key.1, input));
-        }
-        // The next cast of the same chain has one step to go.
-        for value in passed {
-            self.moved.insert((cast.graph.clone(), value), key.1.clone());
-        }
-        key.1
-    }
-}
-
-fn declared_type(value: &ValueInfoProto) -> Option<ElementType> {
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = &value.r#type else {
-        return None;
-    };
-    ElementType::from_id(tensor.elem_type)
 }

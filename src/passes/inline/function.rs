@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use onnx_cast_graph::Node;
 use prost::Message;
 use tract_onnx::pb::{FunctionProto, NodeProto};
 
-use super::fields::Parts;
 use crate::error::Error;
+use crate::onnx::function_fields::Parts;
 use crate::onnx::node::{default_opset, refusal, subgraphs};
 
 /// A function as a model defines it, and how much a call of it brings.
@@ -71,20 +72,19 @@ impl<'a> Function<'a> {
     }
 
     /// Whether a call gives and takes no more than the function has.
-    pub(super) fn check_call(&self, node: &NodeProto) -> Result<(), Error> {
+    pub(super) fn check_call(&self, node: &Node) -> Result<(), Error> {
         let name = self.proto.name();
         for (what, has, given) in [
-            ("inputs", &self.proto.input, &node.input),
-            ("outputs", &self.proto.output, &node.output),
+            ("inputs", self.proto.input.len(), node.inputs().len()),
+            ("outputs", self.proto.output.len(), node.outputs().len()),
         ] {
-            if given.len() > has.len() {
-                let (has, given) = (has.len(), given.len());
+            if given > has {
                 let problem = format!("has {given} {what}, function `{name}` has {has}");
                 return Err(refusal(node, problem));
             }
         }
         let mut names = HashSet::new();
-        for attribute in &node.attribute {
+        for attribute in &node.attributes {
             let attribute_name = attribute.name.as_str();
             let is_known =
                 self.has_attribute(attribute_name) || self.referred.contains(attribute_name);

@@ -1,18 +1,15 @@
-//! How many elements are made of constants, as far as the constants tell: tract makes them while it loads a model.
+//! Bounds constant folding: refuses models of which tract would materialise more than the limit while it loads them.
 
-#![forbid(unsafe_code)]
-
-use std::collections::HashMap;
-
+use onnx_cast_graph::{BodyId, Graph, Node, NodeView, Table, ValueId, attribute, int};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{TensorProto, TypeProto};
+use tract_onnx::prelude::TractResult;
 
-use super::declared_shapes::shape;
-use super::node::{attribute, int, is_default_domain, node_name, subgraphs};
-use super::order;
-use super::size::{Limits, beyond};
+use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
+use crate::onnx::declared_shapes::shape;
+use crate::onnx::limits::beyond;
 use crate::tensor::proto;
 
 /// A constant that may be a shape has no more elements.
@@ -58,17 +55,8 @@ impl Known {
     }
 }
 
-/// What is known of the values that a graph sees.
-struct Scope<'a> {
-    own: HashMap<&'a str, Known>,
-    outer: Option<&'a Scope<'a>>,
-}
-
-impl Scope<'_> {
-    fn get(&self, name: &str) -> Option<&Known> {
-        self.own.get(name).or_else(|| self.outer.and_then(|outer| outer.get(name)))
-    }
-}
+/// What is known of values.
+type Values = Table<ValueId, Known>;
 
 /// How much may be made.
 struct Budget {
@@ -81,48 +69,52 @@ struct Budget {
     rank: u64,
 }
 
-/// Refuses the first node of the graph, or of a graph in it, that makes more than `limit` elements of little, or with which those that
-/// are made of constants are more.
+/// Refuses the first node, of any body, that makes more than the limit of little, or with which what is made of constants is more.
 ///
 /// # Errors
 ///
-/// When there is such a node, or the names in a graph do not fit together.
-pub(super) fn check(graph: &GraphProto, limits: &Limits) -> Result<(), Error> {
+/// When there is such a node.
+pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     const TIMES: f64 = 16.0;
-    let given = graph.input.iter().map(|input| declared(input).least).sum::<f64>() * TIMES;
-    let (limit, rank) = (limits.made_elements as f64, limits.rank);
-    check_inner(graph, None, &mut Budget { limit, rank, made: 0.0, given })
+    let inputs = graph.body(graph.main()).inputs().iter();
+    let given = inputs.map(|input| declared(graph.value(*input).declared.as_ref()).least);
+    let given = given.sum::<f64>() * TIMES;
+    let (limit, rank) = (context.limits.made_elements as f64, context.limits.rank);
+    let mut budget = Budget { limit, rank, made: 0.0, given };
+    Ok(check_body(graph, graph.main(), &mut Values::default(), &mut budget)?)
 }
 
-fn check_inner(
-    graph: &GraphProto,
-    outer: Option<&Scope>,
+fn check_body(
+    graph: &Graph,
+    body: BodyId,
+    values: &mut Values,
     budget: &mut Budget,
 ) -> Result<(), Error> {
-    let mut scope = Scope { own: HashMap::new(), outer };
-    for input in &graph.input {
-        scope.own.insert(&input.name, declared(input));
+    for input in graph.body(body).inputs() {
+        values.insert(*input, declared(graph.value(*input).declared.as_ref()));
     }
-    for tensor in &graph.initializer {
-        scope.own.insert(&tensor.name, Known { is_constant: true, ..constant(tensor) });
-    }
-    for index in order::sort(graph, |_| true)? {
-        let Some(node) = graph.node.get(index) else { continue };
-        for inner in node.attribute.iter().flat_map(subgraphs) {
-            check_inner(inner, Some(&scope), budget)?;
+    for value in graph.body(body).constants() {
+        if let Some(tensor) = graph.constant(*value) {
+            values.insert(*value, Known { is_constant: true, ..constant(tensor) });
         }
-        if !is_default_domain(&node.domain) {
+    }
+    for id in graph.nodes_of(body) {
+        let node = graph.node(id);
+        for held in node.bodies() {
+            check_body(graph, held.body, values, budget)?;
+        }
+        if !node.is_onnx() {
             continue;
         }
-        budget.check_rank(node, &scope)?;
+        budget.check_rank(node, values)?;
         budget.check_window(node)?;
-        let Some(mut made) = made(node, &scope) else { continue };
-        let inputs = || node.input.iter().filter(|name| !name.is_empty());
+        let Some(mut made) = made(&Inputs { node, values }) else { continue };
+        let mut inputs = node.inputs().iter().flatten();
         made.is_constant =
-            inputs().all(|name| scope.get(name).is_some_and(|known| known.is_constant));
+            inputs.all(|value| values.get(*value).is_some_and(|known| known.is_constant));
         budget.check(node, &made)?;
-        if let Some(output) = node.output.first() {
-            scope.own.insert(output, made);
+        if let Some(output) = node.output(0) {
+            values.insert(output, made);
         }
     }
     Ok(())
@@ -130,25 +122,25 @@ fn check_inner(
 
 impl Budget {
     /// A shape that is a constant has as many elements as what has the shape has dimensions.
-    fn check_rank(&self, node: &NodeProto, scope: &Scope) -> Result<(), Error> {
+    fn check_rank(&self, node: &Node, values: &Values) -> Result<(), Error> {
         let place = match &*node.op_type {
             "ConstantOfShape" => 0,
             "Expand" | "Reshape" | "Tile" | "Unsqueeze" => 1,
             _ => return Ok(()),
         };
-        let shape = node.input.get(place).and_then(|name| scope.get(name));
+        let shape = node.input(place).and_then(|value| values.get(value));
         let rank = shape.filter(|shape| shape.is_constant).map_or(0.0, |shape| shape.least) as u64;
         let axes = attribute(node, "axes").map_or(0, |axes| axes.ints.len() as u64);
         let rank = rank.max(axes);
         if rank > self.rank {
-            let place = format!("node `{}` ({})", node_name(node), node.op_type);
+            let place = format!("node `{}` ({})", node.label(), node.op_type);
             return Err(beyond(place, "rank", rank, self.rank));
         }
         Ok(())
     }
 
     /// tract goes through all places of a window, those in the padding included, while it loads a model.
-    fn check_window(&mut self, node: &NodeProto) -> Result<(), Error> {
+    fn check_window(&mut self, node: &Node) -> Result<(), Error> {
         let numbers = |name| attribute(node, name).map_or(&[][..], |numbers| &numbers.ints);
         let (pads, kernel) = (numbers("pads"), numbers("kernel_shape"));
         let (before, after) = pads.split_at(pads.len() / 2);
@@ -162,16 +154,16 @@ impl Budget {
         self.check_made(node, self.made)
     }
 
-    fn check_made(&self, node: &NodeProto, found: f64) -> Result<(), Error> {
+    fn check_made(&self, node: &Node, found: f64) -> Result<(), Error> {
         if found > self.limit {
-            let place = format!("node `{}` ({})", node_name(node), node.op_type);
+            let place = format!("node `{}` ({})", node.label(), node.op_type);
             return Err(beyond(place, "made_elements", found as u64, self.limit as u64));
         }
         Ok(())
     }
 
     /// What is computed of inputs may be large; what a node makes of next to nothing may not.
-    fn check(&mut self, node: &NodeProto, made: &Known) -> Result<(), Error> {
+    fn check(&mut self, node: &Node, made: &Known) -> Result<(), Error> {
         /// A text takes as much memory as so many numbers.
         const TEXT: f64 = 16.0;
         let is_text = matches!(&*node.op_type, "Cast" | "CastLike")
@@ -230,107 +222,76 @@ const BROADCASTING: [&str; 22] = [
     "Where",
 ];
 
+/// A node, and what is known of its inputs.
+struct Inputs<'a> {
+    node: &'a Node,
+    values: &'a Values,
+}
+
+impl<'a> Inputs<'a> {
+    fn at(&self, place: usize) -> Option<&'a Known> {
+        self.node.input(place).and_then(|value| self.values.get(value))
+    }
+
+    fn numbers(&self, place: usize) -> Option<&'a [f64]> {
+        self.at(place).and_then(|known| known.numbers.as_deref())
+    }
+
+    fn dims(&self, place: usize) -> Option<&'a [f64]> {
+        self.at(place).and_then(|known| known.dims.as_deref())
+    }
+
+    /// How many elements the first input surely has.
+    fn least(&self) -> f64 {
+        self.at(0).map_or(1.0, |known| known.least)
+    }
+
+    fn list(&self, name: &str) -> Option<Vec<f64>> {
+        let list = &attribute(self.node, name)?.ints;
+        let list = Some(list).filter(|list| list.len() as f64 <= LONGEST)?;
+        Some(list.iter().map(|number| *number as f64).collect())
+    }
+
+    fn axes(&self) -> Option<Vec<f64>> {
+        self.numbers(1).map(<[f64]>::to_vec).or_else(|| self.list("axes"))
+    }
+}
+
 /// What is known of a node's first output; `None` where nothing is.
-fn made(node: &NodeProto, scope: &Scope) -> Option<Known> {
-    let input = |place: usize| {
-        node.input.get(place).filter(|name| !name.is_empty()).and_then(|name| scope.get(name))
-    };
-    let numbers = |place: usize| input(place).and_then(|known| known.numbers.as_deref());
-    let dims = |place: usize| input(place).and_then(|known| known.dims.as_deref());
-    let least = input(0).map_or(1.0, |known| known.least);
-    let list = |name: &str| -> Option<Vec<f64>> {
-        let list = Some(&attribute(node, name)?.ints).filter(|list| list.len() as f64 <= LONGEST);
-        Some(list?.iter().map(|number| *number as f64).collect())
-    };
-    let axes = || numbers(1).map(<[f64]>::to_vec).or_else(|| list("axes"));
+fn made(inputs: &Inputs) -> Option<Known> {
+    let node = inputs.node;
     Some(match &*node.op_type {
         "Constant" => constant_of(node),
         "Identity" | "Cast" | "CastLike" | "Abs" | "Neg" | "Not" | "Relu" | "Exp" | "Sqrt"
         | "Floor" | "Ceil" | "EyeLike" | "Trilu" => {
             let keeps = matches!(&*node.op_type, "Identity" | "Cast" | "CastLike");
-            let known = input(0)?;
+            let known = inputs.at(0)?;
             Known { numbers: known.numbers.clone().filter(|_| keeps), ..known.clone() }
         }
-        "Shape" if node.attribute.is_empty() => Known::of_numbers(dims(0)?.to_vec()),
+        "Shape" if node.attributes.is_empty() => Known::of_numbers(inputs.dims(0)?.to_vec()),
         "Size" => {
-            Known { dims: Some(vec![]), ..Known::of_numbers(vec![dims(0)?.iter().product()]) }
+            let size = inputs.dims(0)?.iter().product();
+            Known { dims: Some(vec![]), ..Known::of_numbers(vec![size]) }
         }
-        "ConstantOfShape" => Known::of_dims(numbers(0)?.to_vec()),
-        "RandomNormal" | "RandomUniform" => Known::of_dims(list("shape")?),
+        "ConstantOfShape" => Known::of_dims(inputs.numbers(0)?.to_vec()),
+        "RandomNormal" | "RandomUniform" => Known::of_dims(inputs.list("shape")?),
         "HannWindow" | "HammingWindow" | "BlackmanWindow" => {
-            Known::of_dims(vec![input(0)?.first()?])
+            Known::of_dims(vec![inputs.at(0)?.first()?])
         }
-        // A dimension of 1, or -1, keeps that of the input.
-        "Expand" => match (dims(0), numbers(1)) {
-            (Some(from), Some(to)) => Known::of_dims(broadcast([from, to].into_iter())),
-            (_, Some(to)) => {
-                Known::at_least(to.iter().map(|size| size.max(0.0)).product::<f64>().max(least))
-            }
-            _ => Known::at_least(least),
-        },
-        "Tile" => match (dims(0), numbers(1)) {
-            (Some(from), Some(times)) => Known::of_dims(along(from, times, |n, times| n * times)),
-            (_, Some(times)) => Known::at_least(times.iter().product::<f64>() * least),
-            _ => Known::at_least(least),
-        },
-        "Range" => match [numbers(0), numbers(1), numbers(2)] {
+        "Expand" => expanded(inputs),
+        "Tile" => tiled(inputs),
+        "Range" => match [0, 1, 2].map(|place| inputs.numbers(place)) {
             [Some([start]), Some([limit]), Some([delta])] if *delta != 0.0 => {
                 Known::of_dims(vec![((limit - start) / delta).ceil().max(0.0)])
             }
             _ => return None,
         },
-        "Pad" => {
-            let pads = numbers(1).map(<[f64]>::to_vec);
-            let pads = pads.or_else(|| list("pads")).or_else(|| list("paddings"));
-            let pads = pads.unwrap_or_default();
-            let (before, after) = pads.split_at(pads.len() / 2);
-            let added: Vec<f64> = before.iter().zip(after).map(|(a, b)| a + b).collect();
-            match dims(0).filter(|dims| dims.len() == added.len()) {
-                Some(from) => Known::of_dims(along(from, &added, |n, added| (n + added).max(0.0))),
-                None => {
-                    let sizes = added.iter().map(|added| added.max(1.0));
-                    Known::at_least(sizes.product::<f64>().max(least))
-                }
-            }
-        }
-        "Resize" => {
-            // Sizes come after scales.
-            let place = (1..node.input.len())
-                .rev()
-                .find(|place| numbers(*place).is_some_and(|numbers| !numbers.is_empty()));
-            match (place.and_then(numbers)?, dims(0)) {
-                (scales, Some(from)) if place < Some(3) => {
-                    Known::of_dims(along(from, scales, |n, scale| (n * scale).floor()))
-                }
-                (scales, None) if place < Some(3) => {
-                    Known::at_least(scales.iter().product::<f64>().floor() * least)
-                }
-                (sizes, _) => Known::at_least(sizes.iter().product()),
-            }
-        }
-        "ConvTranspose" => {
-            let [strides, pads, output] = ["strides", "output_padding", "output_shape"].map(list);
-            let made = |sizes: Vec<f64>| sizes.iter().map(|size| size.max(1.0)).product::<f64>();
-            let spatial = dims(0).and_then(|dims| dims.get(2..)).unwrap_or_default();
-            let strides = strides.unwrap_or_default();
-            let of_strides = strides.iter().enumerate().map(|(axis, stride)| {
-                let size = spatial.get(axis).copied().unwrap_or(1.0);
-                let added = pads.as_ref().and_then(|pads| pads.get(axis)).copied().unwrap_or(0.0);
-                (size - 1.0) * stride + added + 1.0
-            });
-            Known::at_least(made(of_strides.collect()).max(output.map_or(1.0, made)))
-        }
-        "OneHot" => Known::at_least(least * input(1)?.first()?),
-        "Gather" => {
-            let axis = int(node, "axis").unwrap_or(0);
-            let axis = if axis < 0 { axis + dims(0)?.len() as i64 } else { axis };
-            let along = dims(0)?.get(usize::try_from(axis).ok()?)?.max(1.0);
-            let known = Known::at_least(least / along * input(1)?.least);
-            let taken = |index: &f64| numbers(0)?.get(*index as usize).copied();
-            let numbers = numbers(1).and_then(|list| list.iter().map(taken).collect());
-            Known { numbers, ..known }
-        }
-        "MatMul" => match (dims(0)?, dims(1)?) {
+        "Pad" => padded(inputs),
+        "Resize" => resized(inputs)?,
+        "ConvTranspose" => transposed(inputs),
+        "OneHot" => Known::at_least(inputs.least() * inputs.at(1)?.first()?),
+        "Gather" => gathered(inputs)?,
+        "MatMul" => match (inputs.dims(0)?, inputs.dims(1)?) {
             ([outer_a @ .., rows, _], [outer_b @ .., _, columns]) => {
                 let mut dims = broadcast([outer_a, outer_b].into_iter());
                 dims.extend([*rows, *columns]);
@@ -338,41 +299,121 @@ fn made(node: &NodeProto, scope: &Scope) -> Option<Known> {
             }
             _ => return None,
         },
-        "Concat" => {
-            let parts: Option<Vec<&Known>> = (0..node.input.len()).map(input).collect();
-            let parts = parts?;
-            let numbers = parts.iter().map(|part| part.numbers.clone());
-            let is_flat = parts.iter().all(|part| part.dims.as_ref().is_some_and(|d| d.len() == 1));
-            match numbers.collect::<Option<Vec<_>>>().filter(|_| is_flat) {
-                Some(numbers) => Known::of_numbers(numbers.concat()),
-                None => Known::at_least(parts.iter().map(|part| part.least).sum()),
-            }
-        }
-        "Unsqueeze" => {
-            let (mut axes, from) = (axes()?, dims(0)?);
-            let rank = (axes.len() + from.len()) as f64;
-            axes.iter_mut().filter(|axis| **axis < 0.0).for_each(|axis| *axis += rank);
-            let mut rest = from.iter();
-            let dim = |axis: usize| match axes.contains(&(axis as f64)) {
-                true => Some(1.0),
-                false => rest.next().copied(),
-            };
-            let dims: Option<Vec<f64>> = (0..axes.len() + from.len()).map(dim).collect();
-            Known { dims, ..input(0)?.clone() }
-        }
+        "Concat" => concatenated(inputs)?,
+        "Unsqueeze" => unsqueezed(inputs)?,
         "Reshape" => {
-            let sizes = numbers(1).filter(|sizes| sizes.iter().all(|size| *size > 0.0));
-            Known { dims: sizes.map(<[f64]>::to_vec), ..input(0)?.clone() }
+            let sizes = inputs.numbers(1).filter(|sizes| sizes.iter().all(|size| *size > 0.0));
+            Known { dims: sizes.map(<[f64]>::to_vec), ..inputs.at(0)?.clone() }
         }
-        "Squeeze" | "Flatten" => Known { dims: None, ..input(0)?.clone() },
-        "Transpose" => Known { dims: None, numbers: None, ..input(0)?.clone() },
+        "Squeeze" | "Flatten" => Known { dims: None, ..inputs.at(0)?.clone() },
+        "Transpose" => Known { dims: None, numbers: None, ..inputs.at(0)?.clone() },
         op if BROADCASTING.contains(&op) => {
-            let all: Option<Vec<&[f64]>> = (0..node.input.len()).map(dims).collect();
+            let all = (0..node.inputs().len()).map(|place| inputs.dims(place));
+            let all: Option<Vec<&[f64]>> = all.collect();
             let known = Known::of_dims(broadcast(all?.into_iter()));
-            Known { numbers: computed(op, numbers(0), numbers(1)), ..known }
+            Known { numbers: computed(op, inputs.numbers(0), inputs.numbers(1)), ..known }
         }
         _ => return None,
     })
+}
+
+/// A dimension of 1, or -1, keeps that of the input.
+fn expanded(inputs: &Inputs) -> Known {
+    let least = inputs.least();
+    match (inputs.dims(0), inputs.numbers(1)) {
+        (Some(from), Some(to)) => Known::of_dims(broadcast([from, to].into_iter())),
+        (_, Some(to)) => {
+            Known::at_least(to.iter().map(|size| size.max(0.0)).product::<f64>().max(least))
+        }
+        _ => Known::at_least(least),
+    }
+}
+
+fn tiled(inputs: &Inputs) -> Known {
+    let least = inputs.least();
+    match (inputs.dims(0), inputs.numbers(1)) {
+        (Some(from), Some(times)) => Known::of_dims(along(from, times, |n, times| n * times)),
+        (_, Some(times)) => Known::at_least(times.iter().product::<f64>() * least),
+        _ => Known::at_least(least),
+    }
+}
+
+fn padded(inputs: &Inputs) -> Known {
+    let pads = inputs.numbers(1).map(<[f64]>::to_vec);
+    let pads = pads.or_else(|| inputs.list("pads")).or_else(|| inputs.list("paddings"));
+    let pads = pads.unwrap_or_default();
+    let (before, after) = pads.split_at(pads.len() / 2);
+    let added: Vec<f64> = before.iter().zip(after).map(|(a, b)| a + b).collect();
+    match inputs.dims(0).filter(|dims| dims.len() == added.len()) {
+        Some(from) => Known::of_dims(along(from, &added, |n, added| (n + added).max(0.0))),
+        None => {
+            let sizes = added.iter().map(|added| added.max(1.0));
+            Known::at_least(sizes.product::<f64>().max(inputs.least()))
+        }
+    }
+}
+
+/// Sizes come after scales.
+fn resized(inputs: &Inputs) -> Option<Known> {
+    let is_given = |place: &usize| inputs.numbers(*place).is_some_and(|all| !all.is_empty());
+    let place = (1..inputs.node.inputs().len()).rev().find(is_given)?;
+    Some(match (inputs.numbers(place)?, inputs.dims(0)) {
+        (scales, Some(from)) if place < 3 => {
+            Known::of_dims(along(from, scales, |n, scale| (n * scale).floor()))
+        }
+        (scales, None) if place < 3 => {
+            Known::at_least(scales.iter().product::<f64>().floor() * inputs.least())
+        }
+        (sizes, _) => Known::at_least(sizes.iter().product()),
+    })
+}
+
+/// The spatial sizes of a `ConvTranspose`.
+fn transposed(inputs: &Inputs) -> Known {
+    let lists = ["strides", "output_padding", "output_shape"].map(|name| inputs.list(name));
+    let [strides, pads, output] = lists;
+    let made = |sizes: Vec<f64>| sizes.iter().map(|size| size.max(1.0)).product::<f64>();
+    let spatial = inputs.dims(0).and_then(|dims| dims.get(2..)).unwrap_or_default();
+    let strides = strides.unwrap_or_default();
+    let of_strides = strides.iter().enumerate().map(|(axis, stride)| {
+        let size = spatial.get(axis).copied().unwrap_or(1.0);
+        let added = pads.as_ref().and_then(|pads| pads.get(axis)).copied().unwrap_or(0.0);
+        (size - 1.0) * stride + added + 1.0
+    });
+    Known::at_least(made(of_strides.collect()).max(output.map_or(1.0, made)))
+}
+
+fn gathered(inputs: &Inputs) -> Option<Known> {
+    let axis = int(inputs.node, "axis").unwrap_or(0);
+    let axis = if axis < 0 { axis + inputs.dims(0)?.len() as i64 } else { axis };
+    let along = inputs.dims(0)?.get(usize::try_from(axis).ok()?)?.max(1.0);
+    let known = Known::at_least(inputs.least() / along * inputs.at(1)?.least);
+    let taken = |index: &f64| inputs.numbers(0)?.get(*index as usize).copied();
+    let numbers = inputs.numbers(1).and_then(|list| list.iter().map(taken).collect());
+    Some(Known { numbers, ..known })
+}
+
+fn concatenated(inputs: &Inputs) -> Option<Known> {
+    let parts = (0..inputs.node.inputs().len()).map(|place| inputs.at(place));
+    let parts: Vec<&Known> = parts.collect::<Option<_>>()?;
+    let numbers = parts.iter().map(|part| part.numbers.clone());
+    let is_flat = parts.iter().all(|part| part.dims.as_ref().is_some_and(|d| d.len() == 1));
+    Some(match numbers.collect::<Option<Vec<_>>>().filter(|_| is_flat) {
+        Some(numbers) => Known::of_numbers(numbers.concat()),
+        None => Known::at_least(parts.iter().map(|part| part.least).sum()),
+    })
+}
+
+fn unsqueezed(inputs: &Inputs) -> Option<Known> {
+    let (mut axes, from) = (inputs.axes()?, inputs.dims(0)?);
+    let rank = (axes.len() + from.len()) as f64;
+    axes.iter_mut().filter(|axis| **axis < 0.0).for_each(|axis| *axis += rank);
+    let mut rest = from.iter();
+    let dim = |axis: usize| {
+        if axes.contains(&(axis as f64)) { Some(1.0) } else { rest.next().copied() }
+    };
+    let dims: Option<Vec<f64>> = (0..axes.len() + from.len()).map(dim).collect();
+    Some(Known { dims, ..inputs.at(0)?.clone() })
 }
 
 /// The elements of a sum and the like, where those of both operands are known and as many, or one.
@@ -418,7 +459,7 @@ fn along(dims: &[f64], numbers: &[f64], make: impl Fn(f64, f64) -> f64) -> Vec<f
 }
 
 /// What a graph declares of an input.
-fn declared(value: &ValueInfoProto) -> Known {
+fn declared(value: Option<&TypeProto>) -> Known {
     let Some(shape) = shape(value) else { return Known::at_least(1.0) };
     let size = |value: &Option<_>| match value {
         Some(DimValue(size)) => Some(size.max(&0)).map(|size| *size as f64),
@@ -458,8 +499,8 @@ fn constant(tensor: &TensorProto) -> Known {
     Known { numbers: is_short.then(numbers).flatten(), ..known }
 }
 
-fn constant_of(node: &NodeProto) -> Known {
-    let Some(attribute) = node.attribute.first() else { return Known::default() };
+fn constant_of(node: &Node) -> Known {
+    let Some(attribute) = node.attributes.first() else { return Known::default() };
     let numbers = match (&*attribute.name, &attribute.t) {
         ("value", Some(tensor)) => return constant(tensor),
         ("value_ints", _) => attribute.ints.iter().map(|number| *number as f64).collect(),

@@ -11,7 +11,7 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::TractResult;
 
-use crate::onnx::annotation::DOMAIN;
+use crate::onnx::lowered::DOMAIN;
 
 const DEFAULTS: &str = "AttributeDefaults";
 const VALUE_INFO: &str = "ValueInfo";

@@ -1,16 +1,14 @@
-//! Elements of a type that tract only carries, and the operators that they go into.
+//! Which operators may move, but not compute on, element types that are stored as U8 or U16.
 
-use tract_onnx::pb::NodeProto;
-
-use super::node::refusal;
-use super::operators::behaviour::{Behaviour, Elements};
-use super::operators::types::output_types;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
+use crate::onnx::node::{NodeView, refusal};
+use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::types::output_types;
 
 /// The types of a node's outputs if exotic elements go into it; an error unless it only moves them.
 pub(super) fn move_through(
-    node: &NodeProto,
+    node: &(impl NodeView + ?Sized),
     opset: i64,
     inputs: &[Option<ElementType>],
 ) -> Result<Option<Vec<Option<ElementType>>>, Error> {
@@ -27,7 +25,7 @@ pub(super) fn move_through(
         Elements::MovedOrReduced(_) | Elements::Computed => return computes(),
     };
     for (index, ty) in inputs.iter().enumerate() {
-        let is_given = node.input.get(index).is_some_and(|name| !name.is_empty());
+        let is_given = node.gives(index);
         let is_moved = moved.contains(index);
         match ty {
             _ if !is_given => {}
@@ -45,5 +43,5 @@ pub(super) fn move_through(
     if exotic == ElementType::Float8E8M0 && behaviour.fills_with_zero(node) {
         return refuse(format!("fills with zero, which {exotic} does not have"));
     }
-    Ok(Some(vec![Some(exotic); node.output.len()]))
+    Ok(Some(vec![Some(exotic); node.output_places()]))
 }

@@ -1,13 +1,13 @@
 //! Between which numbers a value's elements lie.
 
+use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::prelude::{DatumType, Tensor};
 
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
-use crate::onnx::node::int;
+use crate::onnx::node::{NodeView, int};
 use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
 use crate::tensor::conversion::Conversion;
 
@@ -16,29 +16,29 @@ const LOOKED_THROUGH: i64 = 1 << 16;
 
 /// A range that holds all elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::onnx) struct Bounds {
-    pub(in crate::onnx) least: i128,
-    pub(in crate::onnx) most: i128,
+pub(in crate::passes) struct Bounds {
+    pub(in crate::passes) least: i128,
+    pub(in crate::passes) most: i128,
     /// Whether there are elements at both ends.
-    pub(in crate::onnx) is_reached: bool,
+    pub(in crate::passes) is_reached: bool,
     /// Whether it is made of dimensions, which are so small that nothing wraps around.
     of_dimensions: bool,
 }
 
 impl Bounds {
     /// A dimension of a tensor.
-    pub(in crate::onnx) const DIMENSION: Bounds =
+    pub(in crate::passes) const DIMENSION: Bounds =
         Bounds { least: 0, most: i64::MAX as i128, is_reached: false, of_dimensions: true };
 
     /// A truth.
     const TRUTH: Bounds = Bounds { least: 0, most: 1, is_reached: false, of_dimensions: false };
 
-    pub(in crate::onnx) fn fits_32_bits(&self) -> bool {
+    pub(in crate::passes) fn fits_32_bits(&self) -> bool {
         self.least >= i128::from(i32::MIN) && self.most <= i128::from(i32::MAX)
     }
 
     /// Whether an element is known to be beyond 32 bits.
-    pub(in crate::onnx) fn surely_exceeds_32_bits(&self) -> bool {
+    pub(in crate::passes) fn surely_exceeds_32_bits(&self) -> bool {
         self.is_reached && !self.fits_32_bits()
     }
 
@@ -47,7 +47,7 @@ impl Bounds {
     }
 
     /// Whether no element is in both.
-    pub(in crate::onnx) fn is_apart_from(&self, other: &Bounds) -> bool {
+    pub(in crate::passes) fn is_apart_from(&self, other: &Bounds) -> bool {
         self.most < other.least || other.most < self.least
     }
 
@@ -62,7 +62,7 @@ impl Bounds {
     }
 
     /// The hull of both.
-    pub(in crate::onnx) fn join(self, other: Bounds) -> Bounds {
+    pub(in crate::passes) fn join(self, other: Bounds) -> Bounds {
         Bounds {
             least: self.least.min(other.least),
             most: self.most.max(other.most),
@@ -88,7 +88,7 @@ impl Bounds {
 }
 
 /// The bounds of a constant that was read; `None` where there are none: a NaN, a text.
-pub(in crate::onnx) fn of_tensor(ty: ElementType, tensor: &Tensor) -> Option<Bounds> {
+pub(in crate::passes) fn of_tensor(ty: ElementType, tensor: &Tensor) -> Option<Bounds> {
     let view = tensor.try_as_plain_ram().ok()?;
     if tensor.datum_type() == DatumType::I64 {
         let numbers = view.as_slice::<i64>().ok()?;
@@ -102,7 +102,7 @@ pub(in crate::onnx) fn of_tensor(ty: ElementType, tensor: &Tensor) -> Option<Bou
 }
 
 /// Whether a constant is one whose elements are worth a look.
-pub(in crate::onnx) fn is_looked_through(tensor: &TensorProto) -> bool {
+pub(in crate::passes) fn is_looked_through(tensor: &TensorProto) -> bool {
     let elements = tensor.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(*dim));
     let is_numeric =
         ElementType::from_id(tensor.data_type).is_some_and(|ty| ty.family() != Family::Text);
@@ -110,7 +110,7 @@ pub(in crate::onnx) fn is_looked_through(tensor: &TensorProto) -> bool {
 }
 
 /// The bounds of numbers that stand in an attribute.
-pub(in crate::onnx) fn of_attribute(attribute: &AttributeProto) -> Option<Bounds> {
+pub(in crate::passes) fn of_attribute(attribute: &AttributeProto) -> Option<Bounds> {
     let hull =
         |numbers: &[i64]| Bounds::of(&numbers.iter().map(|i| i128::from(*i)).collect::<Vec<_>>());
     match AttributeType::try_from(attribute.r#type) {
@@ -137,15 +137,15 @@ fn of_floats(numbers: &[f64]) -> Option<Bounds> {
 
 /// The bounds of what an operator makes of inputs with these bounds, in its own order; a `None` among them is an input that
 /// is not given or has no bounds.
-pub(in crate::onnx) fn of_output(
-    node: &NodeProto,
+pub(in crate::passes) fn of_output(
+    node: &(impl NodeView + ?Sized),
     behaviour: &Behaviour,
     inputs: &[Option<Bounds>],
 ) -> Option<Bounds> {
     let given = |index: usize| inputs.get(index).copied().flatten();
-    let is_given = |index: usize| node.input.get(index).is_some_and(|name| !name.is_empty());
+    let is_given = |index: usize| node.gives(index);
     let fold = |f: &dyn Fn(i128, i128) -> i128| {
-        let mut all = (0..node.input.len()).filter(|index| is_given(*index)).map(given);
+        let mut all = (0..node.input_places()).filter(|index| is_given(*index)).map(given);
         let first = all.next()??;
         all.try_fold(first, |a, b| a.combine(b?, f))
     };
@@ -153,7 +153,7 @@ pub(in crate::onnx) fn of_output(
         Sizes::Keeps(moved) | Sizes::Moves(moved) => {
             let keeps_all = behaviour.only_rearranges || moved == Inputs::All;
             let mut hull: Option<Bounds> = None;
-            let places = (0..node.input.len()).filter(|index| moved.contains(*index));
+            let places = (0..node.input_places()).filter(|index| moved.contains(*index));
             for index in places.filter(|index| is_given(*index)) {
                 let bounds = given(index)?;
                 let is_reached = bounds.is_reached && (keeps_all || bounds.is_one_number());
@@ -199,7 +199,7 @@ pub(in crate::onnx) fn of_output(
 }
 
 /// The bounds after a cast to a type that holds them.
-fn cast(node: &NodeProto, bounds: Bounds) -> Option<Bounds> {
+fn cast(node: &(impl NodeView + ?Sized), bounds: Bounds) -> Option<Bounds> {
     let to = int(node, "to")?;
     let to = i32::try_from(to).ok().and_then(ElementType::from_id)?;
     let bits = to.bits();

@@ -1,0 +1,184 @@
+//! A model made one that tract can load: a list of passes over its graph.
+//!
+//! A pass is a file: its header says what it makes of what, its tests show that on small models. All share a [`Context`]
+//! of options, limits, what analyses have found out, and diagnostics. In tests and debug builds the graph is verified after
+//! each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed, `ONNX_CAST_TRACE=2` every edit.
+//!
+//! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list with diagnostics collected.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod carriers;
+pub(crate) mod casts;
+mod context;
+mod data_shapes;
+mod decompose;
+pub(crate) mod diagnostics;
+pub(crate) mod fact;
+pub(crate) mod findings;
+mod folding_limit;
+pub(crate) mod half_in_float;
+mod inline;
+mod legalise;
+mod outputs;
+mod symbols;
+mod tensors;
+mod types;
+mod unsigned;
+pub(crate) mod value_type;
+
+use std::env;
+
+use onnx_cast_graph::{At, Graph, Problem as Misnamed};
+use tract_onnx::pb::{ModelProto, ValueInfoProto};
+use tract_onnx::prelude::TractResult;
+
+pub(crate) use context::{Context, Options};
+use diagnostics::{Diagnostics, Survey};
+
+use crate::cast::element_type::ElementType;
+use crate::error::{self, Error};
+use crate::onnx::limits::Limits;
+
+/// An edit or an analysis of the whole graph.
+type Pass = fn(&mut Graph, &mut Context) -> TractResult<()>;
+
+/// The passes in their order, each with the reason for its place.
+const PASSES: &[(&str, Pass)] = &[
+    // First of all: what follows knows operators, not calls.
+    ("inline", inline::inline),
+    // Before constants are read: tract reads these as signed.
+    ("unsigned", unsigned::cast_empty),
+    // Before any pass computes with sizes: what tract would fold beyond the limit ends here.
+    ("folding limit", folding_limit::check),
+    // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
+    ("data shapes", data_shapes::rewrite),
+    // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those of others.
+    ("symbols", symbols::separate),
+    // Before types are told: what operators of ONNX Runtime stand for has types, they themselves have none here.
+    ("decompose", decompose::decompose),
+    // Pure analysis, on which all that follows relies.
+    ("types", types::infer),
+    // While types are the model's, and nodes the file's.
+    ("casts", casts::lower),
+    // While what casts take is what the file says.
+    ("findings", findings::find),
+    // Before values become carriers, so that what computes wide takes FLOAT.
+    ("half in float", half_in_float::widen),
+    // After all that reads constants by their types: from here on tensors are what tract holds.
+    ("tensors", tensors::carry),
+    // What is left that tract's loader mishandles.
+    ("legalise", legalise::legalise),
+    // Last: outputs get nodes of their own, which nothing before may take for users.
+    ("outputs", outputs::prepare),
+    // Names are given when all nodes are there.
+    ("names", legalise::name_nodes_apart),
+    // In the order of computation, which is that of the rows of an audit.
+    ("probes", casts::number),
+];
+
+/// A model for tract's loader, and what was learned on the way.
+pub(crate) struct Lowered {
+    pub(crate) proto: ModelProto,
+    /// What was found; no problems.
+    pub(crate) survey: Survey,
+    /// The graph's inputs under their names, with their types.
+    pub(crate) inputs: Vec<(String, ElementType)>,
+    /// The graph's outputs under their own names, in order, with their types where known.
+    pub(crate) outputs: Vec<(String, Option<ElementType>)>,
+    /// The main graph's values with a declared shape, where one may be needed.
+    pub(crate) declared: Vec<ValueInfoProto>,
+    /// How large it may be for tract to load.
+    pub(crate) limits: Limits,
+}
+
+/// Lowers a model, or stops at the first thing that is wrong with it.
+pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered> {
+    let limits = options.limits.check(&proto, options.folder)?;
+    let (mut graph, misnamed) = import(proto)?;
+    if let Some(first) = misnamed.into_iter().next() {
+        return Err(error_of(first))?;
+    }
+    let mut context = Context::new(options, limits, Diagnostics::Stop);
+    let output_names: Vec<String> = main_outputs(&graph);
+    run(&mut graph, &mut context)?;
+    let inputs = graph.body(graph.main()).inputs().iter();
+    let known = inputs.filter(|value| !graph.value(**value).is_constant());
+    let typed = known.filter_map(|value| {
+        Some((graph.value(*value).name.to_string(), context.facts.ty(*value)?))
+    });
+    let inputs = typed.collect();
+    let outputs = output_names.into_iter().zip(std::mem::take(&mut context.output_types)).collect();
+    let declared = std::mem::take(&mut context.declared);
+    let lowered = std::mem::take(&mut context.lowered);
+    let survey = context.into_survey();
+    let proto = graph.export(|id, node| {
+        if let Some(lowered) = lowered.get(id) {
+            lowered.write(node);
+        }
+    });
+    Ok(Lowered { proto, survey, inputs, outputs, declared, limits })
+}
+
+/// What can be told of a model that need not be sound, and everything that is wrong with it.
+pub(crate) fn survey(proto: ModelProto, options: &Options) -> TractResult<Survey> {
+    let limits = options.limits.check(&proto, options.folder)?;
+    let (mut graph, misnamed) = import(proto)?;
+    let mut context = Context::new(options, limits, Diagnostics::Collect(vec![]));
+    for problem in misnamed {
+        context.take(Err::<(), _>(error_of(problem).into()), false)?;
+    }
+    run(&mut graph, &mut context)?;
+    Ok(context.into_survey())
+}
+
+fn import(proto: ModelProto) -> Result<(Graph, Vec<Misnamed>), Error> {
+    let imported = Graph::import(proto, &step);
+    imported.ok_or_else(|| Error::Model { problem: "holds no graph".into() })
+}
+
+/// A step of a path: where in a graph another one is; the main graph's own name has no part.
+pub(crate) fn step(node: &str, part: &str) -> String {
+    if part.is_empty() {
+        return error::name(node).into_owned();
+    }
+    format!("{}.{}", error::name(node), error::name(part))
+}
+
+/// What is wrong with names, as an error.
+fn error_of(problem: Misnamed) -> Error {
+    match problem.at {
+        At::Graph(graph) => Error::graph(graph, problem.text),
+        At::Node(node, op) => Error::of_node(node, op, problem.text),
+    }
+}
+
+fn main_outputs(graph: &Graph) -> Vec<String> {
+    let outputs = graph.body(graph.main()).outputs().iter();
+    outputs.map(|output| output.declared.name.clone()).collect()
+}
+
+/// Runs the passes. One that fails where diagnostics are collected leaves the graph as far as it has come.
+fn run(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let trace = env::var("ONNX_CAST_TRACE").unwrap_or_default();
+    if trace == "2" {
+        graph.trace_lines();
+    }
+    graph.take_changes();
+    for (name, pass) in PASSES {
+        let passed = pass(graph, context);
+        context.take(passed, false)?;
+        let changes = graph.take_changes();
+        if !trace.is_empty() && !changes.is_empty() {
+            eprintln!("pass {name}: {changes}");
+        }
+        if cfg!(debug_assertions) && context.is_sound() {
+            if let Err(fault) = graph.verify() {
+                Err(Error::Model {
+                    problem: format!("is no graph after the pass `{name}`: {fault}"),
+                })?;
+            }
+        }
+    }
+    Ok(())
+}

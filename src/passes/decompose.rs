@@ -1,0 +1,404 @@
+//! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
+//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result.
+//!
+//! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
+
+use onnx_cast_graph::{
+    Graph, Made, NewNode, Node, NodeId, NodeView, Place, ValueId, attribute, int, int_attribute,
+};
+use tract_onnx::model::OnnxOpRegister;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, TensorProto};
+use tract_onnx::prelude::TractResult;
+
+use super::context::Context;
+use super::diagnostics::Diagnostics;
+use super::types;
+use crate::cast::element_type::ElementType;
+use crate::error::Error;
+use crate::onnx::lowered::DOMAIN;
+use crate::onnx::node::refusal;
+
+const MICROSOFT: &str = "com.microsoft";
+
+/// Decomposes the nodes of all bodies. Of a node that tract or the program's user has an operator for, nothing is changed.
+///
+/// # Errors
+///
+/// When a node lacks inputs, or asks for something that has no equal among the other operators.
+pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let is_candidate = |id: &NodeId| {
+        let node = graph.node(*id);
+        node.domain == MICROSOFT || node.is("QLinearMatMul")
+    };
+    let candidates: Vec<NodeId> =
+        graph.all_nodes(graph.main()).into_iter().filter(is_candidate).collect();
+    if candidates.is_empty() {
+        return Ok(());
+    }
+    // What stands for an operator depends on the types of its inputs. What is wrong with types is told when the pass `types`
+    // runs on what this one has made.
+    let mut trial = Context::new(context.options, context.limits, Diagnostics::Collect(vec![]));
+    trial.lowered.clone_from(&context.lowered);
+    types::infer(graph, &mut trial)?;
+    for id in candidates {
+        let types = trial.facts.types(graph.node(id));
+        let decomposed = write_out(graph, id, &types, context.options.operators);
+        context.take(decomposed.map_err(Into::into), false)?;
+    }
+    Ok(())
+}
+
+/// The types of the outputs of a node that is decomposed, given those of its inputs; none of any other.
+pub(super) fn output_types(
+    node: &Node,
+    inputs: &[Option<ElementType>],
+) -> Vec<Option<ElementType>> {
+    let place = match (node.domain.as_str(), node.op_type.as_str()) {
+        (MICROSOFT, "QLinearWhere") => 1,
+        (MICROSOFT, "GatherBlockQuantized" | "QLinearConcat") => 2,
+        (MICROSOFT, "QGemm") if node.gives(7) => 0,
+        (MICROSOFT, op) if op.starts_with("QLinear") => 0,
+        _ => return vec![],
+    };
+    vec![inputs.get(place).copied().flatten()]
+}
+
+/// Puts nodes before one, which becomes the last of those that stand for it.
+fn write_out(
+    graph: &mut Graph,
+    id: NodeId,
+    types: &[Option<ElementType>],
+    operators: &OnnxOpRegister,
+) -> Result<(), Error> {
+    let ty = |index: usize| types.get(index).copied().flatten();
+    let node = &graph.node(id).clone();
+    let mut parts = Parts { node, types, nodes: vec![] };
+    let op_type = node.op_type.clone();
+    let is_microsoft = node.domain == MICROSOFT;
+    let known = operators.0.contains_key(op_type.as_str());
+    match op_type.as_str() {
+        "QLinearMatMul" if is_microsoft || node.is_onnx() => {
+            let is_float = |ty: Option<ElementType>| ty.is_none_or(|ty| ty == ElementType::Float);
+            let is_byte = |ty: Option<ElementType>| ty.is_none_or(|ty| !ty.is_exotic());
+            if [1, 4, 6].into_iter().all(|index| is_float(ty(index)))
+                && [0, 3, 7].into_iter().all(|index| is_byte(ty(index)))
+            {
+                return Ok(());
+            }
+            let [a, b] = [parts.float(0)?, parts.float(3)?];
+            let product = parts.add("MatMul", &[a, b], vec![]);
+            parts.quantize_float(product, 6)?;
+        }
+        _ if !is_microsoft => return Ok(()),
+        "GatherBlockQuantized" => {
+            let bits = int(node, "bits").unwrap_or(4);
+            match ty(0) {
+                Some(ElementType::Uint8) if bits == 8 => {}
+                Some(ElementType::Int4 | ElementType::Uint4) => {}
+                _ => return Ok(()),
+            }
+            parts.gather_block_quantized(rank(graph, node.input(0)))?;
+        }
+        _ if known => return Ok(()),
+        "QLinearAdd" | "QLinearMul" => {
+            let [a, b] = [parts.dequantize(0)?, parts.dequantize(3)?];
+            let result = parts.add(&op_type["QLinear".len()..], &[a, b], vec![]);
+            parts.quantize(result, 6, ty(0))?;
+        }
+        "QLinearSigmoid" | "QLinearLeakyRelu" => {
+            let x = parts.dequantize(0)?;
+            let attributes = parts.own(&["alpha"]);
+            let result = parts.add(&op_type["QLinear".len()..], &[x], attributes);
+            parts.quantize(result, 3, ty(0))?;
+        }
+        "QLinearSoftmax" => {
+            let x = parts.dequantize(0)?;
+            let axis = int_attribute("axis", int(node, "axis").unwrap_or(-1));
+            let result = parts.add("Softmax", &[x], vec![axis]);
+            // Before opset 13, a Softmax is one of a matrix.
+            if let (Some(opset), Some(softmax)) = (int(node, "opset"), parts.nodes.last_mut()) {
+                softmax.opset = Some(opset);
+            }
+            parts.quantize(result, 3, ty(0))?;
+        }
+        "QLinearGlobalAveragePool" | "QLinearAveragePool" => {
+            if int(node, "channels_last").is_some_and(|last| last != 0) {
+                let problem = "attribute `channels_last` is not 0, which no other operator has";
+                return Err(refusal(node, problem));
+            }
+            let x = parts.dequantize(0)?;
+            let names =
+                ["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
+            let attributes = parts.own(&names);
+            let result = parts.add(&op_type["QLinear".len()..], &[x], attributes);
+            parts.quantize(result, 3, ty(0))?;
+        }
+        "QLinearConcat" => {
+            let inputs: Result<Vec<Operand>, Error> =
+                (2..node.inputs().len()).step_by(3).map(|first| parts.dequantize(first)).collect();
+            let attributes = parts.own(&["axis"]);
+            let result = parts.add("Concat", &inputs?, attributes);
+            parts.quantize(result, 0, ty(2))?;
+        }
+        "QLinearWhere" => {
+            let [x, y] = [parts.dequantize(1)?, parts.dequantize(4)?];
+            let condition = parts.needed(0)?;
+            let result = parts.add("Where", &[condition, x, y], vec![]);
+            parts.quantize(result, 7, ty(1))?;
+        }
+        "QGemm" => parts.gemm()?,
+        _ => return Ok(()),
+    }
+    let Parts { nodes, .. } = parts;
+    finish(graph, id, nodes);
+    Ok(())
+}
+
+/// How many dimensions a constant has.
+fn rank(graph: &Graph, value: Option<ValueId>) -> Option<usize> {
+    Some(graph.constant(value?)?.dims.len())
+}
+
+/// What goes into a part: a value of the graph, or what another part makes.
+#[derive(Debug, Clone, Copy)]
+enum Operand {
+    None,
+    Value(ValueId),
+    Part(usize),
+}
+
+/// A node of one output that stands for a part of another.
+struct Part {
+    op_type: String,
+    domain: &'static str,
+    inputs: Vec<Operand>,
+    attributes: Vec<AttributeProto>,
+    /// The opset that it is of, where that is not the node's.
+    opset: Option<i64>,
+}
+
+/// The nodes that stand for one.
+struct Parts<'a> {
+    node: &'a Node,
+    types: &'a [Option<ElementType>],
+    nodes: Vec<Part>,
+}
+
+impl Parts<'_> {
+    fn input(&self, index: usize) -> Operand {
+        self.node.input(index).map_or(Operand::None, Operand::Value)
+    }
+
+    fn ty(&self, index: usize) -> Option<ElementType> {
+        self.types.get(index).copied().flatten()
+    }
+
+    fn needed(&self, index: usize) -> Result<Operand, Error> {
+        match self.input(index) {
+            Operand::None => {
+                Err(refusal(self.node, format!("has no input {index}, which it needs")))
+            }
+            given => Ok(given),
+        }
+    }
+
+    /// These attributes of the node, where it has them.
+    fn own(&self, names: &[&str]) -> Vec<AttributeProto> {
+        names.iter().filter_map(|name| attribute(self.node, name).cloned()).collect()
+    }
+
+    fn add(&mut self, op: &str, inputs: &[Operand], attributes: Vec<AttributeProto>) -> Operand {
+        let (op_type, inputs) = (op.into(), inputs.into());
+        self.nodes.push(Part { op_type, domain: "", inputs, attributes, opset: None });
+        Operand::Part(self.nodes.len() - 1)
+    }
+
+    /// The same, of a quantiser that has every type and attribute, whatever the model's opset.
+    fn add_quantizer(
+        &mut self,
+        op: &str,
+        inputs: &[Operand],
+        attributes: Vec<AttributeProto>,
+    ) -> Operand {
+        let output = self.add(op, inputs, attributes);
+        if let Some(node) = self.nodes.last_mut() {
+            node.domain = MICROSOFT;
+        }
+        output
+    }
+
+    fn constant(&mut self, tensor: TensorProto) -> Operand {
+        let value = AttributeProto {
+            name: "value".into(),
+            r#type: AttributeType::Tensor as i32,
+            t: Some(tensor),
+            ..AttributeProto::default()
+        };
+        self.add("Constant", &[], vec![value])
+    }
+
+    /// The value of an input that is followed by its scale and zero point.
+    fn dequantize(&mut self, first: usize) -> Result<Operand, Error> {
+        self.dequantize_with(first, vec![])
+    }
+
+    /// The same as FLOAT, whatever the scale's type.
+    fn float(&mut self, first: usize) -> Result<Operand, Error> {
+        let float = int_attribute("output_dtype", ElementType::Float as i64);
+        self.dequantize_with(first, vec![float])
+    }
+
+    fn dequantize_with(
+        &mut self,
+        first: usize,
+        attributes: Vec<AttributeProto>,
+    ) -> Result<Operand, Error> {
+        let (x, scale) = (self.needed(first)?, self.needed(first + 1)?);
+        let zero_point = self.input(first + 2);
+        Ok(self.add_quantizer("DequantizeLinear", &[x, scale, zero_point], attributes))
+    }
+
+    /// Quantises a value by the scale and zero point at a place; without a zero point, to the type `otherwise`.
+    fn quantize(
+        &mut self,
+        value: Operand,
+        scale: usize,
+        otherwise: Option<ElementType>,
+    ) -> Result<(), Error> {
+        let zero_point = self.input(scale + 1);
+        let mut attributes = vec![];
+        if let Operand::None = zero_point {
+            let ty = otherwise.ok_or_else(|| {
+                refusal(self.node, "has no output zero point, and an input of unknown type")
+            })?;
+            attributes.push(int_attribute("output_dtype", ty as i64));
+        }
+        let scale = self.needed(scale)?;
+        self.add_quantizer("QuantizeLinear", &[value, scale, zero_point], attributes);
+        Ok(())
+    }
+
+    /// The same of a FLOAT, divided as one.
+    fn quantize_float(&mut self, value: Operand, scale: usize) -> Result<(), Error> {
+        self.quantize(value, scale, self.ty(0))?;
+        if let Some(node) = self.nodes.last_mut() {
+            node.attributes.push(int_attribute("precision", ElementType::Float as i64));
+        }
+        Ok(())
+    }
+
+    /// A product of matrices, with an INT32 bias in units of both scales and `alpha`. Without an output scale it stays
+    /// FLOAT.
+    fn gemm(&mut self) -> Result<(), Error> {
+        let transposes = int(self.node, "transB").is_some_and(|trans| trans != 0);
+        let a = self.dequantize(0)?;
+        let axis = int_attribute("axis", i64::from(!transposes));
+        let b = self.dequantize_with(3, vec![axis])?;
+        let mut inputs = vec![a, b];
+        if let Operand::Value(_) = self.input(6) {
+            let (c, a_scale, b_scale) = (self.needed(6)?, self.needed(1)?, self.needed(4)?);
+            let mut unit = self.add("Mul", &[a_scale, b_scale], vec![]);
+            if let Some(alpha) = attribute(self.node, "alpha") {
+                let alpha = self.constant(TensorProto {
+                    data_type: ElementType::Float as i32,
+                    float_data: vec![alpha.f],
+                    ..TensorProto::default()
+                });
+                unit = self.add("Mul", &[unit, alpha], vec![]);
+            }
+            let to = int_attribute("to", ElementType::Float as i64);
+            let c = self.add("Cast", &[c], vec![to]);
+            inputs.push(self.add("Mul", &[c, unit], vec![]));
+        }
+        let attributes = self.own(&["alpha", "transA", "transB"]);
+        let result = self.add("Gemm", &inputs, attributes);
+        match self.input(7) {
+            Operand::None => Ok(()),
+            _ => self.quantize(result, 7, self.ty(0)),
+        }
+    }
+
+    fn byte(&mut self, value: u8) -> Operand {
+        self.constant(TensorProto {
+            data_type: ElementType::Uint8 as i32,
+            raw_data: vec![value],
+            ..TensorProto::default()
+        })
+    }
+
+    /// Rows of a table whose blocks have scales, of which only those that are taken are dequantised.
+    fn gather_block_quantized(&mut self, rank: Option<usize>) -> Result<(), Error> {
+        let gather = int(self.node, "gather_axis").unwrap_or(0);
+        let quantize = int(self.node, "quantize_axis").unwrap_or(1);
+        let (data, indices, scales) = (self.needed(0)?, self.needed(1)?, self.needed(2)?);
+        // Indices may have any number of dimensions, so an axis behind the one that is gathered along is counted from the
+        // back.
+        let rank = rank.map(|rank| rank as i64);
+        let from_front = |axis: i64| match (axis, rank) {
+            (0.., _) => Some(axis),
+            (_, rank) => rank.map(|rank| axis + rank),
+        };
+        let axis = match (from_front(gather), from_front(quantize), rank) {
+            (Some(gather), Some(quantize), _) if quantize < gather => quantize,
+            (_, _, _) if quantize < 0 && gather >= 0 => quantize,
+            (Some(_), Some(quantize), Some(rank)) => quantize - rank,
+            _ => return Err(refusal(self.node, "takes from data of unknown rank")),
+        };
+        let along = || vec![int_attribute("axis", gather)];
+        let taken = self.add("Gather", &[data, indices], along());
+        let scales = self.add("Gather", &[scales, indices], along());
+        let zero_points = match self.input(3) {
+            Operand::None if self.ty(0) == Some(ElementType::Uint8) => self.byte(128),
+            Operand::None => Operand::None,
+            given => self.add("Gather", &[given, indices], along()),
+        };
+        let block = int(self.node, "block_size").unwrap_or(128);
+        let attributes = vec![int_attribute("axis", axis), int_attribute("block_size", block)];
+        self.add_quantizer("DequantizeLinear", &[taken, scales, zero_points], attributes);
+        Ok(())
+    }
+}
+
+/// Adds the parts before the node, which becomes the last one.
+fn finish(graph: &mut Graph, id: NodeId, mut parts: Vec<Part>) {
+    let Some(last) = parts.pop() else { return };
+    let label = graph.node(id).shared_label().clone();
+    let output = graph.node(id).output(0);
+    let output = output.map_or(label.clone(), |output| graph.value(output).name.clone());
+    let mut made: Vec<ValueId> = vec![];
+    let prefix = graph.node(id).prefix;
+    for (place, part) in parts.into_iter().enumerate() {
+        let inputs = part.inputs.iter().map(|operand| value(&made, *operand)).collect();
+        let node = graph.add(
+            Place::Before(id),
+            NewNode {
+                name: format!("{label}.{}.{place}", part.op_type),
+                op_type: part.op_type,
+                domain: part.domain.into(),
+                inputs,
+                outputs: vec![Made::New(format!("{DOMAIN}:{output}:{place}"))],
+                attributes: part.attributes,
+            },
+        );
+        let added = graph.node_mut(node);
+        added.prefix = prefix;
+        added.opset = part.opset.unwrap_or(added.opset);
+        made.extend(graph.node(node).output(0));
+    }
+    graph.truncate_inputs(id, 0);
+    for operand in last.inputs {
+        graph.push_input(id, value(&made, operand));
+    }
+    let node = graph.node_mut(id);
+    (node.op_type, node.domain) = (last.op_type, last.domain.into());
+    (node.attributes, node.opset) = (last.attributes, last.opset.unwrap_or(node.opset));
+}
+
+fn value(made: &[ValueId], operand: Operand) -> Option<ValueId> {
+    match operand {
+        Operand::None => None,
+        Operand::Value(value) => Some(value),
+        Operand::Part(place) => made.get(place).copied(),
+    }
+}

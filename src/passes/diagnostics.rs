@@ -1,0 +1,79 @@
+//! Diagnostics: stop at the first error (loading), or collect all (survey).
+
+use tract_onnx::prelude::TractResult;
+
+use super::casts::CastNode;
+use super::findings::Finding;
+use super::half_in_float::WidenedNode;
+use crate::error::Error;
+use crate::onnx::quantizers::QuantizerNode;
+
+/// The casts of a model that need not be sound, and what is wrong with it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Survey {
+    /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as
+    /// [`CastKind`](crate::CastKind) tells, each `QuantizeLinear` and each rounding of half precision.
+    pub casts: Vec<CastNode>,
+    /// Every `QuantizeLinear` and `DequantizeLinear`.
+    pub quantizers: Vec<QuantizerNode>,
+    /// The operators that compute in FLOAT instead of half precision.
+    pub widened: Vec<WidenedNode>,
+    /// What can be said of casts without running the model, by their places among [`casts`](Survey::casts).
+    pub findings: Vec<Finding>,
+    /// What is wrong with declared types, which the loader's options had it overlook.
+    pub overlooked: Vec<Error>,
+    /// Why the model cannot be loaded; empty for one that can, as far as this crate is concerned.
+    pub problems: Vec<Problem>,
+}
+
+/// Something wrong with a model.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Problem {
+    /// What it is.
+    pub error: anyhow::Error,
+    /// Whether a `Cast` or `CastLike` itself is wrong.
+    pub is_of_cast: bool,
+}
+
+/// What is done with an error.
+pub(crate) enum Diagnostics {
+    /// The first one ends it all.
+    Stop,
+    /// All are kept.
+    Collect(Vec<Problem>),
+}
+
+impl Diagnostics {
+    /// What was collected.
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        match self {
+            Diagnostics::Stop => vec![],
+            Diagnostics::Collect(problems) => problems,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Diagnostics::Stop => true,
+            Diagnostics::Collect(problems) => problems.is_empty(),
+        }
+    }
+
+    /// The result; `None` for an error that is collected.
+    pub(super) fn take<T>(
+        &mut self,
+        result: TractResult<T>,
+        is_of_cast: bool,
+    ) -> TractResult<Option<T>> {
+        match (result, self) {
+            (Ok(value), _) => Ok(Some(value)),
+            (Err(error), Diagnostics::Stop) => Err(error),
+            (Err(error), Diagnostics::Collect(problems)) => {
+                problems.push(Problem { error, is_of_cast });
+                Ok(None)
+            }
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Legalisation: rewrites constructs that tract's loader mishandles. Each function is a row of docs/upstream.md.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use onnx_cast_graph::{
+    BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId, attribute, float_attribute,
+};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
+use tract_onnx::pb::type_proto::Value as TypeValue;
+use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
+use tract_onnx::prelude::TractResult;
+
+use super::context::Context;
+use super::fact::{Fact, Origin};
+use crate::cast::element_type::ElementType;
+use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::operators::schema::schema;
+use crate::onnx::spec::Operator;
+
+/// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that
+/// tract's builder for it reads right.
+pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let mut masks = HashMap::new();
+    for body in graph.all_bodies(graph.main()) {
+        // The opset by which tract builds the nodes of a body is that of the node around it.
+        let built_by =
+            graph.body(body).owner().map_or(graph.opset, |owner| graph.node(owner).opset);
+        for id in graph.nodes_of(body) {
+            name_unused_outputs(graph, id);
+            if graph.node(id).is("ConstantOfShape") {
+                give_default_value(graph, id);
+            }
+            give_mask_of_numbers(graph, context, id, &mut masks);
+            if Operator::of(graph.node(id)).is_none() {
+                graph.drop_unwanted_outputs(id);
+            }
+            build_at_opset(graph, context, id, built_by);
+        }
+        forget_declarations(graph, body);
+    }
+    Ok(())
+}
+
+/// tract uses declared shapes where they are stale too, and takes long to understand intricate ones.
+fn forget_declarations(graph: &mut Graph, body: BodyId) {
+    for id in graph.nodes_of(body) {
+        for value in graph.node(id).outputs().to_vec().into_iter().flatten() {
+            graph.value_mut(value).declared = None;
+        }
+    }
+    for value in graph.body(body).inputs().to_vec() {
+        forget_intricate_dimensions(graph.value_mut(value).declared.as_mut());
+    }
+    for place in 0..graph.body(body).outputs().len() {
+        if let Some(output) = graph.declared_output_mut(body, place) {
+            forget_intricate_dimensions(output.r#type.as_mut());
+        }
+    }
+}
+
+/// Has a node be built by its own opset where tract would build it by another: in the place of a model-local function's call,
+/// and a `Squeeze` without axes, which tract reads right by one opset only.
+fn build_at_opset(graph: &mut Graph, context: &mut Context, id: NodeId, built_by: i64) {
+    const SQUEEZE_OF_ALL: i64 = 13;
+    if !matches!(context.form(id), Form::Own | Form::ExactDivision) {
+        return;
+    }
+    let node = graph.node(id);
+    let is_squeeze_of_all =
+        node.is("Squeeze") && node.opset < SQUEEZE_OF_ALL && attribute(node, "axes").is_none();
+    let opset = if is_squeeze_of_all { SQUEEZE_OF_ALL } else { node.opset };
+    if opset != built_by {
+        context.lower(id, context.form(id).clone());
+        if let Some(lowered) = context.lowered.get_mut(id) {
+            lowered.opset = Some(opset);
+        }
+    }
+}
+
+/// Names the outputs that a node does not use but its operator always has: tract would count the others from there.
+fn name_unused_outputs(graph: &mut Graph, id: NodeId) {
+    let node = graph.node(id);
+    let schema = schema(&node.op_type, node.opset).filter(|_| node.is_onnx());
+    let first = node.outputs().iter().flatten().next().copied();
+    let (Some(schema), Some(first)) = (schema, first) else { return };
+    for place in 0..node.outputs().len() {
+        let is_there = schema.output(place).is_some_and(|output| !output.is_optional());
+        if is_there && graph.node(id).output(place).is_none() {
+            let name = format!("{DOMAIN}:unused{place}:{}", graph.value(first).name);
+            graph.want_output(id, place, &name);
+        }
+    }
+}
+
+/// Writes down the value that a `ConstantOfShape` has without the attribute, a FLOAT zero; tract's is a DOUBLE.
+fn give_default_value(graph: &mut Graph, id: NodeId) {
+    if attribute(graph.node(id), "value").is_none() {
+        let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
+        let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
+        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+        let value = AttributeProto { name, r#type, t: Some(t), ..Default::default() };
+        graph.node_mut(id).attributes.push(value);
+    }
+}
+
+/// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides.
+fn give_mask_of_numbers(
+    graph: &mut Graph,
+    context: &mut Context,
+    id: NodeId,
+    masks: &mut HashMap<(BodyId, ValueId), ValueId>,
+) {
+    const MASK: usize = 3;
+    let node = graph.node(id);
+    let Some(mask) = node.input(MASK).filter(|_| node.is("Attention")) else { return };
+    if context.facts.ty(mask) != Some(ElementType::Bool) {
+        return;
+    }
+    // The node computes on the type that its data has by now.
+    let ty = node.input(0).and_then(|data| context.facts.ty(data)).unwrap_or(ElementType::Float);
+    let body = node.body();
+    let numbers = masks.get(&(body, mask)).copied().unwrap_or_else(|| {
+        let name = |part: &str| format!("{DOMAIN}:{part}:{}", graph.value(mask).name);
+        let (names, numbers) = ([name("seen"), name("hidden"), name("floats")], name("numbers"));
+        let [seen, hidden, floats] = names;
+        let mut constant = |name: String, value: f32| {
+            let outputs = vec![Made::New(name)];
+            let node = NewNode { outputs, ..NewNode::of("Constant", &[], "") };
+            graph.add_value(
+                Place::Before(id),
+                node.with(vec![float_attribute("value_float", value)]),
+            )
+        };
+        let seen = constant(seen, 0.0);
+        let hidden = constant(hidden, f32::NEG_INFINITY);
+        let floats = NewNode::of("Where", &[mask, seen, hidden], floats);
+        let floats = graph.add_value(Place::Before(id), floats);
+        let cast = graph.add(Place::Before(id), NewNode::of("Cast", &[floats], numbers));
+        context.lower(cast, Form::Cast(PrivateCast::own(None, ty)));
+        graph.node(cast).output(0).unwrap_or(floats)
+    });
+    masks.insert((body, mask), numbers);
+    context.facts.insert(numbers, Fact { ty: Some(ty), origin: Origin::Data });
+    graph.set_input(id, MASK, Some(numbers));
+}
+
+/// Makes unknown what would take tract long to understand, or more stack than there is: its parser of dimensions descends
+/// into every parenthesis, and its simplifier tries every combination of nested terms.
+pub(super) fn forget_intricate_dimensions(declared: Option<&mut TypeProto>) {
+    const LENGTH: usize = 256;
+    const OPERATORS: usize = 12;
+    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = declared else {
+        return;
+    };
+    for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
+        if let Some(DimValue::DimParam(text)) = &dim.value {
+            let operators = text.bytes().filter(|byte| b"+-*/%(,".contains(byte)).count();
+            if text.len() > LENGTH || operators > OPERATORS {
+                dim.value = None;
+            }
+        }
+    }
+}
+
+/// Renames nodes that have another's name or that of a value they do not make: in ONNX these are names of different kinds,
+/// in tract they are not.
+pub(super) fn name_nodes_apart(graph: &mut Graph, _: &mut Context) -> TractResult<()> {
+    for body in graph.all_bodies(graph.main()) {
+        for (id, name) in clashes(graph, body) {
+            graph.node_mut(id).name = name.into();
+        }
+    }
+    Ok(())
+}
+
+/// The nodes of a body that need another name, with that name.
+fn clashes(graph: &Graph, body: BodyId) -> Vec<(NodeId, String)> {
+    let name = |value: &ValueId| -> &str { &graph.value(*value).name };
+    let nodes = graph.nodes_of(body);
+    let mut made: HashMap<&str, NodeId> = HashMap::new();
+    for id in &nodes {
+        made.extend(graph.node(*id).outputs().iter().flatten().map(|value| (name(value), *id)));
+    }
+    let given = graph.body(body).inputs().iter().chain(graph.body(body).constants()).map(name);
+    // tract gives a body an input for each value that it takes from around it.
+    let captured = if graph.body(body).owner().is_some() { graph.captures(body) } else { vec![] };
+    let captured = captured.iter().map(name);
+    let mut taken: HashSet<Cow<str>> = given.chain(captured).map(Cow::from).collect();
+    let mut renamed = vec![];
+    for (index, id) in nodes.iter().enumerate() {
+        let node = graph.node(*id);
+        let first = || node.outputs().iter().flatten().next().map_or("", name);
+        let own = if node.name.is_empty() { first() } else { &node.name };
+        let is_foreign = |name: &str| made.get(name).is_some_and(|maker| maker != id);
+        // What stands before a `#` tract tries with all numbers, whenever it puts something in the node's place.
+        let mut unique =
+            if own.contains('#') { own.replace('#', "~").into() } else { Cow::from(own) };
+        while is_foreign(&unique) || !taken.insert(unique.clone()) {
+            unique = format!("{unique}~{index}").into();
+        }
+        if unique != own {
+            renamed.push((*id, unique.into_owned()));
+        }
+    }
+    renamed
+}

@@ -1,0 +1,62 @@
+//! Constants and inputs as tract holds them. Before: tensors and declared inputs of any of ONNX's types; after: those whose
+//! type tract does not have, or which its loader reads wrongly, are carriers ([`ElementType::datum_type`]).
+
+use onnx_cast_graph::{Graph, NodeId, ValueId};
+use tract_onnx::pb::TensorProto;
+use tract_onnx::prelude::TractResult;
+
+use super::context::{Context, Options};
+use super::value_type::{declared_type, set_carrier};
+use crate::cast::element_type::ElementType;
+use crate::tensor::proto;
+
+/// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
+pub(super) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    for body in graph.all_bodies(graph.main()) {
+        for value in graph.body(body).inputs().to_vec() {
+            input(graph, context, value);
+        }
+        for value in graph.body(body).constants().to_vec() {
+            let Some(held) = graph.constant_mut(value) else { continue };
+            let carried = tensor(held, context.options);
+            context.take(carried, false)?;
+        }
+        for id in graph.nodes_of(body) {
+            let carried = attributes(graph, context.options, id);
+            context.take(carried, false)?;
+        }
+    }
+    Ok(())
+}
+
+fn input(graph: &mut Graph, context: &Context, value: ValueId) {
+    let declared = declared_type(graph.value(value).declared.as_ref(), "", "").ok().flatten();
+    // A body's inputs need no types in ONNX, but they do in tract.
+    let is_needed = |ty: &ElementType| ty.is_exotic() || declared.is_none();
+    if let Some(ty) = context.facts.ty(value).filter(is_needed) {
+        set_carrier(&mut graph.value_mut(value).declared, ty);
+    }
+}
+
+fn tensor(tensor: &mut TensorProto, options: &Options) -> TractResult<()> {
+    let ty = proto::check(tensor, options.folder)?;
+    proto::bound_external_data(tensor);
+    if ty.is_exotic() || proto::is_misread_by_tract(tensor, ty) {
+        let (_, value) = proto::read_with(tensor, options.folder, options.resolver)?;
+        *tensor = proto::as_carrier(&tensor.name, &value)?;
+    }
+    Ok(())
+}
+
+fn attributes(graph: &mut Graph, options: &Options, id: NodeId) -> TractResult<()> {
+    let label = graph.node(id).shared_label().clone();
+    for attribute in &mut graph.node_mut(id).attributes {
+        for held in attribute.t.iter_mut().chain(&mut attribute.tensors) {
+            if held.name.is_empty() {
+                held.name = format!("{label}.{}", attribute.name);
+            }
+            tensor(held, options)?;
+        }
+    }
+    Ok(())
+}

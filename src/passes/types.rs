@@ -1,0 +1,379 @@
+//! Type inference: what is known of each value before tract analyses the model. It changes nothing in the graph.
+//!
+//! A value's type is what its node makes of the types of its inputs by ONNX's schemas, held against what the model
+//! declares. Casts, quantisers and operators on half precision are read on the way ([`Meaning`]), so that later passes need
+//! not read them again. A type that only tract can tell stays unknown; that is never an exotic one.
+
+use std::sync::Arc;
+
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId, int};
+use tract_onnx::prelude::TractResult;
+
+use super::casts::{self, CastNode, Fate};
+use super::context::Context;
+use super::fact::{Fact, Origin};
+use super::half_in_float::{self, Halves};
+use super::value_type::{agree, declared_type, either_exotic};
+use super::{carriers, decompose, findings};
+use crate::cast::element_type::ElementType;
+use crate::error::Error;
+use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
+use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::node::refusal;
+use crate::onnx::operators::behaviour::{Behaviour, Elements};
+use crate::onnx::operators::types::{constant_type, output_types};
+use crate::onnx::quantizers::{QuantizerNode, QuantizerSpec, is_quantizer};
+use crate::onnx::spec::Operator;
+use crate::onnx::subgraphs;
+use crate::tensor::proto;
+
+/// What a node means that is more than an operator on its inputs.
+#[derive(Debug, Clone)]
+pub(crate) enum Meaning {
+    Cast(Box<CastNode>, PrivateCast),
+    /// A cast that is wrong, as far as it can be read.
+    Refused(Box<CastNode>),
+    Quantizer(Box<QuantizerNode>, QuantizerSpec),
+    BitCast(BitCastSpec),
+    /// An operator that computes on half precision, in FLOAT.
+    Half(Halves),
+}
+
+/// What a node makes.
+enum Made {
+    /// Outputs of these types, computed from the node's inputs.
+    Types(Vec<Option<ElementType>>),
+    /// What its bodies return.
+    Facts(Vec<Option<Fact>>),
+}
+
+/// Fills [`Context::facts`] and [`Context::meanings`].
+pub(super) fn infer(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let main = graph.main();
+    let outputs = Inference { graph, context }.body(main, &[])?;
+    context.output_types = outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
+    Ok(())
+}
+
+struct Inference<'g, 'c, 'o> {
+    graph: &'g Graph,
+    context: &'c mut Context<'o>,
+}
+
+impl Inference<'_, '_, '_> {
+    /// Infers the types in a body, whose inputs are fed values of the types `given`, where they are known. Returns what is known of
+    /// its outputs.
+    fn body(
+        &mut self,
+        body: BodyId,
+        given: &[Option<ElementType>],
+    ) -> TractResult<Vec<Option<Fact>>> {
+        let graph = self.graph;
+        if graph.body(body).sparse_initializers() > 0 {
+            let problem = "has sparse initializers, and tract has no sparse tensors";
+            self.context
+                .take::<()>(Err(Error::graph(&graph.body(body).name, problem).into()), false)?;
+        }
+        let inputs = self.inputs(body, given);
+        self.context.take(inputs, false)?;
+        self.constants(body)?;
+        for id in graph.nodes_of(body) {
+            let inferred = self.node(id);
+            let is_cast = self.is_cast(id);
+            if self.context.take(inferred, is_cast)?.is_none() {
+                self.give_up(id);
+            }
+        }
+        let outputs = graph.body(body).outputs().iter();
+        Ok(outputs.map(|output| self.context.facts.get(output.value)).collect())
+    }
+
+    fn inputs(&mut self, body: BodyId, given: &[Option<ElementType>]) -> TractResult<()> {
+        let graph = self.graph;
+        let path = &graph.body(body).path;
+        for (index, value) in graph.body(body).inputs().iter().enumerate() {
+            let input = graph.value(*value);
+            let what = format!("input `{}`", input.name);
+            let declared = declared_type(input.declared.as_ref(), &what, path)?;
+            let ty = match (declared, given.get(index).copied().flatten()) {
+                (Some(declared), Some(fed)) if declared != fed && either_exotic(declared, fed) => {
+                    let problem = format!("{what} is declared {declared}, but is fed {fed}");
+                    return Err(Error::graph(&**path, problem))?;
+                }
+                (declared, fed) => declared.or(fed),
+            };
+            self.context.facts.insert(*value, Fact::data(ty));
+        }
+        Ok(())
+    }
+
+    fn constants(&mut self, body: BodyId) -> TractResult<()> {
+        let graph = self.graph;
+        for value in graph.body(body).constants() {
+            let Some(tensor) = graph.constant(*value) else { continue };
+            let checked = proto::check(tensor, self.context.options.folder);
+            let Some(ty) = self.context.take(checked, false)? else {
+                let ty = ElementType::from_id(tensor.data_type);
+                self.context.facts.insert(*value, Fact::data(ty));
+                continue;
+            };
+            // An initializer that is also an input is that input's default.
+            let declared = self.context.facts.ty(*value).filter(|declared| *declared != ty);
+            if let Some(declared) = declared {
+                let problem = format!("{ty}, but the graph's input of that name is {declared}");
+                let error = Error::Tensor { tensor: graph.value(*value).name.to_string(), problem };
+                self.context.take::<()>(Err(error.into()), false)?;
+            }
+            self.context.facts.insert(*value, Fact { ty: Some(ty), origin: Origin::Constants });
+        }
+        Ok(())
+    }
+
+    /// The type that the graph declares of a value that a node makes; an output's declaration goes before the others.
+    fn declared(&self, value: ValueId) -> TractResult<Option<ElementType>> {
+        let (made, options) = (self.graph.value(value), self.context.options);
+        let what = || format!("value `{}`", made.name);
+        let path = &self.graph.body(made.body()).path;
+        for used in made.uses().filter(|_| !options.ignore_output_types) {
+            let Use::Output(body, place) = used else { continue };
+            let output = self.graph.body(body).outputs().get(place).filter(|_| body == made.body());
+            let declared = output.and_then(|output| output.declared.r#type.as_ref());
+            if let Some(ty) = declared_type(declared, &what(), path)? {
+                return Ok(Some(ty));
+            }
+        }
+        let declared = made.declared.as_ref().filter(|_| !options.ignore_value_info);
+        Ok(declared_type(declared, &what(), path)?)
+    }
+
+    /// The same, if the value is one of an output of its body at all.
+    fn declared_of(&self, value: ValueId) -> TractResult<Option<ElementType>> {
+        let made = self.graph.value(value);
+        if made.declared.is_none() && !made.is_output() {
+            return Ok(None);
+        }
+        self.declared(value)
+    }
+
+    /// What is declared of a value, where options have it overlooked.
+    fn overlooked(&self, value: ValueId) -> Option<ElementType> {
+        let options = self.context.options;
+        if !options.ignore_value_info && !options.ignore_output_types {
+            return None;
+        }
+        findings::declared(self.graph, value)
+    }
+
+    fn node(&mut self, id: NodeId) -> TractResult<()> {
+        let node = self.graph.node(id);
+        let behaviour = Behaviour::of(node);
+        let origin = self.origin(id, behaviour);
+        let made = self.made(id, behaviour, origin)?;
+        let by_cast = self.is_cast(id);
+        for (index, value) in node.outputs().iter().enumerate() {
+            let Some(value) = *value else { continue };
+            let (ty, returned) = match &made {
+                Made::Types(types) => (types.get(index).copied().flatten(), None),
+                Made::Facts(facts) => {
+                    let fact = facts.get(index).copied().flatten();
+                    (fact.and_then(|fact| fact.ty), Some(fact))
+                }
+            };
+            let declared = self.declared_of(value)?;
+            let name = &self.graph.value(value).name;
+            let refuse = |problem| refusal(node, problem);
+            let ty = agree(name, ty, declared, by_cast).map_err(refuse)?;
+            if let Some(overlooked) = self.overlooked(value) {
+                let contradiction = agree(name, ty, Some(overlooked), by_cast).map_err(refuse);
+                self.context.overlooked.extend(contradiction.err());
+            }
+            let fact = match returned {
+                Some(Some(fact)) => Fact { ty, origin: fact.origin.max(origin) },
+                Some(None) => Fact::data(ty),
+                None => Fact { ty, origin },
+            };
+            self.context.facts.insert(value, fact);
+        }
+        Ok(())
+    }
+
+    /// Whether a node is a `Cast` or `CastLike` of the file's.
+    fn is_cast(&self, id: NodeId) -> bool {
+        *self.context.form(id) == Form::Own && Operator::of(self.graph.node(id)).is_some()
+    }
+
+    /// What a node's outputs are computed from.
+    fn origin(&self, id: NodeId, behaviour: &Behaviour) -> Origin {
+        let is_measured = behaviour.elements(self.graph.node(id)) == Elements::Measured;
+        if is_measured || behaviour.is_undetermined {
+            return Origin::Data;
+        }
+        let needed = self.graph.needs(id);
+        let facts = needed.iter().filter_map(|value| self.context.facts.get(*value));
+        facts.map(|fact| fact.origin).max().unwrap_or(Origin::Constants)
+    }
+
+    fn made(&mut self, id: NodeId, behaviour: &Behaviour, origin: Origin) -> TractResult<Made> {
+        let node = self.graph.node(id);
+        let form = self.context.form(id);
+        if *form != Form::Own {
+            return Ok(Made::Types(vec![form.made_type()]));
+        }
+        if node.domain() == DOMAIN {
+            return Err(refusal(node, format!("domain `{DOMAIN}` is this crate's own")))?;
+        }
+        let inputs = self.context.facts.inputs(node);
+        let types: Vec<Option<ElementType>> =
+            inputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
+        if Operator::of(node).is_some() {
+            let is_constant = origin == Origin::Constants;
+            let (cast, private) = casts::read(self.graph, node, &types, is_constant)?;
+            let to = cast.to;
+            self.context.meanings.insert(id, Meaning::Cast(Box::new(cast), private));
+            return Ok(Made::Types(vec![to]));
+        }
+        if let Some(attribute) = node.attributes.iter().find(|a| !a.ref_attr_name.is_empty()) {
+            let name = &attribute.name;
+            let problem = format!("attribute `{name}` refers to an attribute of a function");
+            return Err(refusal(node, problem))?;
+        }
+        if is_quantizer(node) {
+            return self.quantizer(id, &inputs);
+        }
+        if is_bit_cast(node) {
+            let spec = BitCastSpec::of(node, types.first().copied().flatten())?;
+            let to = spec.to;
+            self.context.meanings.insert(id, Meaning::BitCast(spec));
+            return Ok(Made::Types(vec![Some(to)]));
+        }
+        let tensor_type = self.attribute_tensors(node)?;
+        let makes_tensor = behaviour.makes_attributes;
+        if let Some(ty) = tensor_type.filter(|ty| ty.is_exotic() && !makes_tensor) {
+            let problem = format!("has a tensor of {ty}, which it cannot compute with");
+            return Err(refusal(node, problem))?;
+        }
+        let returned = self.bodies(id, &types)?;
+        if !returned.is_empty() {
+            return Ok(Made::Facts(subgraphs::join(node, &types, &returned)?));
+        }
+        if makes_tensor {
+            return Ok(Made::Types(vec![tensor_type.or_else(|| constant_type(node))]));
+        }
+        self.computed(id, &inputs, types)
+    }
+
+    /// The types that an operator makes that is none of this crate's.
+    fn computed(
+        &mut self,
+        id: NodeId,
+        inputs: &[Option<Fact>],
+        types: Vec<Option<ElementType>>,
+    ) -> TractResult<Made> {
+        let node = self.graph.node(id);
+        let mut declared = vec![];
+        for value in node.outputs() {
+            declared.push(value.map_or(Ok(None), |value| self.declared_of(value))?);
+        }
+        let widening = &self.context.options.widening;
+        let name = |place| self.output_name(node, place);
+        if let Some(halves) = half_in_float::read(node, inputs, &declared, &name, widening)? {
+            let outputs = halves.outputs().to_vec();
+            self.context.meanings.insert(id, Meaning::Half(halves));
+            return Ok(Made::Types(outputs));
+        }
+        if let Some(outputs) = carriers::move_through(node, node.opset, &types)? {
+            return Ok(Made::Types(outputs));
+        }
+        let mut outputs = output_types(node, node.opset, &types);
+        if outputs.iter().all(Option::is_none) {
+            outputs.splice(.., decompose::output_types(node, &types));
+        }
+        match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
+            Some(ty) => Err(refusal(node, format!("cannot compute a result of {ty}")))?,
+            None => Ok(Made::Types(outputs)),
+        }
+    }
+
+    fn output_name(&self, node: &Node, place: usize) -> Arc<str> {
+        node.output(place).map_or("".into(), |value| self.graph.value(value).name.clone())
+    }
+
+    fn quantizer(&mut self, id: NodeId, inputs: &[Option<Fact>]) -> TractResult<Made> {
+        let node = self.graph.node(id);
+        let mut spec = QuantizerSpec::parse(node, node.opset)?;
+        let fact = |index: usize| inputs.get(index).copied().flatten();
+        let types = [0, 1, 2].map(|index| fact(index).and_then(|fact| fact.ty));
+        let is_constant =
+            |index: usize| fact(index).is_some_and(|fact| fact.origin == Origin::Constants);
+        let given = if spec.has_zero_point { 3 } else { 2 };
+        let is_constant = (0..given).all(is_constant);
+        let quantizer = spec.check(types, node.path.clone(), is_constant)?;
+        let y = quantizer.y;
+        self.context.meanings.insert(id, Meaning::Quantizer(Box::new(quantizer), spec));
+        Ok(Made::Types(vec![y]))
+    }
+
+    /// Checks the tensors among a node's attributes, and returns the type of the first.
+    fn attribute_tensors(&self, node: &Node) -> TractResult<Option<ElementType>> {
+        let mut first = None;
+        for attribute in &node.attributes {
+            for tensor in attribute.t.iter().chain(&attribute.tensors) {
+                let checked = if tensor.name.is_empty() {
+                    // Messages name a tensor, which this one is not.
+                    let checked = proto::check(tensor, self.context.options.folder);
+                    checked.map_err(|error| named(error, node, &attribute.name))
+                } else {
+                    proto::check(tensor, self.context.options.folder)
+                };
+                first = first.or(Some(checked?));
+            }
+        }
+        Ok(first)
+    }
+
+    /// Infers the types in a node's bodies, and tells what each returns.
+    fn bodies(
+        &mut self,
+        id: NodeId,
+        inputs: &[Option<ElementType>],
+    ) -> TractResult<Vec<Vec<Option<Fact>>>> {
+        let node = self.graph.node(id);
+        let fed = subgraphs::fed_types(node, inputs);
+        node.bodies().iter().map(|held| self.body(held.body, &fed)).collect()
+    }
+
+    /// Goes on after a node that is wrong: its outputs are what is declared, and a cast is listed as far as it can be read.
+    fn give_up(&mut self, id: NodeId) {
+        let node = self.graph.node(id);
+        if let Some(operator) = Operator::of(node).filter(|_| self.is_cast(id)) {
+            let known = match self.context.meanings.remove(id) {
+                Some(Meaning::Cast(cast, _)) => Some(*cast),
+                _ => None,
+            };
+            let types = self.context.facts.types(node);
+            let cast = known.unwrap_or_else(|| casts::unsound(self.graph, node, operator, &types));
+            let cast = CastNode { fate: Fate::Refused, ..cast };
+            self.context.meanings.insert(id, Meaning::Refused(Box::new(cast)));
+        }
+        for value in node.outputs().iter().flatten() {
+            let declared = self.declared_of(*value).ok().flatten();
+            self.context.facts.insert(*value, Fact::data(declared));
+        }
+    }
+}
+
+/// An error about a tensor without a name, as about one that is called after its node and attribute.
+fn named(error: anyhow::Error, node: &Node, attribute: &str) -> anyhow::Error {
+    match error.downcast::<Error>() {
+        Ok(Error::Tensor { tensor, problem }) if tensor.is_empty() => {
+            Error::Tensor { tensor: format!("{}.{attribute}", node.label()), problem }.into()
+        }
+        Ok(other) => other.into(),
+        Err(other) => other,
+    }
+}
+
+/// The type that a node's attribute names, as in `to`.
+pub(super) fn named_type(node: &Node, attribute: &str) -> Option<ElementType> {
+    int(node, attribute).and_then(|id| i32::try_from(id).ok()).and_then(ElementType::from_id)
+}

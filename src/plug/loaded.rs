@@ -1,0 +1,97 @@
+//! A model's file, read and lowered once: the model, and all that is known of it.
+
+use tract_onnx::prelude::InferenceModel;
+
+use super::model_types::{input_element_types, output_element_types};
+use crate::audit::Audit;
+use crate::cast::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::onnx::quantizers::QuantizerNode;
+use crate::passes::casts::{CastKind, CastNode};
+use crate::passes::diagnostics::Survey;
+use crate::passes::findings::Finding;
+use crate::passes::half_in_float::WidenedNode;
+
+/// A model that one call has read, lowered and given to tract, with what was found out on the way. The rows of an audit, casts
+/// and probes are one list, so their places agree.
+///
+/// ```
+/// use tract_onnx_cast::{ElementType, onnx};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
+/// let loaded = onnx().load(path)?;
+/// assert_eq!(loaded.casts().count(), 1);
+/// assert_eq!(loaded.output_types()?, [ElementType::Float8E4M3FN]);
+/// let model = loaded.into_model();
+/// # tract_onnx_cast::Result::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Loaded {
+    pub(super) model: InferenceModel,
+    pub(super) survey: Survey,
+}
+
+impl Loaded {
+    /// The model, as tract's loader leaves it.
+    pub fn model(&self) -> &InferenceModel {
+        &self.model
+    }
+
+    /// The same, by value.
+    pub fn into_model(self) -> InferenceModel {
+        self.model
+    }
+
+    /// The ONNX element types of the inputs, in their order.
+    ///
+    /// # Errors
+    ///
+    /// When an input's type is not known before tract analyses the model.
+    pub fn input_types(&self) -> Result<Vec<ElementType>> {
+        input_element_types(&self.model).map_err(Error::of)
+    }
+
+    /// The ONNX element types of the outputs, in their order.
+    ///
+    /// # Errors
+    ///
+    /// When an output's type is not known before tract analyses the model.
+    pub fn output_types(&self) -> Result<Vec<ElementType>> {
+        output_element_types(&self.model).map_err(Error::of)
+    }
+
+    /// Every `Cast` and `CastLike`, those in subgraphs included, in the order of computation.
+    pub fn casts(&self) -> impl Iterator<Item = &CastNode> {
+        self.rows().iter().filter(|cast| cast.kind == CastKind::Cast)
+    }
+
+    /// Every `QuantizeLinear` and `DequantizeLinear`, in the order of computation.
+    pub fn quantizers(&self) -> &[QuantizerNode] {
+        &self.survey.quantizers
+    }
+
+    /// What computes in FLOAT instead of half precision.
+    pub fn widened(&self) -> &[WidenedNode] {
+        &self.survey.widened
+    }
+
+    /// What an audit counts, in the order of computation: casts, `QuantizeLinear`, roundings of half precision.
+    pub fn rows(&self) -> &[CastNode] {
+        &self.survey.casts
+    }
+
+    /// What can be said of casts without running the model.
+    pub fn findings(&self) -> &[Finding] {
+        &self.survey.findings
+    }
+
+    /// What is wrong with declared types, which the loader's options had it overlook.
+    pub fn problems(&self) -> &[Error] {
+        &self.survey.overlooked
+    }
+
+    /// An audit of this model, which counts if the model was loaded [with probes](crate::CastOnnx::with_probes).
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.survey.casts.clone())
+    }
+}
