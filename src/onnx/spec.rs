@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::rules::{RoundMode, Rules};
@@ -91,7 +91,12 @@ impl CastSpec {
     ///
     /// When the node is neither operator, its number of inputs or outputs is wrong, `to` is missing or not allowed, or
     /// any attribute is one that this version of the operator does not have.
-    pub(crate) fn parse(node: &(impl NodeView + ?Sized), opset: i64) -> Result<CastSpec, Error> {
+    pub fn parse(node: &NodeProto, opset: i64) -> Result<CastSpec, Error> {
+        CastSpec::of(node, opset)
+    }
+
+    /// As [`CastSpec::parse`], of a node in a graph or in a message.
+    pub(crate) fn of(node: &(impl NodeView + ?Sized), opset: i64) -> Result<CastSpec, Error> {
         let node_error = |problem: String| Error::of_node(node.label(), node.op_type(), problem);
         let operator = Operator::of(node).ok_or_else(|| {
             let domain = node.domain();

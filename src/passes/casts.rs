@@ -158,7 +158,7 @@ pub(super) fn read(
     inputs: &[Option<ElementType>],
     is_constant: bool,
 ) -> Result<(CastNode, PrivateCast), Error> {
-    let spec = CastSpec::parse(node, node.opset)?;
+    let spec = CastSpec::of(node, node.opset)?;
     let from = inputs.first().copied().flatten();
     let like = inputs.get(1).copied().flatten();
     if let Some(from) = from {

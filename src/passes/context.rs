@@ -137,7 +137,7 @@ impl<'a> Context<'a> {
         Survey {
             findings,
             overlooked: self.overlooked,
-            casts: self.casts.into_iter().map(|(_, cast)| cast).collect(),
+            rows: self.casts.into_iter().map(|(_, cast)| cast).collect(),
             quantizers: self.quantizers,
             widened: self.widened,
             problems: self.diagnostics.into_problems(),

@@ -2,9 +2,10 @@
 
 use tract_onnx::prelude::TractResult;
 
-use super::casts::CastNode;
+use super::casts::{CastKind, CastNode};
 use super::findings::Finding;
 use super::half_in_float::WidenedNode;
+use crate::audit::Audit;
 use crate::error::Error;
 use crate::onnx::quantizers::QuantizerNode;
 
@@ -14,17 +15,29 @@ use crate::onnx::quantizers::QuantizerNode;
 pub struct Survey {
     /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as
     /// [`CastKind`](crate::CastKind) tells, each `QuantizeLinear` and each rounding of half precision.
-    pub casts: Vec<CastNode>,
+    pub rows: Vec<CastNode>,
     /// Every `QuantizeLinear` and `DequantizeLinear`.
     pub quantizers: Vec<QuantizerNode>,
     /// The operators that compute in FLOAT instead of half precision.
     pub widened: Vec<WidenedNode>,
-    /// What can be said of casts without running the model, by their places among [`casts`](Survey::casts).
+    /// What can be said of casts without running the model, by their places among the [`rows`](Survey::rows).
     pub findings: Vec<Finding>,
     /// What is wrong with declared types, which the loader's options had it overlook.
     pub overlooked: Vec<Error>,
     /// Why the model cannot be loaded; empty for one that can, as far as this crate is concerned.
     pub problems: Vec<Problem>,
+}
+
+impl Survey {
+    /// Every `Cast` and `CastLike` that can be made out, in the order of computation.
+    pub fn casts(&self) -> impl Iterator<Item = &CastNode> {
+        self.rows.iter().filter(|row| row.kind == CastKind::Cast)
+    }
+
+    /// An audit of the model, which counts where the model is loaded [with probes](crate::CastOnnx::with_probes).
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.rows.clone())
+    }
 }
 
 /// Something wrong with a model.

@@ -7,7 +7,7 @@ use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::onnx::quantizers::QuantizerNode;
-use crate::passes::casts::{CastKind, CastNode};
+use crate::passes::casts::CastNode;
 use crate::passes::diagnostics::Survey;
 use crate::passes::findings::Finding;
 use crate::passes::half_in_float::WidenedNode;
@@ -62,7 +62,7 @@ impl Loaded {
 
     /// Every `Cast` and `CastLike`, those in subgraphs included, in the order of computation.
     pub fn casts(&self) -> impl Iterator<Item = &CastNode> {
-        self.rows().iter().filter(|cast| cast.kind == CastKind::Cast)
+        self.survey.casts()
     }
 
     /// Every `QuantizeLinear` and `DequantizeLinear`, in the order of computation.
@@ -77,7 +77,7 @@ impl Loaded {
 
     /// What an audit counts, in the order of computation: casts, `QuantizeLinear`, roundings of half precision.
     pub fn rows(&self) -> &[CastNode] {
-        &self.survey.casts
+        &self.survey.rows
     }
 
     /// What can be said of casts without running the model.
@@ -92,6 +92,6 @@ impl Loaded {
 
     /// An audit of this model, which counts if the model was loaded [with probes](crate::CastOnnx::with_probes).
     pub fn audit(&self) -> Audit {
-        Audit::new(self.survey.casts.clone())
+        self.survey.audit()
     }
 }

@@ -148,6 +148,19 @@ impl CastOnnx {
         Ok(Loaded { model, survey })
     }
 
+    /// As [`Framework::model_for_proto_model`], of a model whose external data is in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// As loading the model from a file.
+    pub fn model_for_proto_in(
+        &self,
+        proto: ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<InferenceModel> {
+        Ok(self.build(proto, folder, InferenceModel::default())?.0)
+    }
+
     /// Reads a model's file that need not be sound, and tells of its casts as far as they can be made out, and what is wrong
     /// with it. tract is not given the model.
     ///

@@ -2,7 +2,7 @@
 
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{Audit, FindingKind, Outcome, findings};
+use tract_onnx_cast::audit::{Audit, FindingKind, Outcome};
 use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
 use crate::common::proto::{self, cast, model, unshaped};
@@ -34,8 +34,9 @@ fn found(x: ElementType, nodes: Vec<NodeProto>, y: ElementType) -> Vec<(FindingK
 fn found_in(graph: GraphProto) -> Vec<(FindingKind, String)> {
     let proto = model(OPSET, graph);
     let lenient = onnx().with_ignore_value_info(true).with_ignore_output_types(true);
-    let casts = lenient.casts(&proto, None).expect("a sound model");
-    findings(&proto, &casts).into_iter().map(|finding| (finding.kind, finding.text)).collect()
+    let survey = lenient.survey_proto(proto, None).expect("a graph");
+    assert!(survey.problems.is_empty(), "{:?}", survey.problems);
+    survey.findings.into_iter().map(|finding| (finding.kind, finding.text)).collect()
 }
 
 fn kinds(x: ElementType, nodes: Vec<NodeProto>, y: ElementType) -> Vec<FindingKind> {
@@ -169,7 +170,7 @@ fn probes_leave_constants_what_they_are() -> TractResult<()> {
         let runnable = model.into_optimized()?.into_runnable()?;
         Ok(runnable.run(tvec!(input.clone().into_tvalue()))?.remove(0).into_tensor())
     };
-    let audit = Audit::new(onnx().casts(&proto, None)?);
+    let audit = onnx().survey_proto(proto.clone(), None)?.audit();
     let plain = run(onnx(), None)?;
     assert_eq!(run(onnx().with_probes(true), Some(&audit))?, plain);
     let rows = audit.rows();

@@ -212,7 +212,7 @@ fn casts_are_listed_with_what_becomes_of_them() -> TractResult<()> {
         .output("sum", Float, &[2])
         .output("small", Float8E4M3FN, &[2])
         .model();
-    let casts = onnx().casts(&model, None)?;
+    let casts = onnx().survey_proto(model.clone(), None)?.rows;
     let rows: Vec<_> = casts.iter().map(|c| (c.node.as_str(), c.from, c.to, c.fate)).collect();
     assert_eq!(
         rows,

@@ -8,7 +8,6 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::audit::Audit;
 
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
@@ -61,8 +60,8 @@ fn chain(count: usize) -> ModelProto {
 }
 
 fn audited(count: usize) -> Audited {
-    let casts = tract_onnx_cast::onnx().casts(&chain(count), None).expect("casts");
-    assert_eq!(casts.len(), count);
+    let survey = tract_onnx_cast::onnx().survey_proto(chain(count), None).expect("a graph");
+    assert_eq!(survey.rows.len(), count);
     let overflowing = |row| {
         let mut cast = AuditedCast::of(row);
         cast.elements = 8;
@@ -70,7 +69,7 @@ fn audited(count: usize) -> Audited {
         cast.outcomes.insert(Code::Exact, 6);
         cast
     };
-    let casts: Vec<AuditedCast> = Audit::new(casts).rows().iter().map(overflowing).collect();
+    let casts: Vec<AuditedCast> = survey.audit().rows().iter().map(overflowing).collect();
     let beyond = |cast: &AuditedCast| Finding::at(&cast.node, "", Code::Overflowed, "overflowed 2");
     let rows = casts.iter().map(beyond).collect();
     let head = Head { status: Status::Failed, sets: 1, rows, ..Head::default() };

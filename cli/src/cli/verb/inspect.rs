@@ -136,8 +136,9 @@ impl Request for Inspect {
 
     fn answer(&self, loader: &Loader) -> TractResult<Inspected> {
         let proto = loader.read(&self.model)?;
-        let survey = loader.onnx().survey(&proto, self.model.parent())?;
-        let Survey { casts, quantizers, widened, problems, .. } = survey;
+        let survey = loader.onnx().survey_proto(proto, self.model.parent())?;
+        let casts: Vec<CastNode> = survey.casts().cloned().collect();
+        let Survey { quantizers, widened, problems, .. } = survey;
         let (mut wrong_casts, mut others) = (vec![], vec![]);
         for problem in problems {
             let list = if problem.is_of_cast { &mut wrong_casts } else { &mut others };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, AuditRow, FindingKind, Outcome};
-use tract_onnx_cast::{CastKind, CastNode, CastOnnx, HalfArithmetic};
+use tract_onnx_cast::{CastKind, CastNode, CastOnnx, Error, HalfArithmetic, Survey};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::Finding;
@@ -25,9 +25,8 @@ pub(crate) struct Probed {
     /// The loader; one that overlooks contradictions if the model has one.
     pub(crate) onnx: CastOnnx,
     /// What is wrong with the declarations of a model that can be loaded all the same.
-    problem: Option<anyhow::Error>,
-    pub(crate) casts: Vec<CastNode>,
-    found: Vec<audit::Finding>,
+    problem: Option<Error>,
+    pub(crate) survey: Survey,
 }
 
 impl Probed {
@@ -44,16 +43,14 @@ impl Probed {
         let strict = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
         let proto = loader.read(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
-        let (onnx, casts, problem) = match strict.casts(&proto, folder.as_deref()) {
-            Ok(casts) => (strict, casts, None),
-            Err(problem) => match lenient.casts(&proto, folder.as_deref()) {
-                Ok(casts) => (lenient, casts, Some(problem)),
-                Err(_) => return Err(problem),
-            },
-        };
-        let found = audit::findings(&proto, &casts);
+        let mut survey = lenient.survey_proto(proto.clone(), folder.as_deref())?;
+        if let Some(problem) = survey.problems.drain(..).next() {
+            return Err(problem.error);
+        }
+        let problem = survey.overlooked.first().cloned();
+        let onnx = if problem.is_some() { lenient } else { strict };
         let loader = loader.clone();
-        Ok(Probed { loader, folder, proto, onnx, problem, casts, found })
+        Ok(Probed { loader, folder, proto, onnx, problem, survey })
     }
 
     /// The model, with a probe behind each cast.
@@ -108,16 +105,16 @@ impl Probed {
     /// be the reason for it.
     pub(super) fn explained<T>(&self, result: TractResult<T>) -> TractResult<T> {
         match (&self.problem, result) {
-            (Some(problem), Err(_)) => Err(anyhow::anyhow!("{}", message::one_line(problem))),
+            (Some(problem), Err(_)) => Err(problem.clone().into()),
             (_, result) => result,
         }
     }
 
-    /// What can be said without running the model. A warning of what might happen to values is left
-    /// out for a constant input that has been counted and to whose values it did not happen.
-    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<Finding> {
-        let fact = |finding: &audit::Finding| {
-            let cast = self.casts.get(finding.place)?;
+    /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
+    /// that has been counted and to whose values it did not happen.
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<AuditFinding> {
+        let fact = |finding: &Finding| {
+            let cast = self.survey.rows.get(finding.place)?;
             let feared = match finding.kind {
                 FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
                 FindingKind::FloatToInteger => Some(Outcome::Undefined),
@@ -130,7 +127,7 @@ impl Probed {
             let code = finding.kind.into();
             (!is_groundless).then(|| Finding::at(node, &graph, code, finding.text.clone()))
         };
-        self.found.iter().filter_map(fact).collect()
+        self.survey.findings.iter().filter_map(fact).collect()
     }
 }
 

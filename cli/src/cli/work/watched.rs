@@ -66,7 +66,7 @@ impl<'a> Watched<'a> {
                 probed.model()?
             }
         };
-        let audit = Audit::new(probed.casts.clone());
+        let audit = probed.survey.audit();
         Ok(Watched { probed, model, ready: None, audit, exercise, outputs, exposed, notes: vec![] })
     }
 
@@ -85,7 +85,7 @@ impl<'a> Watched<'a> {
             Err(_) if !self.exposed.is_empty() => {
                 self.exposed.clear();
                 (self.model, self.ready) = (self.probed.model()?, None);
-                self.audit = Audit::new(self.probed.casts.clone());
+                self.audit = self.probed.survey.audit();
                 self.attempt(&tensors)
             }
             ran => ran,

@@ -1,3 +1,5 @@
+use tract_onnx::pb::NodeProto;
+
 use super::*;
 use crate::onnx::operators::schema::versions;
 

@@ -1,3 +1,5 @@
+use tract_onnx::pb::NodeProto;
+
 use super::*;
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
