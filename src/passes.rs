@@ -23,6 +23,8 @@ mod legalise;
 mod outputs;
 mod symbols;
 mod tensors;
+#[cfg(test)]
+mod testing;
 mod types;
 mod unsigned;
 pub(crate) mod value_type;

@@ -277,3 +277,6 @@ pub(super) fn lower(graph: &mut Graph, context: &mut Context) -> TractResult<()>
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -402,3 +402,6 @@ fn value(made: &[ValueId], operand: Operand) -> Option<ValueId> {
         Operand::Part(place) => made.get(place).copied(),
     }
 }
+
+#[cfg(test)]
+mod tests;

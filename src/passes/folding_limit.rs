@@ -513,3 +513,6 @@ fn constant_of(node: &Node) -> Known {
     let is_scalar = matches!(&*attribute.name, "value_int" | "value_float");
     Known { dims: if is_scalar { Some(vec![]) } else { known.dims.clone() }, ..known }
 }
+
+#[cfg(test)]
+mod tests;

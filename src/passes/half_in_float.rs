@@ -454,3 +454,6 @@ impl Wide<'_, '_, '_> {
         self.graph.node_mut(id).name = label;
     }
 }
+
+#[cfg(test)]
+mod tests;

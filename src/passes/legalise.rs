@@ -206,3 +206,6 @@ fn clashes(graph: &Graph, body: BodyId) -> Vec<(NodeId, String)> {
     }
     renamed
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,3 +76,6 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

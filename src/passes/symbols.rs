@@ -36,3 +36,6 @@ pub(super) fn separate(graph: &mut Graph, context: &mut Context) -> TractResult<
     context.declared = data_shapes::declared(graph, context);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,6 @@ fn empty_unsigned(tensor: &TensorProto) -> Option<ElementType> {
     let ty = ElementType::from_id(tensor.data_type).filter(|_| is_empty)?;
     matches!(ty, ElementType::Uint32 | ElementType::Uint64).then_some(ty)
 }
+
+#[cfg(test)]
+mod tests;
