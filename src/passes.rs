@@ -51,10 +51,10 @@ const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
     // Before constants are read: tract reads these as signed.
     ("unsigned", unsigned::cast_empty),
-    // Before any pass computes with sizes: what tract would fold beyond the limit ends here.
-    ("folding limit", folding_limit::check),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
     ("data shapes", data_shapes::rewrite),
+    // After sizes beyond 32 bits are named as such, and before nodes are there twice: what tract would fold beyond the limit.
+    ("folding limit", folding_limit::check),
     // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those of others.
     ("symbols", symbols::separate),
     // Before types are told: what operators of ONNX Runtime stand for has types, they themselves have none here.

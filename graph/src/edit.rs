@@ -1,7 +1,7 @@
 //! Edits: the one door through which a graph is changed. Each keeps what [`Graph::verify`] checks, as long as a node is
 //! put behind what it uses.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
@@ -195,7 +195,7 @@ impl Graph {
     pub fn add_output(&mut self, body: BodyId, value: ValueId, declared: ValueInfoProto) {
         let place = self.body(body).outputs.len();
         self.bodies.get_mut(body).outputs.push(Output { value, declared });
-        self.values.get_mut(value).uses.push_back(Use::Output(body, place));
+        self.values.get_mut(value).uses.insert(Use::Output(body, place));
     }
 
     /// Adds an empty body to a node, as what an attribute holds.
@@ -235,7 +235,7 @@ impl Graph {
             self.forget_use(before, Use::Node(node, place));
         }
         if let Some(value) = value {
-            self.values.get_mut(value).uses.push_back(Use::Node(node, place));
+            self.values.get_mut(value).uses.insert(Use::Node(node, place));
         }
         self.changes.rewired += 1;
         if self.changes.keeps_lines {
@@ -250,7 +250,7 @@ impl Graph {
         let place = self.node(node).inputs.len();
         self.nodes.get_mut(node).inputs.push(value);
         if let Some(value) = value {
-            self.values.get_mut(value).uses.push_back(Use::Node(node, place));
+            self.values.get_mut(value).uses.insert(Use::Node(node, place));
         }
     }
 
@@ -322,9 +322,8 @@ impl Graph {
             return;
         }
         let uses = std::mem::take(&mut self.values.get_mut(value).uses);
-        let (chosen, left) = uses.into_iter().partition(|used| chosen(*used));
+        let (chosen, left): (BTreeSet<Use>, _) = uses.into_iter().partition(|used| chosen(*used));
         self.values.get_mut(value).uses = left;
-        let chosen: VecDeque<Use> = chosen;
         self.changes.rewired += chosen.len();
         for used in &chosen {
             match *used {
@@ -342,7 +341,7 @@ impl Graph {
         let Some(output) = self.bodies.get_mut(body).outputs.get_mut(place) else { return };
         let before = std::mem::replace(&mut output.value, value);
         self.forget_use(before, Use::Output(body, place));
-        self.values.get_mut(value).uses.push_back(Use::Output(body, place));
+        self.values.get_mut(value).uses.insert(Use::Output(body, place));
         self.changes.rewired += 1;
     }
 
@@ -424,24 +423,12 @@ impl Graph {
     }
 
     pub(crate) fn new_value(&mut self, name: Arc<str>, body: BodyId, origin: Origin) -> ValueId {
-        let (uses, declared, doc_string) = (VecDeque::new(), None, String::new());
+        let (uses, declared, doc_string) = (BTreeSet::new(), None, String::new());
         self.values.add(Value { name, body, origin, uses, declared, doc_string })
     }
 
     fn forget_use(&mut self, value: ValueId, used: Use) {
-        // Passes go through a body from one end to the other, and so through the uses of a value: looking from both ends
-        // finds one at once, whatever their number.
-        let uses = &mut self.values.get_mut(value).uses;
-        let mut ends = uses.iter().enumerate().zip(uses.iter().enumerate().rev());
-        let found =
-            ends.find_map(
-                |((first, a), (last, b))| {
-                    if *a == used { Some(first) } else { (*b == used).then_some(last) }
-                },
-            );
-        if let Some(place) = found {
-            uses.remove(place);
-        }
+        self.values.get_mut(value).uses.remove(&used);
     }
 
     fn told(&self, id: NodeId) -> String {

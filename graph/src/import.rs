@@ -315,7 +315,8 @@ impl Reader<'_> {
     /// as in the file; in a file that goes in circles, as in the file.
     pub(crate) fn check(&mut self, proto: &GraphProto, nodes: &[NodeProto]) -> Vec<usize> {
         let refuse = |text: String| Problem { at: At::Graph(proto.name.clone()), text };
-        let sorted = Sorting::new(proto, nodes, &mut self.problems, &self.scopes).sort();
+        let prefix = self.region.prefix.as_str();
+        let sorted = Sorting::new(proto, nodes, prefix, &mut self.problems, &self.scopes).sort();
         let (mut order, stuck) = sorted;
         if let Some(stuck) = stuck {
             let node = nodes.get(stuck).map_or("", NodeView::label);
@@ -372,6 +373,7 @@ impl Sorting {
     fn new(
         proto: &GraphProto,
         nodes: &[NodeProto],
+        prefix: &str,
         problems: &mut Vec<Problem>,
         outer: &[HashMap<Arc<str>, Option<ValueId>>],
     ) -> Sorting {
@@ -387,8 +389,9 @@ impl Sorting {
                 } else if !given.contains(name)
                     && !outer.iter().any(|scope| scope.contains_key(name))
                 {
-                    let at = At::Node(node.label().into(), node.op_type.clone());
-                    let text = format!("nothing makes its input `{name}`");
+                    let label = format!("{prefix}{}", node.label());
+                    let at = At::Node(label, node.op_type.clone());
+                    let text = format!("nothing makes its input `{prefix}{name}`");
                     problems.push(Problem { at, text });
                 }
             }

@@ -7,7 +7,8 @@ use tract_onnx::pb::GraphProto;
 
 use crate::arena::{NodeId, ValueId};
 use crate::edit::{NewNode, Place};
-use crate::import::{Reader, Region, Step, declarations};
+use crate::import::{At, Reader, Region, Step, declarations};
+use crate::node::HeldBody;
 use crate::value::Origin;
 use crate::{Graph, Problem};
 
@@ -40,6 +41,7 @@ impl Graph {
             scope.entry(formal.name.as_str().into()).or_insert(self.node(call).input(place));
         }
         let outputs = std::mem::take(&mut self.nodes.get_mut(call).outputs);
+        let held = std::mem::take(&mut self.nodes.get_mut(call).bodies);
         let mut results = HashMap::new();
         let pairs: Vec<(String, ValueId)> = proto
             .output
@@ -83,7 +85,43 @@ impl Graph {
             added.push(id);
             next = self.node(id).next;
         }
+        let mut problems = problems;
+        self.give_bodies(&added, held, &mut problems);
         self.remove(call);
         (added, problems)
+    }
+
+    /// Gives the bodies that a call holds to the nodes whose attributes refer to them; each to one.
+    fn give_bodies(&mut self, added: &[NodeId], held: Vec<HeldBody>, problems: &mut Vec<Problem>) {
+        let mut nodes = vec![];
+        for id in added {
+            for body in self.node(*id).bodies() {
+                nodes.extend(self.all_nodes(body.body));
+            }
+            nodes.push(*id);
+        }
+        let mut held: Vec<Option<HeldBody>> = held.into_iter().map(Some).collect();
+        for id in nodes {
+            let attributes = std::mem::take(&mut self.nodes.get_mut(id).attributes);
+            for attribute in attributes {
+                let is_meant = |held: &&mut Option<HeldBody>| {
+                    held.as_ref().is_some_and(|held| held.attribute == attribute.ref_attr_name)
+                };
+                match held.iter_mut().find(is_meant).and_then(Option::take) {
+                    Some(body) => {
+                        self.bodies.get_mut(body.body).owner = Some(id);
+                        let body = HeldBody { attribute: attribute.name, ..body };
+                        self.nodes.get_mut(id).bodies.push(body);
+                    }
+                    None => self.nodes.get_mut(id).attributes.push(attribute),
+                }
+            }
+        }
+        if let Some(unused) = held.into_iter().flatten().next() {
+            let at = At::Graph(unused.attribute.clone());
+            let text =
+                format!("attribute `{}` is used by nothing in the function", unused.attribute);
+            problems.push(Problem { at, text });
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Values: what makes one, and what uses it.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tract_onnx::pb::{TensorProto, TypeProto};
@@ -15,7 +15,7 @@ pub struct Value {
     /// The body in which it is made.
     pub(crate) body: BodyId,
     pub(crate) origin: Origin,
-    pub(crate) uses: VecDeque<Use>,
+    pub(crate) uses: BTreeSet<Use>,
     /// What the file declares of its type and shape: of an input, or in `value_info`.
     pub declared: Option<TypeProto>,
     /// The documentation that stands with the declaration.
@@ -36,7 +36,7 @@ pub enum Origin {
 }
 
 /// A place that a value is used at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Use {
     /// The input of a node at a place.
     Node(NodeId, usize),
@@ -55,7 +55,7 @@ impl Value {
         &self.origin
     }
 
-    /// Who uses it, in no order.
+    /// Who uses it: nodes in the order in which they were added, then outputs of bodies.
     pub fn uses(&self) -> impl DoubleEndedIterator<Item = Use> + ExactSizeIterator + '_ {
         self.uses.iter().copied()
     }

@@ -126,7 +126,7 @@ impl<'a> Inliner<'_, 'a> {
         let bytes = function.bytes.saturating_add(names).saturating_add(path.len());
         self.count(&node, function.nodes + 1, bytes)?;
 
-        let body = self.body(&node, function)?;
+        let body = self.body(&node, function, &prefix)?;
         let splice = Splice { prefix, path, opset: function.opset, step: &step };
         let (added, problems) = self.graph.splice(id, body, splice);
         if let Some(problem) = problems.into_iter().next() {
@@ -192,7 +192,12 @@ impl<'a> Inliner<'_, 'a> {
     }
 
     /// The function's body as a graph, with the attributes that a call gives.
-    fn body(&mut self, call: &Node, function: &Function) -> Result<GraphProto, Error> {
+    fn body(
+        &mut self,
+        call: &Node,
+        function: &Function,
+        prefix: &str,
+    ) -> Result<GraphProto, Error> {
         let proto = function.proto;
         let mut inputs = HashSet::new();
         if let Some(twice) = proto.input.iter().find(|input| !inputs.insert(input.as_str())) {
@@ -215,7 +220,7 @@ impl<'a> Inliner<'_, 'a> {
         let defaults = function.parts.defaults.iter();
         // What the call gives comes last and so replaces a default.
         let given = defaults.chain(&call.attributes).map(|value| (value.name.as_str(), value));
-        let frame = Frame { call, function, attributes: given.collect() };
+        let frame = Frame { call, function, prefix, attributes: given.collect() };
         let mut node = body.to_vec();
         for inner in &mut node {
             self.refer(inner, &frame)?;
@@ -262,12 +267,17 @@ impl<'a> Inliner<'_, 'a> {
             let name = attribute.name.clone();
             return Ok(Some(AttributeProto { name, ..(*value).clone() }));
         }
+        // A graph stays where it is, and becomes the node's when that is in its place.
+        if frame.call.bodies().iter().any(|held| held.attribute == referred) {
+            return Ok(Some(attribute.clone()));
+        }
         if frame.function.has_attribute(referred) {
             return Ok(None);
         }
         let (name, function) = (&attribute.name, frame.function.proto.name());
-        Err(refusal(
-            node,
+        Err(Error::of_node(
+            format!("{}{}", frame.prefix, node.label()),
+            &node.op_type,
             format!(
                 "attribute `{name}` is `{referred}` of function `{function}`, which has none of that name; a default \
                  is known where this crate has read the file"
@@ -280,5 +290,6 @@ impl<'a> Inliner<'_, 'a> {
 struct Frame<'a> {
     call: &'a Node,
     function: &'a Function<'a>,
+    prefix: &'a str,
     attributes: HashMap<&'a str, &'a AttributeProto>,
 }

@@ -84,8 +84,8 @@ impl<'a> Function<'a> {
             }
         }
         let mut names = HashSet::new();
-        for attribute in &node.attributes {
-            let attribute_name = attribute.name.as_str();
+        let held = node.bodies().iter().map(|held| held.attribute.as_str());
+        for attribute_name in node.attributes.iter().map(|own| own.name.as_str()).chain(held) {
             let is_known =
                 self.has_attribute(attribute_name) || self.referred.contains(attribute_name);
             let problem = if !is_known {
