@@ -24,18 +24,18 @@
 //!
 //! # Architecture
 //!
-//! Seven layers; each uses only those below it.
+//! Eight layers; each uses only those below it.
 //!
-//! - `cli`, the program `onnx-cast`, is built on this crate's public items alone.
-//! - `plug` is what a user of tract holds: the loader [`CastOnnx`], what a model remembers of its element types,
-//!   transforms, a runtime, and our operators in tract's own file format.
+//! - `cli`, the program `onnx-cast`, is built on this crate's public items and on the graph.
+//! - `plug` is what a user of tract holds: the loader [`CastOnnx`] and what it gives ([`Loaded`]), what a model remembers of
+//!   its element types, transforms, a runtime, and our operators in tract's own file format.
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
 //!   rounding of half precision, and wraps its builder.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
-//! - `onnx` makes of a `ModelProto` one that tract can load: model-local functions are put in place of their calls,
-//!   exotic types become carriers, element types are followed through the graph, each `Cast` learns what its input is,
-//!   and operators on half precision compute in FLOAT. For other runtimes it mends files ([`mend`]).
+//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
+//! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
+//!   tell builders what they have found out. For other runtimes it mends files ([`mend`]).
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
 //!   where their outputs live, and `TensorProto`, read and written.
 //! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
@@ -43,10 +43,13 @@
 //!   (`tests/alone`): one crate keeps what only the layers above need from being public, and a second build of these
 //!   files keeps tract out of them.
 //!
-//! The way of a model: [`CastOnnx`] reads a file; `onnx::rewrite` walks its graphs in the order of computation and
-//! writes what it finds onto the nodes (`onnx::annotation`); tract's loader builds each node by the operators that
-//! `ops::register` has put in place; `ops::open_shapes` settles shapes that only declarations tell; the model remembers
-//! the types of its inputs and outputs (`plug::model_types`).
+//! Beside them stands the graph, a crate of its own (`onnx-cast-graph`): nodes, values and bodies in arenas, imported once and
+//! exported once. It is no part of this crate's public items.
+//!
+//! The way of a model: [`CastOnnx::load`] reads a file, and the graph crate resolves its names; `passes::load` runs the list of
+//! passes over the graph; the graph is exported, each node with what its builder is to know (`onnx::lowered`); tract's loader
+//! builds each node by the operators that `ops::register` has put in place; `ops::open_shapes` settles shapes that only
+//! declarations tell; the model remembers the types of its inputs and outputs (`plug::model_types`).
 //!
 //! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made
 //! (`cast::kernel::select`); `tensor::output` divides a large tensor among the threads of tract's current executor and

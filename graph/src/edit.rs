@@ -4,82 +4,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, ValueInfoProto};
 
 use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
 use crate::body::{Body, Output};
+use crate::new_node::{Made, NewNode, Place};
 use crate::node::{HeldBody, Node};
 use crate::trace::Changes;
 use crate::value::{Origin, Use, Value};
-
-/// Where a node is put.
-#[derive(Debug, Clone, Copy)]
-pub enum Place {
-    /// Before another node of the same body.
-    Before(NodeId),
-    /// Behind another node of the same body.
-    After(NodeId),
-    /// Before all nodes of a body.
-    First(BodyId),
-    /// Behind all nodes of a body.
-    Last(BodyId),
-}
-
-/// An output of a node that is added.
-#[derive(Debug, Clone)]
-pub enum Made {
-    /// A new value, of this name or the like.
-    New(String),
-    /// A value that nothing makes: one that [`Graph::take_output`] has taken from its node.
-    Value(ValueId),
-    /// An output that nobody wants.
-    Unwanted,
-}
-
-/// A node to be added. Its opset and path are those of its neighbour, or of the main graph.
-#[derive(Debug, Clone, Default)]
-pub struct NewNode {
-    /// Its name; empty for that of its first output.
-    pub name: String,
-    /// The operator's name.
-    pub op_type: String,
-    /// The operator's domain.
-    pub domain: String,
-    /// What goes into it.
-    pub inputs: Vec<Option<ValueId>>,
-    /// What it makes.
-    pub outputs: Vec<Made>,
-    /// Its attributes, none of which holds a graph.
-    pub attributes: Vec<AttributeProto>,
-}
-
-impl NewNode {
-    /// A node of one of ONNX's operators with one output, whose name is like `output`.
-    pub fn of(op_type: &str, inputs: &[ValueId], output: impl Into<String>) -> NewNode {
-        NewNode {
-            op_type: op_type.into(),
-            inputs: inputs.iter().copied().map(Some).collect(),
-            outputs: vec![Made::New(output.into())],
-            ..NewNode::default()
-        }
-    }
-
-    /// The same, making a value that was taken from another node.
-    pub fn making(op_type: &str, inputs: &[ValueId], output: ValueId) -> NewNode {
-        NewNode { outputs: vec![Made::Value(output)], ..NewNode::of(op_type, inputs, "") }
-    }
-
-    /// The same with these attributes.
-    pub fn with(self, attributes: Vec<AttributeProto>) -> NewNode {
-        NewNode { attributes, ..self }
-    }
-
-    /// The same in a domain.
-    pub fn in_domain(self, domain: &str) -> NewNode {
-        NewNode { domain: domain.into(), ..self }
-    }
-}
 
 impl Graph {
     /// A name that nobody in the model has: the one that is wanted, or one with a number behind it.
@@ -434,40 +367,6 @@ impl Graph {
     fn told(&self, id: NodeId) -> String {
         let node = self.node(id);
         format!("{} `{}` in {}", node.op_type, node.label, node.path)
-    }
-
-    pub(crate) fn link(&mut self, id: NodeId, place: Place) {
-        let (body, previous, next) = match place {
-            Place::Before(next) => (self.node(next).body, self.node(next).previous, Some(next)),
-            Place::After(previous) => {
-                (self.node(previous).body, Some(previous), self.node(previous).next)
-            }
-            Place::First(body) => (body, None, self.body(body).first),
-            Place::Last(body) => (body, self.body(body).last, None),
-        };
-        let node = self.nodes.get_mut(id);
-        (node.previous, node.next) = (previous, next);
-        match previous {
-            Some(previous) => self.nodes.get_mut(previous).next = Some(id),
-            None => self.bodies.get_mut(body).first = Some(id),
-        }
-        match next {
-            Some(next) => self.nodes.get_mut(next).previous = Some(id),
-            None => self.bodies.get_mut(body).last = Some(id),
-        }
-    }
-
-    fn unlink(&mut self, id: NodeId) {
-        let node = self.nodes.get_mut(id);
-        let (previous, next, body) = (node.previous.take(), node.next.take(), node.body);
-        match previous {
-            Some(previous) => self.nodes.get_mut(previous).next = next,
-            None => self.bodies.get_mut(body).first = next,
-        }
-        match next {
-            Some(next) => self.nodes.get_mut(next).previous = previous,
-            None => self.bodies.get_mut(body).last = previous,
-        }
     }
 
     /// A node as messages of the file have it, for those that read only that.

@@ -1,6 +1,6 @@
 //! A model's messages made a graph: every name is resolved once, and the nodes of each body are sorted topologically.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -8,9 +8,10 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
-use crate::edit::Place;
 use crate::names::Names;
-use crate::node::{HeldBody, Node, NodeView, default_opset, subgraphs};
+use crate::new_node::Place;
+use crate::node::{HeldBody, Node, NodeView, default_opset};
+use crate::order::{Sorting, given};
 use crate::trace::Changes;
 use crate::value::Origin;
 
@@ -341,115 +342,4 @@ impl Reader<'_> {
 pub(crate) fn declarations(proto: &mut GraphProto) -> HashMap<String, ValueInfoProto> {
     let declared = std::mem::take(&mut proto.value_info).into_iter();
     declared.map(|value| (value.name.clone(), value)).collect()
-}
-
-/// The values that no node of a graph makes.
-fn given(proto: &GraphProto) -> HashSet<&str> {
-    let inputs = proto.input.iter().map(|input| input.name.as_str());
-    inputs.chain(proto.initializer.iter().map(|tensor| tensor.name.as_str())).collect()
-}
-
-/// The names that a node needs: its inputs, and what its graphs use from around them.
-fn needed(node: &NodeProto) -> HashSet<&str> {
-    let mut names: HashSet<&str> =
-        node.input.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-    for graph in node.attribute.iter().flat_map(subgraphs) {
-        let made = graph.node.iter().flat_map(|node| node.output.iter().map(String::as_str));
-        let inside: HashSet<&str> = given(graph).into_iter().chain(made).collect();
-        let used = graph.node.iter().flat_map(needed);
-        let returned = graph.output.iter().map(|output| output.name.as_str());
-        names.extend(used.chain(returned).filter(|name| !inside.contains(name)));
-    }
-    names
-}
-
-/// A topological sort that takes the first node of the file that is ready.
-struct Sorting {
-    waiting_for: Vec<usize>,
-    users: HashMap<usize, Vec<usize>>,
-}
-
-impl Sorting {
-    fn new(
-        proto: &GraphProto,
-        nodes: &[NodeProto],
-        prefix: &str,
-        problems: &mut Vec<Problem>,
-        outer: &[HashMap<Arc<str>, Option<ValueId>>],
-    ) -> Sorting {
-        let producers = producers(proto, nodes, problems);
-        let given = given(proto);
-        let mut waiting_for = vec![0usize; nodes.len()];
-        let mut users: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (index, node) in nodes.iter().enumerate() {
-            for name in needed(node) {
-                if let Some(producer) = producers.get(name) {
-                    waiting_for[index] += 1;
-                    users.entry(*producer).or_default().push(index);
-                } else if !given.contains(name)
-                    && !outer.iter().any(|scope| scope.contains_key(name))
-                {
-                    let label = format!("{prefix}{}", node.label());
-                    let at = At::Node(label, node.op_type.clone());
-                    let text = format!("nothing makes its input `{prefix}{name}`");
-                    problems.push(Problem { at, text });
-                }
-            }
-        }
-        Sorting { waiting_for, users }
-    }
-
-    /// The order, and the first node that waits for itself.
-    fn sort(mut self) -> (Vec<usize>, Option<usize>) {
-        let is_ready = |(index, count): (usize, &usize)| (*count == 0).then_some(index);
-        let mut ready: BTreeSet<usize> =
-            self.waiting_for.iter().enumerate().filter_map(is_ready).collect();
-        let mut order = Vec::with_capacity(self.waiting_for.len());
-        while let Some(index) = ready.pop_first() {
-            order.push(index);
-            for user in self.users.remove(&index).unwrap_or_default() {
-                self.waiting_for[user] -= 1;
-                if self.waiting_for[user] == 0 {
-                    ready.insert(user);
-                }
-            }
-        }
-        let stuck = self.waiting_for.iter().position(|count| *count > 0);
-        (order, stuck)
-    }
-}
-
-/// Which node makes each value; none may be made twice.
-fn producers<'a>(
-    proto: &'a GraphProto,
-    nodes: &'a [NodeProto],
-    problems: &mut Vec<Problem>,
-) -> HashMap<&'a str, usize> {
-    let mut refuse = |text: String| {
-        problems.push(Problem { at: At::Graph(proto.name.clone()), text });
-    };
-    let mut initializers = HashSet::new();
-    for tensor in &proto.initializer {
-        if !initializers.insert(&tensor.name) {
-            refuse(format!("initializer `{}` is given twice", tensor.name));
-        }
-    }
-    let mut inputs = HashSet::new();
-    for input in &proto.input {
-        if !inputs.insert(&input.name) {
-            refuse(format!("input `{}` is given twice", input.name));
-        }
-    }
-    let given = given(proto);
-    let mut producers = HashMap::new();
-    for (index, node) in nodes.iter().enumerate() {
-        for output in node.output.iter().filter(|output| !output.is_empty()) {
-            if given.contains(output.as_str()) || producers.contains_key(output.as_str()) {
-                refuse(format!("value `{output}` is made twice"));
-            } else {
-                producers.insert(output.as_str(), index);
-            }
-        }
-    }
-    producers
 }

@@ -50,7 +50,9 @@ mod edit;
 mod export;
 mod import;
 mod names;
+mod new_node;
 mod node;
+mod order;
 mod splice;
 mod trace;
 mod value;
@@ -61,8 +63,8 @@ mod tests;
 
 pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
-pub use edit::{Made, NewNode, Place};
 pub use import::{At, Problem, Step};
+pub use new_node::{Made, NewNode, Place};
 pub use node::{
     HeldBody, Node, NodeView, attribute, attribute_type, default_opset, float_attribute, int,
     int_attribute, is_default_domain, subgraphs, word,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tract_onnx::pb::GraphProto;
 
 use crate::arena::{NodeId, ValueId};
-use crate::edit::{NewNode, Place};
 use crate::import::{At, Reader, Region, Step, declarations};
+use crate::new_node::{NewNode, Place};
 use crate::node::HeldBody;
 use crate::value::Origin;
 use crate::{Graph, Problem};

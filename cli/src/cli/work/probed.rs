@@ -11,7 +11,6 @@ use tract_onnx_cast::{CastKind, CastNode, CastOnnx, Error, HalfArithmetic, Surve
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::Finding;
 use crate::cli::input::sets::Set;
-use crate::cli::message;
 use crate::cli::process::progress;
 use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::operators;
