@@ -8,6 +8,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::casts::{CastKind, CastNode};
 use super::context::Context;
+use super::types::Meaning;
 use super::value_type::declared_type;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
@@ -99,10 +100,15 @@ pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> 
             add(FindingKind::FloatToInteger, text);
         }
         let before = graph.node(*id).input(0).and_then(|input| origins.of(graph, input));
-        if let Some(before) = before.and_then(|before| by_node.get(&before))
+        let before = before.and_then(|before| match context.meanings.get(before) {
+            // What computes in FLOAT rounds its result.
+            Some(Meaning::Half(_)) => Some(CastNode::rounding(graph.node(before), "", from, false)),
+            _ => by_node.get(&before).map(|cast| (*cast).clone()),
+        });
+        if let Some(before) = before
             && let Some(first) = before.from
             && first != from
-            && let Some((kind, text)) = chain(first, before, step)
+            && let Some((kind, text)) = chain(first, &before, step)
         {
             add(kind, text);
         }

@@ -111,8 +111,8 @@ impl Probed {
 
     /// What can be said without running the model. A warning of what might happen to values is left out for a constant input
     /// that has been counted and to whose values it did not happen.
-    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<AuditFinding> {
-        let fact = |finding: &Finding| {
+    pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<Finding> {
+        let fact = |finding: &audit::Finding| {
             let cast = self.survey.rows.get(finding.place)?;
             let feared = match finding.kind {
                 FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
