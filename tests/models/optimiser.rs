@@ -188,8 +188,8 @@ fn an_expansion_stays_where_a_product_needs_it() {
     let (z, x) = (tensor2(&[[4f32, 9., 16.]]), tensor2(&[[1f32, 2., 3.], [5., 7., 11.]]));
     let scale = tensor2(&[[2f32], [3.]]);
     for (made, _) in expansions() {
-        for (_, way) in ways() {
-            for (_, product) in products() {
+        for (moved, way) in ways() {
+            for (multiplied, product) in products() {
                 // Sketches are no clones.
                 let (_, sketch) = expansions().into_iter().find(|(name, _)| *name == made).unwrap();
                 let sketch = sketch
