@@ -97,6 +97,7 @@ pub(crate) fn register_unguarded(onnx: &mut Onnx) {
     onnx.op_register.insert("CastLike", cast::inference::build);
     if_::register(onnx);
     expand::register(onnx);
+    fixes::attention::register(onnx);
     range::register(onnx);
     slice::register(onnx);
     replace_stock(onnx, "Scan", scan::build);

@@ -15,6 +15,7 @@ use crate::ops::bit_cast::OnnxBitCast;
 use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
 use crate::ops::fixes::apart::Apart;
+use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
@@ -50,6 +51,7 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register_binary("tract_onnx_cast_exact_pow", &Unsimplified(Pow));
     register_one::<Activate>(registry);
     register_one::<Apart>(registry);
+    register_one::<Attend>(registry);
     register_one::<DynamicQuantize>(registry);
     register_one::<Extremum>(registry);
     register_one::<Function>(registry);
@@ -73,6 +75,7 @@ pub(super) fn register(registry: &mut Registry) {
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
     op.is::<Activate>()
         || op.is::<Apart>()
+        || op.is::<Attend>()
         || op.is::<DynamicQuantize>()
         || op.is::<Extremum>()
         || op.is::<Function>()

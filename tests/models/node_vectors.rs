@@ -16,6 +16,7 @@ const RELATIVE: f64 = 1e-5;
 const ABSOLUTE: f64 = 2e-6;
 
 /// A line of a file of vectors.
+#[derive(Clone)]
 struct Case {
     line: String,
     operator: String,
@@ -253,6 +254,30 @@ fn recurrent_layers_are_as_specified() {
 }
 
 #[test]
+fn attention_is_as_specified() {
+    let cases = cases("attention.tsv");
+    for case in &cases {
+        run(case);
+        // Batch and lengths are symbols, those of the past and of a mask too.
+        let name = |case: &Case, at: usize, axis: usize| {
+            let rank = case.inputs[at].as_ref().unwrap().tensor.shape().len();
+            let name = match (at, axis) {
+                (0..=2 | 4..=6, 0) => "N",
+                (0, axis) if axis + 2 == rank => "S",
+                (1 | 2, axis) if axis + 2 == rank => "T",
+                (4 | 5, 2) => "P",
+                _ => return None,
+            };
+            Some(name.to_string())
+        };
+        if case.refused.is_none() {
+            run_with_symbols(case, |_| true, name);
+        }
+    }
+    assert!(cases.len() > 60, "{} cases", cases.len());
+}
+
+#[test]
 fn a_layer_and_the_same_run_backwards_differ() {
     let cases = cases("recurrent.tsv");
     let is = |case: &&Case, way: &str, operator: &str| {
@@ -271,15 +296,28 @@ fn a_layer_and_the_same_run_backwards_differ() {
 }
 
 #[test]
-fn nnef_has_recurrent_layers() {
+fn nnef_has_these_operators() {
     let nnef: Nnef = tract_nnef::nnef().with_onnx_cast();
-    for case in cases("recurrent.tsv").iter().filter(|case| case.refused.is_none()).step_by(7) {
+    let is_ours = |model: &TypedModel| {
+        model
+            .nodes()
+            .iter()
+            .any(|node| ["RNN", "GRU", "LSTM", "Attention"].contains(&&*node.op.name()))
+    };
+    let cases = [cases("recurrent.tsv"), cases("attention.tsv")].concat();
+    let mut count = 0;
+    for case in cases.iter().filter(|case| case.refused.is_none()).step_by(5) {
         let model = typed(&case.model(|at| at == 0, |_, _, _| None));
         let model = model.and_then(|model| model.into_decluttered()).unwrap();
+        if !is_ours(&model) {
+            continue;
+        }
+        count += 1;
         let bytes =
             nnef.write_to_tar(&model, vec![]).unwrap_or_else(|e| panic!("{e:#} {}", case.line));
         let back = nnef.model_for_read(&mut &*bytes).and_then(|back| back.into_optimized());
         let back = back.unwrap_or_else(|error| panic!("{error:#}\n{}", case.line));
         case.check("NNEF", back.into_runnable().unwrap().run(case.feeds(|at| at == 0)));
     }
+    assert!(count > 50, "{count} cases");
 }

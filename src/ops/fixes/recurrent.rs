@@ -24,6 +24,7 @@ use tract_onnx::tract_hir::internal::*;
 use self::layer::{Cell, Direction, Layer, direction};
 pub(crate) use self::op::Recurrent;
 use self::op::{Emitted, Optional};
+pub(super) use self::product::{Packed, Real};
 pub(crate) use self::scanned::Activate;
 use crate::ops::hook::{Site, Wires};
 

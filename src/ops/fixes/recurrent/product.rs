@@ -14,7 +14,7 @@ use crate::cast::kernel::level::Level;
 const LANES: usize = 32;
 
 /// FLOAT or DOUBLE.
-pub(super) trait Real:
+pub(in crate::ops::fixes) trait Real:
     Datum
     + Copy
     + Default
@@ -27,11 +27,16 @@ pub(super) trait Real:
     + Neg<Output = Self>
 {
     const ONE: Self;
+    const INFINITY: Self;
 
     /// A number that is given as a FLOAT: an attribute.
     fn of(number: f32) -> Self;
+    fn of_f64(number: f64) -> Self;
+    fn to_f64(self) -> f64;
     /// x · y + z, rounded once where the CPU has an instruction for that.
     fn multiply_add<const FUSED: bool>(self, y: Self, z: Self) -> Self;
+    fn exp(self) -> Self;
+    fn is_nan(self) -> bool;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     /// e^x − 1.
@@ -43,7 +48,7 @@ pub(super) trait Real:
 
 /// Rows of weights, in panels.
 #[derive(Debug, Clone)]
-pub(super) struct Packed<T> {
+pub(in crate::ops::fixes) struct Packed<T> {
     /// How many elements a row has.
     length: usize,
     /// How many rows there are.
@@ -54,7 +59,7 @@ pub(super) struct Packed<T> {
 
 impl<T: Real> Packed<T> {
     /// Lays out weights of `length` elements a row.
-    pub(super) fn new(weights: &[T], length: usize) -> Packed<T> {
+    pub(in crate::ops::fixes) fn new(weights: &[T], length: usize) -> Packed<T> {
         let rows = weights.len().checked_div(length).unwrap_or(0);
         let mut panels = vec![[T::default(); LANES]; rows.div_ceil(LANES) * length];
         for (panel, rows) in
@@ -71,8 +76,27 @@ impl<T: Real> Packed<T> {
         Packed { length, rows, panels }
     }
 
+    /// Lays out columns of weights instead, of which a row has `columns`.
+    pub(in crate::ops::fixes) fn of_columns(weights: &[T], columns: usize) -> Packed<T> {
+        let length = weights.len().checked_div(columns).unwrap_or(0);
+        let mut panels = vec![[T::default(); LANES]; columns.div_ceil(LANES) * length];
+        for (index, panel) in panels.chunks_mut(length.max(1)).enumerate() {
+            for (place, row) in panel.iter_mut().zip(weights.chunks(columns.max(1))) {
+                let row = row.iter().skip(index * LANES);
+                place.iter_mut().zip(row).for_each(|(place, weight)| *place = *weight);
+            }
+        }
+        Packed { length, rows: columns, panels }
+    }
+
     /// Adds the products of all rows with the weights to the rows of `out`, which begin `stride` apart.
-    pub(super) fn add_products(&self, level: Level, rows: &[T], out: &mut [T], stride: usize) {
+    pub(in crate::ops::fixes) fn add_products(
+        &self,
+        level: Level,
+        rows: &[T],
+        out: &mut [T],
+        stride: usize,
+    ) {
         if self.length == 0 || self.rows == 0 || stride == 0 {
             return;
         }
@@ -177,14 +201,31 @@ fn add_product<T: Real, const FUSED: bool, const WIDTH: usize>(
 
 impl Real for f64 {
     const ONE: f64 = 1.0;
+    const INFINITY: f64 = f64::INFINITY;
 
     fn of(number: f32) -> f64 {
         number.into()
     }
 
+    fn of_f64(number: f64) -> f64 {
+        number
+    }
+
+    fn to_f64(self) -> f64 {
+        self
+    }
+
     #[inline(always)]
     fn multiply_add<const FUSED: bool>(self, y: f64, z: f64) -> f64 {
         if FUSED { self.mul_add(y, z) } else { self * y + z }
+    }
+
+    fn exp(self) -> f64 {
+        f64::exp(self)
+    }
+
+    fn is_nan(self) -> bool {
+        f64::is_nan(self)
     }
 
     fn tanh(self) -> f64 {
@@ -211,14 +252,33 @@ impl Real for f64 {
 
 impl Real for f32 {
     const ONE: f32 = 1.0;
+    const INFINITY: f32 = f32::INFINITY;
 
     fn of(number: f32) -> f32 {
         number
     }
 
+    fn of_f64(number: f64) -> f32 {
+        number as f32
+    }
+
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
+
     #[inline(always)]
     fn multiply_add<const FUSED: bool>(self, y: f32, z: f32) -> f32 {
         if FUSED { self.mul_add(y, z) } else { self * y + z }
+    }
+
+    #[inline(always)]
+    fn exp(self) -> f32 {
+        exp(self)
+    }
+
+    #[inline(always)]
+    fn is_nan(self) -> bool {
+        f32::is_nan(self)
     }
 
     #[inline(always)]
@@ -253,8 +313,8 @@ impl Real for f32 {
     }
 }
 
-/// e^x to two units in the last place, in instructions that every vector unit has; infinite above 88.37, and not less than
-/// the least number that is not subnormal. NaN stays.
+/// e^x to two units in the last place, in instructions that every vector unit has; infinite above 88.37, and 0 below −87.34,
+/// where it would be subnormal. NaN stays.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const LEAST: f32 = -87.336_54;
@@ -270,5 +330,6 @@ fn exp(x: f32) -> f32 {
     let polynomial = polynomial.iter().fold(1.987_569_1e-4, |sum, next| sum * rest + next);
     let part = polynomial * rest * rest + rest + 1.0;
     let power = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
-    if x > GREATEST { f32::INFINITY } else { part * power }
+    let finite = if x < LEAST { 0.0 } else { part * power };
+    if x > GREATEST { f32::INFINITY } else { finite }
 }
