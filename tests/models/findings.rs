@@ -180,3 +180,32 @@ fn probes_leave_constants_what_they_are() -> TractResult<()> {
     }
     Ok(())
 }
+
+/// A quantiser and a rounding before a cast are rows of the same audit, whatever the loader was asked first.
+#[test]
+fn rows_and_probes_are_one_list() -> TractResult<()> {
+    let scale = proto::tensor("scale", Float, &[0.5]);
+    let quantize = node("QuantizeLinear", &["x", "scale"], "q", vec![]);
+    let cast = node("Cast", &["x"], "y", vec![proto::int("to", Int32 as i64)]);
+    let graph = GraphProto {
+        name: "g".into(),
+        input: vec![unshaped("x", Float)],
+        initializer: vec![scale],
+        node: vec![quantize, cast],
+        output: vec![unshaped("q", Uint8), unshaped("y", Int32)],
+        ..Default::default()
+    };
+    let loaded = onnx().with_probes(true).load_proto(model(OPSET, graph), None)?;
+    let audit = loaded.audit();
+    let input = tensor1(&[1.0f32, 2.0, 3.0]);
+    let mut model = loaded.into_model();
+    model.set_input_fact(0, InferenceFact::dt_shape(DatumType::F32, input.shape()))?;
+    let mut model = model.into_typed()?;
+    audit.watch(&mut model)?;
+    model.into_optimized()?.into_runnable()?.run(tvec!(input.into_tvalue()))?;
+    let rows = audit.rows();
+    let seen: Vec<_> = rows.iter().map(|row| (row.cast.op_type(), row.types, row.runs)).collect();
+    let expected = [("QuantizeLinear", Some((Float, Uint8)), 1), ("Cast", Some((Float, Int32)), 1)];
+    assert_eq!(seen, expected);
+    Ok(())
+}

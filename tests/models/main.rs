@@ -24,6 +24,7 @@ mod operators;
 mod operators64;
 mod optimiser;
 mod plug_in;
+mod public_items;
 mod pulse;
 mod quantizers;
 mod rewrite;
