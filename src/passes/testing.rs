@@ -111,6 +111,16 @@ fn read(text: &str) -> ModelProto {
         match words[..] {
             ["in", name, ty] => graph.input.push(declared(name, ty)),
             ["out", name, ty] => graph.output.push(declared(name, ty)),
+            ["const", name, "=", ref numbers @ ..] => graph.initializer.push(TensorProto {
+                name: name.into(),
+                data_type: ElementType::Int64 as i32,
+                dims: vec![numbers.len() as i64],
+                int64_data: numbers
+                    .iter()
+                    .map(|number| number.parse().expect("a number"))
+                    .collect(),
+                ..TensorProto::default()
+            }),
             ["const", name, ty, size] => {
                 let data_type = ElementType::from_name(ty).expect("a type");
                 let size: i64 = size.parse().expect("a size");
@@ -123,16 +133,6 @@ fn read(text: &str) -> ModelProto {
                     ..TensorProto::default()
                 });
             }
-            ["const", name, "=", ref numbers @ ..] => graph.initializer.push(TensorProto {
-                name: name.into(),
-                data_type: ElementType::Int64 as i32,
-                dims: vec![numbers.len() as i64],
-                int64_data: numbers
-                    .iter()
-                    .map(|number| number.parse().expect("a number"))
-                    .collect(),
-                ..TensorProto::default()
-            }),
             _ => graph.node.push(node(line)),
         }
     }

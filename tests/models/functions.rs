@@ -224,7 +224,7 @@ fn functions_see_nothing_of_their_callers() {
     assert_eq!(message, "node `Out_y/Add_r` (Add): nothing makes its input `Out_y/x`");
     let unmade = function("Unmade", &["v"], &["r"], vec![]);
     let message = refusal(&model(vec![unmade], vec![node("local.Unmade", &["x"], &["y"], vec![])]));
-    assert_eq!(message, "graph `g`: nothing makes the output `y`");
+    assert_eq!(message, "node `Unmade_y` (Unmade): nothing makes the output `r`");
     let remade = function("Remade", &["v"], &["r"], vec![cast("r", Float, "v")]);
     let message = refusal(&model(vec![remade], vec![node("local.Remade", &["x"], &["y"], vec![])]));
     assert_eq!(message, "node `Remade_y` (Remade): function `Remade` makes its own input `v`");

@@ -11,6 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::element_wise::element_wise;
+use crate::ops::fixes::functions::Function;
 use crate::ops::saved::{Save, Saved};
 use crate::tensor::code_table::CodeTable;
 
@@ -52,7 +53,9 @@ pub(super) fn tabulate(
                 None => return Ok(None),
             }
         }
-        if !next.op_is::<ElementWiseOp>() && !next.op_is::<OnnxCast>() {
+        let is_of_each =
+            next.op_is::<ElementWiseOp>() || next.op_is::<OnnxCast>() || next.op_is::<Function>();
+        if !is_of_each {
             return Ok(None);
         }
         chain.push(next);
