@@ -102,7 +102,9 @@ pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> 
         let before = graph.node(*id).input(0).and_then(|input| origins.of(graph, input));
         let before = before.and_then(|before| match context.meanings.get(before) {
             // What computes in FLOAT rounds its result.
-            Some(Meaning::Half(_)) => Some(CastNode::rounding(graph.node(before), "", from, false)),
+            Some(Meaning::Half(_)) if context.options.probes => {
+                Some(CastNode::rounding(graph.node(before), "", from, false))
+            }
             _ => by_node.get(&before).map(|cast| (*cast).clone()),
         });
         if let Some(before) = before
