@@ -99,7 +99,7 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered>
     let limits = options.limits.check(&proto, options.folder)?;
     let (mut graph, misnamed) = import(proto)?;
     if let Some(first) = misnamed.into_iter().next() {
-        return Err(error_of(first))?;
+        Err(error_of(first))?;
     }
     let mut context = Context::new(options, limits, Diagnostics::Stop);
     let output_names: Vec<String> = main_outputs(&graph);
@@ -174,12 +174,12 @@ fn run(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
         if !trace.is_empty() && !changes.is_empty() {
             eprintln!("pass {name}: {changes}");
         }
-        if cfg!(debug_assertions) && context.is_sound() {
-            if let Err(fault) = graph.verify() {
-                Err(Error::Model {
-                    problem: format!("is no graph after the pass `{name}`: {fault}"),
-                })?;
-            }
+        if cfg!(debug_assertions)
+            && context.is_sound()
+            && let Err(fault) = graph.verify()
+        {
+            let problem = format!("is no graph after the pass `{name}`: {fault}");
+            Err(Error::Model { problem })?;
         }
     }
     Ok(())

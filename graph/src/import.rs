@@ -216,8 +216,8 @@ impl Reader<'_> {
     ) {
         let prefix = self.region.prefix.len();
         let label = match (proto.label(), prefix) {
-            ("", 1..) => self.prefixed(&proto.op_type.clone()),
-            (label, _) => self.prefixed(&label.to_owned()),
+            ("", 1..) => self.prefixed(&proto.op_type),
+            (label, _) => self.prefixed(label),
         };
         let is_named = prefix > 0 || !proto.name.is_empty();
         let name = if is_named { label.clone() } else { "".into() };

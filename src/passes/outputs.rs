@@ -43,7 +43,7 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
         && either_exotic(declared, ty)
     {
         let problem = format!("output `{name}` is declared {declared}, but is {ty}");
-        return Err(Error::graph(&*path, problem))?;
+        Err(Error::graph(&*path, problem))?;
     }
     let is_main = body == graph.main();
     let is_int64 = declared.or(ty) == Some(ElementType::Int64);
