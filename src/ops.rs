@@ -5,7 +5,7 @@
 //! - `bit_cast`, `dynamic_quantize`: what their names say
 //! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so
 //! - `stock`: taking the place of one of tract's; `hook`: doing so for some types only; `register`: which ones
-//! - `arithmetic`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
+//! - `arithmetic`, `bit_shift`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `slice`, `indices`, `one_hot`, `range`: what INT64 data says of places
 //! - `scan`, `if_`, `expand`, `greater`, `is_nan`, `squeeze`, `tree_ensemble`: single operators
 //! - `fixes`: what else tract computes wrongly
@@ -20,6 +20,7 @@
 pub(crate) mod arithmetic;
 pub(crate) mod at_opset;
 pub(crate) mod bit_cast;
+pub(crate) mod bit_shift;
 pub(crate) mod cast;
 pub(crate) mod dynamic_quantize;
 pub(crate) mod element_wise;

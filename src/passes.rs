@@ -18,6 +18,7 @@ pub(crate) mod fact;
 pub(crate) mod findings;
 mod folding_limit;
 pub(crate) mod half_in_float;
+mod honoured;
 mod inline;
 mod legalise;
 mod outputs;
@@ -49,6 +50,8 @@ type Pass = fn(&mut Graph, &mut Context) -> TractResult<()>;
 const PASSES: &[(&str, Pass)] = &[
     // First of all: what follows knows operators, not calls.
     ("inline", inline::inline),
+    // While nodes are the file's: what follows trusts that nothing of them is ignored.
+    ("honoured", honoured::check),
     // Before constants are read: tract reads these as signed.
     ("unsigned", unsigned::cast_empty),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.

@@ -1,8 +1,8 @@
-"""Writes the table of ONNX's operators: `python scripts/operators/make_operator_table.py [FILE]`,
-by default src/onnx/operators/schemas.tsv.
+"""Writes the tables of ONNX's operators: `python scripts/operators/make_operator_table.py [FOLDER]`,
+by default src/onnx/operators.
 
-One row per operator of the default domain and version, from the schemas of the pinned onnx package,
-sorted by name and version.  Its columns, one without entries `-`, several entries apart by one space;
+`schemas.tsv` has one row per operator of the default domain and version, from the schemas of the
+pinned onnx package, sorted by name and version.  Its columns, one without entries `-`, several entries apart by one space;
 an empty column, or one that is missing at the end, is that of the row above:
 
 - the operator
@@ -16,8 +16,13 @@ an empty column, or one that is missing at the end, is that of the row above:
 - the attributes whose number (or, in Cast's first version, whose word) is an element type, with the
   default if they have one: `to`, `dtype=FLOAT`
 
-Two runs with the version of requirements.txt give the same bytes.  With `--check` nothing is
-written, and the exit status tells whether FILE holds exactly what would be written.
+`attributes.tsv` has the same of the default domain, with what ONNX Runtime has there beyond ONNX, and
+of `ai.onnx.ml` and `com.microsoft`, whose operators have that in front of their names: the operator,
+the version, and its attributes: name, type and, after `!`, that it is required, or, after `=`, its
+default; a list's members apart by commas.
+
+Two runs with the versions of requirements.txt give the same bytes.  With `--check` nothing is
+written, and the exit status tells whether FOLDER holds exactly what would be written.
 """
 
 from __future__ import annotations
@@ -25,15 +30,19 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnxruntime.capi.onnxruntime_pybind11_state as runtime
+from onnx import AttributeProto, helper
 from onnx.defs import OpSchema, get_all_schemas_with_history
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS = ROOT / "scripts" / "requirements.txt"
-TABLE = ROOT / "src" / "onnx" / "operators" / "schemas.tsv"
+FOLDER = ROOT / "src" / "onnx" / "operators"
 TYPE_ATTRIBUTES = {
     "dtype",
     "output_datatype",
@@ -47,30 +56,86 @@ TYPE_ATTRIBUTES = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=TABLE)
+    parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
     parser.add_argument("--check", action="store_true", help="compare, do not write")
     arguments = parser.parse_args()
-    pinned = re.search(r"^onnx==(\S+)$", REQUIREMENTS.read_text(), re.MULTILINE)
-    if pinned is None or version("onnx") != pinned[1]:
-        print(f"onnx is {version('onnx')}, not as requirements.txt says", file=sys.stderr)
-        return 1
-    text = table()
+    for package in ("onnx", "onnxruntime"):
+        if f"{package}=={version(package)}" not in REQUIREMENTS.read_text().splitlines():
+            print(f"{package} is {version(package)}, not as requirements.txt says", file=sys.stderr)
+            return 1
+    schemas = get_all_schemas_with_history()
+    own = [schema for schema in schemas if schema.domain in ("", "ai.onnx")]
+    with_ml = own + [schema for schema in schemas if schema.domain == "ai.onnx.ml"]
+    foreign = runtime_schemas({schema.name for schema in own})
+    texts = {
+        "schemas.tsv": table(own, row),
+        "attributes.tsv": table(with_ml + foreign, attribute_row),
+    }
+    stale = [
+        arguments.folder / name
+        for name, text in texts.items()
+        if not (arguments.folder / name).is_file() or (arguments.folder / name).read_text() != text
+    ]
     if arguments.check:
-        is_same = arguments.file.is_file() and arguments.file.read_text() == text
-        if not is_same:
-            print(f"{arguments.file} would be written anew", file=sys.stderr)
-        return 0 if is_same else 1
-    arguments.file.write_text(text)
+        for file in stale:
+            print(f"{file} would be written anew", file=sys.stderr)
+        return 1 if stale else 0
+    for file in stale:
+        file.write_text(texts[file.name])
     return 0
 
 
-def table() -> str:
-    schemas = [s for s in get_all_schemas_with_history() if s.domain in ("", "ai.onnx")]
-    schemas.sort(key=lambda s: (s.name, s.since_version))
+def table(schemas: list[OpSchema], row: Callable[[OpSchema], list[str]]) -> str:
+    schemas = sorted(schemas, key=lambda s: (qualified(s), s.since_version))
     rows = [row(schema) for schema in schemas]
     above = [[], *rows]
     lines = ["\t".join(changed(*pair)).rstrip("\t") for pair in zip(rows, above, strict=False)]
     return "".join(line + "\n" for line in lines)
+
+
+def runtime_schemas(own: set[str]) -> list[runtime.schemadef.OpSchema]:
+    """ONNX Runtime's own operators: those of its domain, and those of ONNX's that ONNX lacks."""
+    return [
+        schema
+        for schema in runtime.get_all_operator_schema()
+        if schema.domain == "com.microsoft" or (schema.domain == "" and schema.name not in own)
+    ]
+
+
+def qualified(schema: OpSchema) -> str:
+    has_own_domain = schema.domain not in ("", "ai.onnx")
+    return f"{schema.domain}::{schema.name}" if has_own_domain else schema.name
+
+
+def attribute_row(schema: OpSchema) -> list[str]:
+    attributes = [attribute(entry) for _, entry in sorted(schema.attributes.items())]
+    return [qualified(schema), str(schema.since_version), " ".join(attributes) or "-"]
+
+
+def attribute(entry: OpSchema.Attribute) -> str:
+    text = f"{entry.name}:{entry.type.name}"
+    if entry.required:
+        return f"{text}!"
+    default = (
+        entry.default_value if isinstance(entry, OpSchema.Attribute) else runtime_default(entry)
+    )
+    if not default.name:
+        return text
+    value = helper.get_attribute_value(default)
+    values = value if isinstance(value, (list, tuple)) else [value]
+    words = ",".join(word(value) for value in values)
+    assert not re.search(r"\s", words), entry.name
+    return f"{text}={words}"
+
+
+def runtime_default(entry: runtime.schemadef.OpSchema.Attribute) -> AttributeProto:
+    return AttributeProto.FromString(entry._default_value)
+
+
+def word(value: bytes | float) -> str:
+    if isinstance(value, bytes):
+        return value.decode()
+    return str(np.float32(value)) if isinstance(value, float) else str(value)
 
 
 def changed(row: list[str], above: list[str]) -> list[str]:

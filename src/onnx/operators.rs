@@ -1,11 +1,15 @@
 //! The operators of ONNX.
 //!
 //! - `schema`: what ONNX says of each operator and version
+//! - `attributes`: what attributes each operator and version has
 //! - `behaviour`: what each operator does with elements, so far as this crate must know it
 //! - `foreign`: what tract builds beyond ONNX's
+//! - `honoured`: what is computed of each operator, and the check that a node asks for nothing else
 //! - `types`: the types of a node's outputs
 
+pub(crate) mod attributes;
 pub(crate) mod behaviour;
 pub(crate) mod foreign;
+pub(crate) mod honoured;
 pub(crate) mod schema;
 pub(crate) mod types;

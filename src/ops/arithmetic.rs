@@ -31,7 +31,7 @@ fn types(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<[DatumTy
 }
 
 /// Wires an operator between operands that have been given one rank and one type.
-fn wire(
+pub(crate) fn wire(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],

@@ -1,5 +1,8 @@
 //! Operators of ours in the place of tract's own.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use anyhow::Context;
 use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
@@ -11,10 +14,11 @@ use super::fixes::{functions, rows, shapes};
 use super::hook::{Hook, Site, Wires, build_hooked};
 use super::stock::{Build, replace_stock};
 use super::{
-    arithmetic, at_opset, bit_cast, cast, dynamic_quantize, expand, extremum, fixes, greater, if_,
-    indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range, reduce, scan,
-    slice, squeeze, tree_ensemble,
+    arithmetic, at_opset, bit_cast, bit_shift, cast, dynamic_quantize, expand, extremum, fixes,
+    greater, if_, indices, is_nan, measured, n_bits, one_hot, operands, product, quantize, range,
+    reduce, scan, slice, squeeze, tree_ensemble,
 };
+use crate::audit::probe;
 
 /// The operators that tract computes rightly in some models only, and what ours do in the others.
 const HOOKS: &[(&str, Hook)] = &[
@@ -24,6 +28,7 @@ const HOOKS: &[(&str, Hook)] = &[
     ("ArgMin", Hook::Checked(reduce::check, row)),
     ("Asinh", Hook::Instead(functions::function)),
     ("Attention", Hook::Products),
+    ("BitShift", Hook::Instead(bit_shift::bit_shift)),
     ("Celu", Hook::Instead(functions::function)),
     ("Clip", Hook::Instead(functions::extreme)),
     ("Conv", Hook::Products),
@@ -120,6 +125,31 @@ pub(crate) fn keep_weights_small(onnx: &mut Onnx, always: bool) {
         if always { quantize::inference::build_small } else { quantize::inference::build };
     onnx.op_register.insert("DequantizeLinear", dequantize);
     n_bits::register_small(onnx, always);
+}
+
+/// Whether an operator is built by tract or by this crate, and not by something that the program's user has registered.
+pub(crate) fn is_known_build(operator: &str, build: Build) -> bool {
+    static BUILDS: LazyLock<HashMap<String, Vec<Build>>> = LazyLock::new(|| {
+        let mut onnx = tract_onnx::onnx();
+        let mut builds: HashMap<String, Vec<Build>> = HashMap::new();
+        let mut add = |onnx: &Onnx| {
+            for (operator, build) in &onnx.op_register.0 {
+                builds.entry(operator.clone()).or_default().push(*build);
+            }
+        };
+        add(&onnx);
+        register(&mut onnx);
+        register_private(&mut onnx);
+        for small in [true, false] {
+            keep_weights_small(&mut onnx, small);
+            add(&onnx);
+        }
+        probe::register(&mut onnx);
+        add(&onnx);
+        builds
+    });
+    let builds = BUILDS.get(operator);
+    builds.is_some_and(|builds| builds.iter().any(|known| std::ptr::fn_addr_eq(*known, build)))
 }
 
 fn build(

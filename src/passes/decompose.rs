@@ -123,10 +123,6 @@ fn write_out(
             parts.quantize(result, 3, ty(0))?;
         }
         "QLinearGlobalAveragePool" | "QLinearAveragePool" => {
-            if int(node, "channels_last").is_some_and(|last| last != 0) {
-                let problem = "attribute `channels_last` is not 0, which no other operator has";
-                return Err(refusal(node, problem));
-            }
             let x = parts.dequantize(0)?;
             let names =
                 ["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];

@@ -181,6 +181,12 @@ impl CastOnnx {
         passes::survey(proto, &self.options(folder)).map_err(Error::of)
     }
 
+    /// The operators that can be built, whatever their domains.
+    #[cfg(test)]
+    pub(crate) fn operators(&self) -> impl Iterator<Item = &str> {
+        self.onnx.op_register.0.keys().map(String::as_str)
+    }
+
     fn options<'a>(&'a self, folder: Option<&'a Path>) -> Options<'a> {
         Options {
             folder,

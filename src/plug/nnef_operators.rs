@@ -12,6 +12,7 @@ use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 
 use crate::ops::arithmetic::{IntegerDiv, IntegerMul, Unsimplified};
 use crate::ops::bit_cast::OnnxBitCast;
+use crate::ops::bit_shift::Shift;
 use crate::ops::dynamic_quantize::DynamicQuantize;
 use crate::ops::extremum::Extremum;
 use crate::ops::fixes::apart::Apart;
@@ -44,6 +45,8 @@ pub(super) fn register(registry: &mut Registry) {
     registry.register_binary("tract_onnx_cast_pow", &Power { node: node() });
     registry.register_binary("tract_onnx_cast_mod", &Remainder::<true> { node: node() });
     registry.register_binary("tract_onnx_cast_fmod", &Remainder::<false> { node: node() });
+    registry.register_binary("tract_onnx_cast_shift_left", &Shift::<true>);
+    registry.register_binary("tract_onnx_cast_shift_right", &Shift::<false>);
     registry.register_binary("tract_onnx_cast_exact_add", &Unsimplified(Add));
     registry.register_binary("tract_onnx_cast_exact_sub", &Unsimplified(Sub));
     registry.register_binary("tract_onnx_cast_exact_mul", &Unsimplified(Mul));
@@ -101,6 +104,8 @@ pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
                 || op.0.is::<Power>()
                 || op.0.is::<Remainder<true>>()
                 || op.0.is::<Remainder<false>>()
+                || op.0.is::<Shift<true>>()
+                || op.0.is::<Shift<false>>()
                 || op.0.is::<Unsimplified<Add>>()
                 || op.0.is::<Unsimplified<Sub>>()
                 || op.0.is::<Unsimplified<Mul>>()

@@ -14,6 +14,7 @@ mod findings;
 mod functions;
 mod golden;
 mod half;
+mod honoured;
 mod int64;
 mod limits;
 mod n_bits;

@@ -310,6 +310,6 @@ fn what_does_not_fit_is_refused() {
     );
     assert_eq!(
         bnb4(&sizes[1..]),
-        "node `MatMulBnb4_y` (MatMulBnb4): attribute `K` is no size (opset 24)"
+        "node `MatMulBnb4_y`: attribute `K` is missing, the model imports 24"
     );
 }

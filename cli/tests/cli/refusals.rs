@@ -97,7 +97,7 @@ fn models_that_cannot_be_used_take_one_line() {
         (dim_model("N-5"), &["`x`", "-4"]),
         (shape_model(k("ConstantOfShape", &["s"]), &[-1]), &["cannot handle"]),
         (shape_model(k("Reshape", &["f", "s"]), &[7]), &["\"k\"", "7"]),
-        (shape_model(k("Loop", &["f", "s"]), &[7]), &["\"k\"", "Loop"]),
+        (shape_model(k("Loop", &["f", "s"]), &[7]), &["`k`", "Loop"]),
     ];
     for (model, words) in cases {
         let path = folder.message("models/m.onnx", &model);

@@ -73,6 +73,12 @@ impl Schema {
         at(&self.inputs, index)
     }
 
+    /// The places of the inputs that every node has.
+    pub(crate) fn needed_inputs(&self) -> impl Iterator<Item = usize> {
+        let is_needed = |(_, input): &(usize, &Parameter)| input.occurs == Occurs::Once;
+        self.inputs.iter().enumerate().filter(is_needed).map(|(place, _)| place)
+    }
+
     /// The attributes whose number is an element type.
     pub(crate) fn names_of_types(&self) -> Vec<&'static str> {
         self.type_attributes.iter().map(|(name, _)| *name).collect()

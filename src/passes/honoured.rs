@@ -1,0 +1,44 @@
+//! Refuses nodes that ask for what nothing here computes. Before: any node; after: what the table of what is honoured has, and
+//! the defaults that tract has otherwise are written down.
+
+use onnx_cast_graph::{Graph, ValueId};
+use tract_onnx::pb::TypeProto;
+use tract_onnx::pb::type_proto::{Tensor, Value};
+use tract_onnx::prelude::TractResult;
+
+use super::context::Context;
+use crate::cast::element_type::ElementType;
+use crate::onnx::operators::honoured::{self, Given};
+
+/// Checks the nodes of all bodies.
+///
+/// # Errors
+///
+/// That of the first node that is refused.
+pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    for id in graph.all_nodes(graph.main()) {
+        let node = graph.node(id);
+        let given = |place: usize| given(graph, node.input(place)?);
+        let checked = honoured::check(node, given, context.options.operators);
+        if let Some(defaults) = context.take(checked.map_err(Into::into), false)? {
+            graph.node_mut(id).attributes.extend(defaults);
+        }
+    }
+    Ok(())
+}
+
+/// What the file says of a value.
+fn given(graph: &Graph, value: ValueId) -> Option<Given> {
+    if let Some(tensor) = graph.constant(value) {
+        let ty = ElementType::from_id(tensor.data_type);
+        return Some(Given { ty, rank: Some(tensor.dims.len()) });
+    }
+    let TypeProto { value: Some(Value::TensorType(declared)), .. } =
+        graph.value(value).declared.as_ref()?
+    else {
+        return None;
+    };
+    let Tensor { elem_type, shape } = declared;
+    let rank = shape.as_ref().map(|shape| shape.dim.len());
+    Some(Given { ty: ElementType::from_id(*elem_type), rank })
+}
