@@ -224,7 +224,20 @@ lint-workflows:
 	$(TARGET)/lint-venv/bin/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(TARGET)/lint-venv/bin/zizmor --offline --quiet .
 
-# Needs python3. Makes src/onnx/operators/schemas.tsv anew from the onnx package of the version that the scripts pin.
+# Writes docs/operators.md anew from the tables in src/onnx/operators.
+.PHONY: operator-page
+operator-page:
+	ONNX_CAST_WRITE_OPERATOR_PAGE=1 $(CARGO) test --locked --lib -p tract-onnx-cast -- the_page
+
+# Needs python3. ONNX's own backend tests, 2,000 models, through the program; none may be worse than in tests/data/backend.tsv.
+# BACKEND=--write writes that anew.
+.PHONY: test-backend
+test-backend:
+	$(call venv,models,scripts/requirements.txt)
+	$(CARGO) build --locked -p onnx-cast
+	$(call python,models) backend.suite $(TARGET)/debug/onnx-cast $(TARGET)/backend $(BACKEND)
+
+# Needs python3. Makes the tables of src/onnx/operators anew from the packages of the versions that the scripts pin.
 operator-table:
 	$(call venv,models,scripts/requirements.txt)
 	$(call python,models) operators.make_operator_table
