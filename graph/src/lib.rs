@@ -39,7 +39,7 @@
 //!
 //! # Weights
 //!
-//! Constants are held by [`Arc`](std::sync::Arc) as the file's messages, moved in by the import and out by the export. No
+//! Constants are held by [`Arc`] as the file's messages, moved in by the import and out by the export. No
 //! edit copies one.
 
 #![forbid(unsafe_code)]
