@@ -1,8 +1,8 @@
 """Writes vectors of Attention: `python -m operators.make_attention [FILE]`, by default
 tests/data/attention.tsv, as `node_vectors.py` describes it.
 
-What is expected is onnx's evaluator's.  Where ONNX Runtime has something else it is named: it puts the least number in the place of
-minus infinity in the products it puts out, and is not followed with rows of DOUBLE of which all is hidden.
+What is expected is onnx's evaluator's. Where ONNX Runtime has something else it is named: it puts the least number in the
+place of minus infinity in the products it puts out, and is not followed with rows of DOUBLE of which all is hidden.
 """
 
 from __future__ import annotations
