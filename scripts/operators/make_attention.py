@@ -34,7 +34,9 @@ def main() -> None:
             for output in model.graph.output:
                 output.type.tensor_type.ClearField("shape")
             made = iter(ReferenceEvaluator(model).run(None, case.feeds()))
-            case.outputs = [None if value is None else np.array(next(made)) for value in case.outputs]
+            case.outputs = [
+                None if value is None else np.array(next(made)) for value in case.outputs
+            ]
             try:
                 case.check_by_onnxruntime()
                 agreed += 1
@@ -102,9 +104,18 @@ def cases() -> list[Case]:
         made.append(sketch(way, "M", **options, mask=numbers((QUERIES, KEYS))))
         made.append(sketch(way, "MP", **options, mask=truths((1, 2, QUERIES, KEYS + PAST), True)))
         made.append(sketch(way, **options, queries=5, keys=2))
-    for mask in (truths(whole), truths((2, 1, 1, KEYS)), truths((2, QUERIES, KEYS)), truths((KEYS,))):
+    for mask in (
+        truths(whole),
+        truths((2, 1, 1, KEYS)),
+        truths((2, QUERIES, KEYS)),
+        truths((KEYS,)),
+    ):
         made.append(sketch({}, "M", mask=mask))
-    for mask in (numbers(whole), numbers((1, 2, QUERIES, KEYS), hidden=False), truths((QUERIES, KEYS - 1))):
+    for mask in (
+        numbers(whole),
+        numbers((1, 2, QUERIES, KEYS), hidden=False),
+        truths((QUERIES, KEYS - 1)),
+    ):
         made.append(sketch({}, "M", mask=mask))
     made.append(sketch({}, "M", mask=numbers((QUERIES, KEYS - 2), hidden=False)))
     for mode in (1, 2, 3):

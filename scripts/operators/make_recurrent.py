@@ -22,7 +22,14 @@ from operators.node_vectors import Case, Input, drawn, given
 VECTORS = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "recurrent.tsv"
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 USUAL = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
-ALPHA = {"Affine": None, "Elu": 1, "ScaledTanh": None, "ThresholdedRelu": 1, "HardSigmoid": 0.2, "LeakyRelu": 0.01}
+ALPHA = {
+    "Affine": None,
+    "Elu": 1,
+    "ScaledTanh": None,
+    "ThresholdedRelu": 1,
+    "HardSigmoid": 0.2,
+    "LeakyRelu": 0.01,
+}
 BETA = {"Affine": 0, "HardSigmoid": 0.5, "ScaledTanh": None}
 FUNCTIONS = {
     "Affine": lambda x, a, b: a * x + b,
@@ -72,7 +79,9 @@ def functions(op: str, attributes: dict[str, object], count: int) -> list:
     def function(name: str):
         alpha = next(alphas, ALPHA[name]) if name in ALPHA else 0
         beta = next(betas, BETA[name]) if name in BETA else 0
-        return lambda x: FUNCTIONS[name](x, np.float64(np.float32(alpha)), np.float64(np.float32(beta)))
+        return lambda x: FUNCTIONS[name](
+            x, np.float64(np.float32(alpha)), np.float64(np.float32(beta))
+        )
 
     made = [function(name) for name in names]
     each = len(made) // count
@@ -182,7 +191,10 @@ def cases() -> list[Case]:
         made += [sketch(op, "", way), sketch(op, "B" + states, way), sketch(op, states[0], way)]
         made.append(sketch(op, "BL" + states, way, times=5, batch=3, hidden=2, lengths=[3, 0, 5]))
         made.append(sketch(op, "L", way, lengths=[4, 1], kept=(False, True, True)))
-        made += [sketch(op, "B", {**way, "clip": 0.5}), sketch(op, "B" + states, {**way, "clip": 0.2})]
+        made += [
+            sketch(op, "B", {**way, "clip": 0.5}),
+            sketch(op, "B" + states, {**way, "clip": 0.2}),
+        ]
         made.append(sketch(op, "B" + states, {**way, "layout": 1}))
         made.append(sketch(op, "BL", {**way, "layout": 1}, lengths=[2, 4]))
         made.append(sketch(op, "B" + states, way, ty="DOUBLE"))
@@ -201,7 +213,10 @@ def cases() -> list[Case]:
             linear = {**way, "linear_before_reset": 1}
             made += [sketch(op, letters, linear) for letters in ("", "B", "BH")]
             made.append(sketch(op, "BLH", linear, times=5, batch=3, hidden=2, lengths=[3, 0, 5]))
-            made += [sketch(op, "B", {**linear, "clip": 0.2}), sketch(op, "BH", {**linear, "layout": 1})]
+            made += [
+                sketch(op, "B", {**linear, "clip": 0.2}),
+                sketch(op, "BH", {**linear, "layout": 1}),
+            ]
             made += [sketch(op, "BH", linear, ty="DOUBLE"), sketch(op, "B", linear, times=1)]
             made.append(sketch(op, "B", linear, times=5, inputs=1))
         if op == "LSTM":
@@ -267,7 +282,9 @@ def refused() -> list[Case]:
         refuse(sketch("GRU", "", {}), "has W of shape [1, 8, 3], not [1, 9, 3]", 1, (1, 8, 3)),
         refuse(sketch("RNN", "", {}), "has R of shape [1, 3, 2], not [1, 3, 3]", 2, (1, 3, 2)),
         refuse(sketch("LSTM", "B", {}), "has B of shape [1, 12], not [1, 24]", 3, (1, 12)),
-        refuse(sketch("GRU", "H", {}), "has initial_h of shape [1, 3, 3], not [1, 2, 3]", 5, (1, 3, 3)),
+        refuse(
+            sketch("GRU", "H", {}), "has initial_h of shape [1, 3, 3], not [1, 2, 3]", 5, (1, 3, 3)
+        ),
         refuse(sketch("LSTM", "P", {}), "has P of shape [1, 12], not [1, 9]", 7, (1, 12)),
         refuse(sketch("LSTM", "L", {}, lengths=[4, 5]), "has a sequence length of 5, of 4 steps"),
         attribute("LSTM", "hidden_size", 4, "has W of shape [1, 12, 3], not [1, 16, 3]"),
@@ -283,7 +300,9 @@ def refused() -> list[Case]:
         attribute("RNN", "activations", [name], f"has no `activation_alpha` for {name}")
         for name in ("Affine", "ScaledTanh")
     ]
-    both = attribute("GRU", "activations", ["Sigmoid", "LeakyRelu"], "has 2 `activation_alpha` for 1 function")
+    both = attribute(
+        "GRU", "activations", ["Sigmoid", "LeakyRelu"], "has 2 `activation_alpha` for 1 function"
+    )
     both.attributes["activation_alpha"] = [0.9, 0.1]
     return [*made, both]
 

@@ -20,7 +20,13 @@ import onnxruntime
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-TYPES = {"FLOAT": np.float32, "DOUBLE": np.float64, "INT32": np.int32, "INT64": np.int64, "BOOL": np.bool_}
+TYPES = {
+    "FLOAT": np.float32,
+    "DOUBLE": np.float64,
+    "INT32": np.int32,
+    "INT64": np.int64,
+    "BOOL": np.bool_,
+}
 NAMES = {np.dtype(ty): name for name, ty in TYPES.items()}
 
 
