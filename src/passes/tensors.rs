@@ -20,6 +20,11 @@ pub(super) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()>
             let Some(held) = graph.constant_mut(value) else { continue };
             let carried = tensor(held, context.options);
             context.take(carried, false)?;
+            let ty = context.facts.ty(value).filter(|ty| ty.is_exotic());
+            let declared = &mut graph.value_mut(value).declared;
+            if let (Some(ty), Some(_)) = (ty, &declared) {
+                set_carrier(declared, ty);
+            }
         }
         for id in graph.nodes_of(body) {
             let carried = attributes(graph, context.options, id);
@@ -60,3 +65,6 @@ fn attributes(graph: &mut Graph, options: &Options, id: NodeId) -> TractResult<(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,6 +111,7 @@ fn read(text: &str) -> ModelProto {
         match words[..] {
             ["in", name, ty] => graph.input.push(declared(name, ty)),
             ["out", name, ty] => graph.output.push(declared(name, ty)),
+            ["info", name, ty] => graph.value_info.push(declared(name, ty)),
             ["const", name, "=", ref numbers @ ..] => graph.initializer.push(TensorProto {
                 name: name.into(),
                 data_type: ElementType::Int64 as i32,
