@@ -9,7 +9,8 @@ TABLE has one row per test, sorted: its kind and name, what came of it, and why.
 
 - `passes`
 - `refused`: an error, and no outputs
-- `wrong`: other numbers, types or shapes than ONNX's
+- `wrong`: other numbers, types or shapes than ONNX's; also a unit of half precision, or of zero's
+  neighbours, where the runner's tolerance is less
 
 Without `--write` the run is compared with TABLE and nothing is written: the exit status is 1 where a
 test that passes in TABLE does not, or one that is refused there is wrong.
