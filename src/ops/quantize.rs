@@ -1,16 +1,11 @@
-//! What is left of operators between numbers and their codes in a typed model.
+//! The op that is left of a `QuantizeLinear` or `DequantizeLinear` in a typed model.
 //!
-//! - `inference`: `QuantizeLinear` and `DequantizeLinear` as the loader builds them
-//! - `op`: what the op is and computes; `typed` what tract asks of it
+//! - `inference`: nodes as the loader builds them
 //! - `table`: what stands between two of them; `small`: weights that stay in few bits
-//! - `dynamic`: `DynamicQuantizeLinear`
-//! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so
+//! - `op`: what the op is and computes; `typed` what tract asks of it
 
-pub(crate) mod dynamic;
 pub(crate) mod inference;
-pub(crate) mod n_bits;
 pub(crate) mod op;
 mod small;
-pub(crate) mod small_weights;
 pub(crate) mod table;
 mod typed;

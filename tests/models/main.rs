@@ -30,4 +30,3 @@ mod pulse;
 mod quantizers;
 mod rewrite;
 mod shapes;
-mod stock;
