@@ -82,7 +82,7 @@ pub use onnx::mend::{Mended, mend};
 pub use onnx::quantizers::QuantizerNode;
 pub use onnx::spec::{CastSpec, Operator};
 pub use ops::cast::op::OnnxCast;
-pub use ops::register::register;
+pub use ops::host::register::register;
 pub use passes::casts::{CastKind, CastNode, Fate};
 pub use passes::diagnostics::{Problem, Survey};
 pub use passes::half_in_float::{HalfArithmetic, WidenedNode};

@@ -1,11 +1,16 @@
-//! The op that is left of a `QuantizeLinear` or `DequantizeLinear` in a typed model.
+//! What is left of operators between numbers and their codes in a typed model.
 //!
-//! - `inference`: nodes as the loader builds them
-//! - `table`: what stands between two of them; `small`: weights that stay in few bits
+//! - `inference`: `QuantizeLinear` and `DequantizeLinear` as the loader builds them
 //! - `op`: what the op is and computes; `typed` what tract asks of it
+//! - `table`: what stands between two of them; `small`: weights that stay in few bits
+//! - `dynamic`: `DynamicQuantizeLinear`
+//! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so
 
+pub(crate) mod dynamic;
 pub(crate) mod inference;
+pub(crate) mod n_bits;
 pub(crate) mod op;
 mod small;
+pub(crate) mod small_weights;
 pub(crate) mod table;
 mod typed;

@@ -15,8 +15,9 @@ use crate::audit::probe;
 use crate::error::{Error, Result};
 use crate::onnx::limits::Limits;
 use crate::onnx::{function_fields as fields, wire};
-use crate::ops::open_shapes;
-use crate::ops::register::{keep_weights_small, register, register_private};
+use crate::ops::host::open_shapes;
+use crate::ops::host::register::{register, register_private};
+use crate::ops::quantize::small_weights::SmallWeights;
 use crate::passes::diagnostics::Survey;
 use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, Options};
@@ -57,6 +58,7 @@ impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         register_private(&mut onnx);
+        probe::register(&mut onnx);
         CastOnnx {
             onnx,
             widening: Widening::default(),
@@ -104,9 +106,7 @@ impl CastOnnx {
     /// rounds their scales to FLOAT16 and is slower for x of many rows. By default they do where it costs nothing
     /// ([SEMANTICS §15](crate::semantics)), and are FLOAT otherwise.
     pub fn with_small_weights(self, small: bool) -> CastOnnx {
-        let mut onnx = self.onnx.clone();
-        keep_weights_small(&mut onnx, small);
-        CastOnnx { onnx, small_weights: small, ..self }
+        CastOnnx { small_weights: small, ..self }
     }
 
     /// How large a model may be. What is beyond these limits is refused by an [`Error::Limit`].
@@ -117,14 +117,7 @@ impl CastOnnx {
     /// Whether each cast, `QuantizeLinear` and rounding of half precision of a model is followed by a probe, which an
     /// [`Audit`](crate::audit::Audit) has count. The model's results are the same.
     pub fn with_probes(self, probes: bool) -> CastOnnx {
-        let mut onnx = self.onnx.clone();
-        if probes {
-            probe::register(&mut onnx)
-        } else {
-            register(&mut onnx)
-        }
-        keep_weights_small(&mut onnx, self.small_weights);
-        CastOnnx { onnx, probes, ..self }
+        CastOnnx { probes, ..self }
     }
 
     /// Reads a model's file once, and gives the model with all that is known of it.
@@ -204,19 +197,23 @@ impl CastOnnx {
         &self,
         proto: ModelProto,
         folder: Option<&Path>,
-        template: InferenceModel,
+        mut template: InferenceModel,
     ) -> TractResult<(InferenceModel, Survey)> {
         let lowered = passes::load(proto, &self.options(folder))?;
         lowered.limits.check_loaded(&lowered.proto)?;
         let folder = folder.map(|folder| {
             folder.to_str().with_context(|| format!("the path {folder:?} is not UTF-8"))
         });
+        if self.small_weights {
+            template.properties.insert(SmallWeights::PROPERTY.into(), rctensor0(true));
+        }
         let parsed = self.onnx.parse_with_template(&lowered.proto, folder.transpose()?, template);
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             parsed.map_err(Error::of_tract)?;
         if let Some(name) = unresolved_inputs.first() {
             return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
         }
+        model.properties.remove(SmallWeights::PROPERTY);
         let outputs = model.outputs.clone();
         for (outlet, (name, _)) in outputs.iter().zip(&lowered.outputs) {
             model.set_outlet_label(*outlet, name.clone())?;

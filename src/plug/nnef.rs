@@ -27,7 +27,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::expand::ExpandAsDeclared;
+use crate::ops::fixes::places::expand::ExpandAsDeclared;
 use crate::plug::nnef_operators;
 
 /// The registry's name, and the cast's.
@@ -136,7 +136,7 @@ fn load_expand(builder: &mut ModelBuilder, invocation: &ResolvedInvocation) -> T
     let dims: OutletId = invocation.named_arg_as(builder, "dims")?;
     let shape: TVec<TDim> =
         builder.allowing_new_symbols(|builder| invocation.named_arg_as(builder, "shape"))?;
-    builder.wire(ExpandAsDeclared { node, shape: shape.into() }, &[input, dims])
+    builder.wire(ExpandAsDeclared { node: node.into(), shape: shape.into() }, &[input, dims])
 }
 
 /// Puts a constant into a file of its own where tract would write digits that it reads as another number.
@@ -185,6 +185,7 @@ fn dump_scan(ast: &mut IntoAst, node: &TypedNode, op: &Scan) -> TractResult<Opti
 fn has_casts(body: &TypedModel) -> bool {
     body.nodes().iter().any(|node| {
         node.op_is::<OnnxCast>()
+            || node.op_is::<ExpandAsDeclared>()
             || nnef_operators::is_ours(&*node.op)
             || node.op_as::<Scan>().is_some_and(|scan| has_casts(&scan.body))
     })

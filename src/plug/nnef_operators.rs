@@ -8,110 +8,119 @@
 
 use tract_nnef::internal::*;
 use tract_nnef::ser::{array, tdims};
+use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 
-use crate::ops::arithmetic::{IntegerDiv, IntegerMul, Unsimplified};
-use crate::ops::bit_cast::OnnxBitCast;
-use crate::ops::bit_shift::Shift;
-use crate::ops::dynamic_quantize::DynamicQuantize;
-use crate::ops::extremum::Extremum;
+use crate::ops::cast::bit_cast::OnnxBitCast;
 use crate::ops::fixes::apart::Apart;
+use crate::ops::fixes::arithmetic::binary::{IntegerDiv, IntegerMul, Unsimplified};
+use crate::ops::fixes::arithmetic::bit_shift::Shift;
+use crate::ops::fixes::arithmetic::extremum::Extremum;
+use crate::ops::fixes::arithmetic::power::Power;
+use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::fixes::arithmetic::reduce::IntegerReduce;
+use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::attention::Attend;
+use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
+use crate::ops::fixes::places::indices::Indices;
+use crate::ops::fixes::places::one_hot::OneHot;
+use crate::ops::fixes::places::range::IntegerRange;
+use crate::ops::fixes::places::slice::SliceByData;
+use crate::ops::fixes::places::squeeze::OtherThanOne;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;
-use crate::ops::indices::Indices;
-use crate::ops::one_hot::OneHot;
-use crate::ops::power::Power;
-use crate::ops::product::IntegerEinSum;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+use crate::ops::quantize::dynamic::DynamicQuantize;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
-use crate::ops::range::IntegerRange;
-use crate::ops::reduce::IntegerReduce;
-use crate::ops::remainder::{Remainder, RemainderOfDims};
-use crate::ops::saved::{Save, Saved};
-use crate::ops::slice::SliceByData;
-use crate::ops::squeeze::OtherThanOne;
-use crate::ops::tree_ensemble::TwoClasses;
+
+/// Is shown each of the operators.
+trait Visitor {
+    /// An operator with parameters.
+    fn visit<T: Save>(&mut self);
+
+    /// One of two operands, element by element.
+    fn visit_binary<T: BinMiniOp>(&mut self, name: &str, op: T);
+}
+
+/// Shows all of the operators.
+fn visit_all(visitor: &mut impl Visitor) {
+    let node = || Label::from("of an NNEF file");
+    visitor.visit_binary("tract_onnx_cast_mul", IntegerMul);
+    visitor.visit_binary("tract_onnx_cast_div", IntegerDiv { node: node() });
+    visitor.visit_binary("tract_onnx_cast_max", KeepNan::<true>);
+    visitor.visit_binary("tract_onnx_cast_min", KeepNan::<false>);
+    visitor.visit_binary("tract_onnx_cast_pow", Power { node: node() });
+    visitor.visit_binary("tract_onnx_cast_mod", Remainder::<true> { node: node() });
+    visitor.visit_binary("tract_onnx_cast_fmod", Remainder::<false> { node: node() });
+    visitor.visit_binary("tract_onnx_cast_shift_left", Shift::<true>);
+    visitor.visit_binary("tract_onnx_cast_shift_right", Shift::<false>);
+    visitor.visit_binary("tract_onnx_cast_exact_add", Unsimplified(Add));
+    visitor.visit_binary("tract_onnx_cast_exact_sub", Unsimplified(Sub));
+    visitor.visit_binary("tract_onnx_cast_exact_mul", Unsimplified(Mul));
+    visitor.visit_binary("tract_onnx_cast_exact_div", Unsimplified(Div));
+    visitor.visit_binary("tract_onnx_cast_exact_pow", Unsimplified(Pow));
+    visitor.visit::<Activate>();
+    visitor.visit::<Apart>();
+    visitor.visit::<Attend>();
+    visitor.visit::<DynamicQuantize>();
+    visitor.visit::<Extremum>();
+    visitor.visit::<Function>();
+    visitor.visit::<Indices>();
+    visitor.visit::<IntegerEinSum>();
+    visitor.visit::<IntegerRange>();
+    visitor.visit::<IntegerReduce>();
+    visitor.visit::<OneHot>();
+    visitor.visit::<OnnxBitCast>();
+    visitor.visit::<OnnxCodeTable>();
+    visitor.visit::<OnnxQuantizer>();
+    visitor.visit::<OtherThanOne>();
+    visitor.visit::<Recurrent>();
+    visitor.visit::<RemainderOfDims>();
+    visitor.visit::<Rows>();
+    visitor.visit::<SliceByData>();
+    visitor.visit::<TwoClasses>();
+}
 
 /// Makes a registry write and read them.
 pub(super) fn register(registry: &mut Registry) {
-    let node = || "of an NNEF file".to_string();
-    registry.register_binary("tract_onnx_cast_mul", &IntegerMul);
-    registry.register_binary("tract_onnx_cast_div", &IntegerDiv { node: node() });
-    registry.register_binary("tract_onnx_cast_max", &KeepNan::<true>);
-    registry.register_binary("tract_onnx_cast_min", &KeepNan::<false>);
-    registry.register_binary("tract_onnx_cast_pow", &Power { node: node() });
-    registry.register_binary("tract_onnx_cast_mod", &Remainder::<true> { node: node() });
-    registry.register_binary("tract_onnx_cast_fmod", &Remainder::<false> { node: node() });
-    registry.register_binary("tract_onnx_cast_shift_left", &Shift::<true>);
-    registry.register_binary("tract_onnx_cast_shift_right", &Shift::<false>);
-    registry.register_binary("tract_onnx_cast_exact_add", &Unsimplified(Add));
-    registry.register_binary("tract_onnx_cast_exact_sub", &Unsimplified(Sub));
-    registry.register_binary("tract_onnx_cast_exact_mul", &Unsimplified(Mul));
-    registry.register_binary("tract_onnx_cast_exact_div", &Unsimplified(Div));
-    registry.register_binary("tract_onnx_cast_exact_pow", &Unsimplified(Pow));
-    register_one::<Activate>(registry);
-    register_one::<Apart>(registry);
-    register_one::<Attend>(registry);
-    register_one::<DynamicQuantize>(registry);
-    register_one::<Extremum>(registry);
-    register_one::<Function>(registry);
-    register_one::<Indices>(registry);
-    register_one::<IntegerEinSum>(registry);
-    register_one::<IntegerRange>(registry);
-    register_one::<IntegerReduce>(registry);
-    register_one::<OneHot>(registry);
-    register_one::<OnnxBitCast>(registry);
-    register_one::<OnnxCodeTable>(registry);
-    register_one::<OnnxQuantizer>(registry);
-    register_one::<OtherThanOne>(registry);
-    register_one::<Recurrent>(registry);
-    register_one::<RemainderOfDims>(registry);
-    register_one::<Rows>(registry);
-    register_one::<SliceByData>(registry);
-    register_one::<TwoClasses>(registry);
+    visit_all(registry);
+}
+
+impl Visitor for Registry {
+    fn visit<T: Save>(&mut self) {
+        register_one::<T>(self);
+    }
+
+    fn visit_binary<T: BinMiniOp>(&mut self, name: &str, op: T) {
+        self.register_binary(name, &op);
+    }
 }
 
 /// Whether it is an operator of these.
 pub(super) fn is_ours(op: &dyn TypedOp) -> bool {
-    op.is::<Activate>()
-        || op.is::<Apart>()
-        || op.is::<Attend>()
-        || op.is::<DynamicQuantize>()
-        || op.is::<Extremum>()
-        || op.is::<Function>()
-        || op.is::<Indices>()
-        || op.is::<IntegerEinSum>()
-        || op.is::<IntegerRange>()
-        || op.is::<IntegerReduce>()
-        || op.is::<OneHot>()
-        || op.is::<OnnxBitCast>()
-        || op.is::<OnnxCodeTable>()
-        || op.is::<OnnxQuantizer>()
-        || op.is::<OtherThanOne>()
-        || op.is::<Recurrent>()
-        || op.is::<RemainderOfDims>()
-        || op.is::<Rows>()
-        || op.is::<SliceByData>()
-        || op.is::<TwoClasses>()
-        || op.downcast_ref::<tract_onnx::tract_core::ops::binary::TypedBinOp>().is_some_and(|op| {
-            op.0.is::<IntegerMul>()
-                || op.0.is::<IntegerDiv>()
-                || op.0.is::<KeepNan<true>>()
-                || op.0.is::<KeepNan<false>>()
-                || op.0.is::<Power>()
-                || op.0.is::<Remainder<true>>()
-                || op.0.is::<Remainder<false>>()
-                || op.0.is::<Shift<true>>()
-                || op.0.is::<Shift<false>>()
-                || op.0.is::<Unsimplified<Add>>()
-                || op.0.is::<Unsimplified<Sub>>()
-                || op.0.is::<Unsimplified<Mul>>()
-                || op.0.is::<Unsimplified<Div>>()
-                || op.0.is::<Unsimplified<Pow>>()
-        })
+    let mut search = Search { op, found: false };
+    visit_all(&mut search);
+    search.found
+}
+
+/// Looks for the type of an operator.
+struct Search<'a> {
+    op: &'a dyn TypedOp,
+    found: bool,
+}
+
+impl Visitor for Search<'_> {
+    fn visit<T: Save>(&mut self) {
+        self.found |= self.op.is::<T>();
+    }
+
+    fn visit_binary<T: BinMiniOp>(&mut self, _: &str, _: T) {
+        self.found |= self.op.downcast_ref::<TypedBinOp>().is_some_and(|op| op.0.is::<T>());
+    }
 }
 
 fn register_one<T: Save>(registry: &mut Registry) {
@@ -154,7 +163,7 @@ fn load<T: Save>(
         builder.allowing_new_symbols(|builder| invocation.named_arg_as(builder, "dims"))?;
     let axes: TVec<usize> = invocation.named_arg_as(builder, "axes")?;
     let saved = Saved { texts: texts.into_vec(), dims, axes };
-    let op = T::restore(node.to_string(), &saved);
+    let op = T::restore(node.to_string().into(), &saved);
     let op = op.with_context(|| format!("node `{node}` ({})", T::NAME))?;
     builder.wire(op, &inputs)
 }

@@ -30,3 +30,4 @@ mod pulse;
 mod quantizers;
 mod rewrite;
 mod shapes;
+mod stock;

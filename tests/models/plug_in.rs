@@ -1,9 +1,10 @@
 //! Joining pipelines that have something of their own, or the plug-in already.
 
 use crate::common::cases::root;
+use crate::common::proto::Sketch;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::*;
-use tract_onnx_cast::{CastOnnx, OnnxCast, WithOnnxCast, register};
+use tract_onnx_cast::{CastOnnx, ElementType, OnnxCast, WithOnnxCast, register};
 
 fn path(case: &str) -> std::path::PathBuf {
     root().join("models").join(case).join("model.onnx")
@@ -69,6 +70,24 @@ fn operators_of_others_stay_theirs() {
     let filled = |value: f32| Tensor::from_shape(&[1, 16], &[f16::from_f32(value); 16]).unwrap();
     let output = plan.run(tvec!(filled(1.5).into_tvalue())).unwrap();
     assert_eq!(*output[0], filled(3.0));
+}
+
+/// Options are looked at when a model is loaded: none of them registers anything.
+#[test]
+fn options_leave_the_operators_of_others() {
+    let mut onnx = tract_onnx::onnx();
+    onnx.op_register.insert("Add", |_, _| Ok((expand(Doubled), vec![])));
+    onnx.op_register.insert("MatMulBnb4", |_, _| Ok((expand(Doubled), vec![])));
+    let plugged = CastOnnx::from(onnx).with_probes(true).with_small_weights(true);
+    let plugged = plugged.with_small_weights(false).with_probes(false);
+    for (operator, inputs) in [("Add", &["x", "x"][..]), ("com.microsoft.MatMulBnb4", &["x"])] {
+        let sketch = Sketch::new().input("x", ElementType::Float, &[1]);
+        let sketch = sketch.node(operator, inputs, &["y"], vec![]);
+        let model = sketch.output("y", ElementType::Float, &[1]).model();
+        let plan = plugged.model_for_proto_model(&model).unwrap().into_runnable().unwrap();
+        let outputs = plan.run(tvec!(tensor1(&[3f32]).into_tvalue())).unwrap();
+        assert_eq!(*outputs[0], tensor1(&[6f32]), "{operator}");
+    }
 }
 
 /// A `Cast` of somebody else's is replaced: that is what plugging in means.

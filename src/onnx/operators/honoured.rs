@@ -18,7 +18,7 @@ use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
 use crate::onnx::spec::Operator;
 use crate::onnx::{bit_casts, quantizers};
-use crate::ops::register::is_known_build;
+use crate::ops::host::register::is_known_build;
 use table::{Honoured, Row, row};
 
 /// What the file says of a value, so far as it does.

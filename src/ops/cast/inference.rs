@@ -11,13 +11,11 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{PrivateCast, cast_of};
 use crate::onnx::node::node_name;
+use crate::ops::host::stock::Built;
 
 /// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
 /// were registered, of one as it stands in the file.
-pub(crate) fn build(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     Ok((of_node(context, node)?, vec![]))
 }
 

@@ -5,6 +5,7 @@ use tract_onnx::tract_core::ops::cast::Cast;
 
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
+use crate::ops::host::label::Label;
 use crate::tensor::conversion::Conversion;
 use crate::tensor::symbolic::numbers;
 
@@ -12,10 +13,10 @@ use crate::tensor::symbolic::numbers;
 ///
 /// A symbolic dimension (`TDim`) is an INT64. Cast to INT64 it stays symbolic; cast to anything else, its symbols are
 /// resolved when the model runs.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnnxCast {
-    /// For messages; the op's identity does not depend on it.
-    node: String,
+    /// For messages.
+    node: Label,
     conversion: Conversion,
     /// Whether a symbolic input becomes numbers even as INT64.
     resolves_symbols: bool,
@@ -132,12 +133,3 @@ impl OnnxCast {
         input.uniform_tdim.clone().or_else(of_value)
     }
 }
-
-/// Two casts are the same op if they do the same, whatever the nodes are called.
-impl PartialEq for OnnxCast {
-    fn eq(&self, other: &OnnxCast) -> bool {
-        self.conversion == other.conversion && self.resolves_symbols == other.resolves_symbols
-    }
-}
-
-impl Eq for OnnxCast {}

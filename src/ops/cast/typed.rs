@@ -7,7 +7,7 @@ use super::{fuse, simplify};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error;
-use crate::ops::element_wise::element_wise;
+use crate::ops::host::element_wise::element_wise;
 
 impl Op for OnnxCast {
     fn name(&self) -> StaticName {

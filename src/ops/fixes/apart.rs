@@ -7,7 +7,8 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::may_take;
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 
 /// What must not come over an [`Apart`], and so when it may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +146,7 @@ impl Save for Apart {
         Saved::default().text(format!("{:?}", self.keeps)).axes(&self.axes)
     }
 
-    fn restore(_: String, saved: &Saved) -> TractResult<Apart> {
+    fn restore(_: Label, saved: &Saved) -> TractResult<Apart> {
         let keeps = match saved.text_at(0)? {
             "Expansion" => Keeps::Expansion,
             "Steps" => Keeps::Steps,

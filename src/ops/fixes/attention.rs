@@ -19,14 +19,8 @@ use self::op::{Heads, Optional};
 use super::recurrent::Real;
 use crate::error::Error;
 use crate::onnx::node::node_name;
-use crate::ops::hook::refused;
-use crate::ops::stock::{replace_stock, stock};
-
-/// Replaces tract's own `Attention`, and `MultiHeadAttention` where it has `unidirectional`.
-pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
-    replace_stock(onnx, "Attention", build);
-    replace_stock(onnx, "MultiHeadAttention", build_multi_head);
-}
+use crate::ops::host::hook::refused;
+use crate::ops::host::stock::{Built, stock};
 
 /// What an error of a node says.
 struct Refuse<'a> {
@@ -74,10 +68,8 @@ impl Refuse<'_> {
     }
 }
 
-fn build(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+/// Builds `Attention` of a node.
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let refuse = Refuse { node, opset: context.onnx_operator_set_version };
     let softcap: f32 = node.get_attr_opt("softcap")?.unwrap_or(0.0);
     if softcap.is_nan() || softcap < 0.0 {
@@ -117,7 +109,7 @@ fn build(
     }
     let is_there = |place: usize| node.output.get(place).is_some_and(|name| !name.is_empty());
     let op = Attend {
-        node: node_name(node),
+        node: node_name(node).into(),
         heads,
         scale: node.get_attr_opt("scale")?,
         softcap,
@@ -155,10 +147,8 @@ fn build_stock(
     Ok(Some(build(context, &node)?.0))
 }
 
-fn build_multi_head(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+/// Builds `MultiHeadAttention` of a node: ours where it looks back only.
+pub(crate) fn build_multi_head(context: &ParsingContext, node: &NodeProto) -> Built {
     let build = stock("MultiHeadAttention").context("tract has no MultiHeadAttention")?;
     let stock = build(context, node)?;
     let refuse = Refuse { node, opset: context.onnx_operator_set_version };
@@ -170,7 +160,7 @@ fn build_multi_head(
     let count = count.ok_or_else(|| refuse.because("has no attribute `num_heads`"))?;
     let is_there = |place: usize| node.output.get(place).is_some_and(|name| !name.is_empty());
     let op = Attend {
-        node: node_name(node),
+        node: node_name(node).into(),
         heads: Some(Heads { queries: count, keys: count }),
         scale: node.get_attr_opt("scale")?.filter(|scale| *scale != 0.0),
         softcap: 0.0,

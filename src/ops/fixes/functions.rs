@@ -18,8 +18,9 @@ use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 use tract_onnx::tract_core::tract_linalg::multithread::par_chunks_mut;
 
 use crate::cast::kernel::level::Level;
-use crate::ops::element_wise::element_wise;
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 pub(crate) use arithmetic::exp;
 pub(crate) use wire::{extreme, function};
 
@@ -367,7 +368,7 @@ impl Save for Function {
         saved.text(self.alpha.to_string()).text(self.beta.to_string())
     }
 
-    fn restore(_: String, saved: &Saved) -> TractResult<Function> {
+    fn restore(_: Label, saved: &Saved) -> TractResult<Function> {
         let name = saved.text_at(0)?;
         let kind = Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == name);
         let kind = kind.with_context(|| format!("{name:?} is no function"))?;

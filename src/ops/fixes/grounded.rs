@@ -15,7 +15,7 @@ use tract_onnx::tract_core::ops::logic::Iff;
 use tract_onnx::tract_core::ops::nn::{RmsNorm, Softmax};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
-use crate::ops::product::IntegerEinSum;
+use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
 

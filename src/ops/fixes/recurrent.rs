@@ -26,7 +26,7 @@ pub(crate) use self::op::Recurrent;
 use self::op::{Emitted, Optional};
 pub(super) use self::product::{Packed, Real};
 pub(crate) use self::scanned::Activate;
-use crate::ops::hook::{Site, Wires};
+use crate::ops::host::hook::{Site, Wires};
 
 /// What ONNX calls the inputs, in their order.
 const INPUTS: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];

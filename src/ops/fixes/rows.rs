@@ -10,9 +10,10 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 
 use super::functions::exp;
 use crate::cast::kernel::level::Level;
-use crate::ops::hook::{Site, Wires};
-use crate::ops::reduce::{axes, wire_reduction};
-use crate::ops::saved::{Save, Saved};
+use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 
 /// What is made of the elements along the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,7 +312,7 @@ impl Save for Rows {
         Saved::default().text(format!("{:?}", self.makes)).axes(&self.axes)
     }
 
-    fn restore(_: String, saved: &Saved) -> TractResult<Rows> {
+    fn restore(_: Label, saved: &Saved) -> TractResult<Rows> {
         let name = saved.text_at(0)?;
         let makes = Makes::ALL.into_iter().find(|makes| format!("{makes:?}") == name);
         let makes = makes.with_context(|| format!("{name:?} is nothing to make of rows"))?;

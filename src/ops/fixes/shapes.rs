@@ -12,9 +12,9 @@ use tract_onnx::tract_core::ops::change_axes::{wire_rank_broadcast, wire_with_ra
 use tract_onnx::tract_core::ops::math::{Add, abs, div, pow};
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
-use crate::ops::hook::{Site, Wires};
-use crate::ops::product;
-use crate::ops::reduce::{axes, wire_reduction};
+use crate::ops::fixes::arithmetic::product;
+use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::host::hook::{Site, Wires};
 
 /// Wires a product of matrices, which two vectors are made.
 pub(crate) fn matmul(

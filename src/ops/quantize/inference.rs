@@ -10,27 +10,16 @@ use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
-use crate::ops::small_weights::SmallWeights;
+use crate::ops::host::stock::Built;
+use crate::ops::quantize::small_weights::SmallWeights;
 use crate::tensor::quantization::Quantization;
 
 /// Builds the inference op of a node: of one that the rewrite has prepared, or, where only the ops were registered, of one
 /// as it stands in the file.
-pub(crate) fn build(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     // tract says 0 for a model that imports no default domain, which is opset 1.
     let spec = quantizer_of(node, context.onnx_operator_set_version.max(1))?;
-    Ok((expand(InferenceQuantizer { spec, small: SmallWeights::WhereExact }), vec![]))
-}
-
-/// The same of a `DequantizeLinear` whose weights stay in few bits wherever tract has a format for them.
-pub(crate) fn build_small(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
-    let spec = quantizer_of(node, context.onnx_operator_set_version.max(1))?;
-    Ok((expand(InferenceQuantizer { spec, small: SmallWeights::Always }), vec![]))
+    Ok((expand(InferenceQuantizer { spec, small: SmallWeights::of(context) }), vec![]))
 }
 
 /// A quantiser whose inputs' tract types are still to be inferred.

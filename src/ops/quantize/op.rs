@@ -8,8 +8,9 @@ use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
 use crate::error::Error;
 use crate::onnx::quantizers::QuantizerSpec;
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::saved::{Save, Saved};
-use crate::ops::small_weights::{BLOCK, SmallWeights};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+use crate::ops::quantize::small_weights::{BLOCK, SmallWeights};
 use crate::tensor::quantization::{Prepared, Quantization};
 
 /// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
@@ -222,7 +223,7 @@ impl Save for OnnxQuantizer {
             .text(self.block_size.to_string())
     }
 
-    fn restore(node: String, saved: &Saved) -> TractResult<OnnxQuantizer> {
+    fn restore(node: Label, saved: &Saved) -> TractResult<OnnxQuantizer> {
         let ty = |index| saved.type_at(index);
         let (x, scale, y, precision) = (ty(1)?, ty(2)?, ty(3)?, ty(4)?);
         let saturate = saved.text_at(5)?.parse()?;
@@ -234,7 +235,7 @@ impl Save for OnnxQuantizer {
         let quantization = Quantization::new(quantizer);
         let quantization = quantization.with_context(|| format!("has types {quantizer:?}"))?;
         Ok(OnnxQuantizer {
-            node,
+            node: node.to_string(),
             opset: i64::MAX,
             quantization,
             axis: saved.text_at(6)?.parse()?,

@@ -9,7 +9,7 @@ use super::op::OnnxQuantizer;
 use crate::cast::element_type::ElementType;
 use crate::cast::quantize::layout;
 use crate::cast::rules::Rules;
-use crate::ops::small_weights::{self, SmallWeights};
+use crate::ops::quantize::small_weights::{self, Packed, SmallWeights};
 use crate::tensor::conversion::Conversion;
 
 /// The product that follows, with weights in few bits; `None` where something else comes between or uses them, or they are
@@ -28,26 +28,10 @@ pub(super) fn product(
     if !may_stay || !is_symmetric(types.x(), zero_point)? {
         return Ok(None);
     }
-    // Of the weights' two axes, where they are now: that of the blocks, and the other.
     let blocked = layout::axis(op.axis, 2).map_err(|problem| op.error(problem))?;
-    let (mut k_at, mut n_at, mut last) = (blocked, 1 - blocked, node);
-    let product = loop {
-        if model.outputs.contains(&last.id.into()) {
-            return Ok(None);
-        }
-        let Some(next) = model.single_succ(last.id)? else { return Ok(None) };
-        if next.op_is::<EinSum>() {
-            break next;
-        }
-        let Some(change) = next.op_as::<AxisOp>() else { return Ok(None) };
-        let moved = [k_at, n_at].map(|axis| change.transform_axis(axis));
-        let ([Some(k), Some(n)], false) = (moved, matches!(change, AxisOp::Reshape(..))) else {
-            return Ok(None);
-        };
-        (k_at, n_at, last) = (k, n, next);
+    let Some((product, slot, [k_at, n_at])) = following(model, node, blocked)? else {
+        return Ok(None);
     };
-    let weights_slot = product.inputs.iter().position(|input| input.node == last.id);
-    let (Some(slot), [_, _]) = (weights_slot, &*product.inputs) else { return Ok(None) };
     let Some(einsum) = product.op_as::<EinSum>() else { return Ok(None) };
     let Some(axes) = axes(einsum, slot, k_at, n_at) else { return Ok(None) };
     // tract's kernel of few bits takes one row at a time: it is the faster one for one row, and slower for many.
@@ -66,20 +50,7 @@ pub(super) fn product(
     {
         return Ok(None);
     }
-    let scales = Conversion::new(types.scale(), ElementType::Float, Rules::default()).run(scale)?;
-    let scales = scales.permute_axes(&order)?;
-    let codes = Tensor::clone(x).permute_axes(&order)?;
-    let codes = codes.try_as_plain_ram()?;
-    // Codes that stand for their distance from 8, the first of two in the low bits.
-    let flip = if types.x() == ElementType::Int4 { 8 } else { 0 };
-    let codes: Vec<u8> = codes
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| pair.iter().rev().fold(0, |byte, code| byte << 4 | (code ^ flip) & 15))
-        .collect();
-    let scales = scales.try_as_plain_ram()?;
-    let packed =
-        small_weights::packed(small, 4, &codes, scales.as_slice()?, [n, k], op.block_size)?;
+    let packed = pack(op, small, x, scale, order)?;
     let Some(packed) = packed else { return Ok(None) };
 
     let mut patch = TypedModelPatch::default();
@@ -90,6 +61,58 @@ pub(super) fn product(
     let output = patch.wire_node(&product.name, op, &inputs)?[0];
     patch.shunt_outside(model, product.id.into(), output)?;
     Ok(Some(patch))
+}
+
+/// The product of two that comes next, the slot of these weights, and where their blocks and their other axis are there.
+fn following<'a>(
+    model: &'a TypedModel,
+    node: &'a TypedNode,
+    blocked: usize,
+) -> TractResult<Option<(&'a TypedNode, usize, [usize; 2])>> {
+    let (mut k_at, mut n_at, mut last) = (blocked, 1 - blocked, node);
+    let product = loop {
+        if model.outputs.contains(&last.id.into()) {
+            return Ok(None);
+        }
+        let Some(next) = model.single_succ(last.id)? else { return Ok(None) };
+        if next.op_is::<EinSum>() {
+            break next;
+        }
+        let Some(change) = next.op_as::<AxisOp>() else { return Ok(None) };
+        let moved = [k_at, n_at].map(|axis| change.transform_axis(axis));
+        let ([Some(k), Some(n)], false) = (moved, matches!(change, AxisOp::Reshape(..))) else {
+            return Ok(None);
+        };
+        (k_at, n_at, last) = (k, n, next);
+    };
+    let slot = product.inputs.iter().position(|input| input.node == last.id);
+    let (Some(slot), [_, _]) = (slot, &*product.inputs) else { return Ok(None) };
+    Ok(Some((product, slot, [k_at, n_at])))
+}
+
+/// The weights x of a scale, their axes in an order, in few bits.
+fn pack(
+    op: &OnnxQuantizer,
+    small: SmallWeights,
+    x: &Tensor,
+    scale: &Tensor,
+    order: [usize; 2],
+) -> TractResult<Option<Packed>> {
+    let types = op.quantizer();
+    let codes = x.clone().permute_axes(&order)?;
+    let size = [codes.shape()[0], codes.shape()[1]];
+    let scales = Conversion::new(types.scale(), ElementType::Float, Rules::default()).run(scale)?;
+    let scales = scales.permute_axes(&order)?;
+    let codes = codes.try_as_plain_ram()?;
+    // Codes that stand for their distance from 8, the first of two in the low bits.
+    let flip = if types.x() == ElementType::Int4 { 8 } else { 0 };
+    let codes: Vec<u8> = codes
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| pair.iter().rev().fold(0, |byte, code| byte << 4 | (code ^ flip) & 15))
+        .collect();
+    let scales = scales.try_as_plain_ram()?;
+    small_weights::packed(small, 4, &codes, scales.as_slice()?, size, op.block_size)
 }
 
 /// Whether codes are integers of four bits, as far from zero as from the middle of their 16.

@@ -10,9 +10,10 @@ use super::op::OnnxQuantizer;
 use crate::cast::element_type::ElementType;
 use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::element_wise::element_wise;
 use crate::ops::fixes::functions::Function;
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 use crate::tensor::code_table::CodeTable;
 
 /// A quantiser's constants, if it has one scale, which is a constant, as its zero point is.
@@ -137,7 +138,7 @@ impl Save for OnnxCodeTable {
         Saved::default().text(self.0.from.name()).text(self.0.to.name()).text(digits)
     }
 
-    fn restore(_node: String, saved: &Saved) -> TractResult<OnnxCodeTable> {
+    fn restore(_: Label, saved: &Saved) -> TractResult<OnnxCodeTable> {
         let digits = saved.text_at(2)?;
         ensure!(digits.is_ascii() && digits.len() == 512, "has no table of 256 codes");
         let mut table = [0; 256];

@@ -7,8 +7,9 @@ use super::bias::{Mask, Place, softmax};
 use crate::cast::kernel::level::Level;
 use crate::error::Error;
 use crate::ops::fixes::recurrent::Packed;
-use crate::ops::hook::refused;
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::hook::refused;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 
 /// What may be given beside Q, K and V, in ONNX's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub(super) struct Heads {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Attend {
     /// For messages.
-    pub(super) node: String,
+    pub(super) node: Label,
     pub(super) heads: Option<Heads>,
     /// What the products are multiplied by, if it is not one by the root of a key's size.
     pub(super) scale: Option<f32>,
@@ -507,7 +508,7 @@ impl Save for Attend {
             .axes(&places)
     }
 
-    fn restore(node: String, saved: &Saved) -> TractResult<Attend> {
+    fn restore(node: Label, saved: &Saved) -> TractResult<Attend> {
         let text =
             |at: usize| saved.text_at(at).map(|text| Some(text).filter(|text| !text.is_empty()));
         let heads = match text(0)?.map(|text| text.split(' ').collect::<Vec<_>>()).as_deref() {

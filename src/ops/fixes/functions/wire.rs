@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
 use super::{Function, Kind};
 use crate::ops::fixes::extremes::KeepNan;
-use crate::ops::hook::{Site, Wires};
+use crate::ops::host::hook::{Site, Wires};
 
 /// Wires a function of floats.
 pub(crate) fn function(

@@ -3,8 +3,8 @@
 use tract_onnx::tract_core::internal::*;
 
 use super::activation::{Activation, Function};
-use crate::ops::hook::Site;
-use crate::ops::saved::Saved;
+use crate::ops::host::hook::Site;
+use crate::ops::host::saved::Saved;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cell {

@@ -6,8 +6,9 @@ use super::cell::{Given, Matrices, State, run};
 use super::layer::{Cell, Direction, Layer};
 use super::layout::{Layout, shapes};
 use super::product::Real;
-use crate::ops::hook::refused;
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::hook::refused;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 
 /// What may be given beside x, W and R, in ONNX's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) type Emitted = [bool; 3];
 #[derive(Debug, Clone)]
 pub(crate) struct Recurrent {
     /// For messages; the operator's identity does not depend on it.
-    pub(super) node: String,
+    pub(super) node: Label,
     pub(super) layer: Layer,
     /// In ONNX's order.
     pub(super) given: TVec<Optional>,
@@ -355,7 +356,7 @@ impl Save for Recurrent {
         self.layer.save().axes(&places)
     }
 
-    fn restore(node: String, saved: &Saved) -> TractResult<Recurrent> {
+    fn restore(node: Label, saved: &Saved) -> TractResult<Recurrent> {
         let outputs = Optional::ALL.len();
         let is_there = |place: usize| saved.axes.contains(&place);
         let optional = Optional::ALL.into_iter().enumerate();

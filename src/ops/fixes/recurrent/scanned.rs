@@ -9,9 +9,10 @@ use tract_onnx::tract_core::ops::scan::Scan;
 use super::activation::{Activation, Function};
 use super::layer::{read, spell};
 use crate::cast::kernel::level::Level;
-use crate::ops::element_wise::element_wise;
-use crate::ops::hook::{Site, Wires};
-use crate::ops::saved::{Save, Saved};
+use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
 
 /// Wires what tract does, and puts our functions in the place of those in the bodies.
 pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Wires> {
@@ -75,7 +76,7 @@ impl Save for Activate {
         Saved::default().text(spell(&self.0))
     }
 
-    fn restore(_: String, saved: &Saved) -> TractResult<Activate> {
+    fn restore(_: Label, saved: &Saved) -> TractResult<Activate> {
         read(saved.text_at(0)?).map(Activate)
     }
 }

@@ -1,0 +1,14 @@
+//! Operators that compute on elements.
+//!
+//! - `binary`, `bit_shift`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
+//! - `greater`, `is_nan`: single operators
+
+pub(crate) mod binary;
+pub(crate) mod bit_shift;
+pub(crate) mod extremum;
+pub(crate) mod greater;
+pub(crate) mod is_nan;
+pub(crate) mod power;
+pub(crate) mod product;
+pub(crate) mod reduce;
+pub(crate) mod remainder;

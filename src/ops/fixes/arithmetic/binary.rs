@@ -1,0 +1,333 @@
+//! Arithmetic of two operands, where tract's is another.
+//!
+//! - `Mul` of an integer by itself: tract's `Square` computes in FLOAT, or has no such type (tract-core, `ops/math/mod.rs`).
+//! - `Div` of an integer by 0, where tract panics.
+//! - `Mod`: tract takes it for commutative, and so for the remainder of the other division where the left operand is the one
+//!   that is broadcast; of dimensions it is the remainder of truncation, and the divisor one of 32 bits.
+//! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
+//!   both operands.
+//! - `Mul`, `Add`, `Sub`, `Div` and `Pow` with a constant: tract removes what changes nothing, and looks for it in FLOAT. A
+//!   DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one. What is multiplied by zero it takes for zero, NaN too.
+//! - `Equal` of BOOL, which tract does not have.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
+use tract_onnx::tract_core::ops::cast::wire_cast;
+use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
+use tract_onnx::tract_core::ops::logic::{Xor, not};
+use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
+use tract_onnx::tract_core::tract_linalg::BinOp;
+
+use crate::onnx::lowered::divides_exactly;
+use crate::ops::fixes::arithmetic::power::Power;
+use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
+use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::integers::is_integer;
+use crate::ops::host::label::Label;
+
+/// The types of a node's two operands.
+fn types(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<[DatumType; 2]>> {
+    let [a, b] = inputs else { return Ok(None) };
+    Ok(Some([model.outlet_fact(*a)?.datum_type, model.outlet_fact(*b)?.datum_type]))
+}
+
+/// Wires an operator between operands that have been given one rank and one type.
+pub(crate) fn wire(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    operator: Box<dyn BinMiniOp>,
+    ty: DatumType,
+) -> TractResult<Option<Wires>> {
+    let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
+    let inputs = wire_cast(&site.name, model, &inputs, ty)?;
+    model.wire_node(&site.name, TypedBinOp(operator, None), &inputs).map(Some)
+}
+
+/// The values of the operands that are constants of one value, as DOUBLE.
+fn uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<TVec<Option<f64>>> {
+    let value = |input: &OutletId| {
+        let uniform = &model.outlet_fact(*input)?.uniform;
+        Ok(uniform.as_ref().and_then(|value| value.cast_to_scalar::<f64>().ok()))
+    };
+    inputs.iter().map(value).collect()
+}
+
+/// Wires the operator with nothing removed, if both operands are floats and one is a constant of which `is_misread` says
+/// that tract takes it for another.
+fn unsimplified<T: BinMiniOp + Clone + PartialEq + Eq>(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    operator: T,
+    is_misread: fn(f64) -> bool,
+) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    if !a.is_float() || a != b || !uniform(model, inputs)?.into_iter().flatten().any(is_misread) {
+        return Ok(None);
+    }
+    wire(site, model, inputs, Box::new(Unsimplified(operator)), a)
+}
+
+/// Whether a number is another one but rounds to it as a FLOAT.
+#[allow(clippy::cast_possible_truncation, reason = "that is how tract compares")]
+fn rounds_to(x: f64, other: f32) -> bool {
+    x as f32 == other && x != f64::from(other)
+}
+
+pub(crate) fn mul(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    if a == b && is_integer(a) {
+        return wire(site, model, inputs, Box::new(IntegerMul), a);
+    }
+    let is_misread = |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.);
+    unsimplified(site, model, inputs, Mul, is_misread)
+}
+
+pub(crate) fn add(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    unsimplified(site, model, inputs, Add, |x| rounds_to(x, 0.))
+}
+
+pub(crate) fn sub(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    unsimplified(site, model, inputs, Sub, |x| rounds_to(x, 0.))
+}
+
+/// Of floats, tract multiplies by the divisor's reciprocal, of which the same is true as of a factor; where the quotient is
+/// rounded to half precision, it is a division.
+pub(crate) fn div(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    if a == b && is_integer(a) {
+        return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
+    }
+    if a == b && a.is_float() && divides_exactly(&site.proto) {
+        return wire(site, model, inputs, Box::new(Unsimplified(Div)), a);
+    }
+    let is_misread = |x: f64| {
+        x == 0.
+            || [x, x.recip()].iter().any(|x| rounds_to(*x, 0.) || rounds_to(*x, 1.))
+            || x.is_infinite()
+    };
+    unsimplified(site, model, inputs, Div, is_misread)
+}
+
+pub(crate) fn pow(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    if is_integer(a) && is_integer(b) {
+        let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
+        let power = TypedBinOp(Box::new(Power { node: site.node() }), None);
+        return model.wire_node(&site.name, power, &inputs).map(Some);
+    }
+    let is_misread = |x| [0.5, 1., 2.].iter().any(|other| rounds_to(x, *other));
+    unsimplified(site, model, inputs, Pow, is_misread)
+}
+
+pub(crate) fn modulo(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
+    let floor = site.int("fmod", 0)? == 0;
+    let is_dim = |ty: DatumType| ty.is_tdim() || is_integer(ty);
+    if a == b && (is_integer(a) || a.is_float()) {
+        let node = site.node();
+        let operator: Box<dyn BinMiniOp> = if floor {
+            Box::new(Remainder::<true> { node })
+        } else {
+            Box::new(Remainder::<false> { node })
+        };
+        return wire(site, model, inputs, operator, a);
+    }
+    if (a.is_tdim() || b.is_tdim()) && is_dim(a) && is_dim(b) {
+        return RemainderOfDims { node: site.node(), floor }.wire(site, model, inputs);
+    }
+    Ok(None)
+}
+
+pub(crate) fn equal(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    if types(model, inputs)? != Some([DatumType::Bool; 2]) {
+        return Ok(None);
+    }
+    let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
+    let differ = TypedBinOp(Box::new(Xor), None);
+    let differ = model.wire_node(site.part("differ"), differ, &inputs)?;
+    model.wire_node(&site.name, not(), &differ).map(Some)
+}
+
+/// Products of integers, of which tract squares none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IntegerMul;
+
+impl BinMiniOp for IntegerMul {
+    fn name(&self) -> &'static str {
+        Mul.name()
+    }
+
+    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+        Mul.result_datum_type(a, b)
+    }
+
+    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+        Mul.eval_in_a(a, b)
+    }
+
+    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+        Mul.eval_out_of_place(c, a, b)
+    }
+
+    fn absorbing_element(&self) -> Option<i64> {
+        Mul.absorbing_element()
+    }
+
+    /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be 1 throughout
+    /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape.
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        let [a, b] = &*node.inputs else { return Ok(None) };
+        if a == b {
+            return Ok(None);
+        }
+        let output = model.outlet_fact(node.id.into())?;
+        let ty = output.datum_type;
+        for (factor, other) in [(a, b), (b, a)] {
+            let is_one = match &model.outlet_fact(*factor)?.uniform {
+                Some(value) => *value.as_bytes() == *tensor0(1i64).cast_to_dt(ty)?.as_bytes(),
+                None => false,
+            };
+            if is_one && model.outlet_fact(*other)?.shape == output.shape {
+                let keep = |_: &mut TypedModelPatch, taps: &[OutletId]| Ok(taps.into());
+                return TypedModelPatch::rewire(model, &[*other], &[node.id.into()], &keep)
+                    .map(Some);
+            }
+        }
+        Mul.declutter(model, node)
+    }
+
+    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
+        Mul.cost_per_element(ty)
+    }
+}
+
+/// Quotients of integers, with an error for a divisor of 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IntegerDiv {
+    /// For messages.
+    pub(crate) node: Label,
+}
+
+impl IntegerDiv {
+    fn check(&self, divisor: &Tensor) -> TractResult<()> {
+        let ty = divisor.datum_type();
+        let zero = Tensor::zero_scalar_dt(ty)?;
+        let zero = zero.as_bytes();
+        if divisor.as_bytes().chunks(ty.size_of()).any(|element| element == zero) {
+            bail!(refused(&self.node, "Div", "divides an integer by 0"));
+        }
+        Ok(())
+    }
+}
+
+impl BinMiniOp for IntegerDiv {
+    fn name(&self) -> &'static str {
+        Div.name()
+    }
+
+    fn is_commutative(&self) -> bool {
+        Div.is_commutative()
+    }
+
+    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+        Div.result_datum_type(a, b)
+    }
+
+    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+        self.check(b)?;
+        Div.eval_in_a(a, b)
+    }
+
+    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+        self.check(b)?;
+        Div.eval_out_of_place(c, a, b)
+    }
+
+    fn neutral_element(&self) -> Option<i64> {
+        Div.neutral_element()
+    }
+
+    fn declutter(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<TypedModelPatch>> {
+        Div.declutter(model, node)
+    }
+
+    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
+        Div.cost_per_element(ty)
+    }
+}
+
+/// One of tract's operators that is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unsimplified<T>(pub(crate) T);
+
+impl<T: BinMiniOp + Clone + PartialEq + Eq> BinMiniOp for Unsimplified<T> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn validation(&self) -> Validation {
+        self.0.validation()
+    }
+
+    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+        self.0.result_datum_type(a, b)
+    }
+
+    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+        self.0.eval_in_a(a, b)
+    }
+
+    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+        self.0.eval_out_of_place(c, a, b)
+    }
+
+    fn is_commutative(&self) -> bool {
+        self.0.is_commutative()
+    }
+
+    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
+        self.0.cost_per_element(ty)
+    }
+
+    fn as_linalg_binop(&self) -> Option<BinOp> {
+        self.0.as_linalg_binop()
+    }
+}

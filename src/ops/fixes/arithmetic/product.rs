@@ -1,0 +1,259 @@
+//! `MatMul`, `Gemm` and `Einsum` of the integers that tract's kernels do not have.
+//!
+//! tract panics when it looks for a kernel of INT64, UINT32 or UINT64 (tract-core, `ops/einsum`), and multiplies `Gemm` by
+//! factors of FLOAT.
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{ArrayD, ArrayViewD, IxDyn};
+use tract_onnx::tract_core::ops::binary::TypedBinOp;
+use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
+use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::math::Add;
+
+use crate::error::Error;
+use crate::ops::fixes::arithmetic::binary::IntegerMul;
+use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// The type of a product that tract has no kernel for, if it is one.
+fn product_type(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<DatumType>> {
+    let mut common = None;
+    for input in inputs {
+        let ty = model.outlet_fact(*input)?.datum_type;
+        if !matches!(ty, DatumType::I64 | DatumType::U32 | DatumType::U64)
+            || common.is_some_and(|other| other != ty)
+        {
+            return Ok(None);
+        }
+        common = Some(ty);
+    }
+    Ok(common)
+}
+
+/// Wires `MatMul` and `Einsum`.
+pub(crate) fn einsum(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let Some(ty) = product_type(model, inputs)? else { return Ok(None) };
+    // tract folds constants as it wires, and has no kernel to do it with.
+    let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
+    let mut sources = tvec!();
+    for (index, input) in inputs.iter().enumerate() {
+        let shape = model.outlet_fact(*input)?.shape.clone();
+        sources.push(draft.add_source(format!("input-{index}"), ty.fact(shape))?);
+    }
+    site.wire_stock(&mut draft, &sources)?;
+    let [EinSum { axes, .. }] =
+        &*draft.nodes.iter().filter_map(|node| node.op_as()).collect::<Vec<_>>()
+    else {
+        return Ok(None);
+    };
+    let op = IntegerEinSum { node: site.node(), axes: axes.clone(), ty };
+    model.wire_node(&site.name, op, inputs).map(Some)
+}
+
+/// Wires `Gemm`, of which the factors must be integers.
+pub(crate) fn gemm(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let (Some(ty), [a, b, rest @ ..]) = (product_type(model, inputs)?, inputs) else {
+        return Ok(None);
+    };
+    let factor = |name: &str| -> TractResult<i32> {
+        let factor: f32 = site.proto.get_attr_opt(name)?.unwrap_or(1.);
+        #[allow(clippy::cast_possible_truncation, reason = "checked")]
+        let whole = factor as i32;
+        #[allow(clippy::cast_precision_loss, reason = "where it is lossy they differ")]
+        let is_whole = whole as f32 == factor;
+        if is_whole {
+            Ok(whole)
+        } else {
+            Err(site.error(format!("multiplies {ty:?} by `{name}`, {factor}")).into())
+        }
+    };
+    let transposed = |name: &str| Ok::<bool, TractError>(site.int(name, 0)? != 0);
+    let axes =
+        AxesMapping::for_numpy_matmul(2, transposed("transA")?, transposed("transB")?, false)?;
+    let (alpha, beta) = (factor("alpha")?, factor("beta")?);
+    let op = IntegerEinSum { node: site.node(), axes, ty };
+    let has_sum = !rest.is_empty() && beta != 0;
+    let is_last = alpha == 1 && !has_sum;
+    let name = if is_last { site.name.clone() } else { site.part("ab") };
+    let mut product = model.wire_node(name, op, &[*a, *b])?;
+    let multiply = |model: &mut TypedModel, value: &[OutletId], by: i32, name: String| {
+        let factor = tensor0(by).cast_to_dt(ty)?.into_owned().into_arc_tensor();
+        let factor = model.add_const(format!("{name}.factor"), factor)?;
+        let operands = [value, &[factor]].concat();
+        let operands = wire_rank_broadcast(&name, model, &operands)?;
+        model.wire_node(name, TypedBinOp(Box::new(IntegerMul), None), &operands)
+    };
+    if alpha != 1 {
+        let name = if has_sum { site.part("alpha") } else { site.name.clone() };
+        product = multiply(model, &product, alpha, name)?;
+    }
+    if has_sum {
+        let c =
+            if beta == 1 { rest.into() } else { multiply(model, rest, beta, site.part("beta"))? };
+        let operands = wire_rank_broadcast(&site.name, model, &[&*product, &*c].concat())?;
+        product = model.wire_node(&site.name, TypedBinOp(Box::new(Add), None), &operands)?;
+    }
+    Ok(Some(product))
+}
+
+/// Sums of products of integers, which wrap around in their type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IntegerEinSum {
+    /// For messages.
+    node: Label,
+    axes: AxesMapping,
+    /// Of the inputs and of the output.
+    ty: DatumType,
+}
+
+impl IntegerEinSum {
+    fn error(&self, problem: impl Into<String>) -> Error {
+        refused(&self.node, "EinSum", problem)
+    }
+
+    /// The size of an axis in inputs of these shapes: of what is broadcast there is one element.
+    fn size<D: DimLike>(&self, axis: &Axis, shapes: &[&[D]]) -> TractResult<D> {
+        let mut size = D::one();
+        for (positions, shape) in axis.inputs.iter().zip(shapes) {
+            for position in positions {
+                let dim = shape
+                    .get(*position)
+                    .ok_or_else(|| self.error("has an input of another rank"))?;
+                if size == D::one() {
+                    size = dim.clone();
+                } else if dim != &D::one() && !dim.compatible_with(&size) {
+                    bail!(self.error(format!("has an axis of {size} and of {dim} elements")));
+                }
+            }
+        }
+        Ok(size)
+    }
+
+    /// The axes of the output in order, or those that are summed over.
+    fn split(&self) -> (Vec<&Axis>, Vec<&Axis>) {
+        let output = |axis: &Axis| axis.outputs.first().and_then(|places| places.first()).copied();
+        let (mut kept, summed): (Vec<_>, Vec<_>) =
+            self.axes.iter_all_axes().partition(|axis| output(axis).is_some());
+        kept.sort_by_key(|axis| output(axis));
+        (kept, summed)
+    }
+
+    fn sum(&self, inputs: &[ArrayViewD<i64>]) -> TractResult<ArrayD<i64>> {
+        let shapes: Vec<&[usize]> = inputs.iter().map(ArrayViewD::shape).collect();
+        let sizes = |axes: &[&Axis]| {
+            axes.iter().map(|axis| self.size(axis, &shapes)).collect::<TractResult<TVec<usize>>>()
+        };
+        // How far an input's element is from the next along an axis.
+        let strides = |axes: &[&Axis]| -> Vec<Vec<usize>> {
+            let stride = |input: usize, axis: &&Axis| {
+                let positions = axis.inputs.get(input).map(|p| p.as_slice()).unwrap_or_default();
+                let shape = shapes.get(input).copied().unwrap_or_default();
+                let broad =
+                    positions.iter().filter(|p| shape.get(**p).is_some_and(|len| *len != 1));
+                broad.map(|p| shape.iter().skip(p + 1).product::<usize>()).sum()
+            };
+            (0..inputs.len())
+                .map(|input| axes.iter().map(|axis| stride(input, axis)).collect())
+                .collect()
+        };
+        let (kept, summed) = self.split();
+        let (shape, depth) = (sizes(&kept)?, sizes(&summed)?);
+        let (kept, summed) = (strides(&kept), strides(&summed));
+        let inputs: Vec<_> = inputs.iter().map(|input| input.as_standard_layout()).collect();
+        let inputs: Option<Vec<&[i64]>> = inputs.iter().map(|input| input.as_slice()).collect();
+        let inputs = inputs.context("elements that stand together")?;
+        let offset = |place: &[usize], strides: &[usize]| -> usize {
+            place.iter().zip(strides).map(|(place, stride)| place * stride).sum()
+        };
+        let mut result = ArrayD::zeros(IxDyn(&shape));
+        for (place, element) in result.indexed_iter_mut() {
+            let place = tract_onnx::tract_core::ndarray::Dimension::slice(&place);
+            let starts: TVec<usize> = kept.iter().map(|strides| offset(place, strides)).collect();
+            let mut sum = 0i64;
+            for inner in tract_onnx::tract_core::ndarray::indices(&*depth) {
+                let inner = tract_onnx::tract_core::ndarray::Dimension::slice(&inner);
+                let factors = inputs.iter().zip(&starts).zip(&summed);
+                let product = factors.fold(1i64, |product, ((input, start), strides)| {
+                    let factor = input.get(start + offset(inner, strides)).copied();
+                    product.wrapping_mul(factor.unwrap_or_default())
+                });
+                sum = sum.wrapping_add(product);
+            }
+            *element = sum;
+        }
+        Ok(result)
+    }
+}
+
+impl Op for IntegerEinSum {
+    fn name(&self) -> StaticName {
+        "EinSum".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{} ({:?})", self.axes, self.ty)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for IntegerEinSum {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        // What wraps around in 64 bits does so in fewer.
+        let inputs =
+            inputs.iter().map(|input| input.cast_to::<i64>()).collect::<TractResult<Vec<_>>>()?;
+        let views = inputs.iter().map(|input| input.to_plain_array_view::<i64>());
+        let views = views.collect::<TractResult<Vec<_>>>()?;
+        let sum = self.sum(&views)?.into_tensor();
+        Ok(tvec!(sum.cast_to_dt(self.ty)?.into_owned().into_tvalue()))
+    }
+}
+
+impl TypedOp for IntegerEinSum {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let shapes: Vec<TVec<TDim>> = inputs.iter().map(|input| input.shape.to_tvec()).collect();
+        let shapes: Vec<&[TDim]> = shapes.iter().map(|shape| &**shape).collect();
+        let (kept, _) = self.split();
+        let shape = kept.iter().map(|axis| self.size(axis, &shapes));
+        Ok(tvec!(self.ty.fact(shape.collect::<TractResult<TVec<TDim>>>()?)))
+    }
+
+    fn axes_mapping(&self, _: &[&TypedFact], _: &[&TypedFact]) -> TractResult<AxesMapping> {
+        Ok(self.axes.clone())
+    }
+
+    fn cost(&self, inputs: &[&TypedFact]) -> TractResult<TVec<(Cost, TDim)>> {
+        let shapes: Vec<TVec<TDim>> = inputs.iter().map(|input| input.shape.to_tvec()).collect();
+        let shapes: Vec<&[TDim]> = shapes.iter().map(|shape| &**shape).collect();
+        let sizes = self.axes.iter_all_axes().map(|axis| self.size(axis, &shapes));
+        let count = sizes.collect::<TractResult<Vec<TDim>>>()?.into_iter().product();
+        Ok(tvec!((Cost::FMA(self.ty), count)))
+    }
+
+    as_op!();
+}
+
+impl Save for IntegerEinSum {
+    const NAME: &'static str = "tract_onnx_cast_einsum";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(self.axes.to_string()).text(format!("{:?}", self.ty))
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerEinSum> {
+        let (axes, ty) = (saved.text_at(0)?.parse()?, saved.text_at(1)?.parse()?);
+        Ok(IntegerEinSum { node, axes, ty })
+    }
+}

@@ -1,0 +1,377 @@
+//! `ReduceSum`, `ReduceMean`, … of integers.
+//!
+//! tract sums integers in 32 bits (tract-core, `ops/nn/reduce.rs`, `q_sum_t`), and squares, exponents and logarithms are of
+//! floats only there. Here every number is exact until it is put into the result's type, where it wraps around. The root, the
+//! logarithm and the mean are cut towards zero.
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+use tract_onnx::tract_core::tract_data::itertools::Itertools;
+use tract_onnx::tract_hir::internal::{Factoid, InferenceFact};
+
+use crate::error::Error;
+use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::integers::{Wide, is_integer, read, write};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// What is made of the elements along the reduced axes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reducer {
+    ArgMax { last: bool },
+    ArgMin { last: bool },
+    L1,
+    L2,
+    LogSum,
+    LogSumExp,
+    Max,
+    Mean,
+    Min,
+    Prod,
+    Sum,
+    SumSquare,
+}
+
+impl Reducer {
+    const ALL: [Reducer; 14] = [
+        Reducer::ArgMax { last: false },
+        Reducer::ArgMax { last: true },
+        Reducer::ArgMin { last: false },
+        Reducer::ArgMin { last: true },
+        Reducer::L1,
+        Reducer::L2,
+        Reducer::LogSum,
+        Reducer::LogSumExp,
+        Reducer::Max,
+        Reducer::Mean,
+        Reducer::Min,
+        Reducer::Prod,
+        Reducer::Sum,
+        Reducer::SumSquare,
+    ];
+
+    fn of(site: &Site) -> TractResult<Option<Reducer>> {
+        let last = site.int("select_last_index", 0)? != 0;
+        Ok(Some(match site.proto.op_type.as_str() {
+            "ArgMax" => Reducer::ArgMax { last },
+            "ArgMin" => Reducer::ArgMin { last },
+            "ReduceL1" => Reducer::L1,
+            "ReduceL2" => Reducer::L2,
+            "ReduceLogSum" => Reducer::LogSum,
+            "ReduceLogSumExp" => Reducer::LogSumExp,
+            "ReduceMax" => Reducer::Max,
+            "ReduceMean" => Reducer::Mean,
+            "ReduceMin" => Reducer::Min,
+            "ReduceProd" => Reducer::Prod,
+            "ReduceSum" => Reducer::Sum,
+            "ReduceSumSquare" => Reducer::SumSquare,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn is_place(self) -> bool {
+        matches!(self, Reducer::ArgMax { .. } | Reducer::ArgMin { .. })
+    }
+
+    /// Whether tract computes it rightly for a type. Of INT8 and the like it clamps sums.
+    fn is_right_in_stock(self, ty: DatumType) -> bool {
+        let extreme = matches!(self, Reducer::Max | Reducer::Min) || self.is_place();
+        let tracts =
+            !matches!(ty, DatumType::U32 | DatumType::U64 | DatumType::Bool | DatumType::TDim);
+        extreme && tracts
+    }
+
+    /// The value for the elements, or `None` where there is none for no elements.
+    #[allow(clippy::cast_possible_truncation, reason = "as the specification's reference does")]
+    #[allow(clippy::cast_precision_loss, reason = "as the specification's reference does")]
+    fn reduce(self, elements: impl ExactSizeIterator<Item = i128> + Clone) -> Option<i128> {
+        let count = elements.len() as i128;
+        let sum = |terms: &mut dyn Iterator<Item = i128>| terms.fold(0, i128::wrapping_add);
+        let place = |best: fn(i128, i128) -> bool, last: bool| {
+            let mut found: Option<(i128, i128)> = None;
+            for (place, element) in (0..).zip(elements.clone()) {
+                if found
+                    .is_none_or(|(_, so_far)| best(element, so_far) || last && element == so_far)
+                {
+                    found = Some((place, element));
+                }
+            }
+            found.map(|(place, _)| place)
+        };
+        Some(match self {
+            Reducer::ArgMax { last } => return place(|a, b| a > b, last),
+            Reducer::ArgMin { last } => return place(|a, b| a < b, last),
+            Reducer::Max => return elements.max(),
+            Reducer::Min => return elements.min(),
+            Reducer::Mean if count == 0 => return None,
+            Reducer::Mean => sum(&mut elements.clone()) / count,
+            Reducer::Sum => sum(&mut elements.clone()),
+            Reducer::Prod => elements.fold(1, i128::wrapping_mul),
+            Reducer::L1 => sum(&mut elements.map(i128::abs)),
+            Reducer::SumSquare => sum(&mut elements.map(|x| x.wrapping_mul(x))),
+            Reducer::L2 => sum(&mut elements.map(|x| x.wrapping_mul(x))).isqrt(),
+            Reducer::LogSum => (sum(&mut elements.clone()) as f64).ln() as i128,
+            Reducer::LogSumExp => {
+                let max = elements.clone().max()? as f64;
+                (elements.map(|x| (x as f64 - max).exp()).sum::<f64>().ln() + max) as i128
+            }
+        })
+    }
+}
+
+/// Wires the reduction of integers, of BOOL, or of dimensions.
+pub(crate) fn reduce(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let (Some(data), Some(reducer)) = (inputs.first(), Reducer::of(site)?) else { return Ok(None) };
+    let fact = model.outlet_fact(*data)?;
+    let (ty, rank) = (fact.datum_type, fact.rank());
+    let is_ours = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
+    if !is_ours || reducer.is_right_in_stock(ty) {
+        return Ok(None);
+    }
+    let Some(axes) = axes(site, model, inputs, rank)? else { return Ok(None) };
+    let op = IntegerReduce { node: site.node(), axes: axes.clone(), reducer };
+    wire_reduction(site, model, *data, op.into(), &axes).map(Some)
+}
+
+/// Wires a reduction, and drops the axes that it reduces unless they stay.
+pub(crate) fn wire_reduction(
+    site: &Site,
+    model: &mut TypedModel,
+    data: OutletId,
+    op: Box<dyn TypedOp>,
+    axes: &[usize],
+) -> TractResult<Wires> {
+    let mut wires = model.wire_node(&site.name, op, &[data])?;
+    if site.int("keepdims", 1)? != 1 {
+        for axis in axes.iter().rev() {
+            wires = model.wire_node(
+                site.part(&format!("dispose-{axis}")),
+                AxisOp::Rm(*axis),
+                &wires,
+            )?;
+        }
+    }
+    Ok(wires)
+}
+
+/// Refuses axes that the input does not have.
+pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
+    let rank = inputs.first().and_then(|input| input.shape.rank().concretize());
+    let Some(rank) = rank.and_then(|rank| usize::try_from(rank).ok()) else { return Ok(()) };
+    let named = match inputs.get(1) {
+        None => named_axes(site, None)?,
+        Some(axes) => match axes.value.concretize() {
+            Some(axes) => named_axes(site, Some(&axes))?,
+            None => return Ok(()),
+        },
+    };
+    places(site, &named, rank).map(|_| ())
+}
+
+/// The axes to reduce, in order, or `None` if they are not known before the model runs.
+pub(crate) fn axes(
+    site: &Site,
+    model: &TypedModel,
+    inputs: &[OutletId],
+    rank: usize,
+) -> TractResult<Option<TVec<usize>>> {
+    let named = match inputs.get(1) {
+        None => named_axes(site, None)?,
+        Some(axes) => match &model.outlet_fact(*axes)?.konst {
+            Some(axes) => named_axes(site, Some(axes))?,
+            None => return Ok(None),
+        },
+    };
+    places(site, &named, rank).map(Some)
+}
+
+/// The axes as a node names them, by an attribute or by an input.
+fn named_axes(site: &Site, input: Option<&Tensor>) -> TractResult<Vec<i64>> {
+    if site.proto.op_type.starts_with("Arg") {
+        return Ok(vec![site.int("axis", 0)?]);
+    }
+    let Some(axes) = input else {
+        return Ok(site.proto.get_attr_opt_vec("axes")?.unwrap_or_default());
+    };
+    Ok(axes.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.into())
+}
+
+/// The axes that are named, counted from the first.
+fn places(site: &Site, named: &[i64], rank: usize) -> TractResult<TVec<usize>> {
+    if named.is_empty() {
+        let all = site.int("noop_with_empty_axes", 0)? == 0;
+        return Ok(if all { (0..rank).collect() } else { tvec!() });
+    }
+    let axis = |axis: &i64| {
+        let place = if *axis < 0 { axis.checked_add_unsigned(rank as u64) } else { Some(*axis) };
+        let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
+        place.ok_or_else(|| site.error(format!("has no axis {axis}, its input's rank is {rank}")))
+    };
+    let axes: Vec<usize> = named.iter().map(axis).collect::<Result<_, Error>>()?;
+    Ok(axes.into_iter().sorted().dedup().collect())
+}
+
+/// Reduces integers, BOOL, or dimensions along some axes, of which one place stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IntegerReduce {
+    /// For messages.
+    node: Label,
+    /// In order.
+    axes: TVec<usize>,
+    reducer: Reducer,
+}
+
+impl IntegerReduce {
+    fn output_type(&self, input: DatumType) -> DatumType {
+        if self.reducer.is_place() { DatumType::I64 } else { input }
+    }
+
+    fn reduce(&self, input: &Wide) -> TractResult<Wide> {
+        let shape: TVec<usize> = input.shape().into();
+        let reduced = |axis: usize| self.axes.contains(&axis);
+        let output: TVec<usize> = shape
+            .iter()
+            .enumerate()
+            .map(|(axis, len)| if reduced(axis) { 1 } else { *len })
+            .collect();
+        // The kept axes first, so that what is reduced to one element stands together.
+        let order: TVec<usize> = (0..shape.len())
+            .filter(|axis| !reduced(*axis))
+            .chain(self.axes.iter().copied())
+            .collect();
+        let together = input.view().permuted_axes(&*order);
+        let together = together.as_standard_layout();
+        let elements = together.as_slice().context("elements that stand together")?;
+        let length: usize = self.axes.iter().filter_map(|axis| shape.get(*axis)).product();
+        let count = output.iter().product();
+        let none = || {
+            let op = format!("Reduce{:?}", self.reducer);
+            refused(&self.node, &op, "reduces no elements, of which there is none")
+        };
+        let value = |place: usize| {
+            let elements = elements.get(place * length..(place + 1) * length).unwrap_or_default();
+            self.reducer.reduce(elements.iter().copied()).ok_or_else(none)
+        };
+        let values = (0..count).map(value).collect::<Result<Vec<i128>, Error>>()?;
+        Ok(ArrayD::from_shape_vec(IxDyn(&output), values)?)
+    }
+
+    /// The sum or the product of dimensions that are symbols.
+    fn reduce_symbols(&self, input: &Tensor) -> TractResult<Option<Tensor>> {
+        let all = (0..input.rank()).all(|axis| self.axes.contains(&axis));
+        if !input.datum_type().is_tdim() || !all {
+            return Ok(None);
+        }
+        let dims = input.try_as_plain_ram()?.as_slice::<TDim>()?.iter();
+        let result: TDim = match self.reducer {
+            Reducer::Sum => dims.sum(),
+            Reducer::Prod => dims.product(),
+            _ => return Ok(None),
+        };
+        Ok(Some(tensor0(result).broadcast_into_rank(input.rank())?))
+    }
+}
+
+impl Op for IntegerReduce {
+    fn name(&self) -> StaticName {
+        format!("Reduce<{:?}>", self.reducer).into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("integers, axes: {:?}", self.axes)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for IntegerReduce {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let (Some(input), false) = (inputs.first(), inputs.is_empty()) else { return Ok(None) };
+        match read(input, &SymbolValues::default()) {
+            Ok(_) => Ok(Some(self.eval(&EvalContext::out_of_plan(), inputs)?)),
+            Err(_) => Ok(self.reduce_symbols(input)?.map(|result| tvec!(result.into_tvalue()))),
+        }
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let ty = self.output_type(input.datum_type());
+        let reduced = self.reduce(&read(&input, context.symbols)?)?;
+        Ok(tvec!(write(&reduced, ty)?.into_tvalue()))
+    }
+}
+
+impl TypedOp for IntegerReduce {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        let mut shape = input.shape.to_tvec();
+        for (axis, dim) in shape.iter_mut().enumerate() {
+            if self.axes.contains(&axis) {
+                *dim = 1.to_dim();
+            }
+        }
+        Ok(tvec!(self.output_type(input.datum_type).fact(&*shape)))
+    }
+
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        let mut letters = 'a'..;
+        let mut axes = vec![];
+        for place in 0..input.rank() {
+            let mut axis = || {
+                let letter = letters.next().context("letters for the axes")?;
+                TractResult::Ok(Axis::new(letter, inputs.len(), outputs.len()))
+            };
+            if self.axes.contains(&place) {
+                axes.push(axis()?.input(0, place));
+                axes.push(axis()?.output(0, place));
+            } else {
+                axes.push(axis()?.input(0, place).output(0, place));
+            }
+        }
+        AxesMapping::new(1, 1, axes)
+    }
+
+    fn change_axes(
+        &self,
+        model: &TypedModel,
+        node: &TypedNode,
+        _io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        let axes: Option<TVec<usize>> =
+            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
+        let Some(mut axes) = axes else { return Ok(None) };
+        // Where the last occurrence lies depends on the order of the elements, which an axis moved changes.
+        axes.sort_unstable();
+        let op = Some(Box::new(IntegerReduce { axes, ..self.clone() }) as _);
+        Ok(Some(AxisChangeConsequence::new(model, node, op, change)))
+    }
+
+    as_op!();
+}
+
+impl Save for IntegerReduce {
+    const NAME: &'static str = "tract_onnx_cast_reduce";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(format!("{:?}", self.reducer)).axes(&self.axes)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerReduce> {
+        let name = saved.text_at(0)?;
+        let reducer = Reducer::ALL.iter().find(|reducer| format!("{reducer:?}") == name);
+        let reducer = *reducer.with_context(|| format!("{name:?} is no reduction"))?;
+        Ok(IntegerReduce { node, axes: saved.axes.clone(), reducer })
+    }
+}

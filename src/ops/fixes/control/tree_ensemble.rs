@@ -1,0 +1,274 @@
+//! `TreeEnsembleClassifier` of two classes whose trees have weights for one, as scikit-learn and LightGBM are exported.
+//!
+//! tract gives every row the first label there, since it looks for the largest of one score and a zero, and takes only as many
+//! base values as classes (tract-onnx, `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond
+//! 0.5 is the second class where no weight is negative, one beyond 0 where some are.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{Array2, Axis};
+
+use crate::onnx::node::refusal;
+use crate::ops::host::hook::{Hook, Site, Wires, build_hooked, refused};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::stock::Built;
+
+/// Builds tract's operator without the base value of the one score, which it does not take.
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    check_trees(node)?;
+    let mut stock = node.clone();
+    let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
+    if base.is_some_and(|base| base.len() == 1) && is_of_one_score(node)? {
+        stock.attribute.retain(|attribute| attribute.name != "base_values");
+    }
+    build_hooked(context, node, &stock, Hook::Instead(wire))
+}
+
+/// Checks that every path in a tree ends: tract follows it while it runs the model. For tract the id of a node is its place in its
+/// tree as well (`ops/ml/tree_ensemble_classifier.rs`, `parse_nodes_data`).
+fn check_trees(node: &NodeProto) -> TractResult<()> {
+    let numbers =
+        |name| -> TractResult<Vec<i64>> { Ok(node.get_attr_opt_vec(name)?.unwrap_or_default()) };
+    let (trees, ids) = (numbers("nodes_treeids")?, numbers("nodes_nodeids")?);
+    let (true_ids, false_ids) = (numbers("nodes_truenodeids")?, numbers("nodes_falsenodeids")?);
+    let modes: Vec<&str> = node.get_attr_opt_vec("nodes_modes")?.unwrap_or_default();
+    let lengths = [ids.len(), true_ids.len(), false_ids.len(), modes.len()];
+    if lengths.iter().any(|length| *length != trees.len()) {
+        // tract says which of them is too short.
+        return Ok(());
+    }
+    let mut by_tree: BTreeMap<i64, BTreeMap<i64, Option<[i64; 2]>>> = BTreeMap::new();
+    for (index, (tree, id)) in trees.iter().zip(&ids).enumerate() {
+        let is_leaf = modes.get(index).is_none_or(|mode| *mode == "LEAF");
+        let children = true_ids.get(index).copied().zip(false_ids.get(index).copied());
+        let children = children.filter(|_| !is_leaf).map(|(one, other)| [one, other]);
+        if by_tree.entry(*tree).or_default().insert(*id, children).is_some() {
+            bail!(refusal(node, format!("has node {id} of tree {tree} twice")));
+        }
+    }
+    for (tree, nodes) in &by_tree {
+        if let Some((_, id)) = nodes.keys().enumerate().find(|(place, id)| *place as i64 != **id) {
+            let problem = format!("has tree {tree} whose nodes are not numbered from 0: {id}");
+            bail!(refusal(node, problem));
+        }
+        if let Some(problem) = endless(nodes) {
+            bail!(refusal(node, format!("has tree {tree} {problem}")));
+        }
+    }
+    Ok(())
+}
+
+/// Says what is wrong with a tree, children by node, if a path in it does not end.
+fn endless(nodes: &BTreeMap<i64, Option<[i64; 2]>>) -> Option<String> {
+    enum State {
+        /// On the path that is being followed.
+        Open,
+        Done,
+    }
+    let mut states: HashMap<i64, State> = HashMap::new();
+    for start in nodes.keys() {
+        // Each with whether its children have been followed.
+        let mut path = vec![(*start, false)];
+        while let Some((id, is_followed)) = path.pop() {
+            if is_followed {
+                states.insert(id, State::Done);
+                continue;
+            }
+            match states.get(&id) {
+                Some(State::Done) => continue,
+                Some(State::Open) => return Some(format!("whose node {id} is below itself")),
+                None => {}
+            }
+            let Some(children) = nodes.get(&id) else {
+                return Some(format!("that leads to node {id}, which it does not have"));
+            };
+            states.insert(id, State::Open);
+            path.push((id, true));
+            path.extend(children.iter().flatten().map(|child| (*child, false)));
+        }
+    }
+    None
+}
+
+/// Whether there are two classes and weights of the first alone.
+fn is_of_one_score(node: &NodeProto) -> TractResult<bool> {
+    let ids: Option<Vec<i64>> = node.get_attr_opt_vec("class_ids")?;
+    Ok(labels(node)?.len() == 2 && ids.is_some_and(|ids| ids.iter().all(|id| *id == 0)))
+}
+
+fn labels(node: &NodeProto) -> TractResult<Tensor> {
+    let numbers: Option<Vec<i64>> = node.get_attr_opt_vec("classlabels_int64s")?;
+    let texts: Option<Vec<&str>> = node.get_attr_opt_vec("classlabels_strings")?;
+    Ok(match (numbers, texts) {
+        (Some(numbers), _) => tensor1(&numbers),
+        (None, texts) => {
+            let texts = texts.unwrap_or_default();
+            tensor1(&texts.into_iter().map(String::from).collect::<Vec<String>>())
+        }
+    })
+}
+
+fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    let node = &site.proto;
+    let transform: Option<&str> = node.get_attr_opt("post_transform")?;
+    let logistic = match transform.unwrap_or("NONE") {
+        "NONE" => false,
+        "LOGISTIC" => true,
+        _ => return Ok(None),
+    };
+    let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
+    let base = match &*base.unwrap_or_default() {
+        [] => 0.,
+        [base] => *base,
+        _ => return Ok(None),
+    };
+    let (true, [input]) = (is_of_one_score(node)?, inputs) else { return Ok(None) };
+    // What tract makes of the labels afterwards it cannot make of strings.
+    let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
+    let fact = model.outlet_fact(*input)?;
+    let source = draft.add_source("input", fact.datum_type.fact(fact.shape.clone()))?;
+    let wired = site.wire_stock(&mut draft, &[source]);
+    let name = site.part("classifier");
+    let Some(trees) = draft.nodes.iter().find(|node| node.name == name) else {
+        return wired.map(|_| None);
+    };
+    let scores = model.wire_node(name, trees.op.clone(), inputs)?;
+    let weights: Vec<f32> = node.get_attr_vec("class_weights")?;
+    let op = TwoClasses {
+        node: site.node(),
+        labels: labels(node)?.into_arc_tensor(),
+        base: base.to_bits(),
+        is_share: weights.iter().all(|weight| *weight >= 0.),
+        logistic,
+    };
+    model.wire_node(&site.name, op, &scores).map(Some)
+}
+
+/// Labels and scores of two classes: its input is the score of the second, in the first column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TwoClasses {
+    /// For messages.
+    node: Label,
+    labels: Arc<Tensor>,
+    /// What is added to every score, by its bits.
+    base: u32,
+    /// Whether scores are shares of one, which no negative weight lets them be.
+    is_share: bool,
+    logistic: bool,
+}
+
+impl TwoClasses {
+    /// Whether the second class has a score, and the scores of both.
+    fn classify(&self, score: f32) -> (bool, [f32; 2]) {
+        let score = score + f32::from_bits(self.base);
+        if self.is_share {
+            (score > 0.5, [1. - score, score])
+        } else if self.logistic {
+            (score > 0., [logistic(-score), logistic(score)])
+        } else {
+            (score > 0., [-score, score])
+        }
+    }
+
+    fn pick<T: Datum>(&self, seconds: &[bool]) -> TractResult<Tensor> {
+        let plain = self.labels.try_as_plain_ram()?;
+        let [first, second] = plain.as_slice::<T>()? else {
+            let problem = "has labels for other than two classes";
+            bail!(refused(&self.node, "TreeEnsembleClassifier", problem));
+        };
+        let label = |is_second: &bool| if *is_second { second.clone() } else { first.clone() };
+        Ok(tensor1(&seconds.iter().map(label).collect::<Vec<T>>()))
+    }
+}
+
+fn logistic(x: f32) -> f32 {
+    let of_size = 1. / (1. + (-x.abs()).exp());
+    if x < 0. { 1. - of_size } else { of_size }
+}
+
+impl Op for TwoClasses {
+    fn name(&self) -> StaticName {
+        "TwoClasses".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for TwoClasses {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let input = input.to_plain_array_view::<f32>()?;
+        let rows = input.shape().first().copied().unwrap_or_default();
+        let (mut seconds, mut scores) = (vec![], vec![]);
+        for row in input.axis_iter(Axis(0)) {
+            let (is_second, both) = self.classify(row.first().copied().unwrap_or_default());
+            seconds.push(is_second);
+            scores.extend(both);
+        }
+        let labels = match self.labels.datum_type() {
+            DatumType::String => self.pick::<String>(&seconds)?,
+            _ => self.pick::<i64>(&seconds)?,
+        };
+        let scores = Array2::from_shape_vec((rows, 2), scores)?.into_dyn().into_tensor();
+        Ok(tvec!(labels.into_tvalue(), scores.into_tvalue()))
+    }
+}
+
+impl TypedOp for TwoClasses {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [scores] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        let rows = scores.shape.first().context("scores have rows")?.clone();
+        Ok(tvec!(
+            self.labels.datum_type().fact([rows.clone()]),
+            DatumType::F32.fact([rows, 2.to_dim()])
+        ))
+    }
+
+    as_op!();
+}
+
+impl Save for TwoClasses {
+    const NAME: &'static str = "tract_onnx_cast_two_classes";
+
+    const OUTPUTS: &'static [&'static str] = &["labels", "scores"];
+
+    fn save(&self) -> Saved {
+        let plain = self.labels.try_as_plain_ram();
+        let texts: Vec<String> = match &plain {
+            Ok(labels) if self.labels.datum_type() == DatumType::String => {
+                labels.as_slice::<String>().unwrap_or_default().to_vec()
+            }
+            Ok(labels) => {
+                labels.as_slice::<i64>().unwrap_or_default().iter().map(i64::to_string).collect()
+            }
+            Err(_) => vec![],
+        };
+        let saved = Saved::default()
+            .text(format!("{:?}", self.labels.datum_type()))
+            .text(self.base.to_string())
+            .text(self.is_share.to_string())
+            .text(self.logistic.to_string());
+        texts.into_iter().fold(saved, Saved::text)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<TwoClasses> {
+        let texts = [saved.text_at(4)?.to_string(), saved.text_at(5)?.to_string()];
+        let labels = match saved.text_at(0)?.parse()? {
+            DatumType::String => tensor1(&texts),
+            _ => tensor1(&texts.iter().map(|text| text.parse()).collect::<Result<Vec<i64>, _>>()?),
+        };
+        Ok(TwoClasses {
+            node,
+            labels: labels.into_arc_tensor(),
+            base: saved.text_at(1)?.parse()?,
+            is_share: saved.text_at(2)?.parse()?,
+            logistic: saved.text_at(3)?.parse()?,
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! Operators that choose elements by their places, or make a shape of data.
+
+pub(crate) mod expand;
+pub(crate) mod indices;
+pub(crate) mod one_hot;
+pub(crate) mod range;
+pub(crate) mod slice;
+pub(crate) mod squeeze;

@@ -1,0 +1,159 @@
+//! Indices of `GatherND` and `ScatterND`, from either end of an axis.
+//!
+//! tract cuts those of `GatherND` to 32 bits and does not count from the end of an axis, nor does it in `ScatterND`
+//! (tract-core, `ops/array/gather_nd.rs` and `scatter_nd.rs`); an index outside of the axis ends in a panic. Here the indices
+//! are counted from the beginning and checked before tract's operator has them.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::{GatherNd, ScatterNd, ScatterReduction};
+use tract_onnx::tract_core::ops::cast::wire_cast;
+
+use crate::ops::host::hook::{Site, Wires, mapped, refused};
+use crate::ops::host::integers::{is_integer, read, write};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+pub(crate) fn gather_nd(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [data, indices] = inputs else { return Ok(None) };
+    let batch = site.int("batch_dims", 0)?;
+    let batch =
+        usize::try_from(batch).map_err(|_| site.error(format!("has {batch} batch dimensions")))?;
+    let Some(indices) = counted(site, model, *data, *indices, batch)? else { return Ok(None) };
+    model.wire_node(&site.name, GatherNd::new(batch), &[*data, indices]).map(Some)
+}
+
+pub(crate) fn scatter_nd(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [data, indices, updates] = inputs else { return Ok(None) };
+    let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
+    let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
+    let [data_type, updates_type] =
+        [model.outlet_fact(*data)?.datum_type, model.outlet_fact(*updates)?.datum_type];
+    let Some(ty) = data_type.common_super_type(updates_type) else { return Ok(None) };
+    let Some(indices) = counted(site, model, *data, *indices, 0)? else { return Ok(None) };
+    let cast = wire_cast(&site.name, model, &[*data, *updates], ty)?;
+    let [data, updates] = &*cast else { bail!("two casts make two values") };
+    model.wire_node(&site.name, ScatterNd::new(reduction), &[*data, indices, *updates]).map(Some)
+}
+
+/// The indices counted from the beginning, or `None` if tract's operator is right with them as they are.
+fn counted(
+    site: &Site,
+    model: &mut TypedModel,
+    data: OutletId,
+    indices: OutletId,
+    batch: usize,
+) -> TractResult<Option<OutletId>> {
+    let fact = model.outlet_fact(indices)?;
+    let is_ours = is_integer(fact.datum_type) || fact.datum_type.is_tdim();
+    let depth = fact.shape.last().and_then(|depth| depth.to_usize().ok());
+    let (true, Some(depth)) = (is_ours, depth) else { return Ok(None) };
+    let shape = model.outlet_fact(data)?.shape.to_tvec();
+    let axes = batch.checked_add(depth).and_then(|end| shape.get(batch..end));
+    let axes = axes.ok_or_else(|| {
+        let rank = shape.len();
+        site.error(format!("has indices of {depth} axes after {batch}, of data of rank {rank}"))
+    })?;
+    let op =
+        Indices { node: site.node(), op: site.proto.op_type.clone().into(), axes: axes.into() };
+    if let Some(indices) = model.outlet_fact(indices)?.konst.clone()
+        && let Some(counted) = op.eval_out_of_plan(tvec!(indices.clone().into_tvalue()))?
+    {
+        let counted = counted.into_iter().next().context("one value")?;
+        let constant = model.add_const(site.part("indices"), counted.into_arc_tensor())?;
+        return Ok(Some(constant));
+    }
+    let counted = model.wire_node(site.part("indices"), op, &[indices])?;
+    Ok(counted.first().copied())
+}
+
+/// Counts indices from the beginning of their axes, and fails where there is no such place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Indices {
+    /// For messages.
+    node: Label,
+    /// As the node's name.
+    op: Label,
+    /// The sizes of the axes that an index has an element for, in order.
+    axes: TVec<TDim>,
+}
+
+impl Op for Indices {
+    fn name(&self) -> StaticName {
+        "Indices".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        let axes = self.axes.iter().map(TDim::to_string).collect::<Vec<_>>();
+        Ok(vec![format!("into [{}]", axes.join(", "))])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Indices {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let is_symbolic = self.axes.iter().any(|dim| dim.as_i64().is_none());
+        if is_symbolic || inputs.iter().any(|input| input.datum_type().is_tdim()) {
+            return Ok(None);
+        }
+        self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let indices = args_1!(inputs);
+        let mut numbers = read(&indices, context.symbols)?;
+        let size = |dim: &TDim| Ok(i128::from(dim.eval(context.symbols).to_i64()?));
+        let sizes = self.axes.iter().map(size).collect::<TractResult<TVec<i128>>>()?;
+        for (index, size) in numbers.iter_mut().zip(sizes.iter().cycle()) {
+            let counted = if *index < 0 { *index + size } else { *index };
+            if !(0..*size).contains(&counted) {
+                let problem = format!("index {index} is outside of an axis of {size} elements");
+                bail!(refused(&self.node, &self.op, problem));
+            }
+            *index = counted;
+        }
+        Ok(tvec!(write(&numbers, DatumType::I64)?.into_tvalue()))
+    }
+}
+
+impl TypedOp for Indices {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [indices] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        Ok(tvec!(DatumType::I64.fact(indices.shape.clone())))
+    }
+
+    fn set_symbols(
+        &self,
+        _source: &TypedModel,
+        node: &TypedNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+        values: &HashMap<Symbol, TDim>,
+    ) -> TractResult<TVec<OutletId>> {
+        let axes = self.axes.iter().map(|dim| dim.substitute_all(values));
+        let op = Indices { axes: axes.collect::<TractResult<_>>()?, ..self.clone() };
+        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
+    }
+
+    as_op!();
+}
+
+impl Save for Indices {
+    const NAME: &'static str = "tract_onnx_cast_indices";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(&*self.op).dims(&self.axes)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<Indices> {
+        Ok(Indices { node, op: saved.text_at(0)?.into(), axes: saved.dims.clone() })
+    }
+}

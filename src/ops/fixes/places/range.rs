@@ -1,0 +1,231 @@
+//! `Range` of integers and of dimensions.
+//!
+//! tract cuts the limit and the start to 32 bits when it looks for the length, takes a negative step for a large one there
+//! (tract-hir, `ops/array/range.rs`), and counts the elements of INT64 in DOUBLE (tract-core, `ops/array/range.rs`).
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::ArrayD;
+use tract_onnx::tract_core::ops::cast::wire_cast;
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::ops::array::Range as Stock;
+
+use crate::onnx::node::node_name;
+use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::integers::{dims, is_integer, read, write};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::stock::Built;
+
+const RANGE: &str = "Range";
+
+/// Builds it of a node.
+pub(crate) fn build(_: &ParsingContext, node: &NodeProto) -> Built {
+    Ok((expand(Range { node: node_name(node) }), vec![]))
+}
+
+/// tract's `Range`, but for integers.
+#[derive(Debug, Clone)]
+struct Range {
+    /// For messages.
+    node: String,
+}
+
+/// The type that the three values have together, if it is an integer's or dimensions.
+fn whole_type(types: &[DatumType]) -> Option<DatumType> {
+    let ty = DatumType::super_type_for(types.iter().copied())?;
+    (is_integer(ty) || ty.is_tdim()).then_some(ty)
+}
+
+/// How many elements there are, if that is known, and is not said otherwise by values that are not known yet.
+fn length(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<TDim>> {
+    let [start, limit, step] =
+        [&*dims(start)?, &*dims(limit)?, &*dims(step)?].map(|dims| match dims {
+            [dim] => Some(dim.clone()),
+            _ => None,
+        });
+    let (Some(start), Some(limit), Some(step)) = (start, limit, step.and_then(|dim| dim.as_i64()))
+    else {
+        return Ok(None);
+    };
+    if let (Some(start), Some(limit)) = (start.as_i64(), limit.as_i64()) {
+        let count = count(start.into(), limit.into(), step.into());
+        return Ok(count.and_then(|count| i64::try_from(count).ok()).map(TDim::Val));
+    }
+    let Ok(stride) = usize::try_from(step.unsigned_abs()) else { return Ok(None) };
+    Ok(match step {
+        0 => None,
+        1.. => Some((limit - start).divceil(stride)),
+        ..0 => Some((start - limit).divceil(stride)),
+    })
+}
+
+/// How many elements there are from a start to before a limit, or `None` for a step of 0.
+fn count(start: i128, limit: i128, step: i128) -> Option<i128> {
+    let span = if step < 0 { start - limit } else { limit - start };
+    let stride = step.abs();
+    (stride != 0).then(|| if span <= 0 { 0 } else { (span - 1) / stride + 1 })
+}
+
+impl Expansion for Range {
+    fn name(&self) -> StaticName {
+        RANGE.into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        check_input_arity(inputs, 3)?;
+        check_output_arity(outputs, 1)?;
+        let [start, limit, step] = inputs else { return Ok(()) };
+        let [output] = outputs else { return Ok(()) };
+        solver.given_3(
+            &start.datum_type,
+            &limit.datum_type,
+            &step.datum_type,
+            move |s, a, b, c| {
+                let ty = DatumType::super_type_for([a, b, c]).context("No supertype found")?;
+                s.equals(&output.datum_type, if ty.is_tdim() { DatumType::I64 } else { ty })
+            },
+        )?;
+        for input in inputs {
+            solver.equals(&input.rank, 0)?;
+        }
+        solver.equals(&output.rank, 1)?;
+        solver.given_3(&start.value, &limit.value, &step.value, move |s, start, limit, step| {
+            if whole_type(&[start.datum_type(), limit.datum_type(), step.datum_type()]).is_some()
+                && let Some(length) = length(&start, &limit, &step)?
+            {
+                s.equals(&output.shape[0], length)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let [start, limit, step] = inputs else { bail!("has {} inputs, not 3", inputs.len()) };
+        let facts =
+            [model.outlet_fact(*start)?, model.outlet_fact(*limit)?, model.outlet_fact(*step)?];
+        let Some(ty) = whole_type(&facts.map(|fact| fact.datum_type)) else {
+            return Stock.wire(prefix, model, inputs);
+        };
+        let [start, limit, step] = facts;
+        let small = |konst: &Option<Arc<Tensor>>, least: i64| {
+            let dims = konst.as_ref().and_then(|konst| dims(konst).ok()).unwrap_or_default();
+            matches!(&*dims, [dim] if dim.as_i64().is_some_and(|x| (least..1 << 31).contains(&x)))
+        };
+        // Upwards to a dimension, tract is right, and knows the length better.
+        let limit_dim = limit.konst.as_ref().filter(|konst| konst.datum_type().is_tdim());
+        let is_dim = limit.uniform_tdim.is_some() || limit_dim.is_some();
+        if is_dim && small(&start.konst, -(1 << 31)) && small(&step.konst, 1) {
+            return Stock.wire(prefix, model, inputs);
+        }
+        let known = match (&start.konst, &limit.konst, &step.konst) {
+            (Some(start), Some(limit), Some(step)) => length(start, limit, step)?,
+            _ => None,
+        };
+        let len = known.unwrap_or_else(|| model.symbols.new_with_prefix("range").to_dim());
+        let inputs =
+            if ty.is_tdim() { inputs.into() } else { wire_cast(prefix, model, inputs, ty)? };
+        let ty = if ty.is_tdim() { DatumType::I64 } else { ty };
+        model.wire_node(prefix, IntegerRange { node: self.node.clone().into(), len, ty }, &inputs)
+    }
+}
+
+/// The integers from a start to before a limit by a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IntegerRange {
+    /// For messages.
+    node: Label,
+    len: TDim,
+    /// Of the output.
+    ty: DatumType,
+}
+
+impl Op for IntegerRange {
+    fn name(&self) -> StaticName {
+        RANGE.into()
+    }
+
+    fn mints_runtime_symbols(&self) -> bool {
+        true
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for IntegerRange {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let symbols = SymbolValues::default();
+        let are_numbers = inputs.iter().all(|input| read(input, &symbols).is_ok());
+        if are_numbers {
+            self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let error = |problem: String| refused(&self.node, RANGE, problem);
+        let number = |tensor: &TValue| {
+            let numbers = read(tensor, context.symbols)?;
+            let number = numbers.iter().next().filter(|_| numbers.len() == 1);
+            TractResult::Ok(
+                *number.ok_or_else(|| error("has an input that is not one number".into()))?,
+            )
+        };
+        let (start, limit, step) = args_3!(inputs);
+        let (start, limit, step) = (number(&start)?, number(&limit)?, number(&step)?);
+        let count = count(start, limit, step).ok_or_else(|| error("has a step of 0".into()))?;
+        let mut numbers: Vec<i128> = vec![];
+        let length =
+            usize::try_from(count).ok().filter(|len| numbers.try_reserve_exact(*len).is_ok());
+        let length = length
+            .ok_or_else(|| error(format!("has {count} elements, for which there is no memory")))?;
+        numbers.extend((0..count).map(|place| start + place * step));
+        let numbers = ArrayD::from_shape_vec(&[length][..], numbers)?;
+        Ok(tvec!(write(&numbers, self.ty)?.into_tvalue()))
+    }
+}
+
+impl TypedOp for IntegerRange {
+    fn output_facts(&self, _: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(self.ty.fact([self.len.clone()])))
+    }
+
+    fn set_symbols(
+        &self,
+        _source: &TypedModel,
+        node: &TypedNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+        values: &HashMap<Symbol, TDim>,
+    ) -> TractResult<TVec<OutletId>> {
+        let op = IntegerRange { len: self.len.substitute_all(values)?, ..self.clone() };
+        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
+    }
+
+    as_op!();
+}
+
+impl Save for IntegerRange {
+    const NAME: &'static str = "tract_onnx_cast_range";
+
+    fn save(&self) -> Saved {
+        Saved::default().text(format!("{:?}", self.ty)).dims(std::slice::from_ref(&self.len))
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerRange> {
+        let len = saved.dims.first().context("has no length")?.clone();
+        Ok(IntegerRange { node, len, ty: saved.text_at(0)?.parse()? })
+    }
+}

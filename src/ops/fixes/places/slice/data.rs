@@ -1,0 +1,194 @@
+//! `Slice` whose starts, ends or steps are only known when the model runs.
+
+use tract_onnx::tract_core::axes::Axis;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray;
+use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+
+use super::bounds::range;
+use crate::error::Error;
+use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::integers::read;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// Slices data along some axes: inputs are the data, the starts, the ends, and the steps if they are not 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SliceByData {
+    /// For messages.
+    pub(super) node: Label,
+    pub(super) axes: TVec<usize>,
+    /// How many elements are taken of each axis: symbols, which the plan binds.
+    pub(super) lens: TVec<TDim>,
+}
+
+impl SliceByData {
+    fn error(&self, problem: impl Into<String>) -> Error {
+        refused(&self.node, "Slice", problem)
+    }
+
+    fn slice<T: Datum>(&self, data: &Tensor, bounds: &[[i128; 3]]) -> TractResult<Tensor> {
+        let mut view = data.to_plain_array_view::<T>()?;
+        for (axis, [start, end, step]) in self.axes.iter().zip(bounds) {
+            let size =
+                *data.shape().get(*axis).ok_or_else(|| self.error("has data of another rank"))?;
+            let step = i64::try_from(*step)?;
+            let (low, high) = range(size as i128, *start, *end, step);
+            let (low, high) = (isize::try_from(low)?, isize::try_from(high)?);
+            // A longer step takes no other elements.
+            let longest = i64::try_from(size.max(1))?;
+            let step = isize::try_from(step.clamp(-longest, longest))?;
+            let slice = ndarray::Slice::new(low, Some(high), step);
+            view.slice_axis_inplace(ndarray::Axis(*axis), slice);
+        }
+        let mut sliced = view.to_owned().into_tensor();
+        // The data's type may be a quantized one of the same elements.
+        if sliced.datum_type() != data.datum_type() {
+            sliced = sliced.cast_to_dt(data.datum_type())?.into_owned();
+        }
+        Ok(sliced)
+    }
+}
+
+impl Op for SliceByData {
+    fn name(&self) -> StaticName {
+        "SliceByData".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("axes: {:?}", self.axes)])
+    }
+
+    fn mints_runtime_symbols(&self) -> bool {
+        true
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for SliceByData {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let symbols = SymbolValues::default();
+        let are_numbers = inputs.iter().skip(1).all(|input| read(input, &symbols).is_ok());
+        if are_numbers {
+            self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let [data, starts, ends, steps @ ..] = &*inputs else {
+            bail!("has {} inputs, not 3 or 4", inputs.len());
+        };
+        let numbers = |tensor: &TValue| -> TractResult<Vec<i128>> {
+            let numbers: Vec<i128> = read(tensor, context.symbols)?.into_iter().collect();
+            if numbers.len() != self.axes.len() {
+                bail!(self.error(format!(
+                    "has {} bounds for {} axes",
+                    numbers.len(),
+                    self.axes.len()
+                )));
+            }
+            Ok(numbers)
+        };
+        let (starts, ends) = (numbers(starts)?, numbers(ends)?);
+        let steps = steps.first().map_or_else(|| Ok(vec![1; starts.len()]), numbers)?;
+        if steps.contains(&0) {
+            bail!(self.error("has a step of 0"));
+        }
+        let bounds = starts.into_iter().zip(ends).zip(steps);
+        let bounds: Vec<[i128; 3]> =
+            bounds.map(|((start, end), step)| [start, end, step]).collect();
+        let ty = data.datum_type();
+        let sliced = dispatch_datum!(Self::slice(ty)(self, data, &bounds))?;
+        Ok(tvec!(sliced.into_tvalue()))
+    }
+}
+
+impl TypedOp for SliceByData {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [data, ..] = inputs else { bail!("has no inputs") };
+        let mut fact = data.without_value();
+        for (axis, len) in self.axes.iter().zip(&self.lens) {
+            ensure!(*axis < fact.rank(), "has no axis {axis}");
+            fact.shape.set(*axis, len.clone());
+        }
+        Ok(tvec!(fact))
+    }
+
+    fn axes_mapping(
+        &self,
+        inputs: &[&TypedFact],
+        outputs: &[&TypedFact],
+    ) -> TractResult<AxesMapping> {
+        let mut letters = 'a'..;
+        let mut axes = vec![];
+        for (slot, input) in inputs.iter().enumerate() {
+            for place in 0..input.rank() {
+                let mut axis = || {
+                    let letter = letters.next().context("letters for the axes")?;
+                    TractResult::Ok(Axis::new(letter, inputs.len(), outputs.len()))
+                };
+                if slot == 0 && !self.axes.contains(&place) {
+                    axes.push(axis()?.input(0, place).output(0, place));
+                } else {
+                    axes.push(axis()?.input(slot, place));
+                    if slot == 0 {
+                        axes.push(axis()?.output(0, place));
+                    }
+                }
+            }
+        }
+        AxesMapping::new(inputs.len(), outputs.len(), axes)
+    }
+
+    fn change_axes(
+        &self,
+        _model: &TypedModel,
+        _node: &TypedNode,
+        io: InOut,
+        change: &AxisOp,
+    ) -> TractResult<Option<AxisChangeConsequence>> {
+        if !matches!(io, InOut::In(0) | InOut::Out(0)) {
+            return Ok(None);
+        }
+        let axes: Option<TVec<usize>> =
+            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
+        let Some(axes) = axes else { return Ok(None) };
+        let op = Some(Box::new(SliceByData { axes, ..self.clone() }) as _);
+        Ok(Some(AxisChangeConsequence {
+            substitute_op: op,
+            wire_changes: tvec!((InOut::In(0), change.clone()), (InOut::Out(0), change.clone())),
+        }))
+    }
+
+    fn set_symbols(
+        &self,
+        _source: &TypedModel,
+        node: &TypedNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+        values: &HashMap<Symbol, TDim>,
+    ) -> TractResult<TVec<OutletId>> {
+        let lens = self.lens.iter().map(|len| len.substitute_all(values));
+        let op = SliceByData { lens: lens.collect::<TractResult<_>>()?, ..self.clone() };
+        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
+    }
+
+    as_op!();
+}
+
+impl Save for SliceByData {
+    const NAME: &'static str = "tract_onnx_cast_slice";
+
+    fn save(&self) -> Saved {
+        Saved::default().axes(&self.axes).dims(&self.lens)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<SliceByData> {
+        let (axes, lens) = (saved.axes.clone(), saved.dims.clone());
+        ensure!(axes.len() == lens.len(), "has {} lengths for {} axes", lens.len(), axes.len());
+        Ok(SliceByData { node, axes, lens })
+    }
+}

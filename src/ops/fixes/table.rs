@@ -1,0 +1,131 @@
+//! What tract 0.23.9 computes wrongly, a row for each operator.
+
+use super::arithmetic::{binary, bit_shift, greater, is_nan, product, reduce};
+use super::control::{branches, scan, tree_ensemble};
+use super::places::{expand, indices, one_hot, range, slice, squeeze};
+use super::{attention, functions, recurrent, reductions, rows, shapes};
+use crate::ops::host::hook::{Hook, Wire};
+use crate::ops::host::stock::Build;
+use crate::ops::quantize;
+
+/// An operator of tract's that is put right.
+#[allow(dead_code, reason = "a test reads why")]
+pub(crate) struct Fix {
+    pub(crate) operator: &'static str,
+    pub(crate) by: By,
+    /// What tract does, in short.
+    pub(crate) reason: &'static str,
+    /// The row of `docs/upstream.md` that says so, by its first column.
+    pub(crate) row: &'static str,
+}
+
+/// What takes its place.
+#[derive(Clone, Copy)]
+pub(crate) enum By {
+    /// One of ours, whatever the types are.
+    Build(Build),
+    /// One of ours or tract's own, of which the types decide.
+    Hook(Hook),
+}
+
+const fn fix(operator: &'static str, by: By, reason: &'static str, row: &'static str) -> Fix {
+    Fix { operator, by, reason, row }
+}
+
+const fn hook(wire: Wire) -> By {
+    By::Hook(Hook::Instead(wire))
+}
+
+const fn reduction(wire: Wire) -> By {
+    By::Hook(Hook::Checked(reduce::check, wire))
+}
+
+const PRODUCTS: By = By::Hook(Hook::Products);
+
+#[rustfmt::skip]
+pub(crate) const FIXES: &[Fix] = &[
+    fix("Acosh", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
+    fix("Add", hook(binary::add), "simplifies sums of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
+    fix("ArgMax", reduction(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
+    fix("ArgMin", reduction(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
+    fix("Asinh", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
+    fix("Attention", By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
+    fix("BitShift", hook(bit_shift::bit_shift), "takes the low bits of the number of bits", "BitShift by 64 or more"),
+    fix("Celu", hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
+    fix("Clip", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Conv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("ConvInteger", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("Div", hook(binary::div), "panics at a division by 0", "Div and Mod of an integer by 0"),
+    fix("Einsum", hook(product::einsum), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
+    fix("Elu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Equal", hook(binary::equal), "has no kernel for BOOL", "Equal of BOOL"),
+    fix("Erf", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Expand", By::Build(expand::build), "makes a shape of its own of dimensions that are data", "Expand to dimensions that are data"),
+    fix("GRU", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
+    fix("GatherND", hook(indices::gather_nd), "cuts indices to 32 bits", "GatherND, index beyond 32 bits"),
+    fix("Gelu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Gemm", hook(product::gemm), "refuses integers", "Gemm of integers"),
+    fix("GlobalLpPool", hook(shapes::global_lp_pool), "divides by the count", "GlobalLpPool"),
+    fix("Greater", By::Build(greater::build), "is off by two about dimensions", "Greater of dimensions"),
+    fix("HardSigmoid", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("HardSwish", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
+    fix("If", By::Build(branches::build), "takes the then-branch's values for both", "If whose then-branch is constant"),
+    fix("IsNaN", hook(is_nan::is_nan), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
+    fix("LSTM", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
+    fix("LeakyRelu", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
+    fix("LogSoftmax", hook(rows::log_softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
+    fix("MatMul", hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
+    fix("MatMulInteger", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
+    fix("MatMulNBits", By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
+    fix("Max", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Mean", hook(shapes::mean), "refuses operands of several ranks", "MatMul of two vectors; Mean of operands of several ranks"),
+    fix("Min", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Mish", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Mod", hook(binary::modulo), "refuses a left operand that is broadcast", "Mod with a left operand that is broadcast"),
+    fix("MultiHeadAttention", By::Build(attention::build_multi_head), "does not look at unidirectional", "MultiHeadAttention with `unidirectional = 1`"),
+    fix("Mul", hook(binary::mul), "squares in FLOAT, and simplifies NaN times 0", "Mul of a value by itself"),
+    fix("OneHot", hook(one_hot::one_hot), "cuts indices to 32 bits, and panics at those beyond the depth", "OneHot, index outside of the depth"),
+    fix("Pow", hook(binary::pow), "computes integers in FLOAT", "Pow of integers, large and negative exponents"),
+    fix("QLinearConv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("QLinearMatMul", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
+    fix("RNN", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
+    fix("Range", By::Build(range::build), "computes INT64 in FLOAT", "Range of INT64"),
+    fix("ReduceL1", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceL2", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceLogSum", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceLogSumExp", reduction(reductions::row), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceMax", reduction(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
+    fix("ReduceMean", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceMin", reduction(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
+    fix("ReduceProd", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceSum", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceSumSquare", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("Relu", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Round", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
+    fix("Scan", By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
+    fix("ScatterND", hook(indices::scatter_nd), "panics at negative indices", "GatherND and ScatterND, negative index"),
+    fix("Selu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Sigmoid", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("Slice", By::Build(slice::build), "takes ends for places in the axis", "Slice with end < start"),
+    fix("Softplus", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
+    fix("SpaceToDepth", hook(shapes::space_to_depth), "does not read mode", "SpaceToDepth with `mode` CRD"),
+    fix("Squeeze", hook(squeeze::squeeze), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
+    fix("Sub", hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
+    fix("Swish", hook(functions::function), "does not read alpha", "Swish with `alpha`"),
+    fix("Tanh", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
+    fix("TreeEnsembleClassifier", By::Build(tree_ensemble::build), "has one class", "TreeEnsembleClassifier of two classes"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::FIXES;
+
+    #[test]
+    fn each_fix_cites_its_row() {
+        let rows = include_str!("../../../docs/upstream.md");
+        for fix in FIXES {
+            assert!(rows.contains(&format!("\n| {} |", fix.row)), "{}: {}", fix.operator, fix.row);
+            assert!(!fix.reason.is_empty());
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! tract's own operators, and ours in their place where tract's are wrong.
+//!
+//! An operator of ours is built by tract's builder and inferred by tract's rules. Only when the types are known is it
+//! decided which of the two is put into the typed model, so that a model that tract computes rightly keeps tract's operators,
+//! and what tract makes of them.
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_hir::internal::*;
+
+use crate::error::{self, Error};
+use crate::onnx::node::node_name;
+use crate::ops::fixes::products::keep_apart;
+use crate::ops::host::label::Label;
+use crate::ops::host::stock::Built;
+use crate::ops::host::stock::stock;
+
+/// A node that cannot be run as it stands.
+pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error {
+    Error::Node { node: node.into(), op: op.into(), problem: problem.into() }
+}
+
+/// Puts our operator into a typed model, or says by `None` that tract's is right here.
+pub(crate) type Wire = fn(&Site, &mut TypedModel, &[OutletId]) -> TractResult<Option<Wires>>;
+
+/// Changes what tract's operator has put into a typed model.
+pub(crate) type After = fn(&Site, &mut TypedModel, Wires) -> TractResult<Wires>;
+
+/// What of ours a node has beside tract's operator.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Hook {
+    Instead(Wire),
+    /// Looks at the inputs first, where tract would panic.
+    Checked(Check, Wire),
+    After(After),
+    /// Nothing but what every operator with a hook has: products and convolutions are kept apart from what tract's optimiser
+    /// would get wrong about them.
+    Products,
+}
+
+impl Hook {
+    fn wire(&self) -> Option<Wire> {
+        match self {
+            Hook::Instead(wire) | Hook::Checked(_, wire) => Some(*wire),
+            Hook::After(_) | Hook::Products => None,
+        }
+    }
+}
+
+/// Fails where what is known of the inputs contradicts the node.
+pub(crate) type Check = fn(&Site, &[&InferenceFact]) -> TractResult<()>;
+
+/// The outputs of an operator in a typed model.
+pub(crate) type Wires = TVec<OutletId>;
+
+/// A node whose operator has one of ours beside tract's.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// The node's name in the typed model, which those of its parts begin with.
+    pub(crate) name: String,
+    /// The node in the file.
+    pub(crate) proto: NodeProto,
+    /// The version of the default domain that the node is of.
+    pub(crate) opset: i64,
+    /// What tract has it built.
+    stock: Box<dyn InferenceOp>,
+}
+
+impl Site {
+    /// The node's name, for messages.
+    pub(crate) fn node(&self) -> Label {
+        node_name(&self.proto).into()
+    }
+
+    /// An error that names the node and its operator.
+    pub(crate) fn error(&self, problem: impl Into<String>) -> Error {
+        let problem = format!("{}, the model imports {}", problem.into(), self.opset);
+        refused(&self.node(), &self.proto.op_type, problem)
+    }
+
+    /// An integer attribute.
+    pub(crate) fn int(&self, name: &str, default: i64) -> TractResult<i64> {
+        Ok(self.proto.get_attr_opt(name)?.unwrap_or(default))
+    }
+
+    /// What tract's operator is wired into a model as.
+    pub(crate) fn wire_stock(
+        &self,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<Wires> {
+        let expansion = self.stock.as_op().downcast_ref::<Box<dyn Expansion>>();
+        let expansion =
+            expansion.with_context(|| format!("{} is no expansion", self.proto.op_type))?;
+        expansion.wire(&self.name, model, inputs)
+    }
+
+    /// The name of a part.
+    pub(crate) fn part(&self, part: &str) -> String {
+        format!("{}.{part}", self.name)
+    }
+}
+
+/// tract's operator and ours, of which the types decide.
+#[derive(Debug, Clone)]
+struct Hooked {
+    site: Site,
+    hook: Hook,
+}
+
+/// Builds tract's operator of a node, or of one that tract is given for it, and ours around it.
+pub(crate) fn build_hooked(
+    context: &ParsingContext,
+    node: &NodeProto,
+    for_stock: &NodeProto,
+    hook: Hook,
+) -> Built {
+    let build = stock(&node.op_type).with_context(|| format!("tract has no {}", node.op_type))?;
+    let (stock, closures) = build(context, for_stock)?;
+    let opset = context.onnx_operator_set_version;
+    let site = Site { name: node_name(node), proto: node.clone(), opset, stock };
+    Ok((Box::new(Hooked { site, hook }), closures))
+}
+
+/// As with tract's own expansions, no two are the same.
+impl PartialEq for Hooked {
+    fn eq(&self, _: &Hooked) -> bool {
+        false
+    }
+}
+
+impl Eq for Hooked {}
+
+impl Op for Hooked {
+    fn name(&self) -> StaticName {
+        self.site.stock.name()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        self.site.stock.info()
+    }
+
+    fn validation(&self) -> Validation {
+        self.site.stock.validation()
+    }
+
+    not_a_typed_op!();
+}
+
+impl EvalOp for Hooked {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let Some(wire) = self.hook.wire() else {
+            return self.site.stock.eval_out_of_plan(inputs);
+        };
+        let mut model = TypedModel::default();
+        let mut wires = tvec!();
+        for (index, input) in inputs.iter().enumerate() {
+            let fact = TypedFact::try_from(input.clone().into_arc_tensor())?;
+            wires.push(model.add_source(format!("constant-{index}"), fact)?);
+        }
+        let Some(outlets) = wire(&self.site, &mut model, &wires)? else {
+            return self.site.stock.eval_out_of_plan(inputs);
+        };
+        // A constant with symbols has no value outside of the plan that binds them.
+        if inputs.iter().any(|input| input.datum_type().is_tdim()) {
+            let folded = |outlet: &OutletId| model.outlet_fact(*outlet).ok()?.konst.clone();
+            return Ok(outlets.iter().map(|outlet| Some(folded(outlet)?.into_tvalue())).collect());
+        }
+        model.select_output_outlets(&outlets)?;
+        Ok(Some(model.into_runnable()?.run(inputs)?))
+    }
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let values = self.eval_out_of_plan(inputs)?;
+        values
+            .with_context(|| format!("node `{}` has no value yet", error::shown(&self.site.node())))
+    }
+}
+
+impl InferenceOp for Hooked {
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        outputs: TVec<&InferenceFact>,
+        observed: TVec<&InferenceFact>,
+    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        if let Hook::Checked(check, _) = self.hook {
+            check(&self.site, &inputs)?;
+        }
+        self.site.stock.infer_facts(inputs, outputs, observed)
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        self.site.stock.nboutputs()
+    }
+
+    fn to_typed(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<TVec<OutletId>> {
+        let inputs = mapped(node.inputs.iter(), mapping)?;
+        let site = Site { name: node.name.clone(), ..self.site.clone() };
+        let first = target.nodes.len();
+        let ours = match self.hook.wire() {
+            Some(wire) => wire(&site, target, &inputs)?,
+            None => None,
+        };
+        let outlets = match ours {
+            Some(outlets) => outlets,
+            None => site.stock.to_typed(source, node, target, mapping)?,
+        };
+        let outlets = match self.hook {
+            Hook::After(after) => after(&site, target, outlets)?,
+            _ => outlets,
+        };
+        keep_apart(target, first, outlets)
+    }
+
+    as_op!();
+}
+
+/// Where the inputs of a node are in the model that it is translated into.
+pub(crate) fn mapped<'a>(
+    inputs: impl Iterator<Item = &'a OutletId>,
+    mapping: &HashMap<OutletId, OutletId>,
+) -> TractResult<TVec<OutletId>> {
+    let input = |outlet: &OutletId| {
+        mapping.get(outlet).copied().context("an operator's inputs come before it")
+    };
+    inputs.map(input).collect()
+}

@@ -1,0 +1,92 @@
+//! Which operators of a loader are ours.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use anyhow::Context;
+use tract_onnx::Onnx;
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+
+use super::stock::{Build, Built, is_stock, stock};
+use super::{at_opset, measured, operands};
+use crate::audit::probe;
+use crate::ops::fixes::table::{By, FIXES};
+use crate::ops::{cast, quantize};
+
+/// What this crate is for: these are ours, whoever else has registered them.
+const OURS: &[(&str, Build)] = &[
+    ("BitCast", cast::bit_cast::build),
+    ("Cast", cast::inference::build),
+    ("CastLike", cast::inference::build),
+    ("DequantizeLinear", quantize::inference::build),
+    ("QuantizeLinear", quantize::inference::build),
+];
+
+/// What tract does not have, or what is faster here. What somebody else has registered is theirs.
+const MORE: &[(&str, Build)] = &[
+    ("DynamicQuantizeLinear", quantize::dynamic::build),
+    (quantize::n_bits::BNB4, quantize::n_bits::build),
+];
+
+/// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
+/// ops, and the operators that tract computes wrongly with corrected ones: `If`, `Expand`, and those of integers in
+/// `docs/upstream.md`. Of these, what somebody else has registered is theirs.
+///
+/// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
+/// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
+pub fn register(onnx: &mut Onnx) {
+    for (operator, build) in OURS {
+        onnx.op_register.insert(operator, *build);
+    }
+    for operator in FIXES.iter().map(|fix| fix.operator).chain(operands::guarded_operators()) {
+        if is_stock(onnx, operator) {
+            onnx.op_register.insert(operator, build);
+        }
+    }
+    for (operator, build) in MORE {
+        if is_stock(onnx, operator) || !onnx.op_register.0.contains_key(*operator) {
+            onnx.op_register.insert(operator, *build);
+        }
+    }
+}
+
+/// Whether an operator is built by tract or by this crate, and not by something that the program's user has registered.
+pub(crate) fn is_known_build(operator: &str, build: Build) -> bool {
+    static BUILDS: LazyLock<HashMap<String, Vec<Build>>> = LazyLock::new(|| {
+        let mut onnx = tract_onnx::onnx();
+        let mut builds: HashMap<String, Vec<Build>> = HashMap::new();
+        let mut add = |onnx: &Onnx| {
+            for (operator, build) in &onnx.op_register.0 {
+                builds.entry(operator.clone()).or_default().push(*build);
+            }
+        };
+        add(&onnx);
+        register(&mut onnx);
+        register_private(&mut onnx);
+        add(&onnx);
+        probe::register(&mut onnx);
+        add(&onnx);
+        builds
+    });
+    let builds = BUILDS.get(operator);
+    builds.is_some_and(|builds| builds.iter().any(|known| std::ptr::fn_addr_eq(*known, build)))
+}
+
+/// Builds an operator of tract's, put right and with an eye on its operands.
+fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    let fix = FIXES.iter().find(|fix| fix.operator == node.op_type);
+    let (op, closures) = match fix.map(|fix| fix.by) {
+        Some(By::Build(build)) => build(context, node)?,
+        Some(By::Hook(hook)) => super::hook::build_hooked(context, node, node, hook)?,
+        None => stock(&node.op_type).context("an operator of tract's")?(context, node)?,
+    };
+    Ok((operands::guarded(context, node, op), closures))
+}
+
+/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are
+/// measured when the model runs.
+pub(crate) fn register_private(onnx: &mut Onnx) {
+    at_opset::register(onnx);
+    measured::register(onnx);
+}

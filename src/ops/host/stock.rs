@@ -1,0 +1,34 @@
+//! tract's own operators.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use tract_onnx::Onnx;
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
+use tract_onnx::prelude::TractResult;
+use tract_onnx::tract_hir::internal::InferenceOp;
+
+/// An operator that is not typed yet, and the values from outside that its bodies take.
+pub(crate) type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
+
+/// What tract has an operator built by.
+pub(crate) type Build = fn(&ParsingContext, &NodeProto) -> Built;
+
+/// The builder of tract's own operator.
+pub(crate) fn stock(operator: &str) -> Option<Build> {
+    static STOCK: OnceLock<HashMap<String, Build>> = OnceLock::new();
+    let stock = STOCK.get_or_init(|| tract_onnx::onnx().op_register.0.into_iter().collect());
+    stock.get(operator).copied()
+}
+
+/// Whether nobody has registered another operator in the place of tract's own.
+///
+/// A register holds nothing but addresses of functions. Both that are compared come from the same code of tract's, so that one
+/// function has one address here. Where another function has it too, it does the same.
+pub(crate) fn is_stock(onnx: &Onnx, operator: &str) -> bool {
+    match (stock(operator), onnx.op_register.0.get(operator)) {
+        (Some(stock), Some(current)) => std::ptr::fn_addr_eq(stock, *current),
+        _ => false,
+    }
+}
