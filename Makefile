@@ -12,7 +12,7 @@ python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
 EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
-	snapshots-changed models test-data quantizers operator-table lint-scripts operators bench bench-survey bench-peers wheel test-python test-workflow \
+	snapshots-changed models test-data quantizers operator-table lint-scripts operators operator-counts bench bench-survey bench-peers wheel test-python test-workflow \
 	test-package newest semver show demo-picture
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both. The packages are named together, since
@@ -132,6 +132,11 @@ sanitize-thread:
 graphs:
 	GRAPHS=$(or $(GRAPHS),20000) SEED=$(or $(SEED),1000000) $(CARGO) test --locked --test graphs
 
+# More single operators than the tests run, and others: N=50000 SEED=1, and OPERATOR=Conv for one alone. OPERATORS_INTO=FOLDER keeps
+# the models that fail; tests/operators/main.rs has more variables.
+operators:
+	OPERATORS=$(or $(N),50000) SEED=$(or $(SEED),1000000) $(CARGO) test --locked --test operators
+
 # Time and memory for models of 1,000, 10,000 and 100,000 of everything; `make test` leaves the last one out.
 .PHONY: growth
 growth:
@@ -187,7 +192,7 @@ snapshots-changed:
 
 # Writes the table of optimised graphs, stock tract's against ours, for this repository's models and those below
 # ONNX_CAST_MODELS, where that is set. Without it, their rows are left out.
-operators:
+operator-counts:
 	ONNX_CAST_WRITE_OPERATORS=1 $(CARGO) test --locked --test models -- operators
 
 # Needs python3. Makes models/ anew with the versions that the scripts pin; nothing changes unless a script or a version did.

@@ -28,6 +28,14 @@ impl Attributes<'_> {
         }
     }
 
+    #[allow(dead_code, reason = "the tests of single operators have some")]
+    pub fn float(&self, name: &str) -> Option<f32> {
+        match self.get(name)? {
+            Attribute::Float(x) => Some(*x),
+            _ => None,
+        }
+    }
+
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.get(name)? {
             Attribute::Ints(ints) => Some(ints),

@@ -10,8 +10,8 @@ use tract_onnx::pb::{
 };
 
 use crate::common::proto::{
-    self, dim, external, graph_attribute, imports, int, ints, string, symbol, tensor_attribute,
-    value_of,
+    self, dim, external, float, graph_attribute, imports, int, ints, string, symbol,
+    tensor_attribute, value_of,
 };
 use crate::graph::{Attribute, Body, Graph, Node, Value};
 use crate::random::Random;
@@ -185,8 +185,13 @@ impl Form {
             ..Default::default()
         };
         let mut model = proto::model(graph.opset, proto);
+        let mut domains: Vec<&str> =
+            graph.nodes.iter().filter_map(|node| Some(node.op.rsplit_once('.')?.0)).collect();
+        domains.dedup();
+        let import = |domain: &str| OperatorSetIdProto { domain: domain.into(), version: 1 };
+        model.opset_import.extend(domains.into_iter().map(import));
         if !functions.is_empty() {
-            model.opset_import.push(OperatorSetIdProto { domain: "local".into(), version: 1 });
+            model.opset_import.push(import("local"));
         }
         ModelProto { functions, ..model }
     }
@@ -212,9 +217,11 @@ impl Form {
         let names = |ids: &[Option<usize>]| -> Vec<String> {
             ids.iter().map(|id| id.map(name).unwrap_or_default()).collect()
         };
+        let (domain, op_type) = node.op.rsplit_once('.').unwrap_or(("", node.op));
         NodeProto {
-            name: format!("{}_{}", node.op, node.outputs.first().copied().unwrap_or_default()),
-            op_type: node.op.into(),
+            name: format!("{op_type}_{}", node.outputs.first().copied().unwrap_or_default()),
+            op_type: op_type.into(),
+            domain: domain.into(),
             input: names(&node.inputs),
             output: node.outputs.iter().copied().map(name).collect(),
             attribute: node
@@ -230,6 +237,7 @@ impl Form {
         match attribute {
             Attribute::Int(i) => int(name, *i),
             Attribute::Ints(list) => ints(name, list),
+            Attribute::Float(x) => float(name, *x),
             Attribute::Text(text) => string(name, text),
             Attribute::Tensor(val) => tensor_attribute(name, val.proto("")),
             Attribute::Graph(body) => graph_attribute(name, self.body(graph, name, body)),
@@ -357,6 +365,7 @@ fn node_listing(node: &Node, mark: &str) -> String {
         match attribute {
             Attribute::Int(i) => attributes.push(format!("{title}={i}")),
             Attribute::Ints(list) => attributes.push(format!("{title}={list:?}")),
+            Attribute::Float(x) => attributes.push(format!("{title}={x:?}")),
             Attribute::Text(text) => attributes.push(format!("{title}={text}")),
             Attribute::Tensor(val) => {
                 attributes.push(format!("{title}={}{{{}}}", val.ty, val.shown()))

@@ -5,9 +5,11 @@ use tract_onnx_cast::ElementType;
 use crate::tensor::Val;
 
 #[derive(Debug, Clone)]
+#[allow(dead_code, reason = "the tests of single operators have them all")]
 pub enum Attribute {
     Int(i64),
     Ints(Vec<i64>),
+    Float(f32),
     Text(&'static str),
     Tensor(Val),
     Graph(Body),

@@ -1,7 +1,7 @@
 //! The optimised graph of every model, stock tract's against ours: nothing that stock fuses is unfused with the plug-in,
 //! no graph has more nodes, and results are stock's or the expected ones.
 //!
-//! The table is `tests/data/operators.tsv`; `make operators` writes it. It has a row for each model of this repository, and
+//! The table is `tests/data/operators.tsv`; `make operator-counts` writes it. It has a row for each model of this repository, and
 //! for the models of another folder, which are only looked at where `ONNX_CAST_MODELS` names it. The operators are those of
 //! the CPU that the table was made on, since tract chooses by CPU; what the test asks of them holds on any.
 
