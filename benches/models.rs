@@ -4,9 +4,11 @@
 //!   both as multiples of the first folder's. `stock` before a folder loads it by tract alone, `small` as below.
 //! - `models memory [small] FOLDER`: the memory of the process (Linux) when the model is loaded and has run, and the most on the way;
 //!   `small` keeps weights in few bits wherever tract has a format for them.
+//! - `models profile FOLDER...`: where the time of such a run goes, by operators, for each of the models.
 //! - `models rounding [ELEMENTS]`: a cast to half precision and back, which is one op that rounds in place, as a share of a memcpy's
 //!   bandwidth.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -29,6 +31,7 @@ fn main() -> TractResult<()> {
         [mode, size @ ..] if mode == "rounding" => {
             rounding(size.first().map_or(Ok(1 << 20), |size| size.parse())?)
         }
+        [mode, folders @ ..] if mode == "profile" => profile(folders),
         [mode, small, folder] if mode == "memory" && small == "small" => memory(folder, true),
         [mode, folder] if mode == "memory" => memory(folder, false),
         _ => models(&words),
@@ -43,7 +46,8 @@ struct Loaded {
     shortest: f64,
 }
 
-fn models(words: &[String]) -> TractResult<()> {
+/// The models of folders, with the words before them.
+fn all(words: &[String]) -> TractResult<Vec<Loaded>> {
     let mut loaded = vec![];
     let (mut by_stock, mut small) = (false, false);
     for word in words {
@@ -56,6 +60,39 @@ fn models(words: &[String]) -> TractResult<()> {
         loaded.push(load(Path::new(word), by_stock, &loader)?);
         (by_stock, small) = (false, false);
     }
+    Ok(loaded)
+}
+
+fn profile(words: &[String]) -> TractResult<()> {
+    for model in all(words)? {
+        let mut shortest: HashMap<usize, f64> = HashMap::new();
+        for _ in 0..ROUNDS {
+            let mut state = model.plan.spawn()?;
+            state.run_plan_with_eval(model.inputs.clone(), |context, state, node, inputs| {
+                let start = Instant::now();
+                let outputs = tract_onnx::tract_core::plan::eval(context, state, node, inputs);
+                let least = shortest.entry(node.id).or_insert(f64::INFINITY);
+                *least = least.min(start.elapsed().as_secs_f64());
+                outputs
+            })?;
+        }
+        let mut by_name: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+        for (node, seconds) in shortest {
+            let entry = by_name.entry(model.plan.model().node(node).op.name().into()).or_default();
+            *entry = (entry.0 + 1, entry.1 + seconds);
+        }
+        let mut rows: Vec<_> = by_name.into_iter().collect();
+        rows.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+        println!("{}:", model.name);
+        for (name, (count, seconds)) in rows {
+            println!("{:10.3} ms  {count:4} {name}", seconds * 1e3);
+        }
+    }
+    Ok(())
+}
+
+fn models(words: &[String]) -> TractResult<()> {
+    let mut loaded = all(words)?;
     for _ in 0..ROUNDS {
         for model in &mut loaded {
             let start = Instant::now();

@@ -55,6 +55,12 @@ impl Level {
         levels
     }
 
+    /// Whether the CPU has an instruction that rounds a product and a sum once.
+    pub(crate) fn fuses(self) -> bool {
+        const ALWAYS: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+        ALWAYS || self > Level::BASELINE
+    }
+
     /// The proof that the CPU has the instructions of the AVX2 level.
     #[cfg(target_arch = "x86_64")]
     pub(super) fn avx2(self) -> Option<Avx2> {

@@ -2,15 +2,21 @@
 //!
 //! tract computes many of them as FLOAT formulas that overflow or cancel, or by kernels that are right to some 1e-7 and end at
 //! some number (tract-hir, `ops/activations.rs`; tract-onnx, `ops/nn`; tract-linalg, `generic/sigmoid.rs` and `tanh.rs`), takes
-//! NaN for a number in maxima and minima, and has few of them in DOUBLE. Here FLOAT and FLOAT16 are computed in DOUBLE and
-//! rounded once, and DOUBLE by the functions of the standard library and of `libm`.
+//! NaN for a number in maxima and minima, and has few of them in DOUBLE. Here FLOAT and FLOAT16 are computed in FLOATs of which
+//! two are one number where that takes it, and DOUBLE by the functions of the standard library and of `libm`.
 //!
-//! - `arithmetic`: what they are made of; `wire`: where they take tract's place; `join`: several operators that are one
+//! - `floats`: the kernels; `pairs`: what they are made of
+//! - `wire`: where they take tract's place; `join`: several operators that are one
 
-mod arithmetic;
+mod floats;
 mod join;
+mod pairs;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
+use half::slice::HalfFloatSliceExt;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::math::{Max, Min};
@@ -21,7 +27,7 @@ use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::element_wise;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
-pub(crate) use arithmetic::exp;
+pub(crate) use floats::exp_of_difference;
 pub(crate) use wire::{extreme, function};
 
 /// A function of ONNX, of which `alpha` and `beta` are the attributes where it has some.
@@ -93,124 +99,165 @@ impl Eq for Function {}
 /// √(2/π), and what the cube has in `Gelu`'s approximation.
 const TANH_GELU: (f64, f64) = (0.797_884_560_802_865_4, 0.044_715);
 
-/// The value at a place, given the functions that those are made of.
-macro_rules! value {
-    ($function:expr, $x:expr, $of:path) => {{
-        use $of as of;
-        let (x, alpha, beta): (f64, f64, f64) = ($x, $function.alpha, $function.beta);
+impl Function {
+    /// The value at a place, of a kind that the compiler may know.
+    #[inline(always)]
+    fn value(&self, kind: Kind, x: f64) -> f64 {
+        let (alpha, beta) = (self.alpha, self.beta);
         let bound = |x: f64, low: f64, high: f64| {
             let x = if x < low { low } else { x };
             if x > high { high } else { x }
         };
-        move |kind: Kind| match kind {
+        let elu = |x: f64| if x > 0.0 { x } else { alpha * x.exp_m1() };
+        match kind {
             Kind::Acosh => x.acosh(),
             Kind::Asinh => x.asinh(),
             Kind::Bound => bound(x, alpha, beta),
             Kind::Celu => {
-                let below = alpha * of::exp_m1(x / alpha);
+                let below = alpha * (x / alpha).exp_m1();
                 (if x < 0.0 { 0.0 } else { x }) + (if below > 0.0 { 0.0 } else { below })
             }
-            Kind::Elu => if x > 0.0 { x } else { alpha * of::exp_m1(x) },
-            Kind::Erf => of::erf(x),
+            Kind::Elu => elu(x),
+            Kind::Erf => libm::erf(x),
             Kind::Gelu => {
-                let tail = of::erfc((x * std::f64::consts::FRAC_1_SQRT_2).abs());
+                let tail = libm::erfc((x * std::f64::consts::FRAC_1_SQRT_2).abs());
                 0.5 * x * if x < 0.0 { tail } else { 2.0 - tail }
             }
             Kind::HardSigmoid => bound(alpha * x + beta, 0.0, 1.0),
             Kind::HardSwish => x * bound(x / 6.0 + 0.5, 0.0, 1.0),
-            Kind::LeakyRelu => if x < 0.0 { alpha * x } else { x },
+            Kind::LeakyRelu => {
+                if x < 0.0 {
+                    alpha * x
+                } else {
+                    x
+                }
+            }
             Kind::Mish => {
-                // tanh(ln(1 + e)) of e = e^x, which is 1 to far more than a FLOAT's precision from 40 on.
-                let power = of::exp(if x > 40.0 { 40.0 } else { x });
+                // tanh(ln(1 + e)) of e = e^x, which is 1 to more than a DOUBLE's precision from 40 on.
+                let power = if x > 40.0 { 40.0 } else { x }.exp();
                 let ratio = power * (power + 2.0);
                 x * (ratio / (ratio + 2.0))
             }
             Kind::Round => x.round_ties_even(),
-            Kind::Selu => beta * if x > 0.0 { x } else { alpha * of::exp_m1(x) },
-            Kind::Sigmoid => of::sigmoid(x),
-            Kind::Softplus => of::softplus(x),
-            Kind::Swish => x * of::sigmoid(alpha * x),
-            Kind::Tanh => of::tanh(x),
+            Kind::Selu => beta * elu(x),
+            Kind::Sigmoid => sigmoid(x),
+            Kind::Softplus => (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
+            Kind::Swish => x * sigmoid(alpha * x),
+            Kind::Tanh => x.tanh(),
             Kind::TanhGelu => {
                 let (root, cube) = TANH_GELU;
-                x * of::sigmoid(2.0 * root * (x + cube * x * x * x))
+                x * sigmoid(2.0 * root * (x + cube * x * x * x))
             }
         }
-    }};
+    }
 }
 
-/// Each function in a loop of its own, in which the compiler knows which it is.
-macro_rules! loops {
-    ($function:expr, $elements:expr, $read:expr, $write:expr, [$($kind:ident),*]) => {
-        match $function.kind {
-            $(Kind::$kind => {
-                for element in $elements.iter_mut() {
-                    let x: f64 = $read(*element);
-                    *element = $write(value!($function, x, arithmetic)(Kind::$kind));
-                }
-            })*
+fn sigmoid(x: f64) -> f64 {
+    if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
+}
+
+/// A kernel of `floats` in a loop of its own, at a level of the CPU.
+macro_rules! map {
+    ($level:expr, $elements:expr, $function:ident($($argument:expr),*)) => {
+        if $level.fuses() {
+            $level.run(
+                #[inline(always)]
+                || {
+                    for x in $elements.iter_mut() {
+                        *x = floats::$function::<true>(*x $(, $argument)*);
+                    }
+                },
+            )
+        } else {
+            for x in $elements.iter_mut() {
+                *x = floats::$function::<false>(*x $(, $argument)*);
+            }
         }
     };
 }
 
+/// A number as a sum of two FLOATs.
+#[allow(clippy::cast_possible_truncation, reason = "it is rounded to FLOAT")]
+fn pair(x: f64) -> (f32, f32) {
+    let high = x as f32;
+    (high, (x - f64::from(high)) as f32)
+}
+
 impl Function {
+    fn of_floats(&self, level: Level, elements: &mut [f32]) {
+        if !self.by_kernel(level, elements) {
+            level.run(
+                #[inline(always)]
+                || match self.kind {
+                    // Each in a loop in which the compiler knows which it is.
+                    Kind::HardSigmoid => self.by_doubles(Kind::HardSigmoid, elements),
+                    Kind::HardSwish => self.by_doubles(Kind::HardSwish, elements),
+                    kind => self.by_doubles(kind, elements),
+                },
+            );
+        }
+    }
+
+    #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "it is rounded to FLOAT")]
-    fn of_floats(&self, elements: &mut [f32]) {
-        Level::best().run(
-            #[inline(always)]
-            || {
-                if self.kind == Kind::Bound {
-                    // FLOATs are compared as they are.
-                    let (low, high) = (self.alpha as f32, self.beta as f32);
+    fn by_doubles(&self, kind: Kind, elements: &mut [f32]) {
+        for element in elements {
+            *element = self.value(kind, f64::from(*element)) as f32;
+        }
+    }
+
+    /// In FLOAT arithmetic, where there is a kernel for the function and its attributes; whether there is.
+    #[allow(clippy::cast_possible_truncation, reason = "attributes are FLOATs")]
+    fn by_kernel(&self, level: Level, elements: &mut [f32]) -> bool {
+        let (alpha, beta) = (self.alpha as f32, self.beta as f32);
+        // What is beyond these would overflow, or vanish, on the way.
+        let usual = |x: f64| (2f64.powi(-20)..2f64.powi(20)).contains(&x.abs());
+        let (one, scale) = (pair(1.0), pair(self.alpha));
+        match self.kind {
+            Kind::Bound => level.run(
+                #[inline(always)]
+                || {
                     for element in elements.iter_mut() {
-                        let bound = if *element < low { low } else { *element };
-                        *element = if bound > high { high } else { bound };
+                        let bound = if *element < alpha { alpha } else { *element };
+                        *element = if bound > beta { beta } else { bound };
                     }
-                    return;
-                }
-                loops!(
-                    self,
-                    elements,
-                    f64::from,
-                    |y: f64| y as f32,
-                    [
-                        Acosh,
-                        Asinh,
-                        Bound,
-                        Celu,
-                        Elu,
-                        Erf,
-                        Gelu,
-                        HardSigmoid,
-                        HardSwish,
-                        LeakyRelu,
-                        Mish,
-                        Round,
-                        Selu,
-                        Sigmoid,
-                        Softplus,
-                        Swish,
-                        Tanh,
-                        TanhGelu
-                    ]
-                );
-            },
-        );
+                },
+            ),
+            Kind::Celu if usual(self.alpha) && alpha > 0.0 => {
+                let inverse = pair(1.0 / self.alpha);
+                map!(level, elements, elu(scale, inverse, alpha, 1.0));
+            }
+            Kind::Elu if usual(self.alpha) => map!(level, elements, elu(scale, one, 1.0, 1.0)),
+            Kind::Erf => map!(level, elements, erf()),
+            Kind::Gelu => map!(level, elements, gelu()),
+            Kind::Mish => map!(level, elements, mish()),
+            Kind::Selu if usual(self.alpha * self.beta) => {
+                let scale = pair(self.alpha * self.beta);
+                map!(level, elements, elu(scale, one, 1.0, beta));
+            }
+            Kind::Sigmoid => map!(level, elements, sigmoid()),
+            Kind::Softplus => map!(level, elements, softplus()),
+            Kind::Swish if usual(self.alpha) => map!(level, elements, swish(alpha)),
+            Kind::Tanh => map!(level, elements, tanh()),
+            Kind::TanhGelu => map!(level, elements, tanh_gelu()),
+            _ => return false,
+        }
+        true
     }
 
     fn of_halves(&self, elements: &mut [f16]) {
-        for part in elements.chunks_mut(256) {
-            let mut floats: Vec<f32> = part.iter().map(|half| half.to_f32()).collect();
-            self.of_floats(&mut floats);
-            for (half, float) in part.iter_mut().zip(floats) {
-                *half = f16::from_f32(float);
-            }
+        let mut floats = [0.0; 256];
+        for part in elements.chunks_mut(floats.len()) {
+            let (floats, _) = floats.split_at_mut(part.len());
+            part.convert_to_f32_slice(floats);
+            self.of_floats(Level::best(), floats);
+            part.convert_from_f32_slice(floats);
         }
     }
 
     fn of_doubles(&self, elements: &mut [f64]) {
         for element in elements {
-            *element = value!(self, *element, double)(self.kind);
+            *element = self.value(self.kind, *element);
         }
     }
 
@@ -265,37 +312,6 @@ fn follows_product(model: &TypedModel, mut value: OutletId) -> bool {
     }
 }
 
-/// The same in DOUBLE, to its precision.
-mod double {
-    pub(super) fn exp(x: f64) -> f64 {
-        x.exp()
-    }
-
-    pub(super) fn exp_m1(x: f64) -> f64 {
-        x.exp_m1()
-    }
-
-    pub(super) fn sigmoid(x: f64) -> f64 {
-        if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }
-    }
-
-    pub(super) fn tanh(x: f64) -> f64 {
-        x.tanh()
-    }
-
-    pub(super) fn softplus(x: f64) -> f64 {
-        (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p()
-    }
-
-    pub(super) fn erf(x: f64) -> f64 {
-        libm::erf(x)
-    }
-
-    pub(super) fn erfc(x: f64) -> f64 {
-        libm::erfc(x)
-    }
-}
-
 impl Op for Function {
     fn name(&self) -> StaticName {
         format!("{:?}", self.kind).into()
@@ -321,7 +337,7 @@ impl EvalOp for Function {
                 Ok(())
             })?,
             DatumType::F32 => par_chunks_mut(plain.as_slice_mut()?, 1, len, |_, part| {
-                self.of_floats(part);
+                self.of_floats(Level::best(), part);
                 Ok(())
             })?,
             DatumType::F64 => par_chunks_mut(plain.as_slice_mut()?, 1, len, |_, part| {

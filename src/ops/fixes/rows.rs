@@ -8,7 +8,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 
-use super::functions::exp;
+use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::hook::{Site, Wires};
@@ -102,23 +102,55 @@ fn largest(row: &[f64]) -> f64 {
     row.iter().fold(f64::NEG_INFINITY, take)
 }
 
+/// The largest of what is a number in a row.
+#[inline(always)]
+fn largest_in_lanes(row: &[f32]) -> f32 {
+    let larger = |so_far: f32, x: f32| if x > so_far { x } else { so_far };
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    let (parts, rest) = row.as_chunks::<16>();
+    for part in parts {
+        for (lane, x) in lanes.iter_mut().zip(part) {
+            *lane = larger(*lane, *x);
+        }
+    }
+    lanes.into_iter().chain(rest.iter().copied()).fold(f32::NEG_INFINITY, larger)
+}
+
 /// The logarithm of the sum of e^(x − largest).
 fn log_of_sum(row: &[f64], largest: f64, is_double: bool) -> f64 {
     if is_double {
         return row.iter().map(|x| (x - largest).exp()).sum::<f64>().ln();
     }
-    let mut sums = [0f64; 8];
-    Level::best().run(
-        #[inline(always)]
-        || {
-            for part in row.chunks(8) {
-                for (sum, x) in sums.iter_mut().zip(part) {
-                    *sum += exp(x - largest);
-                }
-            }
-        },
-    );
-    sums.iter().sum::<f64>().ln()
+    #[allow(clippy::cast_possible_truncation, reason = "they are FLOATs")]
+    let row: Vec<f32> = row.iter().map(|x| *x as f32).collect();
+    #[allow(clippy::cast_possible_truncation, reason = "it is a FLOAT")]
+    sum_of_powers(&row, largest as f32).ln()
+}
+
+/// The sum of e^(x − largest), to a FLOAT's precision of what it is more than a term of 1.
+fn sum_of_powers(row: &[f32], largest: f32) -> f64 {
+    let level = Level::best();
+    if level.fuses() {
+        level.run(
+            #[inline(always)]
+            || sum_in_lanes(row, |x| exp_of_difference::<true>(x, largest)),
+        )
+    } else {
+        sum_in_lanes(row, |x| exp_of_difference::<false>(x, largest))
+    }
+}
+
+/// A sum of as many sums as make full use of vector instructions.
+#[inline(always)]
+fn sum_in_lanes(row: &[f32], of: impl Fn(f32) -> f32) -> f64 {
+    let mut sums = [0f64; 16];
+    let (parts, rest) = row.as_chunks::<16>();
+    for part in parts {
+        for (sum, x) in sums.iter_mut().zip(part) {
+            *sum += f64::from(of(*x));
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(of(*x))).sum::<f64>()
 }
 
 impl Rows {
@@ -178,15 +210,22 @@ impl Rows {
         let mut made = input.clone();
         let len: usize = input.shape().iter().skip(first).product();
         let mut plain = made.try_as_plain_ram_mut()?;
-        let mut doubles = vec![];
+        let level = Level::best();
         for row in plain.as_slice_mut::<f32>()?.chunks_mut(len.max(1)) {
-            doubles.clear();
-            doubles.extend(row.iter().map(|x| f64::from(*x)));
-            let largest = largest(&doubles);
-            let sum = log_of_sum(&doubles, largest, false);
-            for (made, x) in row.iter_mut().zip(&doubles) {
-                *made = ((x - largest) - sum) as f32;
-            }
+            // NaN is in the sum.
+            let largest = level.run(
+                #[inline(always)]
+                || largest_in_lanes(row),
+            );
+            let (sum, largest) = (sum_of_powers(row, largest).ln(), f64::from(largest));
+            level.run(
+                #[inline(always)]
+                || {
+                    for x in row.iter_mut() {
+                        *x = ((f64::from(*x) - largest) - sum) as f32;
+                    }
+                },
+            );
         }
         Ok(Some(made))
     }
