@@ -18,7 +18,8 @@ use std::time::Instant;
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType, OnnxCast, Rules, tensor_proto};
+use tract_onnx_cast::interop::OnnxCast;
+use tract_onnx_cast::{CastOnnx, ElementType, Rules, tensor_proto};
 
 /// Rounds of which the shortest run counts.
 const ROUNDS: usize = 20;

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use pairs::{input, ours, stock};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Level, Rules};
+use tract_onnx_cast::kernel::Level;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 fn main() -> TractResult<()> {
     // `cargo bench` adds an argument of its own.

@@ -5,9 +5,8 @@
 //! ```
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{
-    Rules, WithOnnxCast, from_f32, input_element_types, onnx, output_element_types, to_f32,
-};
+use tract_onnx_cast::interop::WithOnnxCast;
+use tract_onnx_cast::{Rules, from_f32, input_element_types, onnx, output_element_types, to_f32};
 
 fn main() -> TractResult<()> {
     let path =
@@ -32,7 +31,7 @@ fn main() -> TractResult<()> {
             .collect();
         let input = from_f32(&Tensor::zero::<f32>(&shape)?, from[0], Rules::default())?;
         let output = model.into_optimized()?.into_runnable()?.run(tvec!(input.into_tvalue()))?;
-        to_f32(&output[0], to[0])
+        Ok(to_f32(&output[0], to[0])?)
     };
     let (before, after) = (run(model)?, run(loaded)?);
     println!("{after:?}");

@@ -48,7 +48,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 
 use crate::cast::element_type::ElementType;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::passes::casts::CastNode;
 
 pub use crate::passes::findings::{Finding, FindingKind};
@@ -107,7 +107,7 @@ pub struct AuditRow {
 pub fn audit(
     path: impl AsRef<Path>,
     inputs: impl IntoIterator<Item = Tensor>,
-) -> TractResult<Vec<AuditRow>> {
+) -> Result<Vec<AuditRow>> {
     let run = || -> TractResult<Vec<AuditRow>> {
         let loaded = crate::onnx().with_probes(true).load(path)?;
         let audit = loaded.audit();
@@ -125,7 +125,7 @@ pub fn audit(
         model.run(inputs.into_iter().map(Tensor::into_tvalue).collect())?;
         Ok(audit.rows())
     };
-    run().map_err(Error::of_tract_at_node)
+    run().map_err(Error::of)
 }
 
 impl Audit {
@@ -143,8 +143,8 @@ impl Audit {
     /// # Errors
     ///
     /// When the model is not sound.
-    pub fn watch(&self, model: &mut TypedModel) -> TractResult<()> {
-        probe::watch(model, &self.records)
+    pub fn watch(&self, model: &mut TypedModel) -> Result<()> {
+        probe::watch(model, &self.records).map_err(Error::of)
     }
 
     /// Ends a run on one set of inputs. What is the same in every run is not counted again.

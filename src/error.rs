@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
+use std::fmt;
 
 use tract_onnx::prelude::TractError;
 
@@ -10,102 +11,199 @@ use crate::cast::element_type::ElementType;
 
 /// Why a model, a node or a tensor cannot be used.
 ///
-/// tract reports errors as [`anyhow::Error`](tract_onnx::prelude::TractError); `downcast_ref` finds this one in its
-/// chain.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// tract reports errors as [`anyhow::Error`](tract_onnx::prelude::TractError), which this becomes by `?`; `downcast_ref` finds
+/// it in their chain.
+///
+/// ```
+/// use tract_onnx_cast::{ErrorKind, onnx};
+///
+/// let error = onnx().load("no/such/model.onnx").unwrap_err();
+/// assert_eq!((error.kind(), error.node()), (ErrorKind::File, None));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error(Box<Cause>);
+
+/// What an [`Error`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
+    /// A file that cannot be read: a model's, or of its external data.
+    File,
     /// An attribute that the operator's version does not have, or not with this value ([SEMANTICS §2](crate::semantics)).
-    #[error(
-        "node `{}`: attribute `{}` {}, the model imports {opset}",
-        shown(node),
-        shown(attribute),
-        text(problem)
-    )]
+    Attribute,
+    /// A node that cannot be run as it stands.
+    Node,
+    /// A tensor of a model whose data contradicts its description.
+    Tensor,
+    /// A graph whose parts do not fit together.
+    Graph,
+    /// A model that is none.
+    Model,
+    /// A model that is larger than the loader's [`Limits`](crate::Limits).
+    Limit,
+    /// A model that this crate finds sound and tract does not: its loader, or what types, optimises or runs it.
+    Tract,
+    /// A panic, in most cases of tract's, that [`without_panic`](crate::untrusted::without_panic) has caught.
+    Panic,
+    /// A string that spells no number, or none that the target can hold ([SEMANTICS §8](crate::semantics)).
+    Text,
+    /// A tensor or a model that a function was given and does not take.
+    Argument,
+}
+
+/// What is told of an [`Error`], by its kind. A node is named by its first output where it has no name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
+    File {
+        message: String,
+    },
+    /// The problem ends so that the version of the default domain can follow which the model imports.
     Attribute {
-        /// The node's name, or its first output where it has none.
         node: String,
-        /// The attribute's name.
         attribute: String,
-        /// What is wrong, ending so that the model's opset can follow.
         problem: String,
-        /// The version of the default domain that the model imports.
         opset: i64,
     },
-    /// A node that cannot be run as it stands.
-    #[error("node `{}` ({}): {}", shown(node), shown(op), text(problem))]
     Node {
-        /// The node's name, or its first output where it has none.
         node: String,
-        /// The node's operator.
         op: String,
-        /// What is wrong, with the type and the opset where they are involved.
         problem: String,
     },
-    /// A tensor whose data contradicts its description.
-    #[error("tensor `{}`: {}", shown(tensor), text(problem))]
     Tensor {
-        /// The tensor's name.
         tensor: String,
-        /// What is wrong.
         problem: String,
     },
-    /// A model that is none.
-    #[error("the model {}", text(problem))]
+    Graph {
+        graph: String,
+        problem: String,
+    },
     Model {
-        /// What is wrong.
         problem: String,
     },
-    /// A model that is larger than the loader's [`Limits`](crate::Limits).
-    #[error("{}: `{what}` is {found}, and the limit is {limit}", text(place))]
+    /// `what` is a field of [`Limits`](crate::Limits); `found` is how much there is, or at least is.
     Limit {
-        /// Where it is.
         place: String,
-        /// The field of [`Limits`](crate::Limits).
         what: &'static str,
-        /// How much there is, or at least is.
         found: u64,
-        /// How much there may be.
         limit: u64,
     },
-    /// A model that this crate finds sound and tract does not: its loader, or what types, optimises or runs it.
-    #[error("{}", text(message))]
+    /// The node where tract tells it.
     Tract {
-        /// The node's name, where it has one and tract tells.
         node: Option<String>,
-        /// What tract says.
         message: String,
     },
-    /// A panic, in most cases of tract's, that [`without_panic`](crate::without_panic) has caught.
-    #[error("tract cannot handle this model ({})", text(message))]
     Panic {
-        /// What was said.
         message: String,
     },
-    /// A graph whose parts do not fit together.
-    #[error("graph `{}`: {}", shown(graph), text(problem))]
-    Graph {
-        /// The graph's name.
-        graph: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A string that spells no number, or none that the target can hold ([SEMANTICS §8](crate::semantics)).
-    #[error("element {index}, {text:?}, is no number that {to} can hold")]
+    /// The element by its place in row-major order, its text shortened if it is very long.
     Text {
-        /// The element's place in row-major order.
         index: usize,
-        /// The string, shortened if it is very long.
         text: String,
-        /// The type that was asked for.
         to: ElementType,
     },
+    Argument {
+        message: String,
+    },
+}
+
+impl From<Cause> for Error {
+    fn from(cause: Cause) -> Error {
+        Error(Box::new(cause))
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.0 {
+            Cause::Attribute { node, attribute, problem, opset } => {
+                let (node, attribute, problem) = (shown(node), shown(attribute), text(problem));
+                write!(
+                    f,
+                    "node `{node}`: attribute `{attribute}` {problem}, the model imports {opset}"
+                )
+            }
+            Cause::Node { node, op, problem } => {
+                write!(f, "node `{}` ({}): {}", shown(node), shown(op), text(problem))
+            }
+            Cause::Tensor { tensor, problem } => {
+                write!(f, "tensor `{}`: {}", shown(tensor), text(problem))
+            }
+            Cause::Graph { graph, problem } => {
+                write!(f, "graph `{}`: {}", shown(graph), text(problem))
+            }
+            Cause::Model { problem } => write!(f, "the model {}", text(problem)),
+            Cause::Limit { place, what, found, limit } => {
+                write!(f, "{}: `{what}` is {found}, and the limit is {limit}", text(place))
+            }
+            Cause::File { message }
+            | Cause::Tract { message, .. }
+            | Cause::Argument { message } => f.write_str(&text(message)),
+            Cause::Panic { message } => {
+                write!(f, "tract cannot handle this model ({})", text(message))
+            }
+            Cause::Text { index, text, to } => {
+                write!(f, "element {index}, {text:?}, is no number that {to} can hold")
+            }
+        }
+    }
 }
 
 /// What this crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// What kind of error it is.
+    pub fn kind(&self) -> ErrorKind {
+        match *self.0 {
+            Cause::File { .. } => ErrorKind::File,
+            Cause::Attribute { .. } => ErrorKind::Attribute,
+            Cause::Node { .. } => ErrorKind::Node,
+            Cause::Tensor { .. } => ErrorKind::Tensor,
+            Cause::Graph { .. } => ErrorKind::Graph,
+            Cause::Model { .. } => ErrorKind::Model,
+            Cause::Limit { .. } => ErrorKind::Limit,
+            Cause::Tract { .. } => ErrorKind::Tract,
+            Cause::Panic { .. } => ErrorKind::Panic,
+            Cause::Text { .. } => ErrorKind::Text,
+            Cause::Argument { .. } => ErrorKind::Argument,
+        }
+    }
+
+    /// The name of the node that cannot be used, where that is known; of one without a name, its first output.
+    pub fn node(&self) -> Option<&str> {
+        match &*self.0 {
+            Cause::Attribute { node, .. } | Cause::Node { node, .. } => Some(node),
+            Cause::Tract { node, .. } => node.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The field of [`Limits`](crate::Limits) that a model is beyond.
+    pub fn limit(&self) -> Option<&'static str> {
+        match *self.0 {
+            Cause::Limit { what, .. } => Some(what),
+            _ => None,
+        }
+    }
+
+    /// Whether the message says what of the model it is about: a node, an attribute of one, a tensor, a graph.
+    pub fn names_its_place(&self) -> bool {
+        use ErrorKind::{Attribute, Graph, Limit, Node, Tensor};
+        matches!(self.kind(), Attribute | Graph | Limit | Node | Tensor)
+    }
+
+    pub(crate) fn cause(&self) -> &Cause {
+        &self.0
+    }
+
     /// What tract's functions return, as an error of this crate's.
     pub(crate) fn of(error: TractError) -> Error {
         match Error::of_tract(error).downcast::<Error>() {
@@ -113,35 +211,37 @@ impl Error {
             // An error of ours, to which somebody has added what it was about.
             Err(other) => match other.chain().find_map(|link| link.downcast_ref::<Error>()) {
                 Some(own) => own.clone(),
-                None => Error::Model { problem: format!("cannot be read: {other}") },
+                None => Cause::Model { problem: format!("cannot be read: {other}") }.into(),
             },
         }
     }
 
-    /// The name of the node that cannot be used, where that is known; of one without a name, its first output.
-    pub fn node(&self) -> Option<&str> {
-        match self {
-            Error::Attribute { node, .. } | Error::Node { node, .. } => Some(node),
-            Error::Tract { node, .. } => node.as_deref(),
-            _ => None,
-        }
+    /// What is wrong with a tensor that a function was given, as an error of this crate's.
+    pub(crate) fn of_argument(error: TractError) -> Error {
+        error.downcast::<Error>().unwrap_or_else(|error| {
+            let links: Vec<String> = error.chain().map(ToString::to_string).collect();
+            Error::argument(links.join(": "))
+        })
     }
 
-    /// Whether the message says what of the model it is about.
-    fn names_its_place(&self) -> bool {
-        use Error::{Attribute, Graph, Limit, Node, Tensor};
-        matches!(self, Attribute { .. } | Graph { .. } | Limit { .. } | Node { .. } | Tensor { .. })
+    /// A tensor or a model that a function does not take.
+    pub(crate) fn argument(message: String) -> Error {
+        Cause::Argument { message }.into()
     }
 
     /// What tract's loader says, unless it is an error of this crate's already.
     pub(crate) fn of_tract(error: TractError) -> TractError {
-        if let Some(own) = error.chain().find_map(|link| link.downcast_ref::<Error>()) {
+        let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
+        if let Some(own) = own.filter(|own| own.kind() != ErrorKind::Argument) {
             // What tract says around it has the node's name as the file has it.
             return if own.names_its_place() { own.clone().into() } else { error };
         }
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
         let node = links.iter().find_map(|link| named_by_tract(link)).map(String::from);
-        Error::Tract { node, message: links.join(": ") }.into()
+        let message = links.join(": ");
+        let is_file = error.chain().any(|link| link.is::<std::io::Error>());
+        let cause = if is_file { Cause::File { message } } else { Cause::Tract { node, message } };
+        Error::from(cause).into()
     }
 
     /// The same of what is done to a loaded model; an error that is about no node may not be tract's, and is left as it is.
@@ -156,12 +256,12 @@ impl Error {
         op: impl Into<String>,
         problem: impl Into<String>,
     ) -> Error {
-        Error::Node { node: node.into(), op: op.into(), problem: problem.into() }
+        Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
     }
 
     /// A graph, by its name or path.
     pub(crate) fn graph(graph: impl Into<String>, problem: impl Into<String>) -> Error {
-        Error::Graph { graph: graph.into(), problem: problem.into() }
+        Cause::Graph { graph: graph.into(), problem: problem.into() }.into()
     }
 }
 

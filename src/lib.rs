@@ -69,34 +69,56 @@ mod tensor;
 
 pub use cast::element_type::{ElementType, Family};
 pub use cast::format;
-pub use cast::kernel::level::Level;
-pub use cast::quantize::operator::{Dequantize, Quantize, Quantizer};
-pub use cast::rules::{RoundMode, Rules, UnknownRoundMode};
-pub use cast::scalar::convert as convert_scalar;
-pub use error::{Error, Result};
+pub use cast::rules::{RoundMode, Rules};
+pub use error::{Error, ErrorKind, Result};
 /// The type of [`bf16_slice`]'s elements, of the release of `half` that this crate uses: another release's is another type.
 pub use half::bf16;
 pub use onnx::limits::Limits;
-pub use onnx::mend::change::{Change, ChangeKind};
-pub use onnx::mend::{Mended, mend};
-pub use onnx::quantizers::QuantizerNode;
-pub use onnx::spec::{CastSpec, Operator};
-pub use ops::cast::op::OnnxCast;
-pub use ops::host::register::register;
-pub use passes::casts::{CastKind, CastNode, Fate};
-pub use passes::diagnostics::{Problem, Survey};
-pub use passes::half_in_float::{HalfArithmetic, WidenedNode};
-pub use plug::guard::without_panic;
+pub use passes::half_in_float::HalfArithmetic;
 pub use plug::loaded::Loaded;
 pub use plug::loader::{CastOnnx, onnx};
+pub use plug::model_proto;
 pub use plug::model_types::{input_element_types, output_element_types};
-pub use plug::nnef::{WithOnnxCast, onnx_cast_registry};
-pub use plug::transform::{CastRuntime, ToCore, ToKernels};
 pub use tensor::carrier::{bf16_slice, bf16_tensor, from_f32, to_f32};
 pub use tensor::conversion::Conversion;
 pub use tensor::proto as tensor_proto;
-pub use tensor::quantization::Quantization;
 pub use tensor::typed::OnnxTensor;
+
+/// What is known of a model without running it: [`Loaded`] tells of one that was loaded, [`CastOnnx::survey`] of any file.
+pub mod survey {
+    pub use crate::onnx::quantizers::QuantizerNode;
+    pub use crate::onnx::spec::Operator;
+    pub use crate::passes::casts::{CastKind, CastNode, Fate};
+    pub use crate::passes::diagnostics::{Problem, Survey};
+    pub use crate::passes::half_in_float::WidenedNode;
+}
+
+/// Files whose declared types or casts contradict the graph, made right for any runtime.
+pub mod mend {
+    pub use crate::onnx::mend::change::{Change, ChangeKind};
+    pub use crate::onnx::mend::{Mended, mend};
+}
+
+/// Quantising whole tensors, with or without a model.
+pub mod quantize {
+    pub use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer};
+    pub use crate::tensor::quantization::Quantization;
+}
+
+/// The definition that every kernel equals, element by element, and the instructions that kernels run with.
+pub mod kernel {
+    pub use crate::cast::kernel::level::Level;
+    pub use crate::cast::scalar::convert as convert_scalar;
+}
+
+/// For programs that work on tract's graphs themselves: our op and how it is registered, exchanged for tract's own, run and
+/// written as NNEF.
+pub mod interop {
+    pub use crate::ops::cast::op::OnnxCast;
+    pub use crate::ops::host::register::register;
+    pub use crate::plug::nnef::{WithOnnxCast, onnx_cast_registry};
+    pub use crate::plug::transform::{CastRuntime, ToCore, ToKernels};
+}
 
 /// What a cast does, and where each rule comes from.
 #[doc = include_str!("../docs/semantics.md")]
@@ -104,7 +126,9 @@ pub mod semantics {}
 
 /// What a program can count on with models that nobody has looked at, and what it has to see to itself.
 #[doc = include_str!("../docs/untrusted.md")]
-pub mod untrusted {}
+pub mod untrusted {
+    pub use crate::plug::guard::without_panic;
+}
 
 /// Compiles the page's examples.
 #[cfg(doctest)]

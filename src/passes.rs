@@ -40,7 +40,7 @@ pub(crate) use context::{Context, Options};
 use diagnostics::{Diagnostics, Survey};
 
 use crate::cast::element_type::ElementType;
-use crate::error::{self, Error};
+use crate::error::{self, Cause, Error};
 use crate::onnx::limits::Limits;
 
 /// An edit or an analysis of the whole graph.
@@ -139,7 +139,7 @@ pub(crate) fn survey(proto: ModelProto, options: &Options) -> TractResult<Survey
 
 fn import(proto: ModelProto) -> Result<(Graph, Vec<Misnamed>), Error> {
     let imported = Graph::import(proto, &step);
-    imported.ok_or_else(|| Error::Model { problem: "holds no graph".into() })
+    imported.ok_or_else(|| Cause::Model { problem: "holds no graph".into() }.into())
 }
 
 /// A step of a path: where in a graph another one is; the main graph's own name has no part.
@@ -182,7 +182,7 @@ fn run(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
             && let Err(fault) = graph.verify()
         {
             let problem = format!("is no graph after the pass `{name}`: {fault}");
-            Err(Error::Model { problem })?;
+            Err(Error::from(Cause::Model { problem }))?;
         }
     }
     Ok(())

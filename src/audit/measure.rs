@@ -25,6 +25,7 @@ use crate::cast::kernel::select::select;
 use crate::cast::reach::Reach;
 use crate::cast::rules::Rules;
 use crate::cast::value::Number;
+use crate::error::{Error, Result};
 use crate::tensor::conversion::Conversion;
 
 /// Elements that are worth waking a thread for.
@@ -49,15 +50,15 @@ const SHARE: usize = 1 << 16;
 /// let stats = audit::measure(from, &sums, to, &halves)?;
 /// assert_eq!(stats.count(Outcome::Overflowed), 1);
 /// assert_eq!(stats.source.limits, Some((f64::from(0.1f32), 128_210.0)));
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
 pub fn measure(
     from: ElementType,
     input: &Tensor,
     to: ElementType,
     output: &Tensor,
-) -> TractResult<CastStats> {
-    measure_by(from, input, to, output, pool::threads())
+) -> Result<CastStats> {
+    measure_by(from, input, to, output, pool::threads()).map_err(Error::of_argument)
 }
 
 /// As [`measure`], by so many threads.
@@ -126,8 +127,8 @@ fn keeps_everything(from: ElementType, to: ElementType, rules: Rules) -> bool {
 /// # Errors
 ///
 /// When the tensor is not of the type's carrier.
-pub fn range(ty: ElementType, tensor: &Tensor) -> TractResult<Range> {
-    range_by(ty, tensor, pool::threads())
+pub fn range(ty: ElementType, tensor: &Tensor) -> Result<Range> {
+    range_by(ty, tensor, pool::threads()).map_err(Error::of_argument)
 }
 
 fn range_by(ty: ElementType, tensor: &Tensor, threads: usize) -> TractResult<Range> {

@@ -105,7 +105,7 @@ impl WatchedQuantizer {
 }
 
 fn floats(ty: ElementType, tensor: &Tensor) -> TractResult<Tensor> {
-    Conversion::new(ty, ElementType::Float, Rules::default()).run(tensor)
+    Ok(Conversion::new(ty, ElementType::Float, Rules::default()).run(tensor)?)
 }
 
 fn view(tensor: &Tensor) -> TractResult<&[f32]> {
@@ -133,12 +133,12 @@ impl Watched {
     pub(super) fn run(&self, inputs: &[TValue]) -> TractResult<Tensor> {
         let x = inputs.first().context("a cast has an input")?;
         match self {
-            Watched::Cast(conversion) => conversion.run(x),
+            Watched::Cast(conversion) => Ok(conversion.run(x)?),
             Watched::Quantizer(quantizer) => {
                 let WatchedQuantizer { axis, block_size, quantize, .. } = &**quantizer;
                 let scale = inputs.get(1).context("a quantiser has a scale")?;
                 let zero_point = inputs.get(2).map(|value| &**value);
-                quantize.run(x, scale, zero_point, *axis, *block_size)
+                Ok(quantize.run(x, scale, zero_point, *axis, *block_size)?)
             }
         }
     }

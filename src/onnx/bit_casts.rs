@@ -6,7 +6,7 @@ use onnx_cast_graph::Node;
 use super::node::{NodeView, attribute, int, refusal};
 use super::operators::schema::{self, Schema};
 use crate::cast::element_type::{self, ElementType, Family};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 pub(crate) const BIT_CAST: &str = "BitCast";
 
@@ -52,11 +52,10 @@ impl BitCastSpec {
                 "needs one named input and one output, has {given} and {made} (opset {opset})"
             ));
         }
-        let attribute_error = |name: &str, problem: String| Error::Attribute {
-            node: node.label().into(),
-            attribute: name.into(),
-            problem: format!("{problem} ({BIT_CAST})"),
-            opset,
+        let attribute_error = |name: &str, problem: String| {
+            let (node, attribute) = (node.label().into(), name.into());
+            let problem = format!("{problem} ({BIT_CAST})");
+            Error::from(Cause::Attribute { node, attribute, problem, opset })
         };
         if let Some(other) = node.attributes().iter().find(|attribute| attribute.name != "to") {
             return Err(attribute_error(&other.name, "is unknown in every opset".into()));

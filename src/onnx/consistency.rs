@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tract_onnx::pb::{ModelProto, OperatorSetIdProto};
 
 use super::node::is_default_domain;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 /// Checks that a model, and each of its functions, imports a domain in one version and under one name.
 ///
@@ -33,7 +33,7 @@ fn check_imports(imports: &[OperatorSetIdProto]) -> Result<(), Error> {
                 format!("imports domain `{}` in two versions, {one} and {other}", import.domain)
             }
         };
-        return Err(Error::Model { problem });
+        return Err(Cause::Model { problem }.into());
     }
     Ok(())
 }

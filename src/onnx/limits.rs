@@ -12,9 +12,10 @@ use super::consistency;
 use super::declared_shapes;
 use super::node::{node_name, subgraphs};
 use crate::cast::element_type::ElementType;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
-/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an [`Error::Limit`].
+/// What a model may be made of, beyond which [`CastOnnx`](crate::CastOnnx) refuses it by an error of kind
+/// [`Limit`](crate::ErrorKind::Limit).
 ///
 /// The defaults are such that a hostile file of a few bytes needs neither gigabytes nor minutes. All but
 /// [`loaded_nodes`](Limits::loaded_nodes), which a model with many nodes and hardly any weights may need more of, are far beyond the
@@ -128,7 +129,7 @@ impl Limits {
 
 /// The error about something beyond a limit, at a place such as a node.
 pub(crate) fn beyond(place: String, what: &'static str, found: u64, limit: u64) -> Error {
-    Error::Limit { place, what, found, limit }
+    Cause::Limit { place, what, found, limit }.into()
 }
 
 /// What a model is made of, so far.

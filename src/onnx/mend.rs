@@ -21,7 +21,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
 use super::{consistency, function_fields as fields};
-use crate::error::Error;
+use crate::error::{Cause, Error, Result};
 use change::{Change, Work};
 use walk::{Aim, walk};
 
@@ -48,23 +48,27 @@ pub struct Mended {
 /// ```
 /// let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
 /// let file = std::fs::read(path)?;
-/// let mended = tract_onnx_cast::mend(&file)?;
+/// let mended = tract_onnx_cast::mend::mend(&file)?;
 /// assert!(mended.changes.is_empty() && mended.left.is_empty());
 /// assert_eq!(mended.bytes, file);
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
 /// When the bytes are no ONNX model, or one whose imports contradict each other.
-pub fn mend(file: &[u8]) -> TractResult<Mended> {
+pub fn mend(file: &[u8]) -> Result<Mended> {
+    mended(file).map_err(Error::of)
+}
+
+fn mended(file: &[u8]) -> TractResult<Mended> {
     let mut mended = Mended { bytes: file.into(), changes: vec![], left: vec![] };
     // Only of types that fit can be told which casts change nothing.
     for aim in [Aim::Types, Aim::Redundancy] {
         for _ in 0..WALKS {
             let mut proto = ModelProto::decode(&*mended.bytes)?;
             if proto.graph.is_none() {
-                Err(Error::Model { problem: "holds no graph".into() })?;
+                Err(Error::from(Cause::Model { problem: "holds no graph".into() }))?;
             }
             consistency::check(&proto)?;
             fields::restore(&mut proto, &mended.bytes)?;

@@ -10,7 +10,7 @@ use super::node::{NodeView, attribute_type};
 use super::operators::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::quantize::operator::{Dequantize, Quantize, Quantizer, default_precision};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 pub(crate) const QUANTIZE: &str = "QuantizeLinear";
 const DEQUANTIZE: &str = "DequantizeLinear";
@@ -163,12 +163,13 @@ impl QuantizerSpec {
     }
 
     fn refuse_attribute(&self, attribute: &str, problem: String) -> Error {
-        Error::Attribute {
+        Cause::Attribute {
             node: self.node.clone(),
             attribute: attribute.into(),
             problem: format!("{problem} ({})", self.name()),
             opset: self.opset,
         }
+        .into()
     }
 
     fn read_attribute(&mut self, attribute: &AttributeProto) -> Result<(), Error> {

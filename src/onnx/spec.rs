@@ -8,7 +8,7 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use crate::cast::element_type::{self, ElementType};
 use crate::cast::rules::{RoundMode, Rules};
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::onnx::node::{NodeView, attribute_type};
 use crate::onnx::operators::schema::{self, Schema};
 
@@ -157,12 +157,13 @@ impl CastSpec {
     }
 
     fn refuse(&self, attribute: &str, problem: String) -> Error {
-        Error::Attribute {
+        Cause::Attribute {
             node: self.node.clone(),
             attribute: attribute.into(),
             problem: format!("{problem} ({})", self.operator),
             opset: self.opset,
         }
+        .into()
     }
 
     fn read(&mut self, attribute: &AttributeProto) -> Result<(), Error> {
@@ -224,12 +225,13 @@ impl CastSpec {
         if self.version >= first {
             return Ok(());
         }
-        Err(Error::Attribute {
+        Err(Cause::Attribute {
             node: self.node.clone(),
             attribute: attribute.name.clone(),
             problem: format!("needs opset {first}"),
             opset: self.opset,
-        })
+        }
+        .into())
     }
 
     fn int(&self, attribute: &AttributeProto) -> Result<i64, Error> {

@@ -54,7 +54,7 @@ pub struct CastNode {
 pub enum CastKind {
     /// A `Cast` or `CastLike`.
     Cast,
-    /// An operator of this name whose FLOAT result is rounded to half precision ([`Survey::widened`](crate::Survey)).
+    /// An operator of this name whose FLOAT result is rounded to half precision ([`Survey::widened`](crate::survey::Survey::widened)).
     Rounding(String),
     /// A `QuantizeLinear`: a cast with a scale.
     Quantizer,

@@ -11,27 +11,50 @@ use crate::onnx::quantizers::QuantizerNode;
 
 /// The casts of a model that need not be sound, and what is wrong with it.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Survey {
-    /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as
-    /// [`CastKind`](crate::CastKind) tells, each `QuantizeLinear` and each rounding of half precision.
-    pub rows: Vec<CastNode>,
-    /// Every `QuantizeLinear` and `DequantizeLinear`.
-    pub quantizers: Vec<QuantizerNode>,
-    /// The operators that compute in FLOAT instead of half precision.
-    pub widened: Vec<WidenedNode>,
-    /// What can be said of casts without running the model, by their places among the [`rows`](Survey::rows).
-    pub findings: Vec<Finding>,
-    /// What is wrong with declared types, which the loader's options had it overlook.
-    pub overlooked: Vec<Error>,
-    /// Why the model cannot be loaded; empty for one that can, as far as this crate is concerned.
-    pub problems: Vec<Problem>,
+    pub(super) rows: Vec<CastNode>,
+    pub(super) quantizers: Vec<QuantizerNode>,
+    pub(super) widened: Vec<WidenedNode>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) overlooked: Vec<Error>,
+    pub(super) problems: Vec<Problem>,
 }
 
 impl Survey {
     /// Every `Cast` and `CastLike` that can be made out, in the order of computation.
     pub fn casts(&self) -> impl Iterator<Item = &CastNode> {
         self.rows.iter().filter(|row| row.kind == CastKind::Cast)
+    }
+
+    /// What an audit of the model counts, in the order of computation: every `Cast` and `CastLike` that can be made out, and, as
+    /// [`CastKind`] tells, each `QuantizeLinear` and each rounding of half precision.
+    pub fn rows(&self) -> &[CastNode] {
+        &self.rows
+    }
+
+    /// Every `QuantizeLinear` and `DequantizeLinear`, in the order of computation.
+    pub fn quantizers(&self) -> &[QuantizerNode] {
+        &self.quantizers
+    }
+
+    /// The operators that compute in FLOAT instead of half precision.
+    pub fn widened(&self) -> &[WidenedNode] {
+        &self.widened
+    }
+
+    /// What can be said of casts without running the model, by their places among the [`rows`](Survey::rows).
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// What is wrong with declared types, which the loader's options had it overlook.
+    pub fn overlooked(&self) -> &[Error] {
+        &self.overlooked
+    }
+
+    /// Why the model cannot be loaded; nothing of one that can, as far as this crate is concerned.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// An audit of the model, which counts where the model is loaded [with probes](crate::CastOnnx::with_probes).
@@ -41,13 +64,22 @@ impl Survey {
 }
 
 /// Something wrong with a model.
-#[derive(Debug)]
-#[non_exhaustive]
+#[derive(Debug, Clone)]
 pub struct Problem {
+    error: Error,
+    is_of_cast: bool,
+}
+
+impl Problem {
     /// What it is.
-    pub error: anyhow::Error,
+    pub fn error(&self) -> &Error {
+        &self.error
+    }
+
     /// Whether a `Cast` or `CastLike` itself is wrong.
-    pub is_of_cast: bool,
+    pub fn is_of_cast(&self) -> bool {
+        self.is_of_cast
+    }
 }
 
 /// What is done with an error.
@@ -84,7 +116,7 @@ impl Diagnostics {
             (Ok(value), _) => Ok(Some(value)),
             (Err(error), Diagnostics::Stop) => Err(error),
             (Err(error), Diagnostics::Collect(problems)) => {
-                problems.push(Problem { error, is_of_cast });
+                problems.push(Problem { error: Error::of(error), is_of_cast });
                 Ok(None)
             }
         }

@@ -16,7 +16,7 @@ use super::half_in_float::{self, Halves};
 use super::value_type::{agree, declared_type, either_exotic};
 use super::{carriers, decompose, findings};
 use crate::cast::element_type::ElementType;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::node::refusal;
@@ -121,7 +121,8 @@ impl Inference<'_, '_, '_> {
             let declared = self.context.facts.ty(*value).filter(|declared| *declared != ty);
             if let Some(declared) = declared {
                 let problem = format!("{ty}, but the graph's input of that name is {declared}");
-                let error = Error::Tensor { tensor: graph.value(*value).name.to_string(), problem };
+                let tensor = graph.value(*value).name.to_string();
+                let error = Error::from(Cause::Tensor { tensor, problem });
                 self.context.take::<()>(Err(error.into()), false)?;
             }
             self.context.facts.insert(*value, Fact { ty: Some(ty), origin: Origin::Constants });
@@ -364,12 +365,12 @@ impl Inference<'_, '_, '_> {
 
 /// An error about a tensor without a name, as about one that is called after its node and attribute.
 fn named(error: anyhow::Error, node: &Node, attribute: &str) -> anyhow::Error {
-    match error.downcast::<Error>() {
-        Ok(Error::Tensor { tensor, problem }) if tensor.is_empty() => {
-            Error::Tensor { tensor: format!("{}.{attribute}", node.label()), problem }.into()
+    match error.downcast_ref::<Error>().map(Error::cause) {
+        Some(Cause::Tensor { tensor, problem }) if tensor.is_empty() => {
+            let tensor = format!("{}.{attribute}", node.label());
+            Error::from(Cause::Tensor { tensor, problem: problem.clone() }).into()
         }
-        Ok(other) => other.into(),
-        Err(other) => other,
+        _ => error,
     }
 }
 

@@ -6,10 +6,11 @@ use std::panic::{self, AssertUnwindSafe};
 
 use tract_onnx::prelude::TractResult;
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
-/// Does work with a model that nobody has looked at, and makes an [`Error::Panic`] of a panic: a model that this crate finds sound
-/// can still make tract panic. What tract says about a node becomes an [`Error::Tract`].
+/// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model that this crate finds sound
+/// can still make tract panic. What tract says becomes one of kind
+/// [`Tract`](crate::ErrorKind::Tract), unless it is about no node and has another type of its own.
 ///
 /// What was being worked on is dropped with the panic, so nothing half-done is left; but caches of tract's that several models
 /// share may be poisoned, so a program that serves others does this in a process of its own. The standard library's panic hook still
@@ -18,13 +19,15 @@ use crate::error::Error;
 ///
 /// ```
 /// use tract_onnx::prelude::*;
-/// use tract_onnx_cast::{Error, onnx, without_panic};
+/// use tract_onnx_cast::untrusted::without_panic;
+/// use tract_onnx_cast::{Error, ErrorKind, onnx};
 ///
 /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
 /// let load = || onnx().model_for_path(path)?.into_optimized()?.into_runnable();
 /// let model = without_panic(load)?;
 /// let broken = without_panic(|| -> TractResult<()> { panic!("index out of bounds") });
-/// assert!(matches!(broken.unwrap_err().downcast_ref(), Some(Error::Panic { .. })));
+/// let kind = broken.unwrap_err().downcast_ref().map(Error::kind);
+/// assert_eq!(kind, Some(ErrorKind::Panic));
 /// # TractResult::Ok(())
 /// ```
 ///
@@ -36,7 +39,7 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
         let words = payload.downcast_ref::<String>().map(String::as_str);
         let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
         let message = words.split_whitespace().collect::<Vec<_>>().join(" ");
-        Err(Error::Panic { message }.into())
+        Err(Error::from(Cause::Panic { message }).into())
     });
     done.map_err(Error::of_tract_at_node)
 }

@@ -9,8 +9,6 @@ use crate::error::{Error, Result};
 use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::casts::CastNode;
 use crate::passes::diagnostics::Survey;
-use crate::passes::findings::Finding;
-use crate::passes::half_in_float::WidenedNode;
 
 /// A model that one call has read, lowered and given to tract, with what was found out on the way. The rows of an audit, casts
 /// and probes are one list, so their places agree.
@@ -48,7 +46,7 @@ impl Loaded {
     ///
     /// When an input's type is not known before tract analyses the model.
     pub fn input_types(&self) -> Result<Vec<ElementType>> {
-        input_element_types(&self.model).map_err(Error::of)
+        input_element_types(&self.model)
     }
 
     /// The ONNX element types of the outputs, in their order.
@@ -57,7 +55,7 @@ impl Loaded {
     ///
     /// When an output's type is not known before tract analyses the model.
     pub fn output_types(&self) -> Result<Vec<ElementType>> {
-        output_element_types(&self.model).map_err(Error::of)
+        output_element_types(&self.model)
     }
 
     /// Every `Cast` and `CastLike`, those in subgraphs included, in the order of computation.
@@ -67,27 +65,17 @@ impl Loaded {
 
     /// Every `QuantizeLinear` and `DequantizeLinear`, in the order of computation.
     pub fn quantizers(&self) -> &[QuantizerNode] {
-        &self.survey.quantizers
-    }
-
-    /// What computes in FLOAT instead of half precision.
-    pub fn widened(&self) -> &[WidenedNode] {
-        &self.survey.widened
-    }
-
-    /// What an audit counts, in the order of computation: casts, `QuantizeLinear`, roundings of half precision.
-    pub fn rows(&self) -> &[CastNode] {
-        &self.survey.rows
-    }
-
-    /// What can be said of casts without running the model.
-    pub fn findings(&self) -> &[Finding] {
-        &self.survey.findings
+        self.survey.quantizers()
     }
 
     /// What is wrong with declared types, which the loader's options had it overlook.
     pub fn problems(&self) -> &[Error] {
-        &self.survey.overlooked
+        self.survey.overlooked()
+    }
+
+    /// What else is known of the model.
+    pub fn survey(&self) -> &Survey {
+        &self.survey
     }
 
     /// An audit of this model, which counts if the model was loaded [with probes](crate::CastOnnx::with_probes).

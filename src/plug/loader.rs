@@ -12,7 +12,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 
 use crate::audit::probe;
-use crate::error::{Error, Result};
+use crate::error::{Cause, Error, Result};
 use crate::onnx::limits::Limits;
 use crate::onnx::{function_fields as fields, wire};
 use crate::ops::host::open_shapes;
@@ -109,7 +109,8 @@ impl CastOnnx {
         CastOnnx { small_weights: small, ..self }
     }
 
-    /// How large a model may be. What is beyond these limits is refused by an [`Error::Limit`].
+    /// How large a model may be. What is beyond these limits is refused by an error of kind
+    /// [`Limit`](crate::ErrorKind::Limit).
     pub fn with_limits(self, limits: Limits) -> CastOnnx {
         CastOnnx { limits, ..self }
     }
@@ -126,32 +127,7 @@ impl CastOnnx {
     ///
     /// When the file cannot be read, is beyond the [`Limits`], is not sound, or tract cannot load it.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded> {
-        let proto = self.proto_model_for_path(&path).map_err(Error::of)?;
-        self.load_proto(proto, path.as_ref().parent())
-    }
-
-    /// As [`CastOnnx::load`], of a model that was read already, whose external data is in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// As [`CastOnnx::load`].
-    pub fn load_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Loaded> {
-        let built = self.build(proto, folder, InferenceModel::default());
-        let (model, survey) = built.map_err(Error::of)?;
-        Ok(Loaded { model, survey })
-    }
-
-    /// As [`Framework::model_for_proto_model`], of a model whose external data is in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// As loading the model from a file.
-    pub fn model_for_proto_in(
-        &self,
-        proto: ModelProto,
-        folder: Option<&Path>,
-    ) -> TractResult<InferenceModel> {
-        Ok(self.build(proto, folder, InferenceModel::default())?.0)
+        self.load_proto(self.read(&path)?, path.as_ref().parent())
     }
 
     /// Reads a model's file that need not be sound, and tells of its casts as far as they can be made out, and what is wrong
@@ -161,16 +137,21 @@ impl CastOnnx {
     ///
     /// When the file cannot be read, is beyond the [`Limits`], or holds no graph.
     pub fn survey(&self, path: impl AsRef<Path>) -> Result<Survey> {
-        let proto = self.proto_model_for_path(&path).map_err(Error::of)?;
-        self.survey_proto(proto, path.as_ref().parent())
+        self.survey_proto(self.read(&path)?, path.as_ref().parent())
     }
 
-    /// As [`CastOnnx::survey`], of a model that was read already, whose external data is in `folder`.
-    ///
-    /// # Errors
-    ///
-    /// As [`CastOnnx::survey`].
-    pub fn survey_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Survey> {
+    fn read(&self, path: impl AsRef<Path>) -> Result<ModelProto> {
+        let place = || path.as_ref().display().to_string();
+        self.proto_model_for_path(&path).with_context(place).map_err(Error::of)
+    }
+
+    pub(crate) fn load_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Loaded> {
+        let built = self.build(proto, folder, InferenceModel::default());
+        let (model, survey) = built.map_err(Error::of)?;
+        Ok(Loaded { model, survey })
+    }
+
+    pub(crate) fn survey_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Survey> {
         passes::survey(proto, &self.options(folder)).map_err(Error::of)
     }
 
@@ -211,7 +192,8 @@ impl CastOnnx {
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             parsed.map_err(Error::of_tract)?;
         if let Some(name) = unresolved_inputs.first() {
-            return Err(Error::Model { problem: format!("has nothing that makes `{name}`") })?;
+            let problem = format!("has nothing that makes `{name}`");
+            return Err(Error::from(Cause::Model { problem }))?;
         }
         model.properties.remove(SmallWeights::PROPERTY);
         let outputs = model.outputs.clone();

@@ -8,6 +8,7 @@ use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
 
 use crate::cast::element_type::ElementType;
+use crate::error::{Error, Result};
 use crate::passes::Lowered;
 
 /// The ONNX element types of a model's inputs, in their order.
@@ -18,12 +19,12 @@ use crate::passes::Lowered;
 /// # Errors
 ///
 /// When an input's tract type is not known yet, or is none of ONNX's.
-pub fn input_element_types<F, O>(model: &Graph<F, O>) -> TractResult<Vec<ElementType>>
+pub fn input_element_types<F, O>(model: &Graph<F, O>) -> Result<Vec<ElementType>>
 where
     F: Fact + Clone + 'static,
     O: Debug + Display + AsRef<dyn Op> + AsMut<dyn Op> + Clone + 'static,
 {
-    element_types(model, &model.inputs, INPUT_TYPES)
+    element_types(model, &model.inputs, INPUT_TYPES).map_err(Error::of_argument)
 }
 
 /// The ONNX element types of a model's outputs, in their order; see [`input_element_types`].
@@ -33,12 +34,12 @@ where
 /// # Errors
 ///
 /// When an output's tract type is not known yet, or is none of ONNX's.
-pub fn output_element_types<F, O>(model: &Graph<F, O>) -> TractResult<Vec<ElementType>>
+pub fn output_element_types<F, O>(model: &Graph<F, O>) -> Result<Vec<ElementType>>
 where
     F: Fact + Clone + 'static,
     O: Debug + Display + AsRef<dyn Op> + AsMut<dyn Op> + Clone + 'static,
 {
-    element_types(model, &model.outputs, OUTPUT_TYPES)
+    element_types(model, &model.outputs, OUTPUT_TYPES).map_err(Error::of_argument)
 }
 
 const INPUT_TYPES: &str = "onnx_cast.inputs";

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tract_nnef::prelude::*;
-//! use tract_onnx_cast::WithOnnxCast;
+//! use tract_onnx_cast::interop::WithOnnxCast;
 //!
 //! let nnef = tract_nnef::nnef().with_onnx_cast();
 //! # let _: Nnef = nnef;

@@ -2,12 +2,12 @@
 
 #![forbid(unsafe_code)]
 
-use anyhow::ensure;
 use half::bf16;
-use tract_onnx::prelude::{DatumType, Tensor, TractResult, tract_ndarray::ArrayD};
+use tract_onnx::prelude::{DatumType, Tensor, tract_ndarray::ArrayD};
 
 use crate::cast::element_type::{ElementType, MachineType};
 use crate::cast::rules::Rules;
+use crate::error::{Error, Result};
 use crate::tensor::conversion::Conversion;
 
 impl ElementType {
@@ -55,10 +55,11 @@ impl ElementType {
 ///
 /// let tensor = bf16_tensor(&[2], &[bf16::ONE, bf16::from_f32(-2.5)])?;
 /// assert_eq!(bf16_slice(&tensor)?[1].to_f32(), -2.5);
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
-pub fn bf16_slice(tensor: &Tensor) -> TractResult<&[bf16]> {
-    Ok(bytemuck::cast_slice(tensor.try_as_plain_ram()?.as_slice::<u16>()?))
+pub fn bf16_slice(tensor: &Tensor) -> Result<&[bf16]> {
+    let codes = tensor.try_as_plain_ram().and_then(|view| view.as_slice::<u16>());
+    Ok(bytemuck::cast_slice(codes.map_err(Error::of_argument)?))
 }
 
 /// A BFLOAT16 tensor of a shape, its elements in row-major order.
@@ -66,8 +67,10 @@ pub fn bf16_slice(tensor: &Tensor) -> TractResult<&[bf16]> {
 /// # Errors
 ///
 /// When there are not as many elements as the shape has.
-pub fn bf16_tensor(shape: &[usize], elements: &[bf16]) -> TractResult<Tensor> {
-    Ok(ArrayD::from_shape_vec(shape, bytemuck::cast_slice::<bf16, u16>(elements).to_vec())?.into())
+pub fn bf16_tensor(shape: &[usize], elements: &[bf16]) -> Result<Tensor> {
+    let codes = bytemuck::cast_slice::<bf16, u16>(elements).to_vec();
+    let array = ArrayD::from_shape_vec(shape, codes);
+    Ok(array.map_err(|error| Error::of_argument(error.into()))?.into())
 }
 
 /// The values of a tensor of any numeric type as FLOAT: exact for every float type but DOUBLE, and for integers of up to
@@ -76,7 +79,7 @@ pub fn bf16_tensor(shape: &[usize], elements: &[bf16]) -> TractResult<Tensor> {
 /// # Errors
 ///
 /// When the tensor is not of the type's carrier, or holds strings that are no numbers.
-pub fn to_f32(tensor: &Tensor, ty: ElementType) -> TractResult<Tensor> {
+pub fn to_f32(tensor: &Tensor, ty: ElementType) -> Result<Tensor> {
     Conversion::new(ty, ElementType::Float, Rules::default()).run(tensor)
 }
 
@@ -92,10 +95,15 @@ pub fn to_f32(tensor: &Tensor, ty: ElementType) -> TractResult<Tensor> {
 ///
 /// let weights = from_f32(&tensor1(&[0.3f32, -5.0]), ElementType::Float4E2M1, Rules::default())?;
 /// assert_eq!(to_f32(&weights, ElementType::Float4E2M1)?, tensor1(&[0.5f32, -4.0]));
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
-pub fn from_f32(tensor: &Tensor, ty: ElementType, rules: Rules) -> TractResult<Tensor> {
+pub fn from_f32(tensor: &Tensor, ty: ElementType, rules: Rules) -> Result<Tensor> {
     let is_float = tensor.datum_type() == ElementType::Float.datum_type();
-    ensure!(is_float, "values are to be FLOAT, not {:?}", tensor.datum_type());
+    if !is_float {
+        return Err(Error::argument(format!(
+            "values are to be FLOAT, not {:?}",
+            tensor.datum_type()
+        )));
+    }
     Conversion::new(ElementType::Float, ty, rules).run(tensor)
 }

@@ -20,7 +20,7 @@ use crate::cast::rules::Rules;
 use crate::cast::scalar;
 use crate::cast::text::parse::Parse;
 use crate::cast::text::spell::Spell;
-use crate::error::Error;
+use crate::error::{Cause, Error, Result};
 
 /// A conversion between two element types, its kernel chosen.
 ///
@@ -36,7 +36,7 @@ use crate::error::Error;
 /// let to_e4m3 = Conversion::new(ElementType::Float, ElementType::Float8E4M3FN, Rules::default());
 /// let codes = to_e4m3.run(&tensor1(&[1.0f32, 1000.0]))?;
 /// assert_eq!(codes, tensor1(&[0x38u8, 0x7E])); // 1 and, saturated, 448
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
 #[derive(Clone)]
 pub struct Conversion {
@@ -187,9 +187,8 @@ impl Conversion {
     ///
     /// When the tensor's type is not the source's carrier or its bytes are not at hand, or a STRING element is no
     /// number that the target can hold: the message has the element's index and text.
-    pub fn run(&self, input: &Tensor) -> TractResult<Tensor> {
-        self.check(input)?;
-        self.run_checked(input)
+    pub fn run(&self, input: &Tensor) -> Result<Tensor> {
+        self.check(input).and_then(|()| self.run_checked(input)).map_err(Error::of_argument)
     }
 
     fn check(&self, input: &Tensor) -> TractResult<()> {
@@ -222,8 +221,11 @@ impl Conversion {
     /// # Errors
     ///
     /// As [`Conversion::run`].
-    pub fn run_owned(&self, input: Tensor) -> TractResult<Tensor> {
-        self.check(&input)?;
+    pub fn run_owned(&self, input: Tensor) -> Result<Tensor> {
+        self.check(&input).and_then(|()| self.run_owned_checked(input)).map_err(Error::of_argument)
+    }
+
+    fn run_owned_checked(&self, input: Tensor) -> TractResult<Tensor> {
         let same_width = self.from.carrier_bytes() == self.to.carrier_bytes();
         match &self.method {
             Method::Identity => Ok(input),
@@ -245,7 +247,9 @@ impl Conversion {
                 let write = |texts: &mut [String]| self.spell(spell, bytes, texts);
                 Ok(self.memory.strings(input.shape(), write)?.into_tvalue())
             }
-            _ if input.is_exclusive() => Ok(self.run_owned(input.into_tensor())?.into_tvalue()),
+            _ if input.is_exclusive() => {
+                Ok(self.run_owned_checked(input.into_tensor())?.into_tvalue())
+            }
             _ => Ok(self.run_checked(&input)?.into_tvalue()),
         }
     }
@@ -266,7 +270,7 @@ impl Conversion {
         output::parse(parse, self.level, to, texts, shape, &self.memory)?.or_else(|index| {
             let text = texts.get(index).map_or("", String::as_str);
             let text = text.chars().take(QUOTED_CHARS).collect();
-            Err(Error::Text { index, text, to })?
+            Err(Error::from(Cause::Text { index, text, to }))?
         })
     }
 }

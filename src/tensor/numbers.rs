@@ -8,6 +8,7 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::rules::Rules;
 use crate::cast::value::Number;
+use crate::error::{Error, Result};
 use crate::tensor::conversion::Conversion;
 
 /// The exact values of a numeric tensor's elements, in row-major order.
@@ -27,7 +28,11 @@ impl Numbers {
     /// # Errors
     ///
     /// When the type is STRING, or the tensor is not of its carrier.
-    pub fn of(ty: ElementType, tensor: &Tensor) -> TractResult<Numbers> {
+    pub fn of(ty: ElementType, tensor: &Tensor) -> Result<Numbers> {
+        Numbers::widened(ty, tensor).map_err(Error::of_argument)
+    }
+
+    fn widened(ty: ElementType, tensor: &Tensor) -> TractResult<Numbers> {
         let widened = |wide| Conversion::new(ty, wide, Rules::default()).run(tensor);
         Ok(Numbers(match (ty.family(), ty.bits()) {
             (Family::Text, _) => bail!("texts have no exact values"),

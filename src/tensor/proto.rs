@@ -12,7 +12,7 @@ use tract_onnx::prelude::{Tensor, TractResult};
 
 use crate::cast::element_type::{self, ElementType, Family};
 use crate::cast::scalar;
-use crate::error::{self, Error};
+use crate::error::{self, Cause, Error, Result};
 use crate::tensor::external::{External, inside, is_external};
 
 /// Reads a tensor, from whichever field holds its data.
@@ -23,8 +23,8 @@ use crate::tensor::external::{External, inside, is_external};
 ///
 /// When the element type is not one of the 26, a dimension is negative, the data is not exactly as long as the
 /// dimensions say, or more than one field holds data.
-pub fn read(proto: &TensorProto, folder: Option<&Path>) -> TractResult<(ElementType, Tensor)> {
-    read_with(proto, folder, data_resolver::default().as_ref())
+pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
+    read_with(proto, folder, data_resolver::default().as_ref()).map_err(Error::of)
 }
 
 /// As [`read`], external data through the resolver of a tract `Onnx`.
@@ -76,7 +76,11 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
 /// # Errors
 ///
 /// When the tensor is not of the type's carrier.
-pub fn write(name: &str, ty: ElementType, tensor: &Tensor) -> TractResult<TensorProto> {
+pub fn write(name: &str, ty: ElementType, tensor: &Tensor) -> Result<TensorProto> {
+    written(name, ty, tensor).map_err(Error::of_argument)
+}
+
+fn written(name: &str, ty: ElementType, tensor: &Tensor) -> TractResult<TensorProto> {
     let mut proto = TensorProto {
         name: name.into(),
         data_type: ty as i32,
@@ -159,8 +163,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(proto: &'a TensorProto) -> Result<Reader<'a>, Error> {
-        let refuse = |problem| Error::Tensor { tensor: proto.name.clone(), problem };
+    fn new(proto: &'a TensorProto) -> Result<Reader<'a>> {
+        let refuse = |problem| Cause::Tensor { tensor: proto.name.clone(), problem }.into();
         let ty = ElementType::from_id(proto.data_type).ok_or_else(|| {
             refuse(format!(
                 "{} is no element type that can be read",
@@ -188,17 +192,18 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse(&self, problem: String) -> Error {
-        Error::Tensor { tensor: self.proto.name.clone(), problem: format!("{} {problem}", self.ty) }
+        Cause::Tensor { tensor: self.proto.name.clone(), problem: format!("{} {problem}", self.ty) }
+            .into()
     }
 
-    fn packed_bytes(&self) -> Result<usize, Error> {
+    fn packed_bytes(&self) -> Result<usize> {
         match self.ty.bits() {
             0 => Err(self.refuse("cannot be in raw or external data".into())),
             bits => Ok(packed_length(self.count, bits)),
         }
     }
 
-    fn check_length(&self, field: &str, found: usize, expected: usize) -> Result<(), Error> {
+    fn check_length(&self, field: &str, found: usize, expected: usize) -> Result<()> {
         if found == expected {
             return Ok(());
         }
@@ -237,7 +242,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The one field that holds the data, of the right length; an empty tensor needs none.
-    fn field(&self) -> Result<Field, Error> {
+    fn field(&self) -> Result<Field> {
         let mut filled = Field::ALL
             .into_iter()
             .map(|field| (field, field.length(self.proto)))
@@ -311,7 +316,7 @@ impl<'a> Reader<'a> {
                 String::from_utf8(bytes.clone())
                     .map_err(|_| self.refuse(format!("element {index} is not UTF-8")))
             })
-            .collect::<Result<Vec<_>, _>>()?;
+            .collect::<Result<Vec<_>>>()?;
         tensor_of_strings(texts, &self.shape)
     }
 
@@ -348,7 +353,7 @@ pub(crate) fn as_carrier(name: &str, tensor: &Tensor) -> TractResult<TensorProto
     let ty = ElementType::native(tensor.datum_type()).with_context(|| {
         format!("tensor `{}`: {:?} is no element type", error::shown(name), tensor.datum_type())
     })?;
-    write(name, ty, tensor)
+    written(name, ty, tensor)
 }
 
 /// Whether tract 0.23 refuses or misreads a tensor of a native type that [`check`] finds sound: it takes UINT32 and

@@ -16,6 +16,7 @@ use crate::cast::quantize::layout::Layout;
 use crate::cast::quantize::operator::Quantizer;
 use crate::cast::quantize::parameters::{NotZero, Parameters, Reader};
 use crate::cast::quantize::scalar;
+use crate::error::{Error, Result};
 
 /// A `QuantizeLinear` or `DequantizeLinear` of tensors, its loops chosen.
 ///
@@ -30,13 +31,14 @@ use crate::cast::quantize::scalar;
 ///
 /// ```
 /// use tract_onnx::prelude::{tensor0, tensor1};
-/// use tract_onnx_cast::{Dequantize, ElementType::*, Quantization, Quantizer};
+/// use tract_onnx_cast::ElementType::*;
+/// use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantizer};
 ///
 /// let types = Dequantize { x: Uint8, scale: Float, y: Float };
 /// let dequantize = Quantization::new(Quantizer::Dequantize(types)).expect("types that the operator has");
 /// let y = dequantize.run(&tensor1(&[0u8, 130]), &tensor0(0.5f32), Some(&tensor0(128u8)), 0, 0)?;
 /// assert_eq!(y, tensor1(&[-64f32, 1.0]));
-/// # tract_onnx::prelude::TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
 #[derive(Clone)]
 pub struct Quantization {
@@ -106,7 +108,7 @@ impl Quantization {
     }
 
     /// What the operator makes of one element. Elements are codes as those of
-    /// [`convert_scalar`](crate::convert_scalar).
+    /// [`convert_scalar`](crate::kernel::convert_scalar).
     pub fn scalar(&self, x: u64, scale: u64, zero_point: Option<u64>) -> u64 {
         match self.quantizer {
             Quantizer::Quantize(op) => scalar::quantize(op, x, scale, zero_point),
@@ -128,8 +130,10 @@ impl Quantization {
         zero_point: Option<&Tensor>,
         axis: i64,
         block_size: usize,
-    ) -> TractResult<Tensor> {
-        self.run_prepared(x, &self.prepare(scale, zero_point)?, axis, block_size)
+    ) -> Result<Tensor> {
+        self.prepare(scale, zero_point)
+            .and_then(|prepared| self.run_prepared(x, &prepared, axis, block_size))
+            .map_err(Error::of_argument)
     }
 
     /// Reads scales and zero points.

@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-use anyhow::ensure;
 use half::bf16;
 use tract_onnx::prelude::*;
 
@@ -10,6 +9,7 @@ use super::carrier::bf16_slice;
 use super::conversion::Conversion;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
+use crate::error::{Error, Result};
 
 /// A tensor and its ONNX element type: tract alone cannot tell BFLOAT16 from UINT16.
 ///
@@ -21,7 +21,7 @@ use crate::cast::rules::Rules;
 /// assert_eq!(halves.as_bf16()?, [bf16::ONE]);
 /// let codes = OnnxTensor::new(ElementType::Uint16, tensor1(&[1u16]))?;
 /// assert!(codes.as_bf16().is_err());
-/// # TractResult::Ok(())
+/// # tract_onnx_cast::Result::Ok(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnnxTensor {
@@ -35,9 +35,11 @@ impl OnnxTensor {
     /// # Errors
     ///
     /// When the tensor is not of the type's carrier.
-    pub fn new(ty: ElementType, tensor: Tensor) -> TractResult<OnnxTensor> {
+    pub fn new(ty: ElementType, tensor: Tensor) -> Result<OnnxTensor> {
         let (held, carrier) = (tensor.datum_type(), ty.datum_type());
-        ensure!(held == carrier, "{ty} is held as {carrier:?}, not as {held:?}");
+        if held != carrier {
+            return Err(Error::argument(format!("{ty} is held as {carrier:?}, not as {held:?}")));
+        }
         Ok(OnnxTensor { ty, tensor })
     }
 
@@ -61,8 +63,10 @@ impl OnnxTensor {
     /// # Errors
     ///
     /// When they are not BFLOAT16.
-    pub fn as_bf16(&self) -> TractResult<&[bf16]> {
-        ensure!(self.ty == ElementType::BFloat16, "the elements are {}, not BFLOAT16", self.ty);
+    pub fn as_bf16(&self) -> Result<&[bf16]> {
+        if self.ty != ElementType::BFloat16 {
+            return Err(Error::argument(format!("the elements are {}, not BFLOAT16", self.ty)));
+        }
         bf16_slice(&self.tensor)
     }
 
@@ -71,7 +75,7 @@ impl OnnxTensor {
     /// # Errors
     ///
     /// When strings are no numbers.
-    pub fn cast(&self, to: ElementType, rules: Rules) -> TractResult<OnnxTensor> {
+    pub fn cast(&self, to: ElementType, rules: Rules) -> Result<OnnxTensor> {
         OnnxTensor::new(to, Conversion::new(self.ty, to, rules).run(&self.tensor)?)
     }
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use tract_onnx_cast::Level;
+use tract_onnx_cast::kernel::Level;
 
 fn say(line: &str) {
     // A closed standard error is no reason to fail.

@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{onnx, output_element_types};
+use tract_onnx_cast::{model_proto, onnx, output_element_types};
 
 use crate::common::cases::Typed;
 use crate::form::{Form, name};
@@ -93,7 +93,7 @@ pub fn run(graph: &Graph, form: &Form, folder: &Path) -> Outcome {
 
 fn checked(graph: &Graph, form: &Form, folder: &Path) -> TractResult<Outcome> {
     let proto = form.model(graph, folder);
-    let model = onnx().model_for_proto_in(proto, Some(folder))?.into_optimized()?;
+    let model = model_proto::load(&onnx(), proto, Some(folder))?.into_model().into_optimized()?;
     let types = output_element_types(&model)?;
     let plan = model.into_runnable()?;
     let wanted = form.outputs(graph);

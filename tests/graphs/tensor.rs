@@ -2,7 +2,8 @@
 
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::Tensor;
-use tract_onnx_cast::{ElementType, Family, Rules, convert_scalar, tensor_proto};
+use tract_onnx_cast::kernel::convert_scalar;
+use tract_onnx_cast::{ElementType, Family, Rules, tensor_proto};
 
 use crate::common::cases::Typed;
 use crate::common::elements::{codes_of_tensor, tensor_of_codes};

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use test_tools::peak_alloc::PeakAlloc;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Limits, input_element_types, onnx, output_element_types};
+use tract_onnx_cast::{Limits, input_element_types, model_proto, onnx, output_element_types};
 
 #[global_allocator]
 static PEAK: PeakAlloc = PeakAlloc;
@@ -119,8 +119,8 @@ fn growth(pair: &[Duration]) -> f64 {
 
 fn rewrite(model: &ModelProto) {
     let onnx = onnx().with_limits(Limits::none());
-    let survey = onnx.survey_proto(model.clone(), None).expect("a sound model");
-    assert!(survey.problems.is_empty());
+    let survey = model_proto::survey(&onnx, model.clone(), None).expect("a sound model");
+    assert!(survey.problems().is_empty());
 }
 
 macro_rules! rewrites {
@@ -140,7 +140,7 @@ rewrites! {
 /// Loads a model of any size.
 fn loaded(model: &ModelProto) -> InferenceModel {
     let onnx = onnx().with_limits(Limits::none());
-    onnx.model_for_proto_in(model.clone(), None).expect("a model")
+    model_proto::load(&onnx, model.clone(), None).expect("a model").into_model()
 }
 
 /// The two helpers, by themselves: loading is tract's.
@@ -189,7 +189,9 @@ fn a_cast_takes_little_memory() {
     for (what, model) in [("chain", models::chain(10_000)), ("wide", models::wide(10_000))] {
         // The model in tract's messages is tract's own.
         let own = peak(|| drop(model.clone()));
-        let bytes = peak(|| drop(onnx().survey_proto(model.clone(), None).expect("a sound model")));
+        let bytes = peak(|| {
+            drop(model_proto::survey(&onnx(), model.clone(), None).expect("a sound model"))
+        });
         let per_cast = bytes.saturating_sub(own) / 10_000;
         println!("{what}: {per_cast} bytes for a cast");
         assert!(per_cast < PER_CAST, "{what}: {per_cast} bytes for a cast");
@@ -201,9 +203,11 @@ fn a_cast_takes_little_memory() {
 fn a_long_name_is_there_once() {
     let _alone = alone();
     let model = models::long_name(1_000);
-    let bytes = peak(|| drop(onnx().survey_proto(model.clone(), None).expect("a sound model")));
+    let bytes =
+        peak(|| drop(model_proto::survey(&onnx(), model.clone(), None).expect("a sound model")));
     assert!(bytes < 16 << 20, "{bytes} bytes");
-    let casts = onnx().survey_proto(model, None).expect("a sound model").rows;
+    let survey = model_proto::survey(&onnx(), model, None).expect("a sound model");
+    let casts = survey.rows();
     let first = &casts[0].graph;
     assert!(first.len() < 1_000, "{}", first.len());
     assert!(casts.iter().all(|cast| Arc::ptr_eq(&cast.graph, first)), "a path for each cast");

@@ -4,7 +4,8 @@
 use crate::common::cases::root;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::konst::Const;
-use tract_onnx_cast::{ElementType, OnnxCast, Rules};
+use tract_onnx_cast::interop::OnnxCast;
+use tract_onnx_cast::{ElementType, Rules};
 
 use ElementType::{BFloat16, Double, Float, Float8E5M2, Float16, Int8, Int32, Int64, Uint8};
 

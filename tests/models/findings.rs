@@ -1,9 +1,9 @@
 //! What is said of a model's casts without running it, and that probes leave constants what they are.
 
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, FindingKind, Outcome};
-use tract_onnx_cast::{ElementType, onnx, tensor_proto};
+use tract_onnx_cast::{ElementType, model_proto, onnx, tensor_proto};
 
 use crate::common::proto::{self, cast, model, unshaped};
 
@@ -34,9 +34,10 @@ fn found(x: ElementType, nodes: Vec<NodeProto>, y: ElementType) -> Vec<(FindingK
 fn found_in(graph: GraphProto) -> Vec<(FindingKind, String)> {
     let proto = model(OPSET, graph);
     let lenient = onnx().with_ignore_value_info(true).with_ignore_output_types(true);
-    let survey = lenient.survey_proto(proto, None).expect("a graph");
-    assert!(survey.problems.is_empty(), "{:?}", survey.problems);
-    survey.findings.into_iter().map(|finding| (finding.kind, finding.text)).collect()
+    let survey = model_proto::survey(&lenient, proto, None).expect("a graph");
+    assert!(survey.problems().is_empty(), "{:?}", survey.problems());
+    let found = survey.findings().iter();
+    found.map(|finding| (finding.kind, finding.text.clone())).collect()
 }
 
 fn kinds(x: ElementType, nodes: Vec<NodeProto>, y: ElementType) -> Vec<FindingKind> {
@@ -134,7 +135,7 @@ fn integers_that_may_not_hold_a_value_are_found() {
 #[test]
 fn probes_leave_constants_what_they_are() -> TractResult<()> {
     const CHANNELS: usize = 24;
-    let constant = |name: &str, at: f32| -> TractResult<TensorProto> {
+    let constant = |name: &str, at: f32| {
         let values: Vec<f16> = (0..CHANNELS).map(|c| f16::from_f32(at + c as f32)).collect();
         tensor_proto::write(name, Float16, &tensor1(&values))
     };
@@ -154,7 +155,7 @@ fn probes_leave_constants_what_they_are() -> TractResult<()> {
         GraphProto {
             name: "g".into(),
             input: vec![unshaped("x", Float)],
-            initializer: initializer.collect::<TractResult<_>>()?,
+            initializer: initializer.collect::<tract_onnx_cast::Result<_>>()?,
             node: nodes,
             output: vec![unshaped("y", Float)],
             ..Default::default()
@@ -162,15 +163,15 @@ fn probes_leave_constants_what_they_are() -> TractResult<()> {
     );
     let input = Tensor::zero::<f32>(&[1, CHANNELS, 2])?;
     let run = |onnx: tract_onnx_cast::CastOnnx, audit: Option<&Audit>| -> TractResult<Tensor> {
-        let mut model = onnx
-            .model_for_proto_in(proto.clone(), None)?
+        let mut model = model_proto::load(&onnx, proto.clone(), None)?
+            .into_model()
             .with_input_fact(0, InferenceFact::dt_shape(DatumType::F32, input.shape()))?
             .into_typed()?;
         audit.map(|audit| audit.watch(&mut model)).transpose()?;
         let runnable = model.into_optimized()?.into_runnable()?;
         Ok(runnable.run(tvec!(input.clone().into_tvalue()))?.remove(0).into_tensor())
     };
-    let audit = onnx().survey_proto(proto.clone(), None)?.audit();
+    let audit = model_proto::survey(&onnx(), proto.clone(), None)?.audit();
     let plain = run(onnx(), None)?;
     assert_eq!(run(onnx().with_probes(true), Some(&audit))?, plain);
     let rows = audit.rows();
@@ -195,7 +196,7 @@ fn rows_and_probes_are_one_list() -> TractResult<()> {
         output: vec![unshaped("q", Uint8), unshaped("y", Int32)],
         ..Default::default()
     };
-    let loaded = onnx().with_probes(true).load_proto(model(OPSET, graph), None)?;
+    let loaded = model_proto::load(&onnx().with_probes(true), model(OPSET, graph), None)?;
     let audit = loaded.audit();
     let input = tensor1(&[1.0f32, 2.0, 3.0]);
     let mut model = loaded.into_model();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, onnx};
+use tract_onnx_cast::{ElementType, model_proto, onnx};
 
 use crate::common::proto::{
     self, cast, graph, imports, int, ints, node, raw, refer, refusal, tensor_attribute, unshaped,
@@ -73,8 +73,8 @@ fn casts_in_functions_are_listed_where_they_stand() -> TractResult<()> {
     );
     let mut model = model(vec![outer, inner], vec![node("local.Outer", &["x"], &["y"], vec![])]);
     model.functions[0].node.remove(2);
-    let casts = onnx().survey_proto(model.clone(), None)?.rows;
-    let rows: Vec<_> = casts.iter().map(|c| (&*c.graph, c.node.as_str())).collect();
+    let survey = model_proto::survey(&onnx(), model.clone(), None)?;
+    let rows: Vec<_> = survey.rows().iter().map(|c| (&*c.graph, c.node.as_str())).collect();
     assert_eq!(
         rows,
         [

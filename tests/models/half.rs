@@ -3,7 +3,9 @@
 use half::{bf16, f16};
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, Rules, from_f32, onnx, to_f32};
+use tract_onnx_cast::{
+    CastOnnx, ElementType, HalfArithmetic, Rules, from_f32, model_proto, onnx, to_f32,
+};
 
 use crate::common::proto::{
     Change, Sketch, float, graph, graph_attribute, int, node, string, tensor, value,
@@ -227,9 +229,9 @@ fn a_survey_names_what_computes_in_float() {
         .initializer(crate::common::proto::int64("s", &[1, 2]))
         .output("y", BFloat16, &[])
         .model();
-    let survey = onnx().survey_proto(model, None).expect("a graph");
-    assert!(survey.problems.is_empty() && survey.casts().next().is_none());
-    let names: Vec<_> = survey.widened.iter().map(|node| node.operator.as_str()).collect();
+    let survey = model_proto::survey(&onnx(), model, None).expect("a graph");
+    assert!(survey.problems().is_empty() && survey.casts().next().is_none());
+    let names: Vec<_> = survey.widened().iter().map(|node| node.operator.as_str()).collect();
     assert_eq!(names, ["Relu", "ReduceSum"]);
     // Without half precision nothing is, whatever the arithmetic.
     let plain = Sketch::new()
@@ -238,7 +240,7 @@ fn a_survey_names_what_computes_in_float() {
         .cast("y", Int32, "z")
         .output("z", Int32, &[2])
         .model();
-    assert!(widened().survey_proto(plain, None).expect("a graph").widened.is_empty());
+    assert!(model_proto::survey(&widened(), plain, None).expect("a graph").widened().is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::*;
-use tract_onnx_cast::{CastOnnx, ElementType, onnx};
+use tract_onnx_cast::{CastOnnx, ElementType, model_proto, onnx};
 
 use crate::common::proto::{float, graph, int, int64, ints, model, node, refusal, string, value};
 
@@ -352,8 +352,8 @@ fn a_survey_tells_of_all_that_is_refused() {
     ];
     let mut graph = graph(&[value("x", Float, &[2])], &nodes, &[value("y", Float, &[2])]);
     graph.initializer.push(int64("shape", &[2]));
-    let survey = onnx().survey_proto(model(21, graph), None).unwrap();
-    let problems: Vec<String> = survey.problems.iter().map(|p| p.error.to_string()).collect();
+    let survey = model_proto::survey(&onnx(), model(21, graph), None).unwrap();
+    let problems: Vec<String> = survey.problems().iter().map(|p| p.error().to_string()).collect();
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("`alpha`") && problems[1].contains("`com.example`"));
 }

@@ -9,9 +9,8 @@ use test_tools::tempfile;
 use tract_nnef::framework::Nnef;
 use tract_nnef::internal::*;
 use tract_onnx::prelude::{InferenceFact, InferenceModelExt, WithOnnx};
-use tract_onnx_cast::{
-    ElementType, Family, OnnxCast, Rules, WithOnnxCast, input_element_types, output_element_types,
-};
+use tract_onnx_cast::interop::{OnnxCast, WithOnnxCast};
+use tract_onnx_cast::{ElementType, Family, Rules, input_element_types, output_element_types};
 
 /// One for all tests: making it takes longer than a small model's way there and back.
 fn nnef() -> &'static Nnef {

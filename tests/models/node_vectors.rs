@@ -9,7 +9,8 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto};
 use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, WithOnnxCast, onnx, tensor_proto};
+use tract_onnx_cast::interop::WithOnnxCast;
+use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
 /// How far a result may be off: the vectors are rounded from DOUBLE, and sums have no order.
 const RELATIVE: f64 = 1e-5;

@@ -2,7 +2,8 @@
 
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, onnx, without_panic};
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{ElementType, onnx};
 
 use crate::common::proto::{
     float, graph, graph_attribute, int, int64, ints, model, node, raw, shaped, string, symbol,

@@ -12,7 +12,8 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType, WithOnnxCast, onnx, tensor_proto};
+use tract_onnx_cast::interop::WithOnnxCast;
+use tract_onnx_cast::{CastOnnx, ElementType, onnx, tensor_proto};
 
 /// Numbers that 32 bits or a FLOAT do not have, and their neighbours.
 const WIDE: [i64; 16] = [

@@ -4,7 +4,8 @@ use crate::common::cases::root;
 use crate::common::proto::Sketch;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::*;
-use tract_onnx_cast::{CastOnnx, ElementType, OnnxCast, WithOnnxCast, register};
+use tract_onnx_cast::interop::{OnnxCast, WithOnnxCast, register};
+use tract_onnx_cast::{CastOnnx, ElementType};
 
 fn path(case: &str) -> std::path::PathBuf {
     root().join("models").join(case).join("model.onnx")

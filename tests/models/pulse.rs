@@ -5,7 +5,8 @@ use crate::common::elements::{samples, tensor_of_codes};
 use crate::common::proto::{Sketch, int, set_dim, symbol, unshaped};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::ToDim;
-use tract_onnx_cast::{ElementType, OnnxCast, Rules, tensor_proto};
+use tract_onnx_cast::interop::OnnxCast;
+use tract_onnx_cast::{ElementType, Rules, tensor_proto};
 use tract_pulse::internal::{PulsedModel, PulsedModelExt};
 
 /// Runs a model whose one input streams over `axis`, in pulses, and joins its outputs, which stream over the same axis.

@@ -5,8 +5,9 @@ use std::path::Path;
 use test_tools::tempfile;
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::survey::Fate;
 use tract_onnx_cast::{
-    ElementType, Fate, Rules, bf16_slice, from_f32, input_element_types, onnx,
+    ElementType, Rules, bf16_slice, from_f32, input_element_types, model_proto, onnx,
     output_element_types, tensor_proto,
 };
 
@@ -213,8 +214,9 @@ fn casts_are_listed_with_what_becomes_of_them() -> TractResult<()> {
         .output("sum", Float, &[2])
         .output("small", Float8E4M3FN, &[2])
         .model();
-    let casts = onnx().survey_proto(model.clone(), None)?.rows;
-    let rows: Vec<_> = casts.iter().map(|c| (c.node.as_str(), c.from, c.to, c.fate)).collect();
+    let survey = model_proto::survey(&onnx(), model.clone(), None)?;
+    let rows: Vec<_> =
+        survey.rows().iter().map(|c| (c.node.as_str(), c.from, c.to, c.fate)).collect();
     assert_eq!(
         rows,
         [
@@ -223,8 +225,9 @@ fn casts_are_listed_with_what_becomes_of_them() -> TractResult<()> {
             ("CastLike_small", Some(Float), Some(Float8E4M3FN), Fate::Kernel),
         ]
     );
-    assert_eq!((casts[2].version, casts[2].saturate), (24, Some(0)));
-    assert_eq!(&*casts[2].graph, "g");
+    let last = &survey.rows()[2];
+    assert_eq!((last.version, last.saturate), (24, Some(0)));
+    assert_eq!(&*last.graph, "g");
     Ok(())
 }
 
@@ -366,7 +369,7 @@ fn nodes_may_have_names_of_values_and_of_each_other() -> TractResult<()> {
 #[test]
 fn the_ops_alone_serve_native_types() -> TractResult<()> {
     let mut plain = tract_onnx::onnx();
-    tract_onnx_cast::register(&mut plain);
+    tract_onnx_cast::interop::register(&mut plain);
     let strings = |opset| {
         let mut model = Sketch::new()
             .input("x", ElementType::String, &[1])

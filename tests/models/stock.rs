@@ -5,7 +5,8 @@ mod cases;
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, onnx, tensor_proto, without_panic};
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
 use self::cases::cases;
 use crate::common::proto::{dim, graph, imports, model, shaped, symbol, unshaped};

@@ -7,7 +7,8 @@ use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_core::runtime::runtime_for_name;
 use tract_onnx::tract_core::transform::get_transform;
 
-use tract_onnx_cast::{Conversion, ElementType, Family, OnnxCast, Rules};
+use tract_onnx_cast::interop::OnnxCast;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 /// A tensor's codes, those of NaN as one.
 fn codes(ty: ElementType, tensor: &Tensor) -> Vec<u64> {

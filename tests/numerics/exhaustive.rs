@@ -3,7 +3,8 @@
 
 use crate::common::elements::{codes_of_tensor, numeric, rules, samples, tensor_of_codes};
 use crate::common::machine::levels;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules, convert_scalar};
+use tract_onnx_cast::kernel::convert_scalar;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 #[test]
 fn kernels_equal_the_scalar_form_at_every_level() {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use tract_onnx_cast::audit::{Number, Reach};
-use tract_onnx_cast::{ElementType, Family, Rules, convert_scalar};
+use tract_onnx_cast::kernel::convert_scalar;
+use tract_onnx_cast::{ElementType, Family, Rules};
 
 use crate::common::cases::root;
 use crate::common::elements::numeric;

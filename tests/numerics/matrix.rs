@@ -3,8 +3,9 @@
 
 use tract_onnx::pb::{AttributeProto, ModelProto};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::survey::Operator;
 use tract_onnx_cast::{
-    Conversion, ElementType, Family, Operator, Rules, input_element_types, output_element_types,
+    Conversion, ElementType, Family, Rules, input_element_types, output_element_types,
 };
 
 use crate::common::proto::{self, Change, graph, int, node, string, value};

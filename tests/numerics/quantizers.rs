@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use test_tools::{serde_json, zip};
 use tract_onnx::prelude::Tensor;
-use tract_onnx_cast::{Dequantize, ElementType, Quantization, Quantize, Quantizer};
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantize, Quantizer};
 
 use crate::common::cases::root;
 use crate::common::elements::{code_of_le_bytes, codes_of_tensor, tensor_of_codes, width};

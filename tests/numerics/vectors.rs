@@ -11,9 +11,9 @@ use test_tools::sha2::{Digest, Sha256};
 use test_tools::{serde_json, zip};
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::{Tensor, tract_ndarray};
-use tract_onnx_cast::{
-    CastSpec, Conversion, ElementType, Family, Level, RoundMode, Rules, convert_scalar,
-};
+use tract_onnx_cast::kernel::{Level, convert_scalar};
+use tract_onnx_cast::model_proto::CastSpec;
+use tract_onnx_cast::{Conversion, ElementType, Family, RoundMode, Rules};
 
 use crate::common::cases::root;
 use crate::common::elements::{

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use test_tools::tempfile;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{onnx, output_element_types};
+use tract_onnx_cast::{model_proto, onnx, output_element_types};
 
 use crate::answer::Answer;
 use crate::case::case;
@@ -209,7 +209,7 @@ fn refused(draw: &Draw, error: &str) -> Outcome {
 fn checked(draw: &Draw, form: &Form, folder: &Path) -> TractResult<Outcome> {
     let graph = &draw.graph;
     let proto = form.model(graph, folder);
-    let model = onnx().model_for_proto_in(proto, Some(folder))?.into_optimized()?;
+    let model = model_proto::load(&onnx(), proto, Some(folder))?.into_model().into_optimized()?;
     let types = output_element_types(&model)?;
     let plan = model.into_runnable()?;
     let wanted = form.outputs(graph);

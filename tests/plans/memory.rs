@@ -2,7 +2,8 @@
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx_cast::{Conversion, ElementType, OnnxCast, Rules};
+use tract_onnx_cast::interop::OnnxCast;
+use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 const LARGE: usize = 1 << 20;
 

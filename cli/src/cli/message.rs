@@ -61,10 +61,12 @@ const LINE_CHARS: usize = 1000;
 /// above them in the chain is left out.
 pub(super) fn one_line(error: &anyhow::Error) -> String {
     let links: Vec<String> = error.chain().map(|link| single_line(&link.to_string())).collect();
-    let first = error.chain().position(|link| link.downcast_ref().is_some_and(names_its_place));
+    let first =
+        error.chain().position(|link| link.downcast_ref().is_some_and(Error::names_its_place));
     // An error that was attached to another as its context is in the chain under a type of
     // anyhow's.
-    let attached = error.downcast_ref().filter(|own| names_its_place(own)).map(Error::to_string);
+    let attached =
+        error.downcast_ref().filter(|own: &&Error| own.names_its_place()).map(Error::to_string);
     let first = first.or_else(|| {
         attached.and_then(|own| links.iter().position(|link| *link == single_line(&own)))
     });
@@ -80,7 +82,7 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
     }
     let mut line = without_middle(&line, LINE_CHARS);
     let limit = error.downcast_ref().or_else(|| error.chain().find_map(|link| link.downcast_ref()));
-    if let Some(Error::Limit { what: "loaded_nodes", .. }) = limit {
+    if limit.and_then(Error::limit) == Some("loaded_nodes") {
         line.push_str("; --max-nodes raises it");
     }
     line
@@ -93,8 +95,12 @@ pub(super) fn shortened_line(text: &str) -> String {
 
 /// The result, its error reduced to one line that begins with the place. As a single line,
 /// [`one_line`] keeps it whole.
-pub(super) fn at<T>(place: impl Display, result: anyhow::Result<T>) -> anyhow::Result<T> {
+pub(super) fn at<T, E: Into<anyhow::Error>>(
+    place: impl Display,
+    result: Result<T, E>,
+) -> anyhow::Result<T> {
     result.map_err(|error| {
+        let error = error.into();
         let message = format!("{place}: {}", one_line(&error));
         match kind_of(&error) {
             Some(kind) => Problem { kind, message }.into(),
@@ -110,17 +116,6 @@ pub(super) fn at_if<T>(
     result: anyhow::Result<T>,
 ) -> anyhow::Result<T> {
     if is_told { at(place, result) } else { result }
-}
-
-fn names_its_place(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Attribute { .. }
-            | Error::Node { .. }
-            | Error::Tensor { .. }
-            | Error::Graph { .. }
-            | Error::Limit { .. }
-    )
 }
 
 /// The text without line breaks and other control characters, which a file could use to write over

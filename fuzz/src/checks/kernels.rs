@@ -1,7 +1,8 @@
 //! Conversions of tensors, at every level of this CPU, against the definition of a conversion of one element.
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Level, RoundMode, Rules, convert_scalar};
+use tract_onnx_cast::kernel::{Level, convert_scalar};
+use tract_onnx_cast::{Conversion, ElementType, RoundMode, Rules};
 
 use super::{Made, choose, little, numbers, tensor, valid};
 

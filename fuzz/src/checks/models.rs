@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use prost::Message;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::CastOnnx;
+use tract_onnx_cast::{CastOnnx, model_proto};
 
 thread_local! {
     static ONNX: CastOnnx = tract_onnx_cast::onnx();
@@ -22,12 +22,12 @@ fn read(onnx: &CastOnnx, data: &[u8]) -> Option<ModelProto> {
 pub fn casts(data: &[u8]) {
     ONNX.with(|onnx| {
         let Some(proto) = read(onnx, data) else { return };
-        let Ok(survey) = onnx.survey_proto(proto.clone(), None) else { return };
-        let again = onnx.survey_proto(proto.clone(), None).expect("the same model");
-        assert_eq!(survey.rows, again.rows);
-        if let Ok(loaded) = onnx.load_proto(proto, None) {
-            assert!(survey.problems.is_empty(), "{:?}", survey.problems);
-            assert_eq!(survey.rows, loaded.rows());
+        let Ok(survey) = model_proto::survey(onnx, proto.clone(), None) else { return };
+        let again = model_proto::survey(onnx, proto.clone(), None).expect("the same model");
+        assert_eq!(survey.rows(), again.rows());
+        if let Ok(loaded) = model_proto::load(onnx, proto, None) {
+            assert!(survey.problems().is_empty(), "{:?}", survey.problems());
+            assert_eq!(survey.rows(), loaded.survey().rows());
         }
     });
 }
@@ -39,7 +39,9 @@ pub fn load(data: &[u8]) {
             return;
         }
         let Some(proto) = read(onnx, data) else { return };
-        if onnx.survey_proto(proto.clone(), None).is_ok_and(|survey| !survey.problems.is_empty()) {
+        if model_proto::survey(onnx, proto.clone(), None)
+            .is_ok_and(|survey| !survey.problems().is_empty())
+        {
             return;
         }
         let hook = panic::take_hook();
@@ -49,7 +51,7 @@ pub fn load(data: &[u8]) {
             PLACE.with(|kept| *kept.borrow_mut() = place);
         }));
         let loaded = panic::catch_unwind(AssertUnwindSafe(|| {
-            let model = onnx.model_for_proto_in(proto, None)?;
+            let model = model_proto::load(onnx, proto, None)?.into_model();
             model.into_typed().map(|_| ())
         }));
         panic::set_hook(hook);

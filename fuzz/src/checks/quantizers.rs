@@ -1,7 +1,9 @@
 //! `QuantizeLinear` and `DequantizeLinear` of tensors, at every level of this CPU and in every layout of scales, against the
 //! definition of one element.
 
-use tract_onnx_cast::{Dequantize, ElementType, Level, Quantization, Quantize, Quantizer};
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::kernel::Level;
+use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantize, Quantizer};
 
 use super::{Made, choose, code, little, numbers, tensor, valid};
 

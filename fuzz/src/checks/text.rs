@@ -1,7 +1,8 @@
 //! Strings as numbers and numbers as strings, against the standard library's.
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules, convert_scalar};
+use tract_onnx_cast::kernel::convert_scalar;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use super::{Made, carrier, choose, little, numbers, tensor, valid};
 

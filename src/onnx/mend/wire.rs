@@ -8,7 +8,7 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
 };
 
-use crate::error::Error;
+use crate::error::{Cause, Error};
 
 /// A field of a message: its number, and which of its occurrences.
 pub(super) type Place = (u32, usize);
@@ -139,7 +139,8 @@ impl Edits {
 }
 
 fn broken(problem: impl ToString) -> Error {
-    Error::Model { problem: format!("is no sound protobuf message: {}", problem.to_string()) }
+    Cause::Model { problem: format!("is no sound protobuf message: {}", problem.to_string()) }
+        .into()
 }
 
 fn write_number(field: u32, number: u64, out: &mut Vec<u8>) {

@@ -13,7 +13,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use super::attributes::{self, Attribute, Version, is_value};
 use super::schema;
 use crate::cast::element_type::ElementType;
-use crate::error::Error;
+use crate::error::{Cause, Error};
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
 use crate::onnx::spec::Operator;
@@ -79,7 +79,7 @@ fn is_of_user(node: &Node, operators: &OnnxOpRegister) -> bool {
 /// The error about a node that is sound, though nothing here computes it.
 fn not_computed(error: Error) -> Error {
     let node = error.node().map(String::from);
-    Error::Tract { node, message: error.to_string() }
+    Cause::Tract { node, message: error.to_string() }.into()
 }
 
 fn nobody_computes(domain: &str, opset: i64) -> String {
@@ -107,7 +107,7 @@ impl Site<'_> {
 
     fn refuse_attribute(&self, name: &str, problem: String) -> Error {
         let (attribute, opset) = (name.into(), self.node.opset);
-        Error::Attribute { node: node_name(self.node), attribute, problem, opset }
+        Cause::Attribute { node: node_name(self.node), attribute, problem, opset }.into()
     }
 
     fn check_version(&self, domain: &str) -> Result<(), Error> {

@@ -109,7 +109,7 @@ impl OnnxCast {
 
     pub(super) fn convert(&self, input: &Tensor, symbols: &SymbolValues) -> TractResult<Tensor> {
         let numbers = numbers(input, symbols)?;
-        self.conversion.run(&numbers)
+        Ok(self.conversion.run(&numbers)?)
     }
 
     /// The symbolic value that every element of the input has, if the cast keeps it.

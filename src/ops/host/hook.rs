@@ -9,7 +9,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::error::{self, Error};
+use crate::error::{self, Cause, Error};
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
 use crate::ops::host::label::Label;
@@ -18,7 +18,7 @@ use crate::ops::host::stock::stock;
 
 /// A node that cannot be run as it stands.
 pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error {
-    Error::Node { node: node.into(), op: op.into(), problem: problem.into() }
+    Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
 }
 
 /// Puts our operator into a typed model, or says by `None` that tract's is right here.

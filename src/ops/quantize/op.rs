@@ -179,7 +179,8 @@ impl OnnxQuantizer {
             Some(known) => self.quantization.run_prepared(x, &known.prepared, axis, block_size),
             None => {
                 let zero_point = zero_point.first().map(|value| &**value);
-                self.quantization.run(x, scale, zero_point, axis, block_size)
+                let prepared = self.quantization.prepare(scale, zero_point)?;
+                self.quantization.run_prepared(x, &prepared, axis, block_size)
             }
         };
         Ok(y.map_err(|problem| self.error(format!("{problem:#}")))?)

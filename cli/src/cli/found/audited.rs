@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use tract_onnx_cast::RoundMode;
 use tract_onnx_cast::audit::{AuditRow, CastStats, Outcome};
-use tract_onnx_cast::{CastKind, RoundMode};
+use tract_onnx_cast::survey::CastKind;
 
 use super::finding::Code;
 use super::head::Head;

@@ -3,7 +3,7 @@
 //! This is the schema that docs/report-format.md describes.
 
 use serde::{Deserialize, Serialize};
-use tract_onnx_cast::CastNode;
+use tract_onnx_cast::survey::CastNode;
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::head::Head;

@@ -104,7 +104,7 @@ impl Array {
         } else if is_bits {
             at(self.source, as_carrier(self.ty, &self.tensor, ty))
         } else if is_values {
-            Conversion::new(self.ty, ty, Rules::default()).run(&self.tensor)
+            Ok(Conversion::new(self.ty, ty, Rules::default()).run(&self.tensor)?)
         } else if self.origin == Origin::Opaque {
             bail!("{} holds bytes without a type, not {ty}", self.source)
         } else {

@@ -38,7 +38,7 @@ impl Format {
 /// Reads a .pb file.
 pub(crate) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
     let source = path.display().to_string();
-    let read = || {
+    let read = || -> TractResult<_> {
         let proto = TensorProto::decode(read_regular(path)?.as_slice())?;
         let (ty, tensor) = tensor_proto::read(&proto, path.parent())?;
         Ok((proto.name, ty, tensor))

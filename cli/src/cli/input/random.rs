@@ -56,7 +56,7 @@ impl Generator {
             Family::Float(format) => {
                 let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
                 let floats = filled(shape, || sign(normal(&mut rng)))?;
-                return Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats);
+                return Ok(Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats)?);
             }
             Family::Bool => 0..=1,
             Family::Unsigned => 0..=most,
@@ -66,7 +66,7 @@ impl Generator {
             Family::Text => 0..=99,
         };
         let integers = filled(shape, || rng.random_range(range.clone()))?;
-        Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)
+        Ok(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)?)
     }
 }
 
@@ -83,7 +83,7 @@ fn within(
             ensure!(![low, high].iter().any(|end| reach.is_beyond((*end).into())), "{}", beyond());
         }
         let numbers = filled(shape, || low + (high - low) * rng.random::<f64>())?;
-        return Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers);
+        return Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?);
     }
     let (first, last) = (low.ceil(), high.floor());
     ensure!(first <= last, "there is no whole number in the range {low}:{high}");
@@ -99,7 +99,7 @@ fn within(
     ensure!(least <= first && last <= most, "{}", beyond());
     let (first, last) = (first as i64, last as i64);
     let integers = filled(shape, || rng.random_range(first..=last))?;
-    Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)
+    Ok(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)?)
 }
 
 fn filled<T: Datum + Copy>(shape: &[usize], number: impl FnMut() -> T) -> TractResult<Tensor> {

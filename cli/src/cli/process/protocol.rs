@@ -58,7 +58,7 @@ impl<A> Outcome<A> {
     pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
         match self {
             Outcome::Done(answer) => Ok(answer),
-            Outcome::Unusable(problem) => at(model.display(), Err(problem.into())),
+            Outcome::Unusable(problem) => at(model.display(), Err(problem)),
         }
     }
 }

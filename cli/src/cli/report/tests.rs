@@ -7,7 +7,7 @@ use tract_onnx::pb::{
     ValueInfoProto,
 };
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType;
+use tract_onnx_cast::{ElementType, model_proto};
 
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
@@ -60,8 +60,9 @@ fn chain(count: usize) -> ModelProto {
 }
 
 fn audited(count: usize) -> Audited {
-    let survey = tract_onnx_cast::onnx().survey_proto(chain(count), None).expect("a graph");
-    assert_eq!(survey.rows.len(), count);
+    let survey =
+        model_proto::survey(&tract_onnx_cast::onnx(), chain(count), None).expect("a graph");
+    assert_eq!(survey.rows().len(), count);
     let overflowing = |row| {
         let mut cast = AuditedCast::of(row);
         cast.elements = 8;

@@ -8,7 +8,7 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::{Change, ChangeKind, Mended, mend};
+use tract_onnx_cast::mend::{Change, ChangeKind, Mended, mend};
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::JsonArgs;

@@ -7,7 +7,8 @@ use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::{CastNode, ElementType, Fate, QuantizerNode, RoundMode, Survey};
+use tract_onnx_cast::survey::{CastNode, Fate, QuantizerNode};
+use tract_onnx_cast::{ElementType, RoundMode, model_proto};
 
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
@@ -136,22 +137,20 @@ impl Request for Inspect {
 
     fn answer(&self, loader: &Loader) -> TractResult<Inspected> {
         let proto = loader.read(&self.model)?;
-        let survey = loader.onnx().survey_proto(proto, self.model.parent())?;
-        let casts: Vec<CastNode> = survey.casts().cloned().collect();
-        let Survey { quantizers, widened, problems, .. } = survey;
+        let survey = model_proto::survey(&loader.onnx(), proto, self.model.parent())?;
         let (mut wrong_casts, mut others) = (vec![], vec![]);
-        for problem in problems {
-            let list = if problem.is_of_cast { &mut wrong_casts } else { &mut others };
-            add_once(list, Some(one_line(&problem.error)));
+        for problem in survey.problems() {
+            let list = if problem.is_of_cast() { &mut wrong_casts } else { &mut others };
+            add_once(list, Some(one_line(&problem.error().clone().into())));
         }
-        let widened = widened.into_iter().map(|widened| InspectedWidening {
-            node: widened.node,
-            op: widened.operator,
+        let widened = survey.widened().iter().map(|widened| InspectedWidening {
+            node: widened.node.clone(),
+            op: widened.operator.clone(),
             r#type: widened.ty.name().into(),
         });
         let list = List {
-            casts: casts.into_iter().map(inspected).collect(),
-            quantizers: quantizers.into_iter().map(inspected_quantizer).collect(),
+            casts: survey.casts().cloned().map(inspected).collect(),
+            quantizers: survey.quantizers().iter().cloned().map(inspected_quantizer).collect(),
             computed_in_float: widened.collect(),
         };
         Ok(Inspected { list, wrong_casts, others })

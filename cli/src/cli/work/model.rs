@@ -6,7 +6,9 @@ use std::sync::Arc;
 use anyhow::Context;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType, Limits, input_element_types, output_element_types};
+use tract_onnx_cast::{
+    CastOnnx, ElementType, Limits, input_element_types, model_proto, output_element_types,
+};
 
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input_file::open_regular;
@@ -56,7 +58,7 @@ impl Loader {
         model: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Model> {
-        self.model(|| onnx.model_for_proto_in(model, folder))
+        self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model()))
     }
 
     fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, AuditRow, FindingKind, Outcome};
-use tract_onnx_cast::{CastKind, CastNode, CastOnnx, Error, HalfArithmetic, Survey};
+use tract_onnx_cast::survey::{CastKind, CastNode, Survey};
+use tract_onnx_cast::{CastOnnx, Error, HalfArithmetic, model_proto};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::Finding;
@@ -42,11 +43,11 @@ impl Probed {
         let strict = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
         let proto = loader.read(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
-        let mut survey = lenient.survey_proto(proto.clone(), folder.as_deref())?;
-        if let Some(problem) = survey.problems.drain(..).next() {
-            return Err(problem.error);
+        let survey = model_proto::survey(&lenient, proto.clone(), folder.as_deref())?;
+        if let Some(problem) = survey.problems().first() {
+            return Err(problem.error().clone().into());
         }
-        let problem = survey.overlooked.first().cloned();
+        let problem = survey.overlooked().first().cloned();
         let onnx = if problem.is_some() { lenient } else { strict };
         let loader = loader.clone();
         Ok(Probed { loader, folder, proto, onnx, problem, survey })
@@ -113,7 +114,7 @@ impl Probed {
     /// that has been counted and to whose values it did not happen.
     pub(crate) fn findings(&self, rows: &[AuditRow]) -> Vec<Finding> {
         let fact = |finding: &audit::Finding| {
-            let cast = self.survey.rows.get(finding.place)?;
+            let cast = self.survey.rows().get(finding.place)?;
             let feared = match finding.kind {
                 FindingKind::Int64ToInt32 => Some(Outcome::Wrapped),
                 FindingKind::FloatToInteger => Some(Outcome::Undefined),
@@ -126,7 +127,7 @@ impl Probed {
             let code = finding.kind.into();
             (!is_groundless).then(|| Finding::at(node, &graph, code, finding.text.clone()))
         };
-        self.survey.findings.iter().filter_map(fact).collect()
+        self.survey.findings().iter().filter_map(fact).collect()
     }
 }
 

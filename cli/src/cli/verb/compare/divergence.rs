@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx_cast::audit::Outcome;
-use tract_onnx_cast::{CastKind, CastNode, ElementType, Family};
+use tract_onnx_cast::survey::{CastKind, CastNode};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::compared::{
@@ -95,14 +96,14 @@ pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>)
         cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())
     };
     let mut gone: HashMap<(String, &str), Vec<&CastNode>> = HashMap::new();
-    let of_a: Vec<&CastNode> = a.probed.survey.rows.iter().filter(is_own).collect();
+    let of_a: Vec<&CastNode> = a.probed.survey.rows().iter().filter(is_own).collect();
     for cast in of_a.iter().rev() {
         let output = renamed.get(&cast.output).unwrap_or(&cast.output);
         gone.entry((path(cast), output)).or_default().push(cast);
     }
     let mut changes = CastChanges::default();
     let (mut new, mut there) = (vec![], HashSet::new());
-    for cast in b.probed.survey.rows.iter().filter(is_own) {
+    for cast in b.probed.survey.rows().iter().filter(is_own) {
         let counterpart = gone.get_mut(&(path(cast), &*cast.output)).and_then(Vec::pop);
         let Some(was) = counterpart else {
             new.push(cast);

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, Error, Rules};
+use tract_onnx_cast::{Conversion, Error, ErrorKind as OwnKind, Rules};
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
@@ -244,8 +244,7 @@ fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
 /// what can be done instead.
 pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
     result.map_err(|error| {
-        let is_of_tract =
-            |error: &Error| matches!(error, Error::Tract { .. } | Error::Panic { .. });
+        let is_of_tract = |error: &Error| matches!(error.kind(), OwnKind::Tract | OwnKind::Panic);
         let is_own = error
             .chain()
             .filter_map(|link| link.downcast_ref::<Error>())

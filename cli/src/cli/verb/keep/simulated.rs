@@ -402,7 +402,7 @@ fn weight(
 /// FLOATs after a cast to another type and back.
 fn rounded(values: &Tensor, to: ElementType) -> TractResult<Tensor> {
     let half = Conversion::new(ElementType::Float, to, Rules::default()).run(values)?;
-    Conversion::new(to, ElementType::Float, Rules::default()).run(&half)
+    Ok(Conversion::new(to, ElementType::Float, Rules::default()).run(&half)?)
 }
 
 fn largest(values: &Tensor) -> TractResult<f32> {
