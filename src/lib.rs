@@ -35,7 +35,7 @@
 //!   quantisers, and tract's own operators corrected.
 //! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
-//!   tell builders what they have found out. For other runtimes it mends files ([`mend`]).
+//!   tell builders what they have found out. For other runtimes it mends files ([`mod@mend`]).
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
 //!   where their outputs live, and `TensorProto`, read and written.
 //! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
@@ -57,6 +57,8 @@
 //! the feature `multithread`, which is on by default.
 //!
 //! The behaviour is that of [`semantics`], whose sections the documentation cites as SEMANTICS.
+//!
+//! [`OnnxCast`]: interop::OnnxCast
 
 pub mod audit;
 mod cast;

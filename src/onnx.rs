@@ -8,8 +8,7 @@
 //! - `declared_shapes`: shapes as declared; `consistency`: what of a file contradicts itself
 //! - `function_fields`: the fields of functions that tract's messages lack
 //! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded
-//! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form; `order`: the
-//!   topological order of its nodes
+//! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +21,6 @@ pub(crate) mod lowered;
 pub(crate) mod mend;
 pub(crate) mod node;
 pub(crate) mod operators;
-mod order;
 pub(crate) mod quantizers;
 pub(crate) mod spec;
 pub(crate) mod subgraphs;

@@ -151,7 +151,7 @@ pub(crate) fn step(node: &str, part: &str) -> String {
 }
 
 /// What is wrong with names, as an error.
-fn error_of(problem: Misnamed) -> Error {
+pub(crate) fn error_of(problem: Misnamed) -> Error {
     match problem.at {
         At::Graph(graph) => Error::graph(graph, problem.text),
         At::Node(node, op) => Error::of_node(node, op, problem.text),

@@ -1,6 +1,6 @@
 //! A model's messages made a graph: every name is resolved once, and the nodes of each body are sorted topologically.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::names::Names;
 use crate::new_node::Place;
 use crate::node::{HeldBody, Node, NodeView, default_opset};
-use crate::order::{Sorting, given};
+use crate::order::sorted;
 use crate::trace::Changes;
 use crate::value::Origin;
 
@@ -312,28 +312,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks that names are given once and before their use, and returns the nodes' places in topological order, otherwise
-    /// as in the file; in a file that goes in circles, as in the file.
+    /// The nodes' places in the order of [`sorted`], which also tells what is wrong with names.
     pub(crate) fn check(&mut self, proto: &GraphProto, nodes: &[NodeProto]) -> Vec<usize> {
-        let refuse = |text: String| Problem { at: At::Graph(proto.name.clone()), text };
-        let prefix = self.region.prefix.as_str();
-        let sorted = Sorting::new(proto, nodes, prefix, &mut self.problems, &self.scopes).sort();
-        let (mut order, stuck) = sorted;
-        if let Some(stuck) = stuck {
-            let node = nodes.get(stuck).map_or("", NodeView::label);
-            self.problems.push(refuse(format!("node `{node}` depends on its own output")));
-            order = (0..nodes.len()).collect();
-        }
-        let made: HashSet<&str> =
-            nodes.iter().flat_map(|node| &node.output).map(String::as_str).collect();
-        let given = given(proto);
-        for output in &proto.output {
-            let name = output.name.as_str();
-            let is_outer = self.scopes.iter().any(|scope| scope.contains_key(name));
-            if !made.contains(name) && !given.contains(name) && !is_outer {
-                self.problems.push(refuse(format!("nothing makes the output `{name}`")));
-            }
-        }
+        let is_outer = |name: &str| self.scopes.iter().any(|scope| scope.contains_key(name));
+        let (order, problems) = sorted(proto, nodes, &self.region.prefix, &is_outer);
+        self.problems.extend(problems);
         order
     }
 }

@@ -66,9 +66,10 @@ pub use body::{Body, Output};
 pub use import::{At, Problem, Step};
 pub use new_node::{Made, NewNode, Place};
 pub use node::{
-    HeldBody, Node, NodeView, attribute, attribute_type, default_opset, float_attribute, int,
-    int_attribute, is_default_domain, subgraphs, word,
+    HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,
+    float_attribute, int, int_attribute, is_default_domain, subgraphs, word,
 };
+pub use order::{free_names, given, needed, sorted};
 pub use splice::Splice;
 pub use trace::Changes;
 pub use value::{Origin, Use, Value};

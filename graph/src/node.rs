@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto};
 
 use crate::arena::{BodyId, NodeId, ValueId};
 
@@ -262,6 +262,27 @@ pub fn float_attribute(name: &str, f: f32) -> AttributeProto {
 /// The graphs in an attribute of a message.
 pub fn subgraphs(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
     attribute.g.iter().chain(&attribute.graphs)
+}
+
+/// A message's graph and all graphs in it, each before those that its nodes hold.
+pub fn all_graphs(graph: &GraphProto) -> Vec<&GraphProto> {
+    let mut all = vec![graph];
+    let mut next = 0;
+    while let Some(graph) = all.get(next).copied() {
+        let attributes = graph.node.iter().flat_map(|node| &node.attribute);
+        all.extend(attributes.flat_map(subgraphs));
+        next += 1;
+    }
+    all
+}
+
+/// The tensors that a message's graph and all graphs in it hold: initializers and attributes.
+pub fn all_tensors(graph: &GraphProto) -> impl Iterator<Item = &TensorProto> {
+    all_graphs(graph).into_iter().flat_map(|graph| {
+        let attributes = graph.node.iter().flat_map(|node| &node.attribute);
+        let held = attributes.flat_map(|attribute| attribute.t.iter().chain(&attribute.tensors));
+        graph.initializer.iter().chain(held)
+    })
 }
 
 /// The version of the default domain among imports.

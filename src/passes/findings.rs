@@ -53,7 +53,7 @@ impl FindingKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// The place of the cast among the rows of an audit ([`Loaded::rows`](crate::Loaded::rows)).
+    /// The place of the cast among the rows of an audit ([`Survey::rows`](crate::survey::Survey::rows)).
     pub place: usize,
     /// What kind of finding it is.
     pub kind: FindingKind,

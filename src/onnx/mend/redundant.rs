@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onnx_cast_graph::needed;
+
 use super::body::{Body, Names};
 use super::change::{Change, ChangeKind, Work};
 use super::settle::Fed;
@@ -9,7 +11,6 @@ use crate::cast::algebra::TypePair;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::onnx::node::node_name;
-use crate::onnx::order::used_names;
 use crate::onnx::spec::Operator;
 
 impl Body<'_> {
@@ -69,7 +70,7 @@ impl Body<'_> {
         }
         for (index, node) in self.graph.node.iter().enumerate() {
             if !removal.removed.contains(&index) {
-                for name in used_names(node) {
+                for name in needed(node) {
                     *removal.uses.entry(self.stand_in(name).unwrap_or(name)).or_default() += 1;
                 }
             }

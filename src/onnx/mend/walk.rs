@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use onnx_cast_graph::sorted;
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 
 use super::body::{Body, Names, OF_FUNCTION, OF_GRAPH};
@@ -15,7 +16,8 @@ use crate::onnx::function_fields::Parts;
 use crate::onnx::node::{default_opset, is_default_domain, node_name};
 use crate::onnx::operators::schema;
 use crate::onnx::spec::{CastSpec, Operator};
-use crate::onnx::{order, subgraphs};
+use crate::onnx::subgraphs;
+use crate::passes::error_of;
 use crate::passes::fact::Fact;
 
 /// What a walk is for.
@@ -85,15 +87,13 @@ impl Walk<'_> {
     fn body(&mut self, mut body: Body, given: &[Option<ElementType>]) -> Types {
         let graph = body.graph;
         self.given(&mut body, given);
-        let order = if graph.sparse_initializer.is_empty() {
-            order::sort(graph, |name| body.outer.is_some_and(|outer| outer.sees(name)))
-        } else {
-            Ok((0..graph.node.len()).collect())
-        };
-        let order = order.unwrap_or_else(|error| {
-            self.work.left.push(error.to_string());
-            (0..graph.node.len()).collect()
-        });
+        let is_outer = |name: &str| body.outer.is_some_and(|outer| outer.sees(name));
+        let (mut order, problems) = sorted(graph, &graph.node, "", &is_outer);
+        let is_whole = graph.sparse_initializer.is_empty();
+        if let Some(problem) = problems.into_iter().next().filter(|_| is_whole) {
+            self.work.left.push(error_of(problem).to_string());
+            order = (0..graph.node.len()).collect();
+        }
         let around = body.outer;
         body.wants = wants(graph, &order, body.opset, &|name| around.and_then(|o| o.ty(name)));
         for index in order {

@@ -8,7 +8,6 @@ use super::types::{Known, constants, declared};
 use crate::cast::element_type::ElementType;
 use crate::onnx::node::{is_default_domain, subgraphs};
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::onnx::order::given_values;
 use crate::onnx::spec::Operator;
 
 /// What the users of values want, by the values' names.
@@ -39,7 +38,8 @@ pub(super) fn wants(
         for inner in node.attribute.iter().flat_map(subgraphs) {
             let order: Vec<usize> = (0..inner.node.len()).collect();
             let made = inner.node.iter().flat_map(|node| &node.output).map(String::as_str);
-            let own: HashSet<&str> = given_values(inner).into_iter().chain(made).collect();
+            let own: HashSet<&str> =
+                onnx_cast_graph::given(inner).into_iter().chain(made).collect();
             for (value, want) in self::wants(inner, &order, opset, &|name| known.get(name)) {
                 if !own.contains(value.as_str()) {
                     add(&mut wants, &value, want);

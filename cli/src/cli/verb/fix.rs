@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use onnx_cast_graph::all_tensors;
 use prost::Message;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
+use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::mend::{Change, ChangeKind, Mended, mend};
 
@@ -143,13 +144,7 @@ impl Fix {
 }
 
 fn has_external_data(graph: &GraphProto) -> bool {
-    let is_external = |tensor: &TensorProto| !tensor.external_data.is_empty();
-    let mut attributes = graph.node.iter().flat_map(|node| &node.attribute);
-    graph.initializer.iter().any(is_external)
-        || attributes.any(|attribute| {
-            attribute.t.iter().any(is_external)
-                || attribute.g.iter().chain(&attribute.graphs).any(has_external_data)
-        })
+    all_tensors(graph).any(|tensor| !tensor.external_data.is_empty())
 }
 
 fn part(change: Change) -> FixedPart {

@@ -5,9 +5,10 @@
 //! one tensor.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use onnx_cast_graph::{free_names, subgraphs};
 use tract_onnx::pb::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
@@ -84,12 +85,8 @@ fn spread_nodes(
                 node.input.extend(body.output.into_iter().map(|output| output.name));
             }
         } else {
-            let mut free = HashSet::new();
-            for attribute in &node.attribute {
-                attribute.g.iter().for_each(|graph| add_free(graph, &mut free));
-            }
-            let mut free: Vec<String> = free.into_iter().collect();
-            free.sort();
+            let bodies = node.attribute.iter().flat_map(subgraphs);
+            let free: BTreeSet<String> = bodies.flat_map(free_names).map(String::from).collect();
             node.input.extend(free);
         }
         all.push(node);
@@ -338,16 +335,4 @@ fn rename(graph: &mut GraphProto, names: &HashMap<String, String>) {
         let outer = outer.map(|(name, new)| (name.clone(), new.clone())).collect();
         rename(inner, &outer);
     }
-}
-
-/// Adds the names that a graph takes from those around it.
-fn add_free(graph: &GraphProto, free: &mut HashSet<String>) {
-    let own: HashSet<&String> = own_names(graph).collect();
-    let mut used: HashSet<String> = graph.output.iter().map(|output| output.name.clone()).collect();
-    for node in &graph.node {
-        used.extend(node.input.iter().cloned());
-        let inner = node.attribute.iter().filter_map(|attribute| attribute.g.as_ref());
-        inner.for_each(|graph| add_free(graph, &mut used));
-    }
-    free.extend(used.into_iter().filter(|name| !name.is_empty() && !own.contains(name)));
 }

@@ -12,9 +12,10 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use onnx_cast_graph::{free_names, int_attribute, subgraphs};
 use tract_onnx::pb::{
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    TensorProto, ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
+    ValueInfoProto,
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
@@ -113,7 +114,8 @@ impl Original {
                 users.entry(name.clone()).or_default().push((index, place));
             }
             for (place, attribute) in node.attribute.iter().enumerate() {
-                subgraphs(attribute).for_each(|graph| add_names(graph, &mut inner));
+                let used = subgraphs(attribute).flat_map(free_names);
+                inner.extend(used.map(String::from));
                 if let Some(tensor) = &attribute.t
                     && let Some(weight) = weight(tensor, folder, to)?
                 {
@@ -339,32 +341,13 @@ pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
 }
 
 fn cast(from: &str, to: ElementType, output: &str) -> NodeProto {
-    let to = AttributeProto {
-        name: "to".into(),
-        r#type: tract_onnx::pb::attribute_proto::AttributeType::Int as i32,
-        i: to as i64,
-        ..Default::default()
-    };
     NodeProto {
         name: output.into(),
         op_type: "Cast".into(),
         input: vec![from.into()],
         output: vec![output.into()],
-        attribute: vec![to],
+        attribute: vec![int_attribute("to", to as i64)],
         ..Default::default()
-    }
-}
-
-fn subgraphs(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto> {
-    attribute.g.iter().chain(&attribute.graphs)
-}
-
-/// Adds all names that the nodes of a graph use.
-fn add_names(graph: &GraphProto, names: &mut HashSet<String>) {
-    names.extend(graph.output.iter().map(|output| output.name.clone()));
-    for node in &graph.node {
-        names.extend(node.input.iter().cloned());
-        node.attribute.iter().flat_map(subgraphs).for_each(|inner| add_names(inner, names));
     }
 }
 

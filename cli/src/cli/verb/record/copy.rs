@@ -1,10 +1,11 @@
 //! Putting a model, and the files that hold its tensors, where the goldens are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use onnx_cast_graph::all_tensors;
 use prost::Message;
 use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
@@ -38,7 +39,7 @@ pub(crate) fn copy_model(
     let proto = ModelProto::decode(&*bytes)?;
     let mut copies = BTreeMap::from([(to.to_path_buf(), bytes)]);
     for location in proto.graph.iter().flat_map(locations) {
-        let relative = inside(&location)?;
+        let relative = inside(location)?;
         let copy = target.join(&relative);
         check_no_link(target, &relative)?;
         let bytes = read(&source.join(&relative))?;
@@ -102,19 +103,13 @@ fn check_no_link(folder: &Path, relative: &Path) -> TractResult<()> {
 }
 
 /// Where a graph's external data is, each place once.
-fn locations<'a>(graph: &'a GraphProto) -> Vec<String> {
-    let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
-    let tensors = attributes().flat_map(|a| a.t.iter().chain(&a.tensors));
+fn locations<'a>(graph: &'a GraphProto) -> BTreeSet<&'a str> {
     let external =
         |tensor: &&TensorProto| tensor.data_location == Some(DataLocation::External as i32);
-    let own = graph.initializer.iter().chain(tensors).filter(external);
     // A further entry is not what tract reads, so nobody has looked where it leads.
-    let location =
-        |tensor: &'a TensorProto| tensor.external_data.iter().find(|entry| entry.key == "location");
-    let own = own.filter_map(location);
-    let inner = attributes().flat_map(|a| a.g.iter().chain(&a.graphs)).flat_map(locations);
-    let mut all: Vec<String> = own.map(|entry| entry.value.clone()).chain(inner).collect();
-    all.sort();
-    all.dedup();
-    all
+    let location = |tensor: &'a TensorProto| {
+        let entry = tensor.external_data.iter().find(|entry| entry.key == "location")?;
+        Some(entry.value.as_str())
+    };
+    all_tensors(graph).filter(external).filter_map(location).collect()
 }

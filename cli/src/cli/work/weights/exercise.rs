@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use onnx_cast_graph::{free_names, subgraphs};
+use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx_cast::audit::Numbers;
 
 use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::measure::value::coordinates;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::weights::constants::ChangedWeight;
-use crate::cli::work::weights::folded::{Constancy, all_inputs};
+use crate::cli::work::weights::folded::Constancy;
 
 /// So many rows are named.
 const NAMED: usize = 3;
@@ -65,8 +66,8 @@ impl Exercise {
             }
             exercise.tables.extend(table);
             for attribute in &node.attribute {
-                for inner in attribute.g.iter().chain(&attribute.graphs) {
-                    let read = captured(inner).into_iter().filter_map(|name| roots_of(name));
+                for inner in subgraphs(attribute) {
+                    let read = free_names(inner).into_iter().filter_map(roots_of);
                     let read: HashSet<String> = read.flatten().cloned().collect();
                     let condition = node.input.first().filter(|_| node.op_type == "If");
                     match condition {
@@ -230,12 +231,4 @@ impl Branch {
 fn name_of(node: &NodeProto) -> String {
     let output = node.output.first().cloned().unwrap_or_default();
     if node.name.is_empty() { output } else { node.name.clone() }
-}
-
-/// The values that the nodes of a graph and of its subgraphs take.
-fn captured(graph: &GraphProto) -> Vec<&String> {
-    let mut names = vec![];
-    graph.node.iter().for_each(|node| all_inputs(node, &mut names));
-    names.extend(graph.output.iter().map(|output| &output.name));
-    names
 }

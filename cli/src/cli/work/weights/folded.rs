@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onnx_cast_graph::needed;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
@@ -119,17 +120,15 @@ fn used_with_others(
     sought: &HashSet<&str>,
 ) -> Vec<String> {
     let computed = nodes.iter().filter(|node| node.op_type != "Constant");
-    let made: HashSet<&String> = computed.flat_map(|node| &node.output).collect();
     let inside: HashSet<*const NodeProto> =
         nodes.iter().map(|node| std::ptr::from_ref(*node)).collect();
     let outside = graph.node.iter().filter(|node| !inside.contains(&std::ptr::from_ref(*node)));
-    let mut used = vec![];
-    outside.for_each(|node| all_inputs(node, &mut used));
-    used.extend(graph.output.iter().map(|output| &output.name));
-    let all = nodes.iter().flat_map(|node| &node.output);
-    used.extend(all.filter(|name| sought.contains(name.as_str())));
+    let mut used: HashSet<&str> = outside.flat_map(needed).collect();
+    used.extend(graph.output.iter().map(|output| output.name.as_str()));
+    used.extend(sought);
     let mut seen = HashSet::new();
-    used.into_iter().filter(|name| made.contains(name) && seen.insert(*name)).cloned().collect()
+    let made = computed.flat_map(|node| &node.output);
+    made.filter(|name| used.contains(name.as_str()) && seen.insert(*name)).cloned().collect()
 }
 
 /// What the codes mean that integer products take whose results are scaled behind them, as dynamic
@@ -192,15 +191,6 @@ fn scaled_behind(
     let is_product =
         |node: &&NodeProto| matches!(node.op_type.as_str(), "MatMulInteger" | "ConvInteger");
     graph.node.iter().filter(is_product).filter_map(meaning).collect()
-}
-
-/// The values that a node and its subgraphs take.
-pub(super) fn all_inputs<'a>(node: &'a NodeProto, names: &mut Vec<&'a String>) {
-    names.extend(&node.input);
-    for graph in node.attribute.iter().flat_map(|a| a.g.iter().chain(&a.graphs)) {
-        graph.node.iter().for_each(|node| all_inputs(node, names));
-        names.extend(graph.output.iter().map(|output| &output.name));
-    }
 }
 
 /// A model of these nodes alone.
