@@ -24,11 +24,13 @@ use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
+use crate::ops::fixes::places::grid_sample::Sample;
 use crate::ops::fixes::places::indices::Indices;
 use crate::ops::fixes::places::one_hot::OneHot;
 use crate::ops::fixes::places::range::IntegerRange;
 use crate::ops::fixes::places::slice::SliceByData;
 use crate::ops::fixes::places::squeeze::OtherThanOne;
+use crate::ops::fixes::products::requantize::Requantize;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;
 use crate::ops::host::label::Label;
@@ -80,7 +82,9 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<OtherThanOne>();
     visitor.visit::<Recurrent>();
     visitor.visit::<RemainderOfDims>();
+    visitor.visit::<Requantize>();
     visitor.visit::<Rows>();
+    visitor.visit::<Sample>();
     visitor.visit::<SliceByData>();
     visitor.visit::<TwoClasses>();
 }

@@ -5,6 +5,11 @@
 //! - It makes a stride a selection before a convolution, which it moves over what computes with all elements of the axis, or
 //!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
+//!
+//! `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
+
+pub(crate) mod convolution;
+pub(crate) mod requantize;
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::InOut;

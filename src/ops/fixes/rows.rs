@@ -1,8 +1,12 @@
-//! `LogSoftmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats.
+//! `LogSoftmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` along an axis that is not the last.
 //!
 //! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
-//! `ops/math`), and passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`).
+//! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns of `Softmax` one by one.
 
+mod columns;
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
@@ -11,9 +15,10 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::stock::Built;
 
 /// What is made of the elements along the axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +26,8 @@ pub(crate) enum Makes {
     /// Of each its difference from the logarithm of the sum of the exponentials.
     LogSoftmax,
     LogSumExp,
+    /// Of each its exponential's share of their sum.
+    Softmax,
     /// The place of the largest, the first of NaN where there is one; of several the first or the last.
     ArgMax {
         last: bool,
@@ -31,14 +38,20 @@ pub(crate) enum Makes {
 }
 
 impl Makes {
-    const ALL: [Makes; 6] = [
+    const ALL: [Makes; 7] = [
         Makes::LogSoftmax,
         Makes::LogSumExp,
+        Makes::Softmax,
         Makes::ArgMax { last: false },
         Makes::ArgMax { last: true },
         Makes::ArgMin { last: false },
         Makes::ArgMin { last: true },
     ];
+
+    /// Whether there is an element for each, and not for each row.
+    fn is_softmax(self) -> bool {
+        matches!(self, Makes::LogSoftmax | Makes::Softmax)
+    }
 
     fn is_place(self) -> bool {
         matches!(self, Makes::ArgMax { .. } | Makes::ArgMin { .. })
@@ -73,8 +86,13 @@ pub(crate) fn reduction(
     wire_reduction(site, model, *data, op.into(), &axes).map(Some)
 }
 
-/// Wires `LogSoftmax`, which is of all axes from one on before opset 13.
-pub(crate) fn log_softmax(
+/// Builds tract's `Softmax`, in whose place ours is wired where it is faster.
+pub(crate) fn build_softmax(context: &ParsingContext, node: &NodeProto) -> Built {
+    build_hooked(context, node, node, Hook::Instead(softmax))
+}
+
+/// Wires `LogSoftmax` and `Softmax`, which are of all axes from one on before opset 13.
+pub(crate) fn softmax(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
@@ -92,8 +110,13 @@ pub(crate) fn log_softmax(
         bail!(site.error(format!("has no axis {named}, its input's rank is {rank}")));
     };
     let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };
-    let op = Rows { makes: Makes::LogSoftmax, axes };
-    model.wire_node(&site.name, op, inputs).map(Some)
+    let makes = match site.proto.op_type.as_str() {
+        "LogSoftmax" => Makes::LogSoftmax,
+        // tract's is right, and has kernels for rows that stand one after the other.
+        _ if axis + axes.len() == rank || fact.datum_type != DatumType::F32 => return Ok(None),
+        _ => Makes::Softmax,
+    };
+    model.wire_node(&site.name, Rows { makes, axes }, inputs).map(Some)
 }
 
 /// The largest of a row, or NaN.
@@ -171,12 +194,13 @@ impl Rows {
 
     /// Rows of elements, one after the other, each of which becomes a row or one element.
     fn of(&self, values: &mut Vec<f64>, len: usize, is_double: bool) {
-        if self.makes == Makes::LogSoftmax {
+        if self.makes.is_softmax() {
             for row in values.chunks_mut(len.max(1)) {
                 let largest = largest(row);
                 let sum = log_of_sum(row, largest, is_double);
                 for x in row {
                     *x = (*x - largest) - sum;
+                    *x = if self.makes == Makes::Softmax { x.exp() } else { *x };
                 }
             }
             return;
@@ -231,6 +255,21 @@ impl Rows {
     }
 }
 
+impl Rows {
+    /// The same of FLOATs along an axis.
+    fn of_floats_in_columns(&self, input: TValue, axis: usize) -> TractResult<TVec<TValue>> {
+        let mut made = input.into_tensor();
+        let len = made.shape().get(axis).copied().context("an axis of the input")?;
+        let inner: usize = made.shape().iter().skip(axis + 1).product();
+        let is_logarithm = self.makes == Makes::LogSoftmax;
+        let mut plain = made.try_as_plain_ram_mut()?;
+        for block in plain.as_slice_mut::<f32>()?.chunks_mut((len * inner).max(1)) {
+            columns::softmax(Level::best(), block, inner.max(1), is_logarithm);
+        }
+        Ok(tvec!(made.into_tvalue()))
+    }
+}
+
 impl Op for Rows {
     fn name(&self) -> StaticName {
         match self.makes {
@@ -256,6 +295,11 @@ impl EvalOp for Rows {
         if let Some(made) = self.of_floats_in_rows(&input)? {
             return Ok(tvec!(made.into_tvalue()));
         }
+        if ty == DatumType::F32
+            && let (true, [axis]) = (self.makes.is_softmax(), &*self.axes)
+        {
+            return self.of_floats_in_columns(input, *axis);
+        }
         let order: TVec<usize> = (0..input.rank())
             .filter(|axis| !self.axes.contains(axis))
             .chain(self.axes.iter().copied())
@@ -270,7 +314,7 @@ impl EvalOp for Rows {
             bail!("{:?} along an axis without elements", self.makes);
         }
         self.of(&mut values, len, ty == DatumType::F64);
-        let made = if self.makes == Makes::LogSoftmax {
+        let made = if self.makes.is_softmax() {
             let made = ArrayD::from_shape_vec(IxDyn(&shape), values)?;
             let mut back: TVec<usize> = order.clone();
             for (place, axis) in order.iter().enumerate() {
@@ -300,7 +344,7 @@ impl TypedOp for Rows {
         }
         for axis in &self.axes {
             ensure!(*axis < fact.rank(), "has no axis {axis}");
-            if self.makes != Makes::LogSoftmax {
+            if !self.makes.is_softmax() {
                 fact.shape.set(*axis, 1.to_dim());
             }
         }

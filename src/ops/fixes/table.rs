@@ -3,6 +3,7 @@
 use super::arithmetic::{binary, bit_shift, greater, is_nan, product, reduce};
 use super::control::{branches, scan, tree_ensemble};
 use super::places::{expand, indices, one_hot, range, slice, squeeze};
+use super::products::convolution;
 use super::{attention, functions, recurrent, reductions, rows, shapes};
 use crate::ops::host::hook::{Hook, Wire};
 use crate::ops::host::stock::Build;
@@ -54,7 +55,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Celu", hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
     fix("Clip", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Conv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
-    fix("ConvInteger", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("ConvInteger", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("Div", hook(binary::div), "panics at a division by 0", "Div and Mod of an integer by 0"),
     fix("Einsum", hook(product::einsum), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
     fix("Elu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
@@ -73,7 +74,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("IsNaN", hook(is_nan::is_nan), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
     fix("LSTM", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
     fix("LeakyRelu", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
-    fix("LogSoftmax", hook(rows::log_softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
+    fix("LogSoftmax", hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
     fix("MatMul", hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
     fix("MatMulInteger", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix("MatMulNBits", By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
@@ -86,7 +87,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Mul", hook(binary::mul), "squares in FLOAT, and simplifies NaN times 0", "Mul of a value by itself"),
     fix("OneHot", hook(one_hot::one_hot), "cuts indices to 32 bits, and panics at those beyond the depth", "OneHot, index outside of the depth"),
     fix("Pow", hook(binary::pow), "computes integers in FLOAT", "Pow of integers, large and negative exponents"),
-    fix("QLinearConv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("QLinearConv", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("QLinearMatMul", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix("RNN", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
     fix("Range", By::Build(range::build), "computes INT64 in FLOAT", "Range of INT64"),

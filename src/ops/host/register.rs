@@ -11,6 +11,8 @@ use tract_onnx::pb::NodeProto;
 use super::stock::{Build, Built, is_stock, stock};
 use super::{at_opset, measured, operands};
 use crate::audit::probe;
+use crate::ops::fixes::places::grid_sample;
+use crate::ops::fixes::rows;
 use crate::ops::fixes::table::{By, FIXES};
 use crate::ops::{cast, quantize};
 
@@ -27,6 +29,8 @@ const OURS: &[(&str, Build)] = &[
 const MORE: &[(&str, Build)] = &[
     ("DynamicQuantizeLinear", quantize::dynamic::build),
     (quantize::n_bits::BNB4, quantize::n_bits::build),
+    ("GridSample", grid_sample::build),
+    ("Softmax", rows::build_softmax),
 ];
 
 /// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
