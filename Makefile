@@ -272,6 +272,13 @@ bench-quantizers:
 	$(TARGET)/bench-venv/bin/python scripts/bench/bench_quantizers.py \
 		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/quantizers.md
 
+.PHONY: bench-products
+bench-products:
+	$(call venv,bench,scripts/requirements-bench.txt)
+	$(CARGO) build --locked --release --bench serve
+	$(TARGET)/bench-venv/bin/python scripts/bench/bench_products.py \
+		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/products.md
+
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
 	$(CARGO) build --locked -p tract-onnx-cast --lib --no-default-features --target wasm32-unknown-unknown
