@@ -20,7 +20,7 @@ import yaml
 
 GH = """#!/usr/bin/env bash
 while [ $# -gt 0 ]; do
-  if [ "$1" = --body-file ]; then cp "$2" "$COMMENT"; fi
+  case $1 in body=@*) cp "${1#body=@}" "$COMMENT" ;; esac
   shift
 done
 """
@@ -40,6 +40,8 @@ class Runner:
             "COMMENT": str(folder / "comment.md"),
             "GITHUB_STEP_SUMMARY": str(scratch / "summary.md"),
             "GITHUB_PATH": str(scratch / "path"),
+            "GITHUB_OUTPUT": str(scratch / "output"),
+            "GITHUB_REPOSITORY": "somebody/model",
         }
 
     def steps(self, steps: list[dict[str, Any]], values: dict[str, str]) -> None:
@@ -65,15 +67,26 @@ class Runner:
             ran = subprocess.run(
                 command, cwd=self.folder, env=self.environment | variables, check=False
             )
-            self.status = self.status or ran.returncode
+            if not step.get("continue-on-error"):
+                self.status = self.status or ran.returncode
+            values.update(self.outputs(step.get("id", "")))
         elif uses.startswith("./"):
             self.action(self.folder / uses, given)
         elif uses.startswith("actions/upload-artifact@"):
             assert any(self.folder.glob(given["path"])), f"nothing to upload at {given['path']}"
+            assert re.fullmatch(r"[\w.-]+", given["name"]), f"no artifact can be {given['name']}"
         else:
             assert re.fullmatch(r"actions/(checkout|cache)@[0-9a-f]{40}", uses), (
                 f"{uses} is not pinned, or not known here"
             )
+
+    def outputs(self, step: str) -> dict[str, str]:
+        """What a step has written as its outputs."""
+        written = self.scratch / "output"
+        lines = written.read_text().splitlines() if written.exists() else []
+        written.unlink(missing_ok=True)
+        pairs = (line.split("=", 1) for line in lines)
+        return {f"steps.{step}.outputs.{name}": value for name, value in pairs}
 
     def action(self, folder: Path, given: dict[str, str]) -> None:
         action = yaml.safe_load((folder / "action.yml").read_text())
