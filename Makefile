@@ -1,4 +1,4 @@
-# `demo`, `test` and `check` need cargo and make, nothing else. What needs more says so.
+# `demo`, `test` and `check` need Rust 1.91, a C compiler and make, nothing else. What needs more says so.
 
 CARGO ?= cargo
 ONNX_CAST = $(CARGO) run --quiet --locked --
@@ -13,7 +13,7 @@ EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
 	snapshots-changed models test-data quantizers operator-table lint-scripts operators operator-counts bench bench-survey bench-peers wheel test-python test-workflow \
-	test-package newest semver show demo-picture
+	test-package newest semver show
 
 # The demo and the tests share one build, so whichever runs first compiles tract for both. The packages are named together, since
 # alone each has other features, and tract would be compiled for each.
@@ -37,10 +37,6 @@ show:
 	@echo; echo "# Every model that this project ships, against the reference's outputs"
 	@$(ONNX_CAST) test --rtol 1e-3 --atol 1e-3 models > $(TARGET)/demo.txt; status=$$?; \
 		tail -n 1 $(TARGET)/demo.txt; exit $$status
-
-# Needs python3. Draws what the demo prints, for the README.
-demo-picture:
-	$(MAKE) --silent demo | PYTHONPATH=scripts python3 -m pages.demo_picture
 
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
