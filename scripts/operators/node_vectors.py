@@ -23,6 +23,9 @@ from onnx.reference import ReferenceEvaluator
 TYPES = {
     "FLOAT": np.float32,
     "DOUBLE": np.float64,
+    "FLOAT16": np.float16,
+    "INT8": np.int8,
+    "UINT8": np.uint8,
     "INT32": np.int32,
     "INT64": np.int64,
     "BOOL": np.bool_,
@@ -55,7 +58,7 @@ def dims(shape: tuple[int, ...]) -> str:
 
 def spell(value: np.ndarray) -> str:
     def element(x: np.generic) -> str:
-        return str(int(x)) if value.dtype.kind in "bi" else repr(float(str(x))).removesuffix(".0")
+        return str(int(x)) if value.dtype.kind in "biu" else repr(float(str(x))).removesuffix(".0")
 
     return f"{NAMES[value.dtype]}{dims(value.shape)}=" + ",".join(map(element, value.ravel()))
 

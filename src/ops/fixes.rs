@@ -6,6 +6,7 @@
 //! - `places`: what INT64 data says of places and sizes; `control`: bodies and trees
 //! - `apart`: what tract's optimiser must not move over; `grounded`: where it could; `products`: putting it there
 //! - `attention`: `Attention` in all of its attributes
+//! - `windows`: what slides over an input
 //! - `recurrent`: `RNN`, `GRU` and `LSTM`, a whole layer in one operator
 
 pub(crate) mod apart;
@@ -22,3 +23,4 @@ pub(crate) mod reductions;
 pub(crate) mod rows;
 pub(crate) mod shapes;
 pub(crate) mod table;
+pub(crate) mod windows;

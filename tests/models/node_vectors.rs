@@ -97,8 +97,9 @@ impl Case {
             }
             made.input.push(value);
         }
-        for name in outputs.iter().filter(|name| !name.is_empty()) {
-            let ty = self.inputs[0].as_ref().unwrap().ty;
+        for (at, name) in outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
+            let input = self.inputs.iter().flatten().next().unwrap();
+            let ty = self.outputs[at].as_ref().unwrap_or(input).ty;
             made.output.push(crate::common::proto::unshaped(name, ty));
         }
         let mut model = model(self.opset, made);
@@ -165,6 +166,12 @@ fn tensor(text: &str) -> Option<Typed> {
     let tensor = match ty {
         ElementType::Double => of(&shape, numbers),
         ElementType::Float => of(&shape, numbers.iter().map(|x| *x as f32).collect()),
+        ElementType::Int8 => of(&shape, numbers.iter().map(|x| *x as i8).collect()),
+        ElementType::Uint8 => of(&shape, numbers.iter().map(|x| *x as u8).collect()),
+        ElementType::Float16 => {
+            let doubles = of(&shape, numbers);
+            doubles.cast_to::<f16>().expect("a number is cast").into_owned()
+        }
         ElementType::Int32 => of(&shape, numbers.iter().map(|x| *x as i32).collect()),
         ElementType::Int64 => of(&shape, numbers.iter().map(|x| *x as i64).collect()),
         ElementType::Bool => of(&shape, numbers.iter().map(|x| *x != 0.0).collect()),
@@ -278,6 +285,24 @@ fn attention_is_as_specified() {
     assert!(cases.len() > 60, "{} cases", cases.len());
 }
 
+/// Those whose other inputs are of the first one's type, as data too.
+#[test]
+fn single_operators_are_as_specified() {
+    let cases = cases("singles.tsv");
+    for case in &cases {
+        let types: Vec<ElementType> = case.inputs.iter().flatten().map(|input| input.ty).collect();
+        if case.refused.is_some() || types.iter().all(|ty| *ty == types[0]) {
+            run(case);
+            continue;
+        }
+        let model = case.model(|at| at == 0, |_, _, _| None);
+        let plan = typed(&model).and_then(|model| model.into_runnable());
+        case.check("typed", plan.and_then(|plan| plan.run(case.feeds(|at| at == 0))));
+        run_with_symbols(case, |at| at == 0, |_, _, _| None);
+    }
+    assert!(cases.len() > 80, "{} cases", cases.len());
+}
+
 #[test]
 fn a_layer_and_the_same_run_backwards_differ() {
     let cases = cases("recurrent.tsv");
@@ -296,16 +321,15 @@ fn a_layer_and_the_same_run_backwards_differ() {
     }
 }
 
+/// The names of operators that stand in the place of tract's own.
+const OURS: &[&str] = &["RNN", "GRU", "LSTM", "Attention", "Diagonal", "MaxPool"];
+
 #[test]
 fn nnef_has_these_operators() {
     let nnef: Nnef = tract_nnef::nnef().with_onnx_cast();
-    let is_ours = |model: &TypedModel| {
-        model
-            .nodes()
-            .iter()
-            .any(|node| ["RNN", "GRU", "LSTM", "Attention"].contains(&&*node.op.name()))
-    };
-    let cases = [cases("recurrent.tsv"), cases("attention.tsv")].concat();
+    let is_ours =
+        |model: &TypedModel| model.nodes().iter().any(|node| OURS.contains(&&*node.op.name()));
+    let cases = [cases("recurrent.tsv"), cases("attention.tsv"), cases("singles.tsv")].concat();
     let mut count = 0;
     for case in cases.iter().filter(|case| case.refused.is_none()).step_by(5) {
         let model = typed(&case.model(|at| at == 0, |_, _, _| None));

@@ -125,6 +125,7 @@ const INSTEAD: &[(&str, &[&str])] = &[
     ),
     ("Elu", &["Exp", "Iff", "LT", "Sub"]),
     ("Gelu", &["GeluExact"]),
+    ("MaxPool", &["OptMaxPool"]),
     ("LogSumExp", &["Exp", "Ln", "Reduce<Sum>"]),
     ("Swish", &["Silu"]),
 ];

@@ -26,13 +26,15 @@ fn output_type(
     inputs: &[Option<ElementType>],
 ) -> Option<ElementType> {
     let output = schema.output(index).filter(|output| !output.has_any_types())?;
-    if let Some(only) = schema.only_type(output.ty) {
-        return Some(only);
-    }
-    let ParameterType::Variable(variable) = output.ty else { return None };
+    let only = schema.only_type(output.ty);
+    let ParameterType::Variable(variable) = output.ty else { return only };
     let mut places = 0..node.input_places();
     if places.any(|place| node.gives(place) && schema.binds(place, variable)) {
-        return schema.bound(variable, inputs);
+        // A type that a later version allows is computed in this one too.
+        return schema.bound(variable, inputs).or(only);
+    }
+    if only.is_some() {
+        return only;
     }
     let attribute = Behaviour::of(node).type_attribute?;
     let given = int(node, attribute.name).filter(|id| *id != 0);

@@ -1,10 +1,11 @@
 //! Operators that compute on elements.
 //!
 //! - `binary`, `bit_shift`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
-//! - `greater`, `is_nan`: single operators
+//! - `einsum`, `greater`, `is_nan`: single operators
 
 pub(crate) mod binary;
 pub(crate) mod bit_shift;
+pub(crate) mod einsum;
 pub(crate) mod extremum;
 pub(crate) mod greater;
 pub(crate) mod is_nan;

@@ -9,13 +9,14 @@ use std::collections::HashSet;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Pad;
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
-use tract_onnx::tract_core::ops::cnn::{Conv, Deconv, MaxPool, PaddingSpec, SumPool};
+use tract_onnx::tract_core::ops::cnn::{Conv, Deconv, PaddingSpec, SumPool};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::logic::Iff;
 use tract_onnx::tract_core::ops::nn::{RmsNorm, Softmax};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
 
@@ -59,7 +60,7 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
         || op.is::<IntegerEinSum>()
         || op.is::<Conv>()
         || op.is::<Deconv>()
-        || op.is::<MaxPool>()
+        || op.is::<Greatest>()
         || op.is::<SumPool>()
         || op.is::<Pad>()
         || op.is::<OnnxQuantizer>()

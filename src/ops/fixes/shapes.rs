@@ -22,15 +22,15 @@ pub(crate) fn matmul(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    let [a, b] = inputs else { return product::einsum(site, model, inputs) };
+    let [a, b] = inputs else { return product::matmul(site, model, inputs) };
     let ranks = [model.outlet_fact(*a)?.rank(), model.outlet_fact(*b)?.rank()];
     if ranks != [1, 1] {
-        return product::einsum(site, model, inputs);
+        return product::matmul(site, model, inputs);
     }
     let a = model.wire_node(site.part("row"), AxisOp::Add(0), &[*a])?;
     let b = model.wire_node(site.part("column"), AxisOp::Add(1), &[*b])?;
     let operands = [&*a, &*b].concat();
-    let product = match product::einsum(site, model, &operands)? {
+    let product = match product::matmul(site, model, &operands)? {
         Some(product) => product,
         None => site.wire_stock(model, &operands)?,
     };

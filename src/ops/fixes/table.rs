@@ -1,10 +1,11 @@
 //! What tract 0.23.9 computes wrongly, a row for each operator.
 
-use super::arithmetic::{binary, bit_shift, greater, is_nan, product, reduce};
+use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product, reduce};
 use super::control::{branches, scan, tree_ensemble};
 use super::places::{expand, indices, one_hot, range, slice, squeeze};
 use super::products::convolution;
-use super::{attention, functions, recurrent, reductions, rows, shapes};
+use super::windows::max_pool;
+use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
 use crate::ops::host::hook::{Hook, Wire};
 use crate::ops::host::stock::Build;
 use crate::ops::quantize;
@@ -51,13 +52,14 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("ArgMin", reduction(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
     fix("Asinh", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix("Attention", By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
+    fix("AveragePool", By::Hook(Hook::Checked(windows::check, windows::stock)), "takes a window that has no room", "MaxPool, AveragePool of a window that has no room"),
     fix("BitShift", hook(bit_shift::bit_shift), "takes the low bits of the number of bits", "BitShift by 64 or more"),
     fix("Celu", hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
     fix("Clip", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Conv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("ConvInteger", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("Div", hook(binary::div), "panics at a division by 0", "Div and Mod of an integer by 0"),
-    fix("Einsum", hook(product::einsum), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
+    fix("Einsum", By::Build(einsum::build), "sums over too little", "Einsum with an empty output, or a letter twice"),
     fix("Elu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
     fix("Equal", hook(binary::equal), "has no kernel for BOOL", "Equal of BOOL"),
     fix("Erf", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
@@ -79,6 +81,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("MatMulInteger", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix("MatMulNBits", By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
     fix("Max", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("MaxPool", By::Hook(Hook::Checked(windows::check, max_pool::max_pool)), "begins with the least finite number", "MaxPool of infinities, and its Indices"),
     fix("Mean", hook(shapes::mean), "refuses operands of several ranks", "MatMul of two vectors; Mean of operands of several ranks"),
     fix("Min", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Mish", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),

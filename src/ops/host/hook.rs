@@ -118,9 +118,19 @@ pub(crate) fn build_hooked(
 ) -> Built {
     let build = stock(&node.op_type).with_context(|| format!("tract has no {}", node.op_type))?;
     let (stock, closures) = build(context, for_stock)?;
+    Ok((hooked(context, node, stock, hook), closures))
+}
+
+/// An operator that stands for a node in the place of tract's, with a hook.
+pub(crate) fn hooked(
+    context: &ParsingContext,
+    node: &NodeProto,
+    stock: Box<dyn InferenceOp>,
+    hook: Hook,
+) -> Box<dyn InferenceOp> {
     let opset = context.onnx_operator_set_version;
     let site = Site { name: node_name(node), proto: node.clone(), opset, stock };
-    Ok((Box::new(Hooked { site, hook }), closures))
+    Box::new(Hooked { site, hook })
 }
 
 /// As with tract's own expansions, no two are the same.

@@ -20,6 +20,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(layers());
     cases.extend(of_one_number());
     cases.extend(of_axes());
+    cases.extend(of_windows());
     cases.push(of_trees());
     cases
 }
@@ -305,6 +306,15 @@ fn of_one_number() -> Vec<Case> {
             vec![float("alpha", 2.0)],
             Some(tensor1(&[1.0 / (1.0 + (-2f32).exp())])),
         ),
+    ]
+}
+
+fn of_windows() -> Vec<Case> {
+    let row = |x: &[f32]| vec![("x", Input, shape(&[1, 1, x.len()], x))];
+    let least = Some(shape(&[1, 1, 1], &[f32::NEG_INFINITY]));
+    vec![
+        one("MaxPool", row(&[f32::NEG_INFINITY; 2]), vec![ints("kernel_shape", &[2])], least),
+        one("AveragePool", row(&[1.0, 2.0]), vec![ints("kernel_shape", &[3])], None),
     ]
 }
 

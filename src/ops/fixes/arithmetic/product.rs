@@ -1,4 +1,4 @@
-//! `MatMul`, `Gemm` and `Einsum` of the integers that tract's kernels do not have.
+//! `MatMul` and `Gemm` of the integers that tract's kernels do not have.
 //!
 //! tract panics when it looks for a kernel of INT64, UINT32 or UINT64 (tract-core, `ops/einsum`), and multiplies `Gemm` by
 //! factors of FLOAT.
@@ -32,8 +32,8 @@ fn product_type(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<D
     Ok(common)
 }
 
-/// Wires `MatMul` and `Einsum`.
-pub(crate) fn einsum(
+/// Wires `MatMul`.
+pub(crate) fn matmul(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
@@ -110,10 +110,10 @@ pub(crate) fn gemm(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IntegerEinSum {
     /// For messages.
-    node: Label,
-    axes: AxesMapping,
+    pub(super) node: Label,
+    pub(super) axes: AxesMapping,
     /// Of the inputs and of the output.
-    ty: DatumType,
+    pub(super) ty: DatumType,
 }
 
 impl IntegerEinSum {

@@ -1,0 +1,144 @@
+"""Writes vectors of single operators that tract has otherwise: `python -m operators.make_singles
+[FILE]`, by default tests/data/singles.tsv, as `node_vectors.py` describes it.
+
+What is expected is onnx's evaluator's, or what a case says where that has none or is not the
+standard's. Where ONNX Runtime has something else it is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from onnx.reference import ReferenceEvaluator
+
+from operators.node_vectors import Case, drawn, given
+
+VECTORS = Path(__file__).resolve().parent.parent.parent / "tests" / "data" / "singles.tsv"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, default=VECTORS)
+    arguments = parser.parse_args()
+    lines, agreed = [], 0
+    for case in [*einsums(), *pools()]:
+        if not case.outputs or case.outputs[0] is None:
+            count = max(len(case.outputs), 1)
+            case.outputs = [np.zeros(0, np.float32)] * count
+            model = case.model()
+            case.outputs = [np.asarray(y) for y in ReferenceEvaluator(model).run(None, case.feeds())]
+        if not case.refused:
+            try:
+                case.check_by_onnxruntime()
+                agreed += 1
+            except Exception as error:
+                print("ONNX Runtime:", case.line()[:100].rstrip(), str(error)[:90].split("\n")[0])
+        lines.append(case.line())
+    arguments.file.write_text("".join(lines))
+    print(len(lines), "cases,", sum(map(len, lines)), "bytes,", agreed, "by ONNX Runtime too")
+
+
+def einsums() -> Iterator[Case]:
+    """Letters that are there twice, empty outputs, ellipses, axes of one element."""
+    equations: list[tuple[str, list[tuple[int, ...]]]] = [
+        ("i->", [(3,)]),
+        ("a,b->", [(2,), (3,)]),
+        ("a,b,c->", [(2,), (2,), (2,)]),
+        ("a,a->", [(3,), (3,)]),
+        ("ii,i->i", [(2, 2), (2,)]),
+        ("ii,ij->j", [(2, 2), (2, 3)]),
+        ("ii,ij", [(2, 2), (2, 3)]),
+        ("ii,j->ij", [(2, 2), (3,)]),
+        ("iij->ji", [(2, 2, 3)]),
+        ("iii", [(2, 2, 2)]),
+        ("ba", [(2, 3)]),
+        ("bA", [(2, 3)]),
+        ("...ij,...jk", [(2, 3, 4), (2, 4, 2)]),
+        ("...ij , ...jk -> ...ik", [(2, 1, 3, 4), (3, 4, 2)]),
+        ("i...,j...->j...i", [(2, 3), (4, 3)]),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+        ("ab,ab,b->a", [(2, 3), (2, 3), (3,)]),
+        ("ij,j->i", [(2, 3), (1,)]),
+        ("bhwc,hkc->bhwk", [(2, 3, 2, 4), (3, 2, 4)]),
+    ]
+    for equation, shapes in equations:
+        for ty in ("FLOAT", "DOUBLE", "INT64"):
+            scale = 5000.0 if ty == "INT64" else 2.0
+            inputs = [drawn(shape, at + 1, scale, ty) for at, shape in enumerate(shapes)]
+            expected = np.einsum(equation.replace(" ", ""), *[i.value for i in inputs])
+            yield Case("Einsum", 12, {"equation": equation}, inputs, [np.asarray(expected)])
+    for equation, shapes, problem in [
+        ("ij->ijk", [(2, 3)], "no operand with the axis k"),
+        ("ij->ii", [(2, 3)], "the axis i twice"),
+        ("ij->i", [(2, 3, 4)], "names 2 axes of operand 0 of rank 3"),
+        ("i...->i", [(2, 3)], "an ellipsis before the arrow only"),
+        ("ii->i", [(2, 3)], "2 by 3"),
+    ]:
+        inputs = [drawn(shape, 1) for shape in shapes]
+        yield Case("Einsum", 12, {"equation": equation}, inputs, [inputs[0].value], problem)
+
+
+def pools() -> Iterator[Case]:
+    """The least numbers, NaN, places in either order, windows without room."""
+    least = np.array([[[5, 1, -np.inf, -np.inf, np.nan, 1, 1, np.nan]]], np.float32)
+    rows = [given(least), given(np.array([[[5, 1, -128, -128]]], np.int8))]
+    rows.append(given(np.array([[[5, 1, 0, 0]]], np.uint8)))
+    for row in rows:
+        for outputs in (1, 2):
+            attributes = {"kernel_shape": [2], "strides": [2]}
+            yield Case("MaxPool", 12, attributes, [row], [None] * outputs)
+    image = drawn((2, 2, 5, 6), 3, 2.0)
+    for attributes in (
+        {"kernel_shape": [2, 3]},
+        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 1]},
+        {"kernel_shape": [3, 2], "dilations": [2, 2]},
+        {"kernel_shape": [3, 3], "auto_pad": "SAME_LOWER", "strides": [2, 2]},
+        {"kernel_shape": [2, 2], "strides": [2, 4], "ceil_mode": 1},
+    ):
+        yield Case("MaxPool", 12, attributes, [image], by_window(image.value, attributes)[:1])
+        for order in (0, 1):
+            ordered = attributes | {"storage_order": order}
+            yield Case("MaxPool", 12, ordered, [image], by_window(image.value, ordered))
+    yield Case("MaxPool", 12, {"kernel_shape": [2, 1, 2]}, [drawn((1, 2, 3, 2, 3), 4, 2.0)], [None])
+    yield Case("MaxPool", 12, {"kernel_shape": [2]}, [drawn((1, 2, 3), 4, 2.0, "DOUBLE")], [None])
+    for operator in ("MaxPool", "AveragePool"):
+        narrow = [drawn((1, 1, 2), 1)]
+        why = "has a window of 3 places along an axis of 2"
+        yield Case(operator, 12, {"kernel_shape": [3]}, narrow, [narrow[0].value], why)
+
+
+def by_window(x: np.ndarray, attributes: dict[str, object]) -> list[np.ndarray]:
+    """The greatest element of each window of an image, and its place, as the standard says."""
+    size = x.shape[2:]
+    kernel = attributes["kernel_shape"]
+    stride = attributes.get("strides", [1, 1])
+    dilation = attributes.get("dilations", [1, 1])
+    pads = attributes.get("pads", [0, 0, 0, 0])
+    field = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    if "auto_pad" in attributes:
+        made = [-(-n // s) for n, s in zip(size, stride, strict=True)]
+        around = [max((m - 1) * s + f - n, 0) for m, s, f, n in zip(made, stride, field, size)]
+        pads = [(p + 1) // 2 for p in around] + [p // 2 for p in around]
+    else:
+        room = [n + pads[a] + pads[a + 2] - f for a, (n, f) in enumerate(zip(size, field))]
+        ceiled = attributes.get("ceil_mode", 0)
+        made = [(-(-r // s) if ceiled else r // s) + 1 for r, s in zip(room, stride, strict=True)]
+    values = np.zeros((*x.shape[:2], *made), x.dtype)
+    places = np.zeros(values.shape, np.int64)
+    strides = (1, size[0]) if attributes.get("storage_order") else (size[1], 1)
+    for at in np.ndindex(values.shape):
+        starts = [at[2 + a] * stride[a] - pads[a] for a in (0, 1)]
+        taps = [[starts[a] + k * dilation[a] for k in range(kernel[a])] for a in (0, 1)]
+        inside = [(h, w) for h in taps[0] for w in taps[1] if 0 <= h < size[0] and 0 <= w < size[1]]
+        h, w = max(inside, key=lambda place: x[at[0], at[1], place[0], place[1]])
+        values[at] = x[at[0], at[1], h, w]
+        plane = (at[0] * x.shape[1] + at[1]) * size[0] * size[1]
+        places[at] = plane + h * strides[0] + w * strides[1]
+    return [values, places]
+
+
+if __name__ == "__main__":
+    main()

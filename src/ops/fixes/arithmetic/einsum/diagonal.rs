@@ -1,0 +1,89 @@
+//! The elements at the same place of two axes.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::Axis;
+
+use crate::ops::host::hook::refused;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// Leaves the first of two axes, with the elements of which the places along both are the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Diagonal {
+    /// For messages.
+    pub(super) node: Label,
+    /// In order.
+    pub(super) axes: [usize; 2],
+}
+
+impl Diagonal {
+    /// The shape of the output, of an input of this one.
+    fn shape<D: DimLike>(&self, shape: &[D]) -> TractResult<TVec<D>> {
+        let [first, second] = self.axes;
+        let (Some(a), Some(b)) = (shape.get(first), shape.get(second)) else {
+            bail!(refused(&self.node, "Einsum", "has an input of another rank"));
+        };
+        if a != b {
+            let problem = format!("takes the diagonal of {a} by {b} elements");
+            bail!(refused(&self.node, "Einsum", problem));
+        }
+        let mut shape: TVec<D> = shape.into();
+        shape.remove(second);
+        Ok(shape)
+    }
+
+    fn diagonal<T: Datum + Copy>(&self, input: &Tensor) -> TractResult<Tensor> {
+        let [first, second] = self.axes;
+        let shape = self.shape(input.shape())?;
+        let view = input.to_plain_array_view::<T>()?;
+        let mut output = Tensor::zero_dt(T::datum_type(), &shape)?;
+        let mut elements = output.to_plain_array_view_mut::<T>()?;
+        for (place, mut slice) in elements.axis_iter_mut(Axis(first)).enumerate() {
+            let slab = view.index_axis(Axis(second), place);
+            slice.assign(&slab.index_axis(Axis(first), place));
+        }
+        Ok(output)
+    }
+}
+
+impl Op for Diagonal {
+    fn name(&self) -> StaticName {
+        "Diagonal".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Diagonal {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let output =
+            dispatch_copy!(Self::diagonal(input.datum_type().unquantized())(self, &input))?;
+        Ok(tvec!(output.into_tvalue()))
+    }
+}
+
+impl TypedOp for Diagonal {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        Ok(tvec!(input.datum_type.fact(self.shape(&input.shape.to_tvec())?)))
+    }
+
+    as_op!();
+}
+
+impl Save for Diagonal {
+    const NAME: &'static str = "tract_onnx_cast_diagonal";
+
+    fn save(&self) -> Saved {
+        Saved::default().axes(&self.axes)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<Diagonal> {
+        let [first, second] = *saved.axes else { bail!("has {} axes, not 2", saved.axes.len()) };
+        ensure!(first < second, "has the axes {first} and {second}");
+        Ok(Diagonal { node, axes: [first, second] })
+    }
+}

@@ -1,0 +1,44 @@
+//! Operators that slide over an input.
+//!
+//! - `max_pool`: of which the greatest element may be the least there is
+//!
+//! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).
+
+pub(crate) mod max_pool;
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_hir::internal::*;
+
+use crate::ops::host::hook::{Site, Wires};
+
+/// Fails where a window has no room in an axis whose size is known.
+pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
+    let Some(input) = inputs.first() else { return Ok(()) };
+    let auto_pad = site.proto.get_attr_opt::<&str>("auto_pad")?.unwrap_or("NOTSET");
+    if auto_pad.starts_with("SAME") {
+        return Ok(());
+    }
+    let numbers = |name: &str| -> TractResult<Vec<i64>> {
+        Ok(site.proto.get_attr_opt_vec(name)?.unwrap_or_default())
+    };
+    let (kernel, dilations) = (numbers("kernel_shape")?, numbers("dilations")?);
+    let pads = if auto_pad == "VALID" { vec![] } else { numbers("pads")? };
+    let number = |list: &[i64], place: usize, default: i64| -> i128 {
+        list.get(place).copied().unwrap_or(default).into()
+    };
+    for (axis, (size, dim)) in kernel.iter().zip(input.shape.dims().skip(2)).enumerate() {
+        let Some(dim) = dim.concretize().and_then(|dim| dim.to_i64().ok()) else { continue };
+        let window = (i128::from(*size) - 1) * number(&dilations, axis, 1) + 1;
+        let padding = number(&pads, axis, 0) + number(&pads, axis + kernel.len(), 0);
+        if window > i128::from(dim) + padding {
+            let problem = format!("has a window of {window} places along an axis of {dim}");
+            bail!(site.error(format!("{problem}, and a padding of {padding}")));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves it to tract's operator.
+pub(crate) fn stock(_: &Site, _: &mut TypedModel, _: &[OutletId]) -> TractResult<Option<Wires>> {
+    Ok(None)
+}
