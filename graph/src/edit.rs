@@ -219,6 +219,19 @@ impl Graph {
         }
     }
 
+    /// Leaves out a node's last outputs, but for the first, that nobody uses.
+    pub fn drop_unused_outputs(&mut self, node: NodeId) {
+        while let [_, .., last] = *self.node(node).outputs {
+            if last.is_some_and(|value| !self.value(value).uses.is_empty()) {
+                return;
+            }
+            if let Some(value) = last {
+                self.values.get_mut(value).origin = Origin::Missing;
+            }
+            self.nodes.get_mut(node).outputs.pop();
+        }
+    }
+
     fn make_output(&mut self, node: NodeId, place: usize, output: Made) -> Option<ValueId> {
         let (body, origin) = (self.node(node).body, Origin::Node(node, place));
         let value = match output {

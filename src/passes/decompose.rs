@@ -1,7 +1,12 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
-//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result.
+//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too of what is several
+//! operators in one: `FusedMatMul`, `FusedConv`, `FusedGemm`.
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
+
+mod fused;
+mod packed;
+mod training;
 
 use onnx_cast_graph::{
     Graph, Made, NewNode, Node, NodeId, NodeView, Place, ValueId, attribute, int, int_attribute,
@@ -29,12 +34,16 @@ const MICROSOFT: &str = "com.microsoft";
 pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let is_candidate = |id: &NodeId| {
         let node = graph.node(*id);
-        node.domain == MICROSOFT || node.is("QLinearMatMul")
+        node.domain == MICROSOFT || node.is("QLinearMatMul") || training::is_trained(node)
     };
     let candidates: Vec<NodeId> =
         graph.all_nodes(graph.main()).into_iter().filter(is_candidate).collect();
     if candidates.is_empty() {
         return Ok(());
+    }
+    for id in &candidates {
+        let unpacked = packed::unpack(graph, *id, context);
+        context.take(unpacked.map_err(Into::into), false)?;
     }
     // What stands for an operator depends on the types of its inputs. What is wrong with types is told when the pass `types`
     // runs on what this one has made.
@@ -55,6 +64,7 @@ pub(super) fn output_types(
     inputs: &[Option<ElementType>],
 ) -> Vec<Option<ElementType>> {
     let place = match (node.domain.as_str(), node.op_type.as_str()) {
+        (MICROSOFT, "FusedConv" | "FusedGemm" | "FusedMatMul") => 0,
         (MICROSOFT, "QLinearWhere") => 1,
         (MICROSOFT, "GatherBlockQuantized" | "QLinearConcat") => 2,
         (MICROSOFT, "QGemm") if node.gives(7) => 0,
@@ -90,6 +100,7 @@ fn write_out(
             let product = parts.add("MatMul", &[a, b], vec![]);
             parts.quantize_float(product, 6)?;
         }
+        "BatchNormalization" if training::is_trained(node) => parts.batch_normalization()?,
         _ if !is_microsoft => return Ok(()),
         "GatherBlockQuantized" => {
             let bits = int(node, "bits").unwrap_or(4);
@@ -144,6 +155,9 @@ fn write_out(
             parts.quantize(result, 7, ty(1))?;
         }
         "QGemm" => parts.gemm()?,
+        "FusedConv" => parts.fused_conv()?,
+        "FusedGemm" => parts.fused_gemm()?,
+        "FusedMatMul" => parts.fused_matmul()?,
         _ => return Ok(()),
     }
     let Parts { nodes, .. } = parts;

@@ -1,7 +1,7 @@
 //! Refuses nodes that ask for what nothing here computes. Before: any node; after: what the table of what is honoured has, and
 //! the defaults that tract has otherwise are written down.
 
-use onnx_cast_graph::{Graph, ValueId};
+use onnx_cast_graph::{Graph, NodeView, ValueId};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::type_proto::{Tensor, Value};
 use tract_onnx::prelude::TractResult;
@@ -17,6 +17,10 @@ use crate::onnx::operators::honoured::{self, Given};
 /// That of the first node that is refused.
 pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for id in graph.all_nodes(graph.main()) {
+        // Exporters name the statistics that a batch leaves, whether they are used or not.
+        if graph.node(id).is("BatchNormalization") {
+            graph.drop_unused_outputs(id);
+        }
         let node = graph.node(id);
         let given = |place: usize| given(graph, node.input(place)?);
         let checked = honoured::check(node, given, context.options.operators);

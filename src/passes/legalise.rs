@@ -32,6 +32,8 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             if graph.node(id).is("ConstantOfShape") {
                 give_default_value(graph, id);
             }
+            give_lists_of_one(graph, id);
+            choose_below(graph, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             if Operator::of(graph.node(id)).is_none() {
                 graph.drop_unwanted_outputs(id);
@@ -102,6 +104,45 @@ fn give_default_value(graph: &mut Graph, id: NodeId) {
         let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
         let value = AttributeProto { name, r#type, t: Some(t), ..Default::default() };
         graph.node_mut(id).attributes.push(value);
+    }
+}
+
+/// Gives a `NonMaxSuppression` its numbers as lists of one, of which tract asks that they are none of ONNX's scalars.
+fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
+    const NUMBERS: std::ops::Range<usize> = 2..5;
+    if !graph.node(id).is("NonMaxSuppression") {
+        return;
+    }
+    for place in NUMBERS {
+        let Some(number) = graph.node(id).input(place) else { continue };
+        let name = |part: &str| format!("{DOMAIN}:{part}{place}:{}", graph.node(id).label());
+        let (shape, list) = (name("one"), name("list"));
+        let value = AttributeProto {
+            name: "value_ints".into(),
+            r#type: AttributeType::Ints as i32,
+            ints: vec![1],
+            ..Default::default()
+        };
+        let constant =
+            NewNode { outputs: vec![Made::New(shape)], ..NewNode::of("Constant", &[], "") };
+        let shape = graph.add_value(Place::Before(id), constant.with(vec![value]));
+        let reshape = NewNode::of("Reshape", &[number, shape], list);
+        let list = graph.add_value(Place::Before(id), reshape);
+        graph.set_input(id, place, Some(list));
+    }
+}
+
+/// Has a `Resize` of the first version take the nearest element below, which tract has as later versions have it.
+fn choose_below(graph: &mut Graph, id: NodeId) {
+    let node = graph.node_mut(id);
+    if node.is("Resize") && node.opset < 11 {
+        node.attributes.retain(|attribute| attribute.name != "nearest_mode");
+        node.attributes.push(AttributeProto {
+            name: "nearest_mode".into(),
+            r#type: AttributeType::String as i32,
+            s: b"floor".to_vec(),
+            ..Default::default()
+        });
     }
 }
 

@@ -1,5 +1,6 @@
-//! Operators that run a body, or follow a tree.
+//! Operators that run a body, follow a tree, or draw.
 
 pub(crate) mod branches;
+pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod tree_ensemble;

@@ -4,6 +4,7 @@ pub(crate) mod expand;
 pub(crate) mod grid_sample;
 pub(crate) mod indices;
 pub(crate) mod one_hot;
+pub(crate) mod pad;
 pub(crate) mod range;
 pub(crate) mod slice;
 pub(crate) mod squeeze;

@@ -1,10 +1,10 @@
 //! What tract 0.23.9 computes wrongly, a row for each operator.
 
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product, reduce};
-use super::control::{branches, scan, tree_ensemble};
-use super::places::{expand, indices, one_hot, range, slice, squeeze};
+use super::control::{branches, random, scan, tree_ensemble};
+use super::places::{expand, indices, one_hot, pad, range, slice, squeeze};
 use super::products::convolution;
-use super::windows::max_pool;
+use super::windows::{max_pool, tapered, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
 use crate::ops::host::hook::{Hook, Wire};
 use crate::ops::host::stock::Build;
@@ -54,10 +54,12 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Attention", By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
     fix("AveragePool", By::Hook(Hook::Checked(windows::check, windows::stock)), "takes a window that has no room", "MaxPool, AveragePool of a window that has no room"),
     fix("BitShift", hook(bit_shift::bit_shift), "takes the low bits of the number of bits", "BitShift by 64 or more"),
+    fix("BlackmanWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("Celu", hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
     fix("Clip", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Conv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("ConvInteger", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix("ConvTranspose", hook(transposed::conv_transpose), "pads at the wrong end, or panics", "ConvTranspose with `output_shape`"),
     fix("Div", hook(binary::div), "panics at a division by 0", "Div and Mod of an integer by 0"),
     fix("Einsum", By::Build(einsum::build), "sums over too little", "Einsum with an empty output, or a letter twice"),
     fix("Elu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
@@ -73,6 +75,8 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("HardSigmoid", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("HardSwish", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("If", By::Build(branches::build), "takes the then-branch's values for both", "If whose then-branch is constant"),
+    fix("HammingWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
+    fix("HannWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("IsNaN", hook(is_nan::is_nan), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
     fix("LSTM", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
     fix("LeakyRelu", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
@@ -89,10 +93,13 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("MultiHeadAttention", By::Build(attention::build_multi_head), "does not look at unidirectional", "MultiHeadAttention with `unidirectional = 1`"),
     fix("Mul", hook(binary::mul), "squares in FLOAT, and simplifies NaN times 0", "Mul of a value by itself"),
     fix("OneHot", hook(one_hot::one_hot), "cuts indices to 32 bits, and panics at those beyond the depth", "OneHot, index outside of the depth"),
+    fix("Pad", hook(pad::pad), "takes negative sizes for large ones", "Pad by negative sizes"),
     fix("Pow", hook(binary::pow), "computes integers in FLOAT", "Pow of integers, large and negative exponents"),
     fix("QLinearConv", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("QLinearMatMul", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix("RNN", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
+    fix("RandomNormalLike", By::Build(random::build), "goes by the node's name", "RandomNormalLike, RandomUniformLike"),
+    fix("RandomUniformLike", By::Build(random::build), "goes by the node's name", "RandomNormalLike, RandomUniformLike"),
     fix("Range", By::Build(range::build), "computes INT64 in FLOAT", "Range of INT64"),
     fix("ReduceL1", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
     fix("ReduceL2", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
@@ -107,13 +114,14 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Relu", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Round", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("Scan", By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
+    fix("ScatterElements", hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),
     fix("ScatterND", hook(indices::scatter_nd), "panics at negative indices", "GatherND and ScatterND, negative index"),
     fix("Selu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
     fix("Sigmoid", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
     fix("Slice", By::Build(slice::build), "takes ends for places in the axis", "Slice with end < start"),
     fix("Softplus", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix("SpaceToDepth", hook(shapes::space_to_depth), "does not read mode", "SpaceToDepth with `mode` CRD"),
-    fix("Squeeze", hook(squeeze::squeeze), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
+    fix("Squeeze", By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix("Sub", hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix("Swish", hook(functions::function), "does not read alpha", "Swish with `alpha`"),
     fix("Tanh", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),

@@ -1,10 +1,14 @@
 //! Operators that slide over an input.
 //!
 //! - `max_pool`: of which the greatest element may be the least there is
+//! - `transposed`: of which the output has a given shape
+//! - `tapered`: the windows of signals
 //!
 //! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).
 
 pub(crate) mod max_pool;
+pub(crate) mod tapered;
+pub(crate) mod transposed;
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;

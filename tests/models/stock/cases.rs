@@ -1,5 +1,7 @@
 //! A minimal case for each operator that is put right.
 
+use std::f64::consts::PI;
+
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
@@ -146,6 +148,12 @@ fn of_places() -> Vec<Case> {
         ("e", Constant, tensor1(&[2i64])),
     ];
     let expanded = vec![("x", Input, tensor1(&[1f32])), ("a", Input, tensor1(&[2i64, 2]))];
+    let like = |operator| {
+        let drawn = node(operator, &["x"], &["r"], vec![]);
+        let nodes = vec![drawn, node("Mul", &["r", "zero"], &["y"], vec![])];
+        let tensors = vec![four(), ("zero", Input, tensor1(&[0f32]))];
+        Case { tensors, y: Some(tensor1(&[0f32; 4])), ..of(operator, nodes) }
+    };
     vec![
         one("GatherND", vec![four(), last()], vec![], Some(tensor1(&[4f32]))),
         one(
@@ -153,6 +161,34 @@ fn of_places() -> Vec<Case> {
             vec![four(), last(), ("u", Input, tensor1(&[9f32]))],
             vec![],
             Some(tensor1(&[1f32, 2.0, 3.0, 9.0])),
+        ),
+        Case {
+            tensors: vec![
+                four(),
+                ("i", Constant, tensor1(&[0i64])),
+                ("u", Input, tensor1(&[f32::NAN])),
+            ],
+            y: Some(tensor1(&[true, false, false, false])),
+            ..of(
+                "ScatterElements",
+                vec![
+                    node(
+                        "ScatterElements",
+                        &["x", "i", "u"],
+                        &["s"],
+                        vec![string("reduction", "max")],
+                    ),
+                    node("IsNaN", &["s"], &["y"], vec![]),
+                ],
+            )
+        },
+        like("RandomNormalLike"),
+        like("RandomUniformLike"),
+        one(
+            "Pad",
+            vec![four(), ("pads", Constant, tensor1(&[-1i64, 0]))],
+            vec![],
+            Some(tensor1(&[2f32, 3.0, 4.0])),
         ),
         one("OneHot", one_hot, vec![], Some(shape(&[1, 3], &[0f32; 3]))),
         one("Range", range, vec![], Some(tensor1(&[5i64]))),
@@ -312,9 +348,32 @@ fn of_one_number() -> Vec<Case> {
 fn of_windows() -> Vec<Case> {
     let row = |x: &[f32]| vec![("x", Input, shape(&[1, 1, x.len()], x))];
     let least = Some(shape(&[1, 1, 1], &[f32::NEG_INFINITY]));
+    // The second element of five.
+    let window = |operator, second: f64| {
+        let double = vec![int("output_datatype", ElementType::Double as i64)];
+        let made =
+            NodeProto { output: vec!["window".into()], ..node(operator, &["n"], &["y"], double) };
+        let nodes = vec![made, node("Gather", &["window", "place"], &["y"], vec![])];
+        let tensors = vec![
+            ("x", Input, tensor0(0f32)),
+            ("n", Constant, tensor0(5i64)),
+            ("place", Constant, tensor0(1i64)),
+        ];
+        Case { tensors, y: Some(tensor0(second)), ..of(operator, nodes) }
+    };
     vec![
         one("MaxPool", row(&[f32::NEG_INFINITY; 2]), vec![ints("kernel_shape", &[2])], least),
         one("AveragePool", row(&[1.0, 2.0]), vec![ints("kernel_shape", &[3])], None),
+        one(
+            "ConvTranspose",
+            [row(&[1.0, 1.0]), vec![("w", Constant, shape(&[1, 1, 3], &[1f32, 2.0, 3.0]))]]
+                .concat(),
+            vec![ints("output_shape", &[3])],
+            Some(shape(&[1, 1, 3], &[3f32, 5.0, 3.0])),
+        ),
+        window("HannWindow", 0.5 - 0.5 * (0.4 * PI).cos()),
+        window("HammingWindow", 25.0 / 46.0 - 21.0 / 46.0 * (0.4 * PI).cos()),
+        window("BlackmanWindow", 0.42 - 0.5 * (0.4 * PI).cos() + 0.08 * (0.8 * PI).cos()),
     ]
 }
 

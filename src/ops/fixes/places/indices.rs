@@ -5,9 +5,11 @@
 //! are counted from the beginning and checked before tract's operator has them.
 
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::array::{GatherNd, ScatterNd, ScatterReduction};
-use tract_onnx::tract_core::ops::cast::wire_cast;
+use tract_onnx::tract_core::ops::array::{GatherNd, ScatterElements, ScatterNd, ScatterReduction};
+use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
+use tract_onnx::tract_core::ops::logic::Iff;
 
+use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
 use crate::ops::host::hook::{Site, Wires, mapped, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
@@ -39,8 +41,82 @@ pub(crate) fn scatter_nd(
     let Some(ty) = data_type.common_super_type(updates_type) else { return Ok(None) };
     let Some(indices) = counted(site, model, *data, *indices, 0)? else { return Ok(None) };
     let cast = wire_cast(&site.name, model, &[*data, *updates], ty)?;
-    let [data, updates] = &*cast else { bail!("two casts make two values") };
-    model.wire_node(&site.name, ScatterNd::new(reduction), &[*data, indices, *updates]).map(Some)
+    let [data, updates] = *cast else { bail!("two casts make two values") };
+    let op = ScatterNd::new(reduction);
+    if takes_nan(model, data, reduction)? {
+        return keep_nan(site, model, op, [data, indices, updates]).map(Some);
+    }
+    model.wire_node(&site.name, op, &[data, indices, updates]).map(Some)
+}
+
+/// Wires the larger or smaller of floats, which tract has without NaN.
+pub(crate) fn scatter_elements(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [data, indices, updates] = *inputs else { return Ok(None) };
+    let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
+    let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
+    let fact = model.outlet_fact(data)?;
+    let rank = i64::try_from(fact.rank())?;
+    let axis = site.int("axis", 0)?;
+    let from_front = if axis < 0 { axis + rank } else { axis };
+    if !takes_nan(model, data, reduction)? {
+        return Ok(None);
+    }
+    let axis = usize::try_from(from_front).ok().filter(|_| from_front < rank);
+    let axis = axis.with_context(|| format!("an axis of {rank}"))?;
+    keep_nan(site, model, ScatterElements::new(axis, reduction), [data, indices, updates]).map(Some)
+}
+
+/// Whether elements are compared, among which may be NaN.
+fn takes_nan(model: &TypedModel, data: OutletId, reduction: ScatterReduction) -> TractResult<bool> {
+    let compares = matches!(reduction, ScatterReduction::Max | ScatterReduction::Min);
+    Ok(compares && model.outlet_fact(data)?.datum_type.is_float())
+}
+
+/// Scatters beside the elements which of them are NaN, as the largest of 0 and 1.
+fn keep_nan<T: TypedOp + Clone + Reduces>(
+    site: &Site,
+    model: &mut TypedModel,
+    op: T,
+    [data, indices, updates]: [OutletId; 3],
+) -> TractResult<Wires> {
+    let fact = model.outlet_fact(data)?;
+    let (ty, rank) = (fact.datum_type, fact.rank());
+    let mut marks = tvec!();
+    for (name, value) in [("data", data), ("updates", updates)] {
+        let is_nan = wire_is_nan(&site.part(&format!("{name}.is-nan")), model, value)?;
+        let name = site.part(&format!("{name}.mark"));
+        marks.extend(model.wire_node(name, cast(DatumType::U8), &is_nan)?);
+    }
+    let [of_data, of_updates] = *marks else { bail!("two marks") };
+    let largest = op.clone().with(ScatterReduction::Max);
+    let marks = model.wire_node(site.part("marks"), largest, &[of_data, indices, of_updates])?;
+    let is_nan = model.wire_node(site.part("is-nan"), cast(DatumType::Bool), &marks)?;
+    let numbers = model.wire_node(site.part("numbers"), op, &[data, indices, updates])?;
+    let nan = tensor0(f32::NAN).cast_to_dt(ty)?.into_owned().broadcast_into_rank(rank)?;
+    let nan = model.add_const(site.part("nan"), nan)?;
+    model.wire_node(&site.name, Iff, &[&*is_nan, &[nan], &*numbers].concat())
+}
+
+/// An operator that puts together what goes to one place.
+trait Reduces {
+    /// The same, in another way.
+    fn with(self, reduction: ScatterReduction) -> Self;
+}
+
+impl Reduces for ScatterNd {
+    fn with(self, reduction: ScatterReduction) -> ScatterNd {
+        ScatterNd { reduction }
+    }
+}
+
+impl Reduces for ScatterElements {
+    fn with(self, reduction: ScatterReduction) -> ScatterElements {
+        ScatterElements { reduction, ..self }
+    }
 }
 
 /// The indices counted from the beginning, or `None` if tract's operator is right with them as they are.

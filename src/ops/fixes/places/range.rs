@@ -133,12 +133,47 @@ impl Expansion for Range {
             (Some(start), Some(limit), Some(step)) => length(start, limit, step)?,
             _ => None,
         };
-        let len = known.unwrap_or_else(|| model.symbols.new_with_prefix("range").to_dim());
-        let inputs =
+        let inputs: TVec<OutletId> =
             if ty.is_tdim() { inputs.into() } else { wire_cast(prefix, model, inputs, ty)? };
+        let len = known.or_else(|| length_of_equal(model, &inputs));
+        let len = len.unwrap_or_else(|| model.symbols.new_with_prefix("range").to_dim());
         let ty = if ty.is_tdim() { DatumType::I64 } else { ty };
         model.wire_node(prefix, IntegerRange { node: self.node.clone().into(), len, ty }, &inputs)
     }
+}
+
+/// The length of a range that is there already, of the same numbers.
+fn length_of_equal(model: &TypedModel, inputs: &[OutletId]) -> Option<TDim> {
+    model.nodes.iter().find_map(|node| {
+        let op = node.op_as::<IntegerRange>()?;
+        let mut pairs = node.inputs.iter().zip(inputs);
+        pairs.all(|(a, b)| is_equal(model, *a, *b, &mut 64)).then(|| op.len.clone())
+    })
+}
+
+/// Whether two values are computed in the same way, as far as so many steps tell.
+fn is_equal(model: &TypedModel, a: OutletId, b: OutletId, steps: &mut usize) -> bool {
+    if a == b {
+        return true;
+    }
+    let (Some(one), Some(other)) = (model.nodes.get(a.node), model.nodes.get(b.node)) else {
+        return false;
+    };
+    let constant = |node: &TypedNode, at: OutletId| {
+        node.outputs.get(at.slot).and_then(|o| o.fact.konst.clone())
+    };
+    if let (Some(a), Some(b)) = (constant(one, a), constant(other, b)) {
+        return a.datum_type() == b.datum_type() && a == b;
+    }
+    let Some(left) = steps.checked_sub(1) else { return false };
+    *steps = left;
+    let is_pure = one.op.validation() != Validation::Random;
+    a.slot == b.slot
+        && is_pure
+        && !one.inputs.is_empty()
+        && one.inputs.len() == other.inputs.len()
+        && one.op().dyn_eq(other.op())
+        && one.inputs.iter().zip(&other.inputs).all(|(a, b)| is_equal(model, *a, *b, steps))
 }
 
 /// The integers from a start to before a limit by a step.

@@ -1,21 +1,125 @@
-//! `Squeeze` without axes, of sizes that are only known when the model runs.
+//! `Squeeze` of axes in any order, and without axes of sizes that are only known when the model runs.
 //!
-//! The operator takes away every axis of size 1, and tract those that it knows to be so. A size that turns out to be 1 would stay,
+//! tract takes axes away from the last that is named to the first (tract-hir, `ops/array/squeeze.rs`). Without axes, the operator takes away every axis of size 1, and tract those that it knows to be so. A size that turns out to be 1 would stay,
 //! so that is looked at when the model runs.
 
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_hir::internal::*;
+use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
+use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::natural_axes;
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Hook, Site, Wires, hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::stock::{Built, stock};
+
+/// Builds it of a node.
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    let build = stock("Squeeze").context("tract has no Squeeze")?;
+    let named = node.attribute.iter().find(|attribute| attribute.name == "axes");
+    let (op, closures) = if named.is_none() && node.input.iter().skip(1).all(String::is_empty) {
+        build(context, node)?
+    } else {
+        let (opset, named) =
+            (context.onnx_operator_set_version, named.map(|axes| axes.ints.clone()));
+        (
+            expand(Squeeze { node: node_name(node).into(), opset, named }) as Box<dyn InferenceOp>,
+            vec![],
+        )
+    };
+    Ok((hooked(context, node, op, Hook::Instead(squeeze)), closures))
+}
+
+/// Takes away axes that are named.
+#[derive(Debug, Clone)]
+struct Squeeze {
+    /// For messages, as the version of the default domain.
+    node: Label,
+    opset: i64,
+    /// The axes of the attribute; those of the second input where there is none.
+    named: Option<Vec<i64>>,
+}
+
+impl Squeeze {
+    /// Axes from the front, in order.
+    fn places(&self, axes: &[i64], rank: usize) -> TractResult<Vec<isize>> {
+        let count = i64::try_from(rank)?;
+        let mut places = vec![];
+        for axis in axes {
+            let place = if *axis < 0 { axis + count } else { *axis };
+            if !(0..count).contains(&place) {
+                let problem = format!("has the axis {axis} of {rank}, opset {}", self.opset);
+                bail!(refused(&self.node, "Squeeze", problem));
+            }
+            places.push(isize::try_from(place)?);
+        }
+        places.sort_unstable();
+        if places.windows(2).any(|pair| pair.first() == pair.last()) {
+            let problem = format!("has the axes {axes:?}, of which one is there twice");
+            bail!(refused(&self.node, "Squeeze", problem));
+        }
+        Ok(places)
+    }
+
+    fn of(&self, axes: Option<&Tensor>, rank: usize) -> TractResult<Stock> {
+        let axes = match (&self.named, axes) {
+            (Some(axes), _) => self.places(axes, rank)?,
+            (None, Some(axes)) => {
+                let axes = axes.cast_to::<i64>()?;
+                self.places(axes.try_as_plain_ram()?.as_slice::<i64>()?, rank)?
+            }
+            (None, None) => bail!(refused(&self.node, "Squeeze", "has axes that are no constant")),
+        };
+        Ok(Stock::new(Some(axes)))
+    }
+}
+
+impl Expansion for Squeeze {
+    fn name(&self) -> StaticName {
+        "Squeeze".into()
+    }
+
+    fn rules<'r, 'p: 'r, 's: 'r>(
+        &'s self,
+        solver: &mut Solver<'r>,
+        inputs: &'p [TensorProxy],
+        outputs: &'p [TensorProxy],
+    ) -> InferenceResult {
+        check_output_arity(outputs, 1)?;
+        solver.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
+        if self.named.is_some() {
+            return solver.given(&inputs[0].shape, move |solver, shape| {
+                let made = self.of(None, shape.len())?.output_shape(&shape)?;
+                solver.equals(&outputs[0].shape, made)
+            });
+        }
+        solver.given_2(&inputs[0].shape, &inputs[1].value, move |solver, shape, axes| {
+            let made = self.of(Some(&axes), shape.len())?.output_shape(&shape)?;
+            solver.equals(&outputs[0].shape, made)
+        })
+    }
+
+    fn wire(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+    ) -> TractResult<TVec<OutletId>> {
+        let (data, axes) = inputs.split_first().context("has an input")?;
+        let axes = match axes.first() {
+            Some(axes) => model.outlet_fact(*axes)?.konst.clone(),
+            None => None,
+        };
+        let rank = model.outlet_fact(*data)?.rank();
+        self.of(axes.as_deref(), rank)?.wire(prefix, model, &[*data])
+    }
+}
 
 /// Wires a look at the sizes before tract's operator.
-pub(crate) fn squeeze(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+fn squeeze(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
     let [input] = inputs else { return Ok(None) };
     let has_axes = site.proto.attribute.iter().any(|attribute| attribute.name == "axes");
     let shape = &model.outlet_fact(*input)?.shape;

@@ -1,0 +1,74 @@
+//! `Pad` by sizes of which some are negative: they take away, which tract takes for large ones (tract-onnx,
+//! `ops/array/pad.rs`).
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
+
+use crate::ops::host::hook::{Site, Wires};
+
+/// Wires what takes away before what pads.
+pub(crate) fn pad(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let (Some(data), Some(pads)) = (inputs.first(), inputs.get(1)) else { return Ok(None) };
+    let constant = |outlet: Option<OutletId>| -> TractResult<Option<Arc<Tensor>>> {
+        Ok(match outlet {
+            Some(outlet) => model.outlet_fact(outlet)?.konst.clone(),
+            None => None,
+        })
+    };
+    let Some(pads) = constant(Some(*pads))? else { return Ok(None) };
+    let pads = pads.cast_to::<i64>()?;
+    let pads = pads.try_as_plain_ram()?.as_slice::<i64>()?;
+    if pads.iter().all(|pad| *pad >= 0) {
+        return Ok(None);
+    }
+    // tract counts inputs without those that are left out.
+    let given = |place: usize| -> Option<OutletId> {
+        let before = site.proto.input.get(..place)?.iter().filter(|name| !name.is_empty()).count();
+        site.proto.input.get(place).filter(|name| !name.is_empty())?;
+        inputs.get(before).copied()
+    };
+    let shape = model.outlet_fact(*data)?.shape.to_tvec();
+    let rank = i64::try_from(shape.len())?;
+    let axes = match constant(given(3))? {
+        Some(axes) => axes.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
+        None if given(3).is_some() => bail!(site.error("has `axes` that are no constant")),
+        None => (0..rank).collect(),
+    };
+    let fill = match (constant(given(2))?, given(2)) {
+        (Some(fill), _) => fill,
+        (None, Some(_)) => bail!(site.error("has a `constant_value` that is no constant")),
+        (None, None) => rctensor0(0f32),
+    };
+    let mode = match site.proto.get_attr_opt::<&str>("mode")? {
+        None | Some("constant") => PadMode::Constant(fill),
+        Some("edge") => PadMode::Edge,
+        _ => PadMode::Reflect,
+    };
+    let (before, after) = pads.split_at(pads.len() / 2);
+    let mut added = vec![(0, 0); shape.len()];
+    let mut wires: Wires = tvec!(*data);
+    for ((axis, before), after) in axes.into_iter().zip(before).zip(after) {
+        let axis = usize::try_from(if axis < 0 { axis + rank } else { axis })?;
+        let (Some(dim), Some(added)) = (shape.get(axis), added.get_mut(axis)) else {
+            bail!(site.error(format!("pads axis {axis} of {rank}")));
+        };
+        let (start, end) = (before.min(&0).to_dim() * -1, dim.clone() + *after.min(&0));
+        if let (Ok(start), Ok(end)) = (start.to_i64(), end.to_i64())
+            && start > end
+        {
+            bail!(
+                site.error(format!("takes {} elements of {dim}", -before.min(&0) - after.min(&0)))
+            );
+        }
+        if *before < 0 || *after < 0 {
+            let name = site.part(&format!("less-{axis}"));
+            wires = model.wire_node(name, Slice { axis, start, end }, &wires)?;
+        }
+        *added = (usize::try_from(*before.max(&0))?, usize::try_from(*after.max(&0))?);
+    }
+    model.wire_node(&site.name, Pad { mode, pads: added }, &wires).map(Some)
+}

@@ -1,0 +1,41 @@
+//! `HannWindow`, `HammingWindow` and `BlackmanWindow`, of which tract computes the elements in FLOAT (tract-onnx,
+//! `ops/fft.rs`).
+
+use std::f64::consts::PI;
+
+use tract_onnx::tract_core::internal::*;
+
+use crate::ops::host::hook::{Site, Wires};
+
+/// Makes a constant of a window of known size.
+pub(crate) fn window(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let ty = site.proto.get_attr_opt("output_datatype")?.unwrap_or(DatumType::F32);
+    let periodic = site.int("periodic", 1)?;
+    let [size] = inputs else { return Ok(None) };
+    let Some(size) = model.outlet_fact(*size)?.konst.clone() else { return Ok(None) };
+    let (&[size], true) =
+        (&*size.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?, ty.is_float())
+    else {
+        return Ok(None);
+    };
+    let mut elements: Vec<f64> = vec![];
+    let length = usize::try_from(size).ok();
+    let Some(length) = length.filter(|len| elements.try_reserve_exact(*len).is_ok()) else {
+        bail!(site.error(format!("has the size {size}")));
+    };
+    // The last element is the first of the next period.
+    let period = size as f64 - if periodic == 0 { 1.0 } else { 0.0 };
+    let angle = |place: usize| 2.0 * PI * place as f64 / period;
+    let element = |place: usize| match site.proto.op_type.as_str() {
+        "HannWindow" => 0.5 - 0.5 * angle(place).cos(),
+        "HammingWindow" => 25.0 / 46.0 - 21.0 / 46.0 * angle(place).cos(),
+        _ => 0.42 - 0.5 * angle(place).cos() + 0.08 * (2.0 * angle(place)).cos(),
+    };
+    elements.extend((0..length).map(element));
+    let window = tensor1(&elements).cast_to_dt(ty)?.into_owned();
+    Ok(Some(tvec!(model.add_const(&site.name, window)?)))
+}
