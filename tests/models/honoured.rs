@@ -104,8 +104,8 @@ fn a_value_that_is_not_computed_is_refused() {
             15,
             "BatchNormalization",
             &["x", "a", "b", "c", "d"][..],
-            int("training_mode", 1),
-            "attribute `training_mode` is 1, and computed is only 0, the model imports 15",
+            int("training_mode", 2),
+            "attribute `training_mode` is 2, and computed is only 0 or 1, the model imports 15",
         ),
         (
             22,

@@ -4,7 +4,7 @@ use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product, red
 use super::control::{branches, random, scan, tree_ensemble};
 use super::places::{expand, indices, one_hot, pad, range, slice, squeeze};
 use super::products::convolution;
-use super::windows::{max_pool, tapered, transposed};
+use super::windows::{max_pool, resize, tapered, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
 use crate::ops::host::hook::{Hook, Wire};
 use crate::ops::host::stock::Build;
@@ -112,6 +112,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("ReduceSum", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
     fix("ReduceSumSquare", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
     fix("Relu", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Resize", hook(resize::resize), "takes another place for one element", "Resize to one element by `pytorch_half_pixel`"),
     fix("Round", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("Scan", By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
     fix("ScatterElements", hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),

@@ -2,11 +2,13 @@
 //!
 //! - `max_pool`: of which the greatest element may be the least there is
 //! - `transposed`: of which the output has a given shape
+//! - `resize`: to one element
 //! - `tapered`: the windows of signals
 //!
 //! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).
 
 pub(crate) mod max_pool;
+pub(crate) mod resize;
 pub(crate) mod tapered;
 pub(crate) mod transposed;
 

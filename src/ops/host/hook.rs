@@ -84,6 +84,13 @@ impl Site {
         Ok(self.proto.get_attr_opt(name)?.unwrap_or(default))
     }
 
+    /// The input at a place in the file, of inputs as tract has them: without those that are left out.
+    pub(crate) fn given(&self, inputs: &[OutletId], place: usize) -> Option<OutletId> {
+        let (before, rest) = self.proto.input.split_at_checked(place)?;
+        rest.first().filter(|name| !name.is_empty())?;
+        inputs.get(before.iter().filter(|name| !name.is_empty()).count()).copied()
+    }
+
     /// What tract's operator is wired into a model as.
     pub(crate) fn wire_stock(
         &self,

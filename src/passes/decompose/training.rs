@@ -1,6 +1,6 @@
 //! `BatchNormalization` by the statistics of the batch. Before: `training_mode` = 1; after: means, and what they are of.
 
-use onnx_cast_graph::{Node, attribute, int, int_attribute};
+use onnx_cast_graph::{Node, NodeView, attribute, int, int_attribute};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 
@@ -68,7 +68,7 @@ impl Parts<'_> {
         mean
     }
 
-    fn cast(&mut self, value: Operand, from: ElementType, to: ElementType) -> Operand {
+    pub(super) fn cast(&mut self, value: Operand, from: ElementType, to: ElementType) -> Operand {
         if from == to {
             return value;
         }

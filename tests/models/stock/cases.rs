@@ -38,7 +38,10 @@ fn one(
     attributes: Vec<tract_onnx::pb::AttributeProto>,
     y: Option<Tensor>,
 ) -> Case {
-    let names: Vec<&str> = tensors.iter().map(|(name, ..)| *name).collect();
+    let mut names: Vec<&str> = tensors.iter().map(|(name, ..)| *name).collect();
+    if operator == "Resize" {
+        names.insert(1, "");
+    }
     let name = match operator {
         "MatMulNBits" => "com.microsoft.MatMulNBits",
         "MultiHeadAttention" => "com.microsoft.MultiHeadAttention",
@@ -370,6 +373,15 @@ fn of_windows() -> Vec<Case> {
                 .concat(),
             vec![ints("output_shape", &[3])],
             Some(shape(&[1, 1, 3], &[3f32, 5.0, 3.0])),
+        ),
+        one(
+            "Resize",
+            [row(&[1.0, 2.0]), vec![("s", Constant, tensor1(&[1f32, 1.0, 0.6]))]].concat(),
+            vec![
+                string("mode", "cubic"),
+                string("coordinate_transformation_mode", "pytorch_half_pixel"),
+            ],
+            Some(shape(&[1, 1, 1], &[1f32])),
         ),
         window("HannWindow", 0.5 - 0.5 * (0.4 * PI).cos()),
         window("HammingWindow", 25.0 / 46.0 - 21.0 / 46.0 * (0.4 * PI).cos()),

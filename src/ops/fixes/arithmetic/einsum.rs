@@ -243,8 +243,16 @@ impl Wiring<'_> {
         let wire = if self.ty.is_integer() && self.ty != DatumType::I32 {
             let op = self.integers(&[&a.letters, &b.letters], &kept)?;
             self.add(op, &[a.wire, b.wire])?
+        } else if kept.is_empty() && a.letters.iter().any(is_summed) {
+            // tract does not optimise a product without axes.
+            let all = a.letters.clone();
+            let mut product = self.multiply(a, b, all)?;
+            self.sum(&mut product, |_| false)?;
+            product.wire
         } else if a.letters.iter().any(is_summed) {
-            self.contract(a.clone(), b.clone(), &kept)?
+            let axes = mapping(&[&a.letters, &b.letters], &kept)?;
+            let op = EinSum { axes, operating_dt: self.ty, q_params: None };
+            self.add(op, &[a.wire, b.wire])?
         } else {
             let (a, b) = (self.arrange(a, &kept)?, self.arrange(b, &kept)?);
             let op: Box<dyn BinMiniOp> = match self.ty {
@@ -254,25 +262,6 @@ impl Wiring<'_> {
             self.add(TypedBinOp(op, None), &[a, b])?
         };
         Ok(Operand { wire, letters: kept })
-    }
-
-    /// The product of two operands that have letters in common which are summed over.
-    fn contract(&mut self, mut a: Operand, mut b: Operand, kept: &[char]) -> TractResult<OutletId> {
-        // tract does not optimise a product without axes.
-        let made: &[char] = if kept.is_empty() { &['0', '1'] } else { kept };
-        if kept.is_empty() {
-            for (operand, letter) in [(&mut a, '0'), (&mut b, '1')] {
-                operand.wire = self.add(AxisOp::Add(0), &[operand.wire])?;
-                operand.letters.insert(0, letter);
-            }
-        }
-        let axes = mapping(&[&a.letters, &b.letters], made)?;
-        let op = EinSum { axes, operating_dt: self.ty, q_params: None };
-        let mut wire = self.add(op, &[a.wire, b.wire])?;
-        for _ in kept.len()..made.len() {
-            wire = self.add(AxisOp::Rm(0), &[wire])?;
-        }
-        Ok(wire)
     }
 
     /// A value with axes in this order, those that it does not have of one element.

@@ -1,5 +1,5 @@
-//! `Pad` by sizes of which some are negative: they take away, which tract takes for large ones (tract-onnx,
-//! `ops/array/pad.rs`).
+//! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for the number that it is given:
+//! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`).
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
@@ -22,15 +22,12 @@ pub(crate) fn pad(
     let Some(pads) = constant(Some(*pads))? else { return Ok(None) };
     let pads = pads.cast_to::<i64>()?;
     let pads = pads.try_as_plain_ram()?.as_slice::<i64>()?;
-    if pads.iter().all(|pad| *pad >= 0) {
+    let given = |place: usize| site.given(inputs, place);
+    let mode = site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("constant");
+    let is_filled = mode == "constant" || given(2).is_none();
+    if pads.iter().all(|pad| *pad >= 0) && is_filled {
         return Ok(None);
     }
-    // tract counts inputs without those that are left out.
-    let given = |place: usize| -> Option<OutletId> {
-        let before = site.proto.input.get(..place)?.iter().filter(|name| !name.is_empty()).count();
-        site.proto.input.get(place).filter(|name| !name.is_empty())?;
-        inputs.get(before).copied()
-    };
     let shape = model.outlet_fact(*data)?.shape.to_tvec();
     let rank = i64::try_from(shape.len())?;
     let axes = match constant(given(3))? {
@@ -40,12 +37,14 @@ pub(crate) fn pad(
     };
     let fill = match (constant(given(2))?, given(2)) {
         (Some(fill), _) => fill,
-        (None, Some(_)) => bail!(site.error("has a `constant_value` that is no constant")),
-        (None, None) => rctensor0(0f32),
+        (None, Some(_)) if mode == "constant" => {
+            bail!(site.error("has a `constant_value` that is no constant"))
+        }
+        _ => rctensor0(0f32),
     };
-    let mode = match site.proto.get_attr_opt::<&str>("mode")? {
-        None | Some("constant") => PadMode::Constant(fill),
-        Some("edge") => PadMode::Edge,
+    let mode = match mode {
+        "constant" => PadMode::Constant(fill),
+        "edge" => PadMode::Edge,
         _ => PadMode::Reflect,
     };
     let (before, after) = pads.split_at(pads.len() / 2);

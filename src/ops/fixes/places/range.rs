@@ -7,6 +7,7 @@ use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::ArrayD;
+use tract_onnx::tract_core::ops::array::Range as StockRange;
 use tract_onnx::tract_core::ops::cast::wire_cast;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Range as Stock;
@@ -116,7 +117,13 @@ impl Expansion for Range {
         let facts =
             [model.outlet_fact(*start)?, model.outlet_fact(*limit)?, model.outlet_fact(*step)?];
         let Some(ty) = whole_type(&facts.map(|fact| fact.datum_type)) else {
-            return Stock.wire(prefix, model, inputs);
+            let is_counted = is_number(facts[0], 0.0) && is_number(facts[2], 1.0);
+            let Some(len) = dim_behind(model, *limit).filter(|_| is_counted) else {
+                return Stock.wire(prefix, model, inputs);
+            };
+            let ty = DatumType::super_type_for(facts.map(|fact| fact.datum_type));
+            let inputs = wire_cast(prefix, model, inputs, ty.context("one type")?)?;
+            return model.wire_node(prefix, StockRange::new(len), &inputs);
         };
         let [start, limit, step] = facts;
         let small = |konst: &Option<Arc<Tensor>>, least: i64| {
@@ -140,6 +147,35 @@ impl Expansion for Range {
         let ty = if ty.is_tdim() { DatumType::I64 } else { ty };
         model.wire_node(prefix, IntegerRange { node: self.node.clone().into(), len, ty }, &inputs)
     }
+}
+
+/// Whether a value is known to be this number.
+fn is_number(fact: &TypedFact, number: f64) -> bool {
+    let known = fact.konst.as_ref().filter(|constant| constant.len() == 1);
+    let known = known.and_then(|constant| constant.cast_to_scalar::<f64>().ok());
+    known.is_some_and(|known| known.to_bits() == number.to_bits())
+}
+
+/// The dimension that a number is cast of, which tract does not look for behind casts of ours.
+fn dim_behind(model: &TypedModel, mut value: OutletId) -> Option<TDim> {
+    use DatumType::{F32, F64, I64, TDim};
+    const CASTS: usize = 8;
+    for _ in 0..CASTS {
+        let fact = model.outlet_fact(value).ok()?;
+        if let Some(dim) = &fact.uniform_tdim {
+            return Some(dim.clone());
+        }
+        if let Some(constant) =
+            fact.konst.as_ref().filter(|constant| constant.datum_type().is_tdim())
+        {
+            return dims(constant).ok()?.first().cloned();
+        }
+        let node = model.nodes.get(value.node)?;
+        matches!(&*node.op.name(), "Cast" | "OnnxCast").then_some(())?;
+        matches!(fact.datum_type, F32 | F64 | I64 | TDim).then_some(())?;
+        value = *node.inputs.first()?;
+    }
+    None
 }
 
 /// The length of a range that is there already, of the same numbers.
