@@ -28,6 +28,9 @@ pub(crate) fn pad(
     if pads.iter().all(|pad| *pad >= 0) && is_filled {
         return Ok(None);
     }
+    if let Some(pad) = pads.iter().find(|pad| pad.unsigned_abs() > u64::from(u32::MAX)) {
+        bail!(site.error(format!("pads by {pad}")));
+    }
     let shape = model.outlet_fact(*data)?.shape.to_tvec();
     let rank = i64::try_from(shape.len())?;
     let axes = match constant(given(3))? {
@@ -35,26 +38,17 @@ pub(crate) fn pad(
         None if given(3).is_some() => bail!(site.error("has `axes` that are no constant")),
         None => (0..rank).collect(),
     };
-    let fill = match (constant(given(2))?, given(2)) {
-        (Some(fill), _) => fill,
-        (None, Some(_)) if mode == "constant" => {
-            bail!(site.error("has a `constant_value` that is no constant"))
-        }
-        _ => rctensor0(0f32),
-    };
-    let mode = match mode {
-        "constant" => PadMode::Constant(fill),
-        "edge" => PadMode::Edge,
-        _ => PadMode::Reflect,
-    };
+    let mode = pad_mode(site, mode, given(2), constant(given(2))?)?;
     let (before, after) = pads.split_at(pads.len() / 2);
     let mut added = vec![(0, 0); shape.len()];
     let mut wires: Wires = tvec!(*data);
     for ((axis, before), after) in axes.into_iter().zip(before).zip(after) {
-        let axis = usize::try_from(if axis < 0 { axis + rank } else { axis })?;
-        let (Some(dim), Some(added)) = (shape.get(axis), added.get_mut(axis)) else {
+        let place =
+            usize::try_from(if axis < 0 { axis + rank } else { axis }).unwrap_or(usize::MAX);
+        let (Some(dim), Some(added)) = (shape.get(place), added.get_mut(place)) else {
             bail!(site.error(format!("pads axis {axis} of {rank}")));
         };
+        let axis = place;
         let (start, end) = (before.min(&0).to_dim() * -1, dim.clone() + *after.min(&0));
         if let (Ok(start), Ok(end)) = (start.to_i64(), end.to_i64())
             && start > end
@@ -70,4 +64,22 @@ pub(crate) fn pad(
         *added = (usize::try_from(*before.max(&0))?, usize::try_from(*after.max(&0))?);
     }
     model.wire_node(&site.name, Pad { mode, pads: added }, &wires).map(Some)
+}
+
+/// How what is added is filled, by the `constant_value` that is given, where it is a constant.
+fn pad_mode(
+    site: &Site,
+    mode: &str,
+    given: Option<OutletId>,
+    value: Option<Arc<Tensor>>,
+) -> TractResult<PadMode> {
+    Ok(match (mode, value) {
+        ("edge", _) => PadMode::Edge,
+        ("reflect", _) => PadMode::Reflect,
+        (_, Some(value)) => PadMode::Constant(value),
+        (_, None) if given.is_some() => {
+            bail!(site.error("has a `constant_value` that is no constant"))
+        }
+        (_, None) => PadMode::Constant(rctensor0(0f32)),
+    })
 }

@@ -18,7 +18,7 @@ pub(crate) fn window(
     let [size] = inputs else { return Ok(None) };
     let Some(size) = model.outlet_fact(*size)?.konst.clone() else { return Ok(None) };
     let (&[size], true) =
-        (&*size.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?, ty.is_float())
+        (size.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?, ty.is_float())
     else {
         return Ok(None);
     };
