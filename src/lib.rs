@@ -33,7 +33,8 @@
 //!   rounding of half precision, and wraps its builder.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
-//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
+//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason. So is `conversion`
+//!   ([`mod@convert`]), which writes a model in another type for any runtime.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
 //!   tell builders what they have found out. For other runtimes it mends files ([`mod@mend`]).
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
@@ -62,6 +63,7 @@
 
 pub mod audit;
 mod cast;
+mod conversion;
 mod error;
 mod onnx;
 mod ops;
@@ -99,6 +101,11 @@ pub mod survey {
 pub mod mend {
     pub use crate::onnx::mend::change::{Change, ChangeKind};
     pub use crate::onnx::mend::{Mended, mend};
+}
+
+/// Models written in another floating-point type, for any runtime.
+pub mod convert {
+    pub use crate::conversion::{Converted, Counts, KeptNode, Options, convert};
 }
 
 /// Quantising whole tensors, with or without a model.

@@ -25,7 +25,7 @@ mod outputs;
 mod symbols;
 mod tensors;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod types;
 mod unsigned;
 pub(crate) mod value_type;
@@ -137,7 +137,7 @@ pub(crate) fn survey(proto: ModelProto, options: &Options) -> TractResult<Survey
     Ok(context.into_survey())
 }
 
-fn import(proto: ModelProto) -> Result<(Graph, Vec<Misnamed>), Error> {
+pub(crate) fn import(proto: ModelProto) -> Result<(Graph, Vec<Misnamed>), Error> {
     let imported = Graph::import(proto, &step);
     imported.ok_or_else(|| Cause::Model { problem: "holds no graph".into() }.into())
 }

@@ -257,6 +257,15 @@ impl Graph {
         self.make_output(node, place, Made::New(name.into()))
     }
 
+    /// Has a node make a value that nothing makes in the place of another, which nothing makes from then on.
+    pub fn put_output(&mut self, node: NodeId, place: usize, value: ValueId) {
+        let Some(output) = self.nodes.get_mut(node).outputs.get_mut(place) else { return };
+        if let Some(before) = output.replace(value) {
+            self.values.get_mut(before).origin = Origin::Missing;
+        }
+        self.values.get_mut(value).origin = Origin::Node(node, place);
+    }
+
     /// Has everything that uses a value use another one; the outputs of bodies too.
     pub fn replace_all_uses(&mut self, value: ValueId, other: ValueId) {
         self.replace_uses(value, other, |_| true);

@@ -19,7 +19,7 @@ impl Graph {
         ModelProto { graph, functions: self.functions, ..self.model }
     }
 
-    fn export_body(
+    pub(crate) fn export_body(
         &mut self,
         body: BodyId,
         finish: &mut impl FnMut(NodeId, &mut NodeProto),

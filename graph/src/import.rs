@@ -96,7 +96,7 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    fn whole(opset: i64) -> Region {
+    pub(crate) fn whole(opset: i64) -> Region {
         Region { prefix: String::new(), opset, call: None, results: HashMap::new() }
     }
 }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn body(&mut self, body: BodyId, mut proto: GraphProto) {
+    pub(crate) fn body(&mut self, body: BodyId, mut proto: GraphProto) {
         let nodes = std::mem::take(&mut proto.node);
         let order = self.check(&proto, &nodes);
         self.scopes.push(HashMap::new());

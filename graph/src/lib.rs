@@ -53,6 +53,7 @@ mod names;
 mod new_node;
 mod node;
 mod order;
+mod root;
 mod splice;
 mod trace;
 mod value;

@@ -192,3 +192,43 @@ fn a_value_with_many_uses_is_rewired_in_linear_time() {
     assert!(start.elapsed().as_secs() < 5, "it takes the square of the uses");
     assert_eq!(graph.value(x).uses().len(), nodes + 1);
 }
+
+#[test]
+fn a_root_has_values_of_its_own_and_names_that_are_nobody_elses() {
+    let mut graph = import(model());
+    let proto = GraphProto {
+        name: "f".into(),
+        node: vec![node("Neg", &["x"], &["y"]), node("Abs", &["y"], &["r"])],
+        input: vec![value("x")],
+        output: vec![value("r")],
+        ..GraphProto::default()
+    };
+    let (root, problems) = graph.import_root(proto.clone(), 13, "f".into(), &step);
+    assert_eq!(problems, []);
+    let nodes = graph.nodes_of(root);
+    assert_eq!(graph.node(nodes[0]).opset, 13);
+    assert_ne!(graph.body(root).inputs()[0], graph.body(graph.main()).inputs()[0]);
+    let y = graph.node(nodes[0]).output(0).unwrap();
+    let added = graph.add_value(Place::After(nodes[0]), NewNode::of("Relu", &[y], "y"));
+    assert_eq!(&*graph.value(added).name, "y~1");
+    graph.set_input(nodes[1], 0, Some(added));
+    graph.verify().unwrap();
+    let exported = graph.export_root(root, |_, _| {});
+    let ops: Vec<&str> = exported.node.iter().map(|node| node.op_type.as_str()).collect();
+    assert_eq!(ops, ["Neg", "Relu", "Abs"]);
+    assert_eq!((exported.input, exported.output), (proto.input, proto.output));
+}
+
+#[test]
+fn a_value_takes_the_place_of_another() {
+    let mut graph = import(model());
+    let abs = graph.nodes_of(graph.main())[1];
+    let (y, z) = (graph.node(abs).input(0).unwrap(), graph.node(abs).output(0).unwrap());
+    let choice = graph.maker(y).unwrap();
+    graph.take_output(z, "gone");
+    assert!(graph.remove(abs));
+    graph.put_output(choice, 0, z);
+    graph.verify().unwrap();
+    assert_eq!(graph.maker(z), Some(choice));
+    assert_eq!(graph.maker(y), None);
+}

@@ -58,7 +58,7 @@ pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
 }
 
 /// Nodes as they are written down in a test, without the space around.
-pub(super) fn lines(text: &str) -> String {
+pub(crate) fn lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join("\n")
 }
@@ -104,7 +104,8 @@ fn declared(name: &str, ty: &str) -> ValueInfoProto {
     ValueInfoProto { name: name.into(), r#type, ..ValueInfoProto::default() }
 }
 
-fn read(text: &str) -> ModelProto {
+/// The model that a text describes.
+pub(crate) fn read(text: &str) -> ModelProto {
     let mut graph = GraphProto { name: "g".into(), ..GraphProto::default() };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split(' ').collect();

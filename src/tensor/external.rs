@@ -10,7 +10,7 @@ use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::TractResult;
 
 /// Whether a tensor's data is beside the model.
-pub(super) fn is_external(proto: &TensorProto) -> bool {
+pub(crate) fn is_external(proto: &TensorProto) -> bool {
     proto.data_location == Some(DataLocation::External as i32)
 }
 

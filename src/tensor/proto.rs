@@ -13,7 +13,8 @@ use tract_onnx::prelude::{Tensor, TractResult};
 use crate::cast::element_type::{self, ElementType, Family};
 use crate::cast::scalar;
 use crate::error::{self, Cause, Error, Result};
-use crate::tensor::external::{External, inside, is_external};
+pub(crate) use crate::tensor::external::is_external;
+use crate::tensor::external::{External, inside};
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -69,6 +70,20 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
         }
     }
     Ok(reader.ty)
+}
+
+/// Where a sound tensor's external data is: a file inside `folder`, the place in it, and how many bytes.
+///
+/// # Errors
+///
+/// What [`check`] would refuse.
+pub(crate) fn external_place(
+    proto: &TensorProto,
+    folder: Option<&Path>,
+) -> TractResult<(PathBuf, u64, u64)> {
+    let reader = Reader::new(proto)?;
+    let (path, offset) = reader.external_data(folder)?;
+    Ok((path, offset as u64, reader.packed_bytes()? as u64))
 }
 
 /// Writes a carrier tensor, packed into `raw_data` (strings into `string_data`).

@@ -9,7 +9,7 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::node::is_default_domain;
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::foreign;
-use crate::onnx::operators::types::{constant_type, output_types};
+use crate::onnx::operators::types::{constant_type, learned, output_types};
 
 /// The types of some values of a graph and of those around it.
 pub(super) struct Known<'a> {
@@ -74,20 +74,4 @@ pub(super) fn made(
         return learned(&node.op_type);
     }
     foreign::output_types(node, inputs)
-}
-
-/// The types that operators of `ai.onnx.ml` make whatever they are given, as its schemas have them.
-fn learned(operator: &str) -> Vec<Option<ElementType>> {
-    let float = Some(ElementType::Float);
-    match operator {
-        "LinearClassifier" | "SVMClassifier" | "TreeEnsembleClassifier" => vec![None, float],
-        "FeatureVectorizer"
-        | "LinearRegressor"
-        | "Normalizer"
-        | "OneHotEncoder"
-        | "SVMRegressor"
-        | "Scaler"
-        | "TreeEnsembleRegressor" => vec![float],
-        _ => vec![],
-    }
 }

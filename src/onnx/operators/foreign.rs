@@ -39,6 +39,21 @@ pub(crate) fn is_known(node: &(impl NodeView + ?Sized)) -> bool {
     outputs(node).is_some()
 }
 
+/// Whether a node takes values of a floating-point type, the same one wherever it takes any; its
+/// outputs are then of that type or FLOAT, as [`output_types`] says.
+pub(crate) fn takes(node: &(impl NodeView + ?Sized), ty: ElementType) -> bool {
+    let has_bfloat16 = !matches!(
+        node.op_type(),
+        "MultiHeadAttention" | "SkipLayerNormalization" | "SkipSimplifiedLayerNormalization"
+    );
+    let is_taken = match ty {
+        ElementType::Float | ElementType::Float16 => true,
+        ElementType::BFloat16 => has_bfloat16,
+        _ => false,
+    };
+    is_taken && is_known(node) && node.domain() == "com.microsoft"
+}
+
 /// The types of a node's outputs, given those of its inputs; `None` where they are not known.
 pub(crate) fn output_types(
     node: &(impl NodeView + ?Sized),

@@ -89,6 +89,11 @@ impl Schema {
         at(&self.outputs, index)
     }
 
+    /// Whether a variable stands for types of tensors, those of sequences and optionals aside.
+    pub(crate) fn is_tensor(&self, variable: &str) -> bool {
+        !self.allowed(variable).is_empty()
+    }
+
     /// The variables that stand for types.
     pub(crate) fn variables(&self) -> impl Iterator<Item = &'static str> {
         self.variables.iter().map(|(name, _)| *name)

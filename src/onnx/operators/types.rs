@@ -63,5 +63,21 @@ pub(crate) fn constant_type(node: &(impl NodeView + ?Sized)) -> Option<ElementTy
     }
 }
 
+/// The types that operators of `ai.onnx.ml` make whatever they are given, as its schemas have them.
+pub(crate) fn learned(operator: &str) -> Vec<Option<ElementType>> {
+    let float = Some(ElementType::Float);
+    match operator {
+        "LinearClassifier" | "SVMClassifier" | "TreeEnsembleClassifier" => vec![None, float],
+        "FeatureVectorizer"
+        | "LinearRegressor"
+        | "Normalizer"
+        | "OneHotEncoder"
+        | "SVMRegressor"
+        | "Scaler"
+        | "TreeEnsembleRegressor" => vec![float],
+        _ => vec![],
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,292 @@
+//! A model in another floating-point type: strongly typed, as ONNX's schemas have it, with casts
+//! only where types meet.
+//!
+//! [`convert`] is a list of passes over the model's graph. Analyses come first: the types of all
+//! values ([`types`]), the nodes that stay ([`keep`]), the places that have one type whatever it is
+//! ([`join`]), and which of these are converted ([`sides`]). One pass edits: [`rewrite`]. Bodies of
+//! `If`, `Loop` and `Scan` and the functions of the model are parts of the one graph.
+//!
+//! - `context`: what the passes share; `classes`: a union-find of places
+//! - `attributes`: those that decide on types; `data`: weights
+//! - `functions`: read and put back; `unknown_fields`: what tract's messages lack; `write`: the
+//!   file
+
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod classes;
+mod context;
+mod data;
+mod functions;
+mod join;
+mod keep;
+mod report;
+mod rewrite;
+mod sides;
+#[cfg(test)]
+mod tests;
+mod types;
+mod unknown_fields;
+mod write;
+
+use std::io::{Cursor, Write};
+use std::path::Path;
+
+use onnx_cast_graph::Graph;
+use prost::Message;
+use tract_onnx::pb::ModelProto;
+
+use context::Context;
+pub use context::Counts;
+use unknown_fields::{Kind, Unknown};
+
+use crate::cast::element_type::ElementType;
+use crate::error::{Cause, Error, Result};
+use crate::onnx::limits::Limits;
+use crate::onnx::mend::change::Change;
+use crate::onnx::mend::{Mended, mend};
+use crate::onnx::operators::schema;
+use crate::onnx::{function_fields, wire};
+use crate::passes::{error_of, import};
+
+/// What a model is to be converted to, and what is to stay.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// FLOAT16 or BFLOAT16, to which FLOAT is converted; or FLOAT, to which both of these are.
+    pub to: ElementType,
+    /// The names of nodes to keep as they are; of one without a name, its first output's.
+    pub keep: Vec<String>,
+    /// Operators of which all nodes are to be kept.
+    pub keep_ops: Vec<String>,
+    /// Whether the inputs and outputs of the model are converted too.
+    pub convert_io: bool,
+    /// How large the model may be.
+    pub limits: Limits,
+}
+
+impl Options {
+    /// A conversion of everything that can be.
+    pub fn new(to: ElementType) -> Options {
+        Options { to, keep: vec![], keep_ops: vec![], convert_io: false, limits: Limits::default() }
+    }
+
+    /// The types that are converted.
+    fn sources(&self) -> &'static [ElementType] {
+        match self.to {
+            ElementType::Float => &[ElementType::Float16, ElementType::BFloat16],
+            _ => &[ElementType::Float],
+        }
+    }
+}
+
+/// A node that stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeptNode {
+    /// Its name, or its first output where it has none.
+    pub node: String,
+    /// Its operator.
+    pub op: String,
+    /// The path to the graph that it stands in.
+    pub graph: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A model that was converted, to be written.
+#[derive(Debug)]
+pub struct Converted {
+    file: write::File,
+    /// The nodes that take or make values of a type that is converted, and stay as they are.
+    pub kept: Vec<KeptNode>,
+    /// What was converted.
+    pub counts: Counts,
+    /// What was mended before, where the model contradicted itself.
+    pub mended: Vec<Change>,
+}
+
+impl Converted {
+    /// Whether the data of some tensors is beside the model, and goes beside the converted one.
+    pub fn has_external_data(&self) -> bool {
+        self.file.has_external_data()
+    }
+
+    /// Writes the model, and the data that goes beside it: where that is, relative to the model's
+    /// folder, and the file. The data is read from beside the original and converted piece by
+    /// piece.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be read or written, or there is data to go beside the model and no
+    /// file for it.
+    pub fn write(
+        mut self,
+        model: &mut dyn Write,
+        data: Option<(&str, &mut dyn Write)>,
+    ) -> Result<()> {
+        match data {
+            Some((location, out)) => self.file.write_data(location, out)?,
+            None if self.has_external_data() => {
+                let problem = "has data beside it, for which there is no file";
+                return Err(Cause::Model { problem: problem.into() }.into());
+            }
+            None => {}
+        }
+        self.file.write(model)
+    }
+}
+
+/// An edit or an analysis of the whole graph.
+type Pass = fn(&mut Graph, &mut Context) -> Result<()>;
+
+/// The passes in their order, each with the reason for its place.
+const PASSES: &[Pass] = &[
+    // On values of known types all that follows relies; `types` itself has run before, to see
+    // whether the model is sound.
+    keep::keep,
+    // What is kept decides on classes.
+    join::join,
+    // With all classes known.
+    sides::decide,
+    // While nodes are the file's.
+    report::report,
+    // Last: the only one that edits.
+    rewrite::rewrite,
+];
+
+/// Converts an ONNX file to another floating-point type.
+///
+/// Every value and weight of the types to be converted becomes one of [`Options::to`], save at
+/// nodes that stay: those of the options, those whose operators do not take the type at the model's
+/// opset, those with a weight that does not fit it, and those that compute shapes. Names, order,
+/// metadata and what else the file holds stay; a model that contradicts itself is mended first.
+///
+/// `folder` is where the model's external data is.
+///
+/// ```
+/// use tract_onnx_cast::ElementType;
+/// use tract_onnx_cast::convert::{Options, convert};
+///
+/// let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models/whole/int64_timestamps");
+/// let file = std::fs::read(format!("{folder}/model.onnx"))?;
+/// let options = Options::new(ElementType::Float16);
+/// let converted = convert(&file, Some(folder.as_ref()), &options)?;
+/// let mut bytes = vec![];
+/// converted.write(&mut bytes, None)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// When the file is no model, is beyond the limits, contradicts itself in a way that cannot be
+/// mended, or its opset cannot cast to the type; when a node that is to be kept is not there; when
+/// a weight cannot be read.
+pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<Converted> {
+    check_type(options.to)?;
+    let mut mended = None;
+    let (mut graph, mut context) = read(file, folder, options)?;
+    if !context.contradictions.is_empty() {
+        let Mended { bytes, changes, left, .. } = mend(file)?;
+        if let Some(left) = left.first() {
+            let problem = format!("contradicts itself, and cannot be mended: {left}");
+            return Err(Cause::Model { problem }.into());
+        }
+        (graph, context) = read(&bytes, folder, options)?;
+        mended = Some(changes);
+    }
+    if let Some(first) = context.contradictions.first() {
+        let problem = format!("contradicts itself: {first}");
+        return Err(Cause::Model { problem }.into());
+    }
+    check_opset(&graph, options.to)?;
+    for pass in PASSES {
+        pass(&mut graph, &mut context)?;
+        if cfg!(debug_assertions)
+            && let Err(fault) = graph.verify()
+        {
+            let problem = format!("is no graph any more: {fault}");
+            return Err(Cause::Model { problem }.into());
+        }
+    }
+    let casts = context.nodes(&graph).into_iter().filter(|id| graph.node(*id).op_type == "Cast");
+    context.counts.casts = casts.count();
+    let function_values = functions::export(&mut graph, &context);
+    let Context { report, counts, renamed, .. } = context;
+    let file = write::File {
+        model: graph.export(|_, _| {}),
+        function_values,
+        unknown: Unknown::of(Kind::Model, file)?,
+        renamed,
+        folder: folder.map(Path::to_owned),
+    };
+    Ok(Converted { file, kept: report, counts, mended: mended.unwrap_or_default() })
+}
+
+fn check_type(to: ElementType) -> Result<()> {
+    match to {
+        ElementType::Float | ElementType::Float16 | ElementType::BFloat16 => Ok(()),
+        other => {
+            let problem = format!("cannot be converted to {other}: FLOAT16, BFLOAT16 or FLOAT");
+            Err(Cause::Argument { message: problem }.into())
+        }
+    }
+}
+
+/// Whether the model's opset casts to a type at all, as `Cast` is since opset 6.
+fn check_opset(graph: &Graph, to: ElementType) -> Result<()> {
+    let casts = |schema: &&schema::Schema| {
+        schema.since >= 6 && schema.output(0).is_some_and(|output| schema.allows(output.ty, to))
+    };
+    let since = schema::versions("Cast").iter().find(casts).map_or(i64::MAX, |found| found.since);
+    if graph.opset >= since {
+        return Ok(());
+    }
+    let problem =
+        format!("imports opset {}, and casts to {to} are there since opset {since}", graph.opset);
+    Err(Cause::Model { problem }.into())
+}
+
+/// The graph of a file, functions included, with the types of its values.
+fn read<'o>(
+    file: &[u8],
+    folder: Option<&'o Path>,
+    options: &'o Options,
+) -> Result<(Graph, Context<'o>)> {
+    let unread = |error: std::io::Error| Error::from(Cause::File { message: error.to_string() });
+    wire::check(&mut Cursor::new(file), file.len() as u64, &options.limits).map_err(unread)??;
+    let broken = |error: prost::DecodeError| -> Error {
+        Cause::Model { problem: format!("is no sound protobuf message: {error}") }.into()
+    };
+    let mut proto = ModelProto::decode(file).map_err(broken)?;
+    if !proto.functions.is_empty() {
+        function_fields::restore(&mut proto, file).map_err(Error::of)?;
+    }
+    options.limits.check(&proto, folder)?;
+    let (mut graph, misnamed) = import(proto)?;
+    if let Some(first) = misnamed.into_iter().next() {
+        return Err(error_of(first));
+    }
+    let mut context = Context::new(&graph, options, folder);
+    functions::import(&mut graph, &mut context)?;
+    check_keys(&graph, &context)?;
+    types::infer(&mut graph, &mut context)?;
+    Ok((graph, context))
+}
+
+/// Refuses a tensor that says of its external data what only this crate says, until it is written.
+fn check_keys(graph: &Graph, context: &Context) -> Result<()> {
+    let bodies = context.bodies(graph);
+    let constants = bodies.iter().flat_map(|body| graph.body(*body).constants());
+    let constants = constants.filter_map(|value| graph.constant(*value).map(|tensor| &**tensor));
+    let nodes = context.nodes(graph);
+    let attributes = nodes.iter().flat_map(|id| &graph.node(*id).attributes);
+    let held = attributes.flat_map(|attribute| attribute.t.iter().chain(&attribute.tensors));
+    for tensor in constants.chain(held) {
+        if tensor.external_data.iter().any(|entry| entry.key == data::STORED_AS) {
+            let problem = format!("external data has `{}`, this crate's own", data::STORED_AS);
+            return Err(Cause::Tensor { tensor: tensor.name.clone(), problem }.into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What the passes of a conversion share.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Table, ValueId, is_default_domain};
+
+use super::classes::Classes;
+use super::unknown_fields::Renamed;
+use super::{KeptNode, Options};
+use crate::cast::element_type::ElementType;
+use crate::onnx::operators::schema;
+
+/// Options, what analyses have found out, and what is to be reported.
+pub(super) struct Context<'o> {
+    pub(super) options: &'o Options,
+    /// Where external data is.
+    pub(super) folder: Option<&'o Path>,
+    /// The main graph's body, then those of functions.
+    pub(super) roots: Vec<BodyId>,
+    /// The bodies of functions, by domain and name.
+    pub(super) functions: HashMap<(String, String), BodyId>,
+    /// The functions that are called with values of several types.
+    pub(super) mixed: HashSet<BodyId>,
+    /// The element types of values as they are; after the rewrite as they have become.
+    pub(super) types: Table<ValueId, ElementType>,
+    /// What contradicts itself in the model's types.
+    pub(super) contradictions: Vec<String>,
+    /// The nodes that stay as they are as a whole, with the reason.
+    pub(super) kept: Table<NodeId, String>,
+    /// Which places have one type.
+    pub(super) classes: Classes,
+    /// What was converted.
+    pub(super) counts: Counts,
+    pub(super) renamed: Renamed,
+    /// The nodes that stay as they are, for the report.
+    pub(super) report: Vec<KeptNode>,
+}
+
+/// What was converted.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Casts in the converted model, those that it had before among them.
+    pub casts: usize,
+    /// Casts that the conversion has added.
+    pub added_casts: usize,
+    /// Casts that it has taken out, as they would change nothing.
+    pub removed_casts: usize,
+    /// Weights that are of another type now.
+    pub weights: usize,
+    /// Nodes that compute, take or make values of the other type now.
+    pub nodes: usize,
+}
+
+impl<'o> Context<'o> {
+    pub(super) fn new(graph: &Graph, options: &'o Options, folder: Option<&'o Path>) -> Self {
+        Context {
+            options,
+            folder,
+            roots: vec![graph.main()],
+            functions: HashMap::new(),
+            mixed: HashSet::new(),
+            types: Table::default(),
+            contradictions: vec![],
+            kept: Table::default(),
+            classes: Classes::default(),
+            counts: Counts::default(),
+            renamed: Renamed::default(),
+            report: vec![],
+        }
+    }
+
+    /// The type that values are converted to.
+    pub(super) fn to(&self) -> ElementType {
+        self.options.to
+    }
+
+    /// Whether values of this type are converted.
+    pub(super) fn is_source(&self, ty: ElementType) -> bool {
+        self.options.sources().contains(&ty)
+    }
+
+    /// The type of a value, if it is one that is converted.
+    pub(super) fn source(&self, value: ValueId) -> Option<ElementType> {
+        self.types.get(value).copied().filter(|ty| self.is_source(*ty))
+    }
+
+    /// The body of the function that a node calls.
+    pub(super) fn function(&self, node: &Node) -> Option<BodyId> {
+        if node.is_onnx() && !schema::versions(&node.op_type).is_empty() {
+            return None;
+        }
+        let domain = if is_default_domain(node.domain()) { "" } else { node.domain() };
+        self.functions.get(&(domain.to_owned(), node.op_type.clone())).copied()
+    }
+
+    /// All nodes of the model, those of bodies and functions among them.
+    pub(super) fn nodes(&self, graph: &Graph) -> Vec<NodeId> {
+        self.roots.iter().flat_map(|root| graph.all_nodes(*root)).collect()
+    }
+
+    /// All bodies of the model.
+    pub(super) fn bodies(&self, graph: &Graph) -> Vec<BodyId> {
+        self.roots.iter().flat_map(|root| graph.all_bodies(*root)).collect()
+    }
+
+    /// Keeps a node as it is; the first reason counts.
+    pub(super) fn keep(&mut self, node: NodeId, why: impl Into<String>) {
+        if !self.kept.contains(node) {
+            self.kept.insert(node, why.into());
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The data of weights: whether they fit another type, and the same in it. Data beside the model is
+//! read in pieces.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+use tract_onnx::prelude::{Tensor, TractResult};
+
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
+use crate::error::{Cause, Error, Result};
+use crate::tensor::conversion::Conversion;
+use crate::tensor::proto;
+
+/// How many elements are converted at once.
+const PIECE: usize = 1 << 18;
+
+/// The error of a whole tensor, relative to it, from which on it does not fit: most of its elements
+/// are lost.
+const LOST: f64 = 0.125;
+
+/// Why a tensor does not fit a type; `None` where it does: no finite element becomes infinite, and
+/// the elements together, as one vector, do not change by an eighth of its length.
+///
+/// # Errors
+///
+/// When the tensor's data cannot be read.
+pub(super) fn misfit(
+    tensor: &TensorProto,
+    folder: Option<&Path>,
+    to: ElementType,
+) -> Result<Option<String>> {
+    let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(None) };
+    if Conversion::new(from, to, Rules::default()).is_lossless() {
+        return Ok(None);
+    }
+    let (mut lost, mut length, mut largest) = (0.0f64, 0.0f64, None::<f32>);
+    let mut count = |before: &[f32], after: &[f32]| {
+        for (x, y) in before.iter().zip(after) {
+            if !x.is_finite() {
+                continue;
+            }
+            if y.is_infinite() {
+                largest = Some(largest.map_or(*x, |l: f32| if x.abs() > l.abs() { *x } else { l }));
+                continue;
+            }
+            let (x, y) = (f64::from(*x), f64::from(*y));
+            lost += (x - y) * (x - y);
+            length += x * x;
+        }
+    };
+    let there = Conversion::new(from, to, Rules::default());
+    let exact = Conversion::new(from, ElementType::Float, Rules::default());
+    let back = Conversion::new(to, ElementType::Float, Rules::default());
+    each_piece(tensor, folder, |piece| {
+        let (before, after) = (exact.run(&piece)?, back.run(&there.run(&piece)?)?);
+        count(before.try_as_plain_ram()?.as_slice()?, after.try_as_plain_ram()?.as_slice()?);
+        Ok(())
+    })?;
+    if let Some(largest) = largest {
+        return Ok(Some(format!("{largest:e} overflows in {to}")));
+    }
+    let is_lost = lost > LOST * LOST * length;
+    Ok(is_lost.then(|| format!("its values are too small for {to}")))
+}
+
+/// The key among the entries of a tensor's external data that says what type the file beside the
+/// model has it in.
+pub(super) const STORED_AS: &str = "onnx-cast:stored-as";
+
+/// A tensor in another type. Data in the model is converted into `raw_data`; data beside it when it
+/// is written.
+///
+/// # Errors
+///
+/// When the tensor's data cannot be read.
+pub(super) fn recast(mut tensor: TensorProto, to: ElementType) -> Result<TensorProto> {
+    let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(tensor) };
+    if proto::is_external(&tensor) {
+        let entry = (STORED_AS.to_owned(), (from as i32).to_string());
+        let entry = StringStringEntryProto { key: entry.0, value: entry.1 };
+        tensor.external_data.push(entry);
+        tensor.data_type = to as i32;
+        return Ok(tensor);
+    }
+    let conversion = Conversion::new(from, to, Rules::default());
+    let mut data = Vec::new();
+    each_piece(&tensor, None, |piece| {
+        data.extend_from_slice(&raw(to, &conversion.run(&piece)?)?);
+        Ok(())
+    })?;
+    tensor.data_type = to as i32;
+    (tensor.float_data, tensor.double_data, tensor.int32_data) = (vec![], vec![], vec![]);
+    tensor.raw_data = data;
+    Ok(tensor)
+}
+
+/// The bytes of a tensor as a file has them.
+fn raw(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<u8>> {
+    Ok(proto::write("", ty, tensor)?.raw_data)
+}
+
+/// Writes the data that a tensor has beside the model, converted if [`recast`] says so. Returns how
+/// many bytes.
+///
+/// # Errors
+///
+/// When it cannot be read or written.
+pub(super) fn stream(
+    tensor: &TensorProto,
+    folder: Option<&Path>,
+    out: &mut dyn Write,
+) -> Result<u64> {
+    let stored = tensor.external_data.iter().position(|entry| entry.key == STORED_AS);
+    let Some(place) = stored else {
+        let mut copied = || -> TractResult<u64> {
+            let (mut reader, length) = open(tensor, folder)?;
+            let copied = io::copy(&mut reader.by_ref().take(length), out)?;
+            anyhow::ensure!(copied == length, "the file ends too early");
+            Ok(copied)
+        };
+        return copied().map_err(|error| about(tensor, error));
+    };
+    let mut source = tensor.clone();
+    let from = source.external_data.remove(place).value.parse().ok();
+    let to = ElementType::from_id(tensor.data_type);
+    let (Some(from), Some(to)) = (from.and_then(ElementType::from_id), to) else { return Ok(0) };
+    source.data_type = from as i32;
+    let conversion = Conversion::new(from, to, Rules::default());
+    let mut written = 0;
+    each_piece(&source, folder, |piece| {
+        let bytes = raw(to, &conversion.run(&piece)?)?;
+        out.write_all(&bytes)?;
+        written += bytes.len() as u64;
+        Ok(())
+    })?;
+    Ok(written)
+}
+
+/// The data that a tensor has beside the model, from where it begins, and how many bytes it has.
+fn open(tensor: &TensorProto, folder: Option<&Path>) -> TractResult<(BufReader<File>, u64)> {
+    let (path, offset, length) = proto::external_place(tensor, folder)?;
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    Ok((BufReader::new(file), length))
+}
+
+/// Has `f` take a tensor in pieces of one dimension.
+fn each_piece(
+    tensor: &TensorProto,
+    folder: Option<&Path>,
+    mut f: impl FnMut(Tensor) -> TractResult<()>,
+) -> Result<()> {
+    let mut pieces = || -> TractResult<()> {
+        let ty = proto::check(tensor, folder)?;
+        let width = ty.bits() as usize / 8;
+        if proto::is_external(tensor) {
+            let (mut reader, mut left) = open(tensor, folder)?;
+            let mut bytes = vec![];
+            while left > 0 {
+                let length = left.min((PIECE * width) as u64);
+                bytes.clear();
+                reader.by_ref().take(length).read_to_end(&mut bytes)?;
+                anyhow::ensure!(bytes.len() as u64 == length, "the file ends too early");
+                left -= length;
+                f(from_bytes(ty, &bytes)?)?;
+            }
+            return Ok(());
+        }
+        if tensor.raw_data.is_empty() {
+            let (_, whole) = proto::read(tensor, None)?;
+            let count = whole.len();
+            return f(whole.into_shape(&[count])?);
+        }
+        tensor
+            .raw_data
+            .chunks((PIECE * width).max(1))
+            .try_for_each(|bytes| f(from_bytes(ty, bytes)?))
+    };
+    pieces().map_err(|error| about(tensor, error))
+}
+
+/// Elements from the bytes that a file has.
+fn from_bytes(ty: ElementType, bytes: &[u8]) -> TractResult<Tensor> {
+    let count = bytes.len() / (ty.bits() as usize / 8).max(1);
+    let piece = TensorProto {
+        data_type: ty as i32,
+        dims: vec![count as i64],
+        raw_data: bytes.to_vec(),
+        ..TensorProto::default()
+    };
+    Ok(proto::read(&piece, None)?.1)
+}
+
+fn about(tensor: &TensorProto, error: anyhow::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(own) => own,
+        Err(other) => {
+            let problem = format!("{other:#}");
+            Cause::Tensor { tensor: tensor.name.clone(), problem }.into()
+        }
+    }
+}
+
+/// Whether every value of a type is one of another.
+pub(super) fn is_lossless(from: ElementType, to: ElementType) -> bool {
+    Conversion::new(from, to, Rules::default()).is_lossless()
+}

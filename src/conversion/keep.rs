@@ -1,0 +1,206 @@
+//! Pass: the nodes that stay as they are as a whole, each with the reason. It changes nothing in
+//! the graph.
+
+use onnx_cast_graph::{Graph, Node, NodeView, Origin, Table, Use, ValueId};
+
+use super::context::Context;
+use super::data;
+use crate::error::{Cause, Result};
+use crate::onnx::node::attribute;
+use crate::onnx::operators::behaviour::{Behaviour, Inputs};
+use crate::onnx::operators::foreign;
+use crate::onnx::operators::schema::{self, ParameterType, Schema};
+
+/// Fills [`Context::kept`].
+///
+/// # Errors
+///
+/// When the model has no node of a name that is to be kept, or a weight cannot be read.
+pub(super) fn keep(graph: &mut Graph, context: &mut Context) -> Result<()> {
+    named(graph, context)?;
+    for id in context.nodes(graph) {
+        if let Some(why) = by_operator(graph.node(id), context) {
+            context.keep(id, why);
+        }
+    }
+    shapes(graph, context);
+    weights(graph, context)
+}
+
+/// The nodes that the user wants to keep.
+fn named(graph: &Graph, context: &mut Context) -> Result<()> {
+    let options = context.options;
+    let nodes = context.nodes(graph);
+    for name in &options.keep {
+        let mut found = false;
+        for id in nodes.iter().filter(|id| graph.node(**id).label() == name) {
+            context.keep(*id, "as asked for");
+            found = true;
+        }
+        if !found {
+            let problem = format!("has no node `{name}` to keep");
+            return Err(Cause::Model { problem }.into());
+        }
+    }
+    for op in &options.keep_ops {
+        let mut found = false;
+        for id in nodes.iter().filter(|id| graph.node(**id).op_type == *op) {
+            context.keep(*id, format!("every {op}, as asked for"));
+            found = true;
+        }
+        if !found {
+            let problem = format!("has no {op} to keep");
+            return Err(Cause::Model { problem }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Why a node stays whatever its values are.
+fn by_operator(node: &Node, context: &Context) -> Option<String> {
+    if context.function(node).is_some() {
+        return None;
+    }
+    if node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
+        return Some("an attribute of the function decides on its type".into());
+    }
+    let op = &node.op_type;
+    let schema = schema::schema(op, node.opset).filter(|_| node.is_onnx());
+    let Some(schema) = schema else {
+        if foreign::takes(node, context.to()) {
+            return None;
+        }
+        let domain = if node.domain.is_empty() { "ONNX" } else { &node.domain };
+        return Some(format!("which types it takes is not known of {domain}"));
+    };
+    if has_sequences(node, schema) {
+        return Some("it makes or takes a sequence".into());
+    }
+    match op.as_str() {
+        "Range" => Some("the numbers of a range would not be exact".into()),
+        "Bernoulli" | "Multinomial" | "RandomNormal" | "RandomNormalLike" | "RandomUniform"
+        | "RandomUniformLike" => Some("its random numbers would be others".into()),
+        _ => None,
+    }
+}
+
+/// Whether a node has values that are no tensors, whatever the node.
+fn has_sequences(node: &Node, schema: &Schema) -> bool {
+    let is_none = |ty| matches!(ty, ParameterType::Variable(name) if !schema.is_tensor(name));
+    let inputs = (0..node.input_places()).filter_map(|place| schema.input(place));
+    let outputs = (0..node.output_places()).filter_map(|place| schema.output(place));
+    inputs.chain(outputs).any(|parameter| is_none(parameter.ty))
+}
+
+/// The nodes that compute shapes: from integers and constants alone, for inputs that decide on
+/// shapes.
+fn shapes(graph: &Graph, context: &mut Context) {
+    let nodes = context.nodes(graph);
+    let mut measured: Table<ValueId, ()> = Table::default();
+    for id in &nodes {
+        let node = graph.node(*id);
+        if !node.bodies().is_empty() || context.function(node).is_some() {
+            continue;
+        }
+        let is_measured = |value: &ValueId| {
+            context.source(*value).is_none()
+                || graph.value(*value).is_constant()
+                || measured.contains(*value)
+        };
+        if node.inputs().iter().flatten().all(is_measured) && !Behaviour::of(node).is_undetermined {
+            for value in node.outputs().iter().flatten() {
+                measured.insert(*value, ());
+            }
+        }
+    }
+    let mut wanted: Table<ValueId, ()> = Table::default();
+    for id in nodes.iter().rev() {
+        let node = graph.node(*id);
+        let is_wanted = node.outputs().iter().flatten().any(|value| wanted.contains(*value));
+        for (place, value) in node.inputs().iter().enumerate() {
+            let Some(value) = value else { continue };
+            let is_exact = context.source(*value).is_none() || measured.contains(*value);
+            if is_exact && (is_wanted || decides_on_shape(node, place)) {
+                wanted.insert(*value, ());
+            }
+        }
+        let is_source =
+            |value: &ValueId| context.source(*value).is_some() && measured.contains(*value);
+        let makes = node.outputs().iter().flatten().any(is_source);
+        let takes = node.inputs().iter().flatten().any(is_source);
+        if is_wanted && (makes || takes) {
+            context.keep(*id, "it computes a shape");
+        }
+    }
+}
+
+/// Whether an input decides on the shape of the node's output.
+fn decides_on_shape(node: &Node, place: usize) -> bool {
+    match (node.op_type(), place) {
+        _ if !node.is_onnx() => false,
+        ("If", _) => false,
+        ("Resize" | "Upsample", 1..) | ("OneHot" | "TopK", 1) => true,
+        _ => match Behaviour::of(node).shapes {
+            Inputs::All => true,
+            inputs @ Inputs::Only(_) => inputs.contains(place),
+        },
+    }
+}
+
+/// The nodes with a weight that does not fit.
+fn weights(graph: &Graph, context: &mut Context) -> Result<()> {
+    let mut unfit: Table<ValueId, String> = Table::default();
+    for body in context.bodies(graph) {
+        for value in graph.body(body).constants() {
+            let Some(tensor) = graph.constant(*value) else { continue };
+            if context.source(*value).is_none() || graph.value(*value).uses().len() == 0 {
+                continue;
+            }
+            if let Some(why) = data::misfit(tensor, context.folder, context.to())? {
+                unfit.insert(*value, format!("of `{}`, {why}", graph.value(*value).name));
+            }
+        }
+    }
+    for id in context.nodes(graph) {
+        let node = graph.node(id);
+        let behaviour = Behaviour::of(node);
+        let output = node.output(0);
+        if behaviour.makes_attributes {
+            let held = attribute(node, "value").and_then(|attribute| attribute.t.as_ref());
+            let misfit = match (held, output.filter(|output| context.source(*output).is_some())) {
+                (Some(tensor), Some(_)) => data::misfit(tensor, context.folder, context.to())?,
+                (None, Some(_)) => {
+                    let tensor = super::attributes::constant(node);
+                    match tensor {
+                        Some(tensor) => data::misfit(&tensor, None, context.to())?,
+                        None => None,
+                    }
+                }
+                _ => None,
+            };
+            if let (Some(why), Some(output)) = (misfit, output) {
+                unfit.insert(output, format!("of `{}`, {why}", graph.value(output).name));
+            }
+            continue;
+        }
+        // What only has another shape is the same weight.
+        let passes_on = behaviour.only_rearranges || node.is("Expand");
+        let first = node.input(0).filter(|_| passes_on);
+        if let (Some(why), Some(output)) = (first.and_then(|x| unfit.get(x).cloned()), output) {
+            unfit.insert(output, why);
+        }
+    }
+    let all: Vec<(ValueId, String)> =
+        unfit.iter().map(|(value, why)| (value, why.clone())).collect();
+    for (value, why) in all {
+        if matches!(graph.value(value).origin(), Origin::Input) {
+            continue;
+        }
+        for used in graph.value(value).uses() {
+            if let Use::Node(node, _) = used {
+                context.keep(node, why.clone());
+            }
+        }
+    }
+    Ok(())
+}

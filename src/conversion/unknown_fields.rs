@@ -1,0 +1,228 @@
+//! The fields of a file that tract's messages do not have, such as `metadata_props` of nodes and
+//! the types of sequences: they are taken out of the file before it is decoded, and put back when
+//! the model is written.
+
+use std::collections::HashMap;
+
+use prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
+};
+
+use crate::error::{Cause, Error, Result};
+
+/// The messages of onnx.proto in which there may be such fields. The numbers are those of
+/// onnx.proto.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Model,
+    Graph,
+    Node,
+    Attribute,
+    Tensor,
+    Value,
+    Type,
+    Function,
+}
+
+impl Kind {
+    /// The fields that tract's messages have. A function's `value_info`, which they lack, is
+    /// written anew.
+    fn known(self) -> &'static [u32] {
+        match self {
+            Kind::Model => &[1, 2, 3, 4, 5, 6, 7, 8, 14, 20, 25],
+            Kind::Graph => &[1, 2, 5, 10, 11, 12, 13, 14, 15],
+            Kind::Node => &[1, 2, 3, 4, 5, 6, 7],
+            Kind::Attribute => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 15, 20, 21, 22, 23],
+            Kind::Tensor => &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
+            Kind::Value => &[1, 2, 3],
+            Kind::Type => &[1, 6],
+            Kind::Function => &[1, 4, 5, 6, 7, 8, 9, 10, 12],
+        }
+    }
+
+    /// What a field holds.
+    fn child(self, field: u32) -> Option<Kind> {
+        Some(match (self, field) {
+            (Kind::Model, 7) | (Kind::Attribute, 6 | 11) => Kind::Graph,
+            (Kind::Model, 25) => Kind::Function,
+            (Kind::Graph, 1) | (Kind::Function, 7) => Kind::Node,
+            (Kind::Graph, 5) | (Kind::Attribute, 5) => Kind::Tensor,
+            (Kind::Graph, 11..=13) => Kind::Value,
+            (Kind::Node, 5) => Kind::Attribute,
+            (Kind::Value, 2) => Kind::Type,
+            _ => return None,
+        })
+    }
+
+    /// The fields that a message of this kind is known by among others, the first that is not
+    /// empty.
+    fn names(self) -> &'static [u32] {
+        match self {
+            Kind::Node => &[3, 2],
+            Kind::Attribute | Kind::Value | Kind::Function => &[1],
+            Kind::Tensor => &[8],
+            Kind::Model | Kind::Graph | Kind::Type => &[],
+        }
+    }
+}
+
+/// The fields of a message, and of those in it, that tract's do not have.
+#[derive(Debug, Default)]
+pub(super) struct Unknown {
+    fields: Vec<u8>,
+    children: HashMap<(u32, String), Unknown>,
+}
+
+/// The nodes without a name whose first output has another name now: by that, what it was.
+#[derive(Debug, Default)]
+pub(super) struct Renamed(pub(super) HashMap<String, String>);
+
+impl Renamed {
+    /// What a message was known by.
+    fn before(&self, kind: Kind, key: String) -> String {
+        let before = self.0.get(&key).filter(|_| kind == Kind::Node);
+        before.cloned().unwrap_or(key)
+    }
+}
+
+/// A field in its wire form.
+struct Field<'a> {
+    number: u32,
+    /// With its key and length.
+    raw: &'a [u8],
+    /// What is in it, of one that has a length.
+    value: Option<&'a [u8]>,
+}
+
+impl Unknown {
+    /// Takes them out of a message, nested no deeper than decoding allows.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no message.
+    pub(super) fn of(kind: Kind, message: &[u8]) -> Result<Unknown> {
+        let mut unknown = Unknown::default();
+        let mut ordinals: HashMap<u32, usize> = HashMap::new();
+        for field in fields(message)? {
+            let number = field.number;
+            if !kind.known().contains(&number) {
+                unknown.fields.extend_from_slice(field.raw);
+            }
+            let (Some(child), Some(value)) = (kind.child(number), field.value) else { continue };
+            let inner = Unknown::of(child, value)?;
+            let key = key(child, value, ordinals.entry(number).or_default())?;
+            if !inner.is_empty() {
+                unknown.children.insert((number, key), inner);
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.children.is_empty()
+    }
+
+    /// Those of this message itself.
+    pub(super) fn fields(&self) -> &[u8] {
+        &self.fields
+    }
+
+    /// Those of the message in a field that is not repeated.
+    pub(super) fn only(&self, field: u32) -> Option<&Unknown> {
+        self.children.get(&(field, "0".into()))
+    }
+
+    /// Puts them back into a message in a field of one of this kind.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no message.
+    pub(super) fn restore_child(
+        &self,
+        kind: Kind,
+        field: u32,
+        message: Vec<u8>,
+        renamed: &Renamed,
+    ) -> Result<Vec<u8>> {
+        let Some(child) = kind.child(field).filter(|_| !self.children.is_empty()) else {
+            return Ok(message);
+        };
+        let key = renamed.before(child, key(child, &message, &mut 0)?);
+        match self.children.get(&(field, key)) {
+            Some(unknown) => unknown.restore(child, &message, renamed),
+            None => Ok(message),
+        }
+    }
+
+    fn restore(&self, kind: Kind, message: &[u8], renamed: &Renamed) -> Result<Vec<u8>> {
+        let mut out = Vec::with_capacity(message.len() + self.fields.len());
+        let mut ordinals: HashMap<u32, usize> = HashMap::new();
+        for field in fields(message)? {
+            let inner = kind.child(field.number).zip(field.value);
+            let Some((child, value)) = inner.filter(|_| !self.children.is_empty()) else {
+                out.extend_from_slice(field.raw);
+                continue;
+            };
+            let key = key(child, value, ordinals.entry(field.number).or_default())?;
+            match self.children.get(&(field.number, renamed.before(child, key))) {
+                Some(unknown) => {
+                    write(field.number, &unknown.restore(child, value, renamed)?, &mut out);
+                }
+                None => out.extend_from_slice(field.raw),
+            }
+        }
+        out.extend_from_slice(&self.fields);
+        Ok(out)
+    }
+}
+
+/// Writes a field that has a length.
+pub(super) fn write(field: u32, value: &[u8], out: &mut Vec<u8>) {
+    encode_key(field, WireType::LengthDelimited, out);
+    encode_varint(value.len() as u64, out);
+    out.extend_from_slice(value);
+}
+
+/// What a message is known by: its name, or its place among those of its field.
+fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
+    if kind.names().is_empty() {
+        *ordinal += 1;
+        return Ok((*ordinal - 1).to_string());
+    }
+    let fields = fields(message)?;
+    let mut names = kind.names().iter().flat_map(|number| {
+        fields.iter().filter(move |field| field.number == *number).filter_map(|field| field.value)
+    });
+    let name = names.find(|name| !name.is_empty()).unwrap_or_default();
+    let name = String::from_utf8_lossy(name);
+    // What this crate has made of a name and an overload is known by the name.
+    Ok(if kind == Kind::Function { unjoined(&name).into() } else { name.into_owned() })
+}
+
+/// The name of a function without the overload that this crate has joined to it.
+pub(super) fn unjoined(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(name, _)| name)
+}
+
+fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
+    let broken = |problem: prost::DecodeError| -> Error {
+        Cause::Model { problem: format!("is no sound protobuf message: {problem}") }.into()
+    };
+    let (mut found, mut rest) = (vec![], message);
+    while !rest.is_empty() {
+        let whole = rest;
+        let (number, wire_type) = decode_key(&mut rest).map_err(broken)?;
+        let mut value = rest;
+        skip_field(wire_type, number, &mut rest, DecodeContext::default()).map_err(broken)?;
+        let raw = whole.get(..whole.len() - rest.len()).unwrap_or_default();
+        let value = if wire_type == WireType::LengthDelimited {
+            decode_varint(&mut value).map_err(broken)?;
+            value.get(..value.len() - rest.len())
+        } else {
+            None
+        };
+        found.push(Field { number, raw, value });
+    }
+    Ok(found)
+}

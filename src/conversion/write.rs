@@ -1,0 +1,234 @@
+//! A converted model written as a file: with the fields that tract's messages lack, the data of
+//! weights piece by piece.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+use tract_onnx::pb::{
+    FunctionProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto,
+    ValueInfoProto,
+};
+
+use super::data;
+use super::unknown_fields::{Kind, Renamed, Unknown, unjoined, write};
+use crate::error::{Cause, Error, Result};
+use crate::onnx::node::subgraphs;
+use crate::tensor::proto::is_external;
+
+/// Where the data of a tensor that is beside the model begins: what a memory map wants.
+const ALIGNED: u64 = 64;
+
+/// A converted model, to be written.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) model: ModelProto,
+    /// What is declared of the values of each function.
+    pub(super) function_values: Vec<Vec<ValueInfoProto>>,
+    pub(super) unknown: Unknown,
+    pub(super) renamed: Renamed,
+    /// Where the data beside the original is.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl File {
+    /// Whether there are tensors whose data is beside the model.
+    pub(super) fn has_external_data(&self) -> bool {
+        let functions = self.model.functions.iter().flat_map(|function| &function.node);
+        self.model.graph.as_ref().is_some_and(graph_has) || nodes_have(functions)
+    }
+
+    /// Writes the data of all tensors that have theirs beside the model, and has them say that it
+    /// is at `location`.
+    ///
+    /// # Errors
+    ///
+    /// When something cannot be read or written.
+    pub(super) fn write_data(&mut self, location: &str, out: &mut dyn Write) -> Result<()> {
+        let mut data = Data { location, folder: self.folder.clone(), out, offset: 0 };
+        if let Some(graph) = &mut self.model.graph {
+            data.graph(graph)?;
+        }
+        for function in &mut self.model.functions {
+            data.nodes(&mut function.node)?;
+        }
+        data.out.flush().map_err(unwritten)
+    }
+
+    /// Writes the model. The data of its weights is never there twice.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written.
+    pub(super) fn write(mut self, out: &mut dyn Write) -> Result<()> {
+        let graph = self.model.graph.take();
+        let functions = std::mem::take(&mut self.model.functions);
+        let mut head = self.model.encode_to_vec();
+        for (function, values) in functions.into_iter().zip(&self.function_values) {
+            let bytes = function_bytes(function, values);
+            let bytes = self.unknown.restore_child(Kind::Model, 25, bytes, &self.renamed)?;
+            write(25, &bytes, &mut head);
+        }
+        head.extend_from_slice(self.unknown.fields());
+        out.write_all(&head).map_err(unwritten)?;
+        if let Some(graph) = graph {
+            let none = Unknown::default();
+            let unknown = self.unknown.only(7).unwrap_or(&none);
+            write_graph(graph, unknown, &self.renamed, out)?;
+        }
+        out.flush().map_err(unwritten)
+    }
+}
+
+/// Writes the main graph as a field of the model.
+fn write_graph(
+    mut graph: GraphProto,
+    unknown: &Unknown,
+    renamed: &Renamed,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let tensors = std::mem::take(&mut graph.initializer);
+    let mut head = vec![];
+    for mut node in std::mem::take(&mut graph.node) {
+        unjoin(&mut node);
+        write(1, &unknown.restore_child(Kind::Graph, 1, node.encode_to_vec(), renamed)?, &mut head);
+    }
+    let mut tail = vec![];
+    let lists = [
+        (11, std::mem::take(&mut graph.input)),
+        (12, std::mem::take(&mut graph.output)),
+        (13, std::mem::take(&mut graph.value_info)),
+    ];
+    for (field, values) in lists {
+        for value in values {
+            let bytes =
+                unknown.restore_child(Kind::Graph, field, value.encode_to_vec(), renamed)?;
+            write(field, &bytes, &mut tail);
+        }
+    }
+    tail.extend_from_slice(unknown.fields());
+    head.extend(graph.encode_to_vec());
+    // The data of each tensor is the last field of its message.
+    let mut written = vec![];
+    for mut tensor in tensors {
+        let data = std::mem::take(&mut tensor.raw_data);
+        let mut head = unknown.restore_child(Kind::Graph, 5, tensor.encode_to_vec(), renamed)?;
+        if !data.is_empty() {
+            encode_key(9, WireType::LengthDelimited, &mut head);
+            encode_varint(data.len() as u64, &mut head);
+        }
+        written.push((head, data));
+    }
+    let tensors = written.iter().map(|(head, data)| field_length(5, head.len() + data.len()));
+    let whole = head.len() + tensors.sum::<usize>() + tail.len();
+    let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(unwritten);
+    put(&key(7, whole))?;
+    put(&head)?;
+    for (head, data) in written {
+        put(&key(5, head.len() + data.len()))?;
+        put(&head)?;
+        put(&data)?;
+    }
+    put(&tail)
+}
+
+/// The key of a field whose value has so many bytes, and that length.
+fn key(field: u32, length: usize) -> Vec<u8> {
+    let mut key = vec![];
+    encode_key(field, WireType::LengthDelimited, &mut key);
+    encode_varint(length as u64, &mut key);
+    key
+}
+
+/// How many bytes a field takes whose value has so many.
+fn field_length(field: u32, length: usize) -> usize {
+    key_len(field) + encoded_len_varint(length as u64) + length
+}
+
+fn function_bytes(mut function: FunctionProto, values: &[ValueInfoProto]) -> Vec<u8> {
+    function.node.iter_mut().for_each(unjoin);
+    function.name = function.name.map(|name| unjoined(&name).into());
+    let mut bytes = function.encode_to_vec();
+    for value in values {
+        write(12, &value.encode_to_vec(), &mut bytes);
+    }
+    bytes
+}
+
+/// Gives calls of a function the name that the function has in the file.
+fn unjoin(node: &mut NodeProto) {
+    if node.op_type.contains(':') {
+        node.op_type = unjoined(&node.op_type).into();
+    }
+    for attribute in &mut node.attribute {
+        for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+            graph.node.iter_mut().for_each(unjoin);
+        }
+    }
+}
+
+fn unwritten(error: std::io::Error) -> Error {
+    Cause::File { message: format!("cannot be written: {error}") }.into()
+}
+
+fn graph_has(graph: &GraphProto) -> bool {
+    graph.initializer.iter().any(is_external) || nodes_have(graph.node.iter())
+}
+
+fn nodes_have<'a>(mut nodes: impl Iterator<Item = &'a NodeProto>) -> bool {
+    nodes.any(|node| {
+        node.attribute.iter().any(|attribute| {
+            attribute.t.iter().chain(&attribute.tensors).any(is_external)
+                || subgraphs(attribute).any(graph_has)
+        })
+    })
+}
+
+/// A file of data that is being written.
+struct Data<'a> {
+    location: &'a str,
+    folder: Option<PathBuf>,
+    out: &'a mut dyn Write,
+    offset: u64,
+}
+
+impl Data<'_> {
+    fn graph(&mut self, graph: &mut GraphProto) -> Result<()> {
+        graph.initializer.iter_mut().try_for_each(|tensor| self.tensor(tensor))?;
+        self.nodes(&mut graph.node)
+    }
+
+    fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<()> {
+        for attribute in nodes.iter_mut().flat_map(|node| &mut node.attribute) {
+            let tensors = attribute.t.iter_mut().chain(&mut attribute.tensors);
+            tensors.into_iter().try_for_each(|tensor| self.tensor(tensor))?;
+            let graphs = attribute.g.iter_mut().chain(&mut attribute.graphs);
+            graphs.into_iter().try_for_each(|graph| self.graph(graph))?;
+        }
+        Ok(())
+    }
+
+    fn tensor(&mut self, tensor: &mut TensorProto) -> Result<()> {
+        if !is_external(tensor) {
+            return Ok(());
+        }
+        let gap = self.offset.next_multiple_of(ALIGNED) - self.offset;
+        let zeros = [0; ALIGNED as usize];
+        let gap_bytes = zeros.get(..gap as usize).unwrap_or_default();
+        self.out.write_all(gap_bytes).map_err(unwritten)?;
+        self.offset += gap;
+        let length = data::stream(tensor, self.folder.as_deref(), self.out)?;
+        let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+        tensor.external_data = vec![
+            entry("location", self.location.into()),
+            entry("offset", self.offset.to_string()),
+            entry("length", length.to_string()),
+        ];
+        self.offset += length;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+use std::fs;
+
+use tract_onnx::pb::tensor_proto::DataLocation;
+
+use super::*;
+use crate::cast::element_type::ElementType::{BFloat16, Float, Float16};
+use crate::conversion::{Options, convert};
+use crate::passes::testing::read;
+
+#[test]
+fn fields_that_tract_does_not_know_stay() {
+    // `metadata_props` of a node and of a value.
+    let entry = |field: u8| [&[field << 3 | 2, 6, 10, 1, b'k', 18, 1, b'v'][..]].concat();
+    let graph = read("in x FLOAT\ny = Neg(x)\nout y FLOAT").graph.expect("a graph");
+    let node = [graph.node[0].encode_to_vec(), entry(9)].concat();
+    let input = [graph.input[0].encode_to_vec(), entry(4)].concat();
+    let mut inner = vec![];
+    write(1, &node, &mut inner);
+    write(11, &input, &mut inner);
+    write(12, &graph.output[0].encode_to_vec(), &mut inner);
+    let mut whole = ModelProto { graph: None, ..read("") }.encode_to_vec();
+    write(7, &inner, &mut whole);
+    let mut out = vec![];
+    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
+    converted.write(&mut out, None).expect("a file");
+    let has = |part: &[u8]| out.windows(part.len()).any(|window| window == part);
+    assert!(has(&entry(9)) && has(&entry(4)));
+}
+
+#[test]
+fn external_data_is_converted_beside_the_model() {
+    let folder = std::env::temp_dir().join(format!("onnx-cast-convert-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let numbers: Vec<f32> = (0..6).map(|i| i as f32 / 3.0).collect();
+    let data: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    fs::write(folder.join("w.bin"), [&[0; 8][..], &data].concat()).expect("a file");
+    let mut model = read("in x FLOAT\nb = Mul(x, w)\nout b FLOAT");
+    let entry =
+        |key: &str, value: &str| StringStringEntryProto { key: key.into(), value: value.into() };
+    model.graph.as_mut().expect("a graph").initializer.push(TensorProto {
+        name: "w".into(),
+        data_type: Float as i32,
+        dims: vec![6],
+        data_location: Some(DataLocation::External as i32),
+        external_data: vec![entry("location", "w.bin"), entry("offset", "8")],
+        ..TensorProto::default()
+    });
+    let options = Options::new(BFloat16);
+    let converted = convert(&model.encode_to_vec(), Some(&folder), &options).expect("a conversion");
+    assert!(converted.has_external_data());
+    let (mut out, mut side) = (vec![], vec![]);
+    converted.write(&mut out, Some(("o.data", &mut side))).expect("a file");
+    fs::remove_dir_all(&folder).expect("no folder");
+    let halves: Vec<u8> =
+        numbers.iter().flat_map(|x| half::bf16::from_f32(*x).to_le_bytes()).collect();
+    assert_eq!(side, halves);
+    let proto = ModelProto::decode(&*out).expect("a model");
+    let tensor = &proto.graph.expect("a graph").initializer[0];
+    assert_eq!(tensor.data_type, BFloat16 as i32);
+    let entries: Vec<&str> = tensor.external_data.iter().map(|entry| &*entry.value).collect();
+    assert_eq!(entries, ["o.data", "0", "12"]);
+}
