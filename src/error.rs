@@ -186,6 +186,14 @@ impl Error {
         }
     }
 
+    /// The operator of a node that cannot be run as it stands.
+    pub fn operator(&self) -> Option<&str> {
+        match &*self.0 {
+            Cause::Node { op, .. } => Some(op),
+            _ => None,
+        }
+    }
+
     /// The field of [`Limits`](crate::Limits) that a model is beyond.
     pub fn limit(&self) -> Option<&'static str> {
         match *self.0 {

@@ -24,9 +24,10 @@
 //!
 //! # Architecture
 //!
-//! Eight layers; each uses only those below it.
+//! Nine layers; each uses only those below it.
 //!
 //! - `cli`, the program `onnx-cast`, is built on this crate's public items and on the graph.
+//! - `interpreter` runs a model node by node, each built as the layers below build a model ([`Interpreter`](interpreter::Interpreter)).
 //! - `plug` is what a user of tract holds: the loader [`CastOnnx`] and what it gives ([`Loaded`]), what a model remembers of
 //!   its element types, transforms, a runtime, and our operators in tract's own file format.
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
@@ -65,6 +66,7 @@ pub mod audit;
 mod cast;
 mod conversion;
 mod error;
+pub mod interpreter;
 mod onnx;
 mod ops;
 mod passes;

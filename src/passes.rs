@@ -125,6 +125,17 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered>
     Ok(Lowered { proto, survey, inputs, outputs, declared, limits })
 }
 
+/// A sound model's graph, with functions in the place of their calls and nothing else changed.
+pub(crate) fn inlined(proto: ModelProto, options: &Options) -> TractResult<Graph> {
+    let limits = options.limits.check(&proto, options.folder)?;
+    let (mut graph, misnamed) = import(proto)?;
+    if let Some(first) = misnamed.into_iter().next() {
+        Err(error_of(first))?;
+    }
+    inline::inline(&mut graph, &mut Context::new(options, limits, Diagnostics::Stop))?;
+    Ok(graph)
+}
+
 /// What can be told of a model that need not be sound, and everything that is wrong with it.
 pub(crate) fn survey(proto: ModelProto, options: &Options) -> TractResult<Survey> {
     let limits = options.limits.check(&proto, options.folder)?;

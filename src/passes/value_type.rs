@@ -71,7 +71,7 @@ pub(crate) fn same_types(
 }
 
 /// The element type that a declaration gives; `None` where it gives none, or one that no Cast accepts.
-pub(super) fn declared_type(
+pub(crate) fn declared_type(
     declared: Option<&TypeProto>,
     what: &str,
     graph: &str,

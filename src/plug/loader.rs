@@ -5,8 +5,10 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use onnx_cast_graph::Graph;
 use prost::Message;
 use tract_onnx::Onnx;
+use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
@@ -153,6 +155,16 @@ impl CastOnnx {
 
     pub(crate) fn survey_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Survey> {
         passes::survey(proto, &self.options(folder)).map_err(Error::of)
+    }
+
+    /// The graph of a model that was read already, with functions in the place of their calls.
+    pub(crate) fn inlined(&self, proto: ModelProto, folder: Option<&Path>) -> TractResult<Graph> {
+        passes::inlined(proto, &self.options(folder))
+    }
+
+    /// How external data is read.
+    pub(crate) fn resolver(&self) -> &dyn ModelDataResolver {
+        self.onnx.provider.as_ref()
     }
 
     /// The operators that can be built, whatever their domains.

@@ -27,6 +27,23 @@ pub fn tensors(folder: &Path, kind: &str) -> Vec<Typed> {
     (0..).map(path).take_while(|path| path.exists()).map(|path| read(&path)).collect()
 }
 
+/// Every folder below one that holds a model, with its path from there.
+pub fn cases(below: &Path) -> Vec<(String, PathBuf)> {
+    let mut cases = vec![];
+    let mut folders = vec![below.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        if folder.join("model.onnx").exists() {
+            let name = folder.strip_prefix(below).unwrap().to_str().unwrap().replace('\\', "/");
+            cases.push((name, folder));
+        } else {
+            let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+            folders.extend(entries.filter(|path| path.is_dir()));
+        }
+    }
+    cases.sort();
+    cases
+}
+
 /// The folder of a case's tensors.
 pub fn data(folder: &Path) -> PathBuf {
     let data = folder.join("test_data_set_0");

@@ -18,6 +18,7 @@ mod golden;
 mod half;
 mod honoured;
 mod int64;
+mod interpreter;
 mod limits;
 mod n_bits;
 mod nnef;

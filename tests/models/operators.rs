@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::cases::{Tolerance, Typed, data, differences, root, tensors};
+use crate::common::cases::{Tolerance, Typed, cases, data, differences, root, tensors};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_core::ops::scan::{OptScan, Scan};
@@ -20,23 +20,6 @@ type Operators = BTreeMap<String, usize>;
 /// The plug-in. FLOAT16 is left to tract, so that graphs can be compared, and are the same on every CPU.
 fn ours() -> CastOnnx {
     tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Native)
-}
-
-/// Every folder below one that holds a model, with its path from there.
-fn cases(below: &Path) -> Vec<(String, PathBuf)> {
-    let mut cases = vec![];
-    let mut folders = vec![below.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        if folder.join("model.onnx").exists() {
-            let name = folder.strip_prefix(below).unwrap().to_str().unwrap().replace('\\', "/");
-            cases.push((name, folder));
-        } else {
-            let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-            folders.extend(entries.filter(|path| path.is_dir()));
-        }
-    }
-    cases.sort();
-    cases
 }
 
 fn count(model: &TypedModel, operators: &mut Operators) {

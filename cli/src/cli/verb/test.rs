@@ -31,6 +31,7 @@ use crate::cli::report::junit::{self, TestOutcome};
 use crate::cli::report::progress_bar::progress_bar;
 use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::engine::EngineArgs;
 use crate::cli::work::model::{Loader, Ran};
 use expected::difference;
 
@@ -58,6 +59,8 @@ pub(crate) struct Test {
     /// Absolute tolerance for floating-point outputs.
     #[arg(long, value_name = "A", value_parser = parse_tolerance)]
     atol: Option<f64>,
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Write JUnit's XML, for CI.
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
@@ -99,14 +102,15 @@ impl Verb for Test {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let cases = cases::find(&self.paths)?;
         let mut supervisor = Supervisor::new(resources.for_folders());
-        let tolerance = self.tolerance();
+        let (tolerance, engine) = (self.tolerance(), self.engine);
+        let request = |case| TestRequest { case, tolerance, engine };
         let bar = progress_bar(cases.len());
         let mut report = TestReport::default();
         let mut unusable = vec![];
         for case in cases {
             let path = case.path.display().to_string();
             bar.set_message(single_line(&path));
-            let (reason, note) = match supervisor.ask(&TestRequest { case, tolerance }, |_| {})? {
+            let (reason, note) = match supervisor.ask(&request(case), |_| {})? {
                 Outcome::Done(Tested { failure, note }) => (failure, note),
                 Outcome::Unusable(Problem { kind, message }) => {
                     unusable.push(Problem { kind, message: format!("{path}: {message}") });
@@ -172,6 +176,7 @@ pub(crate) struct TestRequest {
     pub(crate) case: Case,
     /// Without it, outputs must be equal bit for bit.
     pub(crate) tolerance: Option<Tolerance>,
+    pub(crate) engine: EngineArgs,
 }
 
 /// Whether the outputs are the expected ones.
@@ -188,8 +193,8 @@ impl Request for TestRequest {
     type Answer = Tested;
 
     fn answer(&self, loader: &Loader) -> TractResult<Tested> {
-        let TestRequest { case, tolerance } = self;
-        let model = loader.open(&case.model)?;
+        let TestRequest { case, tolerance, engine } = self;
+        let model = loader.open_for(&case.model, engine.engine)?;
         let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");

@@ -1,19 +1,21 @@
 //! A model between its file and its outputs: what it takes, and running it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{
-    CastOnnx, ElementType, Limits, input_element_types, model_proto, output_element_types,
+    CastOnnx, ElementType, Limits, OnnxTensor, input_element_types, model_proto,
+    output_element_types,
 };
 
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input_file::open_regular;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
+use crate::cli::work::engine::{Engine, Failed, Walked, heading};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -51,6 +53,37 @@ impl Loader {
         self.model(|| self.onnx().model_for_path(path))
     }
 
+    /// Reads a model's file, to be run by an engine. Without one it is a plan where tract can make one, and otherwise node by
+    /// node.
+    pub(crate) fn open_for(&self, path: &Path, engine: Option<Engine>) -> TractResult<Model> {
+        match engine {
+            Some(Engine::Plan) => self.open(path),
+            Some(Engine::Nodes) => self.walk(path),
+            None => match self.open(path) {
+                Ok(model) => {
+                    let fallback = Some((self.clone(), path.to_path_buf()));
+                    Ok(Model { fallback, ..model })
+                }
+                Err(error) => {
+                    let failed = Failed::of(error)?;
+                    match self.walk(path) {
+                        Ok(model) => Ok(Model { failed: Some(failed), ..model }),
+                        Err(second) => Err(failed.or(second)),
+                    }
+                }
+            },
+        }
+    }
+
+    /// Reads a model's file, to be run node by node.
+    fn walk(&self, path: &Path) -> TractResult<Model> {
+        let proto = self.read(path)?;
+        let inputs = self.onnx().model_for_proto_model(&heading(&proto))?;
+        let model = Model::of(inputs, self.deadline.clone())?;
+        let walked = Some(Walked::of(self.onnx(), proto, path.parent())?);
+        Ok(Model { walked, ..model })
+    }
+
     /// Loads a model, whose external data is in the folder, as the plug-in is set up.
     pub(crate) fn load(
         &self,
@@ -71,6 +104,12 @@ impl Loader {
 pub(crate) struct Model {
     model: InferenceModel,
     deadline: Deadline,
+    /// What runs instead of the model, of which there are only the inputs then.
+    walked: Option<Walked>,
+    /// What may run node by node where tract can make no plan of the model.
+    fallback: Option<(Loader, PathBuf)>,
+    /// Why what runs is not a plan, where that was not asked for.
+    failed: Option<Failed>,
     pub(crate) takes: Declared,
 }
 
@@ -90,13 +129,34 @@ impl Model {
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let takes = Declared { inputs, symbols: model.symbols.clone() };
-        Ok(Model { model, deadline, takes })
+        Ok(Model { model, deadline, takes, walked: None, fallback: None, failed: None })
     }
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
-        self.ready(&tensors, |_| Ok(()))?.run(tensors)
+        if let Some(walked) = self.walked {
+            let typed = |(tensor, input): (&Arc<Tensor>, &Input)| {
+                Ok(OnnxTensor::new(input.ty, (**tensor).clone())?)
+            };
+            let inputs = tensors.iter().zip(&self.takes.inputs).map(typed);
+            let outputs = inputs.collect::<TractResult<_>>().and_then(|inputs| walked.run(inputs));
+            let note = self.failed.as_ref().map(Failed::note);
+            return match (outputs, self.failed) {
+                (Ok(outputs), _) => Ok(Ran { outputs, note }),
+                (Err(error), Some(failed)) => Err(failed.or(error)),
+                (Err(error), None) => Err(error),
+            };
+        }
+        let fallback = self.fallback.clone();
+        let run = || self.ready(&tensors, |_| Ok(()))?.run(tensors.clone());
+        match (run(), fallback) {
+            (Err(error), Some((loader, path))) => {
+                let failed = Some(Failed::of(error)?);
+                Model { failed, ..loader.walk(&path)? }.run(tensors)
+            }
+            (ran, _) => ran,
+        }
     }
 
     /// Makes the model ready to run on tensors of these types and shapes, after something has been

@@ -1,0 +1,141 @@
+//! A model run node by node, on concrete values.
+//!
+//! A plan of tract's types, folds and optimises a whole model before it runs, each node against all others, and holds every
+//! weight in the form that its kernels take. That is right for a model that runs often. To check a conversion, shapes are
+//! known, each node runs a few times at most, and every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in
+//! topological order. Each node is a model of its own, of the types and shapes that are there: it goes through the same
+//! passes and is built by the same operators as in a plan ([`node`]), so both ways give the same values. Nodes that are alike
+//! in all but their values share what was built. A value is dropped behind its last use ([`schedule`]), a weight is read where
+//! it is needed ([`weights`]).
+//!
+//! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
+//! ([`control`], [`sequences`]): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
+//! sizes that data decides does not arise.
+
+#![forbid(unsafe_code)]
+
+mod control;
+mod node;
+mod run;
+mod scan;
+mod schedule;
+mod sequences;
+mod value;
+mod weights;
+
+use std::path::Path;
+
+use onnx_cast_graph::{BodyId, Graph, Origin, ValueId};
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::{Framework, TractResult};
+
+use crate::error::{Cause, Error, Result};
+use crate::plug::guard::without_panic;
+use crate::plug::loader::CastOnnx;
+use crate::tensor::typed::OnnxTensor;
+use node::Builder;
+use run::Run;
+use schedule::Schedules;
+use value::Value;
+
+/// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes, runs operators of control
+/// flow and sequences that tract does not have, and holds few values at a time; a plan that tract has optimised runs faster,
+/// and often.
+///
+/// ```
+/// use tract_onnx::prelude::*;
+/// use tract_onnx_cast::interpreter::Interpreter;
+/// use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
+///
+/// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/node/cast_opset19_FLOAT_to_FLOAT8E4M3FN/model.onnx");
+/// let model = Interpreter::open(onnx(), path)?;
+/// # let x = OnnxTensor::new(ElementType::Float, Tensor::zero::<f32>(&[2]).unwrap()).unwrap();
+/// let outputs = model.run(vec![x])?;
+/// assert_eq!(outputs[0].element_type(), ElementType::Float8E4M3FN);
+/// # tract_onnx_cast::Result::Ok(())
+/// ```
+pub struct Interpreter {
+    graph: Graph,
+    builder: Builder,
+    schedules: Schedules,
+}
+
+impl Interpreter {
+    /// Reads a model's file, and puts functions in the place of their calls. Nodes are built when they run.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound.
+    pub fn open(onnx: CastOnnx, path: impl AsRef<Path>) -> Result<Interpreter> {
+        let proto = onnx.proto_model_for_path(&path).map_err(Error::of)?;
+        Interpreter::of_proto(onnx, proto, path.as_ref().parent())
+    }
+
+    /// As [`Interpreter::open`], of a model that was read already, whose external data is in `folder`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpreter::open`].
+    pub fn of_proto(
+        onnx: CastOnnx,
+        proto: ModelProto,
+        folder: Option<&Path>,
+    ) -> Result<Interpreter> {
+        let graph = onnx.inlined(proto, folder).map_err(Error::of)?;
+        let schedules = Schedules::of(&graph);
+        let builder = Builder::new(onnx, &graph, folder);
+        Ok(Interpreter { graph, builder, schedules })
+    }
+
+    /// Whether an operator of ONNX's runs here that no plan has.
+    pub fn runs_alone(op_type: &str) -> bool {
+        let is_in_plans = matches!(op_type, "Constant" | "Identity" | "If" | "Scan");
+        !is_in_plans && run::OPERATORS.iter().any(|(name, ..)| *name == op_type)
+    }
+
+    /// The names of the inputs that have no default, in their order.
+    pub fn input_names(&self) -> Vec<&str> {
+        self.open_inputs(self.graph.main()).map(|id| &*self.graph.value(id).name).collect()
+    }
+
+    /// The names of the outputs, in their order.
+    pub fn output_names(&self) -> Vec<&str> {
+        let outputs = self.graph.body(self.graph.main()).outputs().iter();
+        outputs.map(|output| &*output.declared.name).collect()
+    }
+
+    /// The outputs for inputs that have no default, both in their order.
+    ///
+    /// # Errors
+    ///
+    /// When an input is missing, a node cannot be built for its inputs, or cannot be run on them; an error names the node. An
+    /// output that is a sequence or an optional is an error as well.
+    pub fn run(&self, inputs: Vec<OnnxTensor>) -> Result<Vec<OnnxTensor>> {
+        without_panic(|| self.outputs(inputs)).map_err(Error::of)
+    }
+
+    fn outputs(&self, inputs: Vec<OnnxTensor>) -> TractResult<Vec<OnnxTensor>> {
+        let main = self.graph.main();
+        let wanted = self.input_names();
+        if inputs.len() != wanted.len() {
+            let problem =
+                format!("takes {} inputs ({wanted:?}), given {}", wanted.len(), inputs.len());
+            Err(Error::from(Cause::Model { problem }))?;
+        }
+        let inputs = inputs.into_iter().map(Value::from).collect();
+        let outputs = Run::new(self).body(main, inputs)?;
+        let tensor = |(value, name): (Value, &str)| {
+            value.into_onnx().ok_or_else(|| {
+                let problem = format!("has the output `{name}`, which is no tensor");
+                Error::from(Cause::Model { problem }).into()
+            })
+        };
+        outputs.into_iter().zip(self.output_names()).map(tensor).collect()
+    }
+
+    /// The inputs of a body that somebody has to give.
+    fn open_inputs(&self, body: BodyId) -> impl Iterator<Item = ValueId> {
+        let inputs = self.graph.body(body).inputs().iter().copied();
+        inputs.filter(|id| matches!(self.graph.value(*id).origin(), Origin::Input))
+    }
+}

@@ -1,0 +1,102 @@
+//! `If` and `Loop`.
+
+use onnx_cast_graph::{BodyId, NodeId};
+use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
+use tract_onnx::pb::type_proto::Value::TensorType;
+use tract_onnx::prelude::{Tensor, TractResult, tensor0};
+
+use super::run::{Inputs, Run};
+use super::value::{Typed, Value};
+use crate::cast::element_type::ElementType;
+
+/// What a body declares of an output.
+pub(super) type Declared = Option<(ElementType, Vec<usize>)>;
+
+/// How often a loop may go round: one that its data never ends would go on for ever.
+const ITERATIONS: i64 = 1 << 20;
+
+/// `If`: runs one of two bodies.
+pub(super) fn branch(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let Some(condition) = run.number(id, &inputs, 0)? else {
+        return run.refuse(id, "has no condition");
+    };
+    let branch = if condition != 0 { "then_branch" } else { "else_branch" };
+    let body = run.held(id, branch)?;
+    run.body(body, vec![])
+}
+
+/// `Loop`: runs its body until it says so, or as often as it is told. What the body takes is the number of the iteration, the
+/// condition, and what the iteration before has left; what it makes behind these is stacked along a new first axis.
+pub(super) fn repeat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let body = run.held(id, "body")?;
+    let most = run.number(id, &inputs, 0)?;
+    let mut goes_on = run.number(id, &inputs, 1)? != Some(0);
+    let Some(mut carried) = inputs.into_iter().skip(2).collect::<Option<Vec<Value>>>() else {
+        return run.refuse(id, "leaves out a value that it carries");
+    };
+    let count = carried.len();
+    let outputs = run.model.graph.body(body).outputs().len();
+    let Some(stacked) = outputs.checked_sub(1 + count) else {
+        return run.refuse(id, format!("carries {count} values, and its body makes {outputs}"));
+    };
+    let mut stacks: Vec<Vec<Typed>> = vec![vec![]; stacked];
+    let mut iteration = 0;
+    while goes_on && most.is_none_or(|most| iteration < most) {
+        if iteration >= ITERATIONS {
+            return run.refuse(id, format!("goes round more than {ITERATIONS} times"));
+        }
+        let mut given = vec![scalar(tensor0(iteration))?, scalar(tensor0(true))?];
+        given.append(&mut carried);
+        let mut made = run.body(body, given)?.into_iter();
+        let Some(Value::Tensor(condition)) = made.next() else {
+            return run.refuse(id, "has a body whose condition is no tensor");
+        };
+        goes_on = run.number(id, &vec![Some(Value::Tensor(condition))], 0)? != Some(0);
+        carried = made.by_ref().take(count).collect();
+        for (stack, value) in stacks.iter_mut().zip(made) {
+            match value {
+                Value::Tensor(tensor) => stack.push(tensor),
+                other => return run.refuse(id, format!("would stack {}", other.kind())),
+            }
+        }
+        iteration += 1;
+    }
+    for (place, stack) in stacks.into_iter().enumerate() {
+        let declared = declared_of(run, body, 1 + count + place);
+        carried.push(Value::Tensor(stack_of(&stack, 0, declared)?));
+    }
+    Ok(carried)
+}
+
+fn scalar(tensor: Tensor) -> TractResult<Value> {
+    Ok(Value::Tensor(Typed::native(tensor)?))
+}
+
+/// What a body declares of an output: its type, and its sizes, 0 for one that it leaves open.
+pub(super) fn declared_of(run: &Run, body: BodyId, place: usize) -> Declared {
+    let output = run.model.graph.body(body).outputs().get(place)?;
+    let Some(TensorType(tensor)) = &output.declared.r#type.as_ref()?.value else { return None };
+    let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+    let size = |value: &_| match value {
+        Some(DimValue(size)) => usize::try_from(*size).unwrap_or(0),
+        _ => 0,
+    };
+    let sizes = dims.map(|dim| size(&dim.value)).collect();
+    Some((ElementType::from_id(tensor.elem_type)?, sizes))
+}
+
+/// Tensors of one shape along a new axis; of none, what the body declares of one.
+pub(super) fn stack_of(tensors: &[Typed], axis: usize, declared: Declared) -> TractResult<Typed> {
+    let Some(first) = tensors.first() else {
+        let (ty, mut shape) = declared.unwrap_or((ElementType::Float, vec![]));
+        shape.insert(axis.min(shape.len()), 0);
+        return Typed::new(ty, Tensor::zero_dt(ty.datum_type(), &shape)?);
+    };
+    let mut parts = vec![];
+    for typed in tensors {
+        let mut part = (*typed.tensor).clone();
+        part.insert_axis(axis)?;
+        parts.push(part);
+    }
+    Typed::new(first.ty, Tensor::stack_tensors(axis, &parts)?)
+}

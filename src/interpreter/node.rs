@@ -1,0 +1,288 @@
+//! A node as a model of its own: built for the types and shapes of its inputs, kept for nodes that are alike, run.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView};
+use prost::Message;
+use tract_onnx::pb::type_proto::{self, Value as TypeValue};
+use tract_onnx::pb::{
+    GraphProto, ModelProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto, tensor_shape_proto,
+};
+use tract_onnx::prelude::*;
+
+use super::value::Typed;
+use super::weights::Weights;
+use crate::cast::element_type::ElementType;
+use crate::error::{Cause, Error};
+use crate::onnx::node::{is_default_domain, refusal};
+use crate::plug::guard::without_panic;
+use crate::plug::loader::CastOnnx;
+use crate::plug::model_types::output_element_types;
+use crate::tensor::proto;
+
+/// Builds nodes.
+pub(super) struct Builder {
+    onnx: CastOnnx,
+    weights: Weights,
+    /// The model without its graph: versions and opset imports.
+    model: ModelProto,
+    /// What was built, by the node's model without the node's name.
+    built: Mutex<HashMap<Vec<u8>, Arc<Built>>>,
+}
+
+/// A node that was built, and the types of its outputs.
+struct Built {
+    plan: Arc<TypedRunnableModel>,
+    types: Vec<ElementType>,
+}
+
+/// How many nodes are kept as they were built.
+const KEPT: usize = 4096;
+/// How many elements an input may have that decides what is built: sizes, axes, scales.
+const DECIDING: usize = 64;
+
+/// The operators all of whose small inputs decide what is built, the first one too.
+const DECIDED_BY_ALL: &[&str] = &[
+    "BlackmanWindow",
+    "ConstantOfShape",
+    "HammingWindow",
+    "HannWindow",
+    "MelWeightMatrix",
+    "RandomNormal",
+    "RandomUniform",
+    "Range",
+];
+
+/// The operators that compute on whatever is there, of which no input decides what is built.
+const DECIDED_BY_NONE: &[&str] = &[
+    "Add",
+    "And",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Concat",
+    "Div",
+    "Equal",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "Gemm",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "MatMul",
+    "Max",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Or",
+    "Pow",
+    "ScatterElements",
+    "ScatterND",
+    "Sub",
+    "Sum",
+    "Where",
+    "Xor",
+];
+
+impl Builder {
+    pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
+        let (weights, model) = (Weights::beside(folder), graph.model().clone());
+        Builder { onnx, weights, model, built: Mutex::default() }
+    }
+
+    /// Reads a constant of the model.
+    pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<Typed> {
+        self.weights.read(tensor, self.onnx.resolver())
+    }
+
+    /// Runs a node on the tensors by place that it is given.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be built for tensors of these types and shapes, or run on these values.
+    pub(super) fn run(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        inputs: &[Option<Typed>],
+    ) -> TractResult<Vec<Typed>> {
+        let deciding = (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
+        let built = self.built(graph, id, inputs, deciding).or_else(|error| {
+            // There are operators of which tract wants to see more than sizes.
+            self.built(graph, id, inputs, vec![true; inputs.len()]).map_err(|_| error)
+        });
+        let run = || {
+            let built = built?;
+            outputs(graph, id, &built, built.run(inputs)?)
+        };
+        run().map_err(|error| at_node(graph.node(id), &error).into())
+    }
+
+    /// A node as it was built before for what is alike, or as it is built now.
+    fn built(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        inputs: &[Option<Typed>],
+        deciding: Vec<bool>,
+    ) -> TractResult<Arc<Built>> {
+        let (proto, key) = self.model_of(graph, id, inputs, &deciding)?;
+        let lock = || self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(built) = lock().get(&key) {
+            return Ok(built.clone());
+        }
+        let built = Arc::new(self.build(proto, graph.node(id).label())?);
+        let mut kept = lock();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(key, built.clone());
+        Ok(built)
+    }
+
+    /// The model of a node, and what tells it from others.
+    fn model_of(
+        &self,
+        graph: &Graph,
+        id: NodeId,
+        inputs: &[Option<Typed>],
+        deciding: &[bool],
+    ) -> TractResult<(ModelProto, Vec<u8>)> {
+        let node = graph.node(id);
+        let mut proto = graph.proto(id);
+        let mut body = GraphProto { name: node.path.to_string(), ..GraphProto::default() };
+        let mut first = HashMap::new();
+        for (place, (name, typed)) in proto.input.iter_mut().zip(inputs).enumerate() {
+            let Some(typed) = typed else {
+                name.clear();
+                continue;
+            };
+            let first = *node.input(place).map_or(&place, |id| first.entry(id).or_insert(place));
+            *name = input_name(first);
+            if first != place {
+                continue;
+            }
+            if deciding.get(place) == Some(&true) {
+                body.initializer.push(proto::write(name, typed.ty, &typed.tensor)?);
+            } else {
+                body.input.push(declared(name, typed));
+            }
+        }
+        for (place, name) in
+            proto.output.iter_mut().enumerate().filter(|(_, name)| !name.is_empty())
+        {
+            *name = format!("o{place}");
+            body.output.push(ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() });
+        }
+        proto.name.clear();
+        proto.doc_string.clear();
+        body.node.push(proto);
+        let mut model = self.model.clone();
+        let default = |import: &OperatorSetIdProto| is_default_domain(&import.domain);
+        for import in model.opset_import.iter_mut().filter(|import| default(import)) {
+            import.version = node.opset;
+        }
+        model.graph = Some(body);
+        let key = model.encode_to_vec();
+        Ok((model, key))
+    }
+
+    fn build(&self, mut model: ModelProto, name: &str) -> TractResult<Built> {
+        if let Some(node) = model.graph.as_mut().and_then(|graph| graph.node.first_mut()) {
+            node.name = name.into();
+        }
+        let folder = self.weights.folder();
+        let typed =
+            without_panic(|| self.onnx.load_proto(model, folder)?.into_model().into_typed())?;
+        let optimized = || typed.clone().into_optimized()?.into_runnable();
+        let plan = match without_panic(optimized) {
+            Ok(plan) => plan,
+            Err(_) => without_panic(|| typed.into_runnable())?,
+        };
+        let types = output_element_types(plan.model())?;
+        Ok(Built { plan, types })
+    }
+}
+
+impl Built {
+    fn run(&self, inputs: &[Option<Typed>]) -> TractResult<TVec<TValue>> {
+        let mut given = tvec!();
+        for node in self.plan.model().inputs.iter().map(|outlet| outlet.node) {
+            let name = self.plan.model().node(node).name.strip_prefix(INPUT);
+            let place = name.and_then(|place| place.parse::<usize>().ok());
+            if let Some(Some(typed)) = place.and_then(|place| inputs.get(place)) {
+                given.push(typed.tensor.clone().into_tvalue());
+            }
+        }
+        without_panic(|| self.plan.run(given))
+    }
+}
+
+/// What an input's name begins with; its place follows.
+const INPUT: &str = "i";
+
+fn input_name(place: usize) -> String {
+    format!("{INPUT}{place}")
+}
+
+/// Whether an input's value decides what is built.
+fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) -> bool {
+    let node = graph.node(id);
+    let Some(Some(typed)) = inputs.get(place) else { return false };
+    let has = |names: &[&str]| names.contains(&node.op_type.as_str());
+    let is_operand = place > 0 && !has(DECIDED_BY_NONE) || has(DECIDED_BY_ALL);
+    is_operand && typed.tensor.len() <= DECIDING
+}
+
+fn declared(name: &str, typed: &Typed) -> ValueInfoProto {
+    use tensor_shape_proto::{Dimension, dimension::Value};
+    let dimension = |size: &usize| Dimension {
+        value: Some(Value::DimValue(i64::try_from(*size).unwrap_or(i64::MAX))),
+        ..Dimension::default()
+    };
+    let dim = typed.tensor.shape().iter().map(dimension).collect();
+    let tensor =
+        type_proto::Tensor { elem_type: typed.ty as i32, shape: Some(TensorShapeProto { dim }) };
+    let r#type = TypeProto { value: Some(TypeValue::TensorType(tensor)), ..TypeProto::default() };
+    ValueInfoProto { name: name.into(), r#type: Some(r#type), ..ValueInfoProto::default() }
+}
+
+/// The outputs by place. A place whose output nobody wants gets one that is not looked at.
+fn outputs(
+    graph: &Graph,
+    id: NodeId,
+    built: &Built,
+    values: TVec<TValue>,
+) -> TractResult<Vec<Typed>> {
+    let mut made = values.into_iter().zip(&built.types);
+    let mut outputs = vec![];
+    for wanted in graph.node(id).outputs() {
+        let unwanted = || Typed::native(Tensor::zero::<f32>(&[0])?);
+        outputs.push(match wanted.and_then(|_| made.next()) {
+            Some((value, ty)) => Typed::new(*ty, value.into_tensor())?,
+            None => unwanted()?,
+        });
+    }
+    Ok(outputs)
+}
+
+/// An error about a node, which may have been built under the name of another one like it.
+fn at_node(node: &Node, error: &TractError) -> Error {
+    let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
+    let problem = match own.map(Error::cause) {
+        Some(Cause::Node { problem, .. }) => problem.clone(),
+        Some(Cause::Tract { message, .. } | Cause::Panic { message }) => message.clone(),
+        Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
+            return cause.clone().into();
+        }
+        _ => format!("{error:#}"),
+    };
+    refusal(node, problem)
+}

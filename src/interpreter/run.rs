@@ -1,0 +1,252 @@
+//! One run: the values that are there, and the walk over a body.
+
+use onnx_cast_graph::{BodyId, NodeId, NodeView, Table, ValueId};
+use tract_onnx::pb::TypeProto;
+use tract_onnx::prelude::TractResult;
+
+use super::value::{Typed, Value};
+use super::{Interpreter, control, scan, sequences};
+use crate::cast::element_type::ElementType;
+use crate::error::{self, Cause, Error};
+use crate::onnx::node::refusal;
+use crate::passes::value_type::declared_type;
+
+/// The values of a running model.
+pub(super) struct Run<'a> {
+    pub(super) model: &'a Interpreter,
+    values: Table<ValueId, Value>,
+}
+
+/// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
+type Operator = fn(&mut Run, NodeId, Inputs) -> TractResult<Vec<Value>>;
+
+/// The inputs of a node by place; `None` for one that is not given.
+pub(super) type Inputs = Vec<Option<Value>>;
+
+/// Any number of inputs.
+const MANY: usize = usize::MAX;
+
+/// The operators that run here, with their functions, the most inputs that they take, and their attributes.
+pub(super) const OPERATORS: &[(&str, Operator, usize, &[&str])] = &[
+    ("ConcatFromSequence", sequences::concat, 1, &["axis", "new_axis"]),
+    ("Constant", sequences::constant, 0, CONSTANTS),
+    ("Identity", sequences::identity, 1, &[]),
+    ("If", control::branch, 1, &["else_branch", "then_branch"]),
+    ("Loop", control::repeat, MANY, &["body"]),
+    ("Optional", sequences::optional, 1, &["type"]),
+    ("OptionalGetElement", sequences::get_element, 1, &[]),
+    ("OptionalHasElement", sequences::has_element, 1, &[]),
+    (
+        "Scan",
+        scan::scan,
+        MANY,
+        &[
+            "body",
+            "num_scan_inputs",
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ],
+    ),
+    ("SequenceAt", sequences::at, 2, &[]),
+    ("SequenceConstruct", sequences::construct, MANY, &[]),
+    ("SequenceEmpty", sequences::empty, 0, &["dtype"]),
+    ("SequenceErase", sequences::erase, 2, &[]),
+    ("SequenceInsert", sequences::insert, 3, &[]),
+    ("SequenceLength", sequences::length, 1, &[]),
+    ("SequenceMap", sequences::map, MANY, &["body"]),
+    ("SplitToSequence", sequences::split, 2, &["axis", "keepdims"]),
+];
+
+/// The forms of a `Constant`.
+const CONSTANTS: &[&str] = &[
+    "sparse_value",
+    "value",
+    "value_float",
+    "value_floats",
+    "value_int",
+    "value_ints",
+    "value_string",
+    "value_strings",
+];
+
+impl<'a> Run<'a> {
+    pub(super) fn new(model: &'a Interpreter) -> Run<'a> {
+        Run { model, values: Table::default() }
+    }
+
+    /// Runs a body on values for its inputs, and returns those of its outputs.
+    pub(super) fn body(&mut self, body: BodyId, inputs: Vec<Value>) -> TractResult<Vec<Value>> {
+        let open: Vec<ValueId> = self.model.open_inputs(body).collect();
+        if open.len() != inputs.len() {
+            let graph = &self.model.graph.body(body).path;
+            let problem = format!("takes {} inputs, given {}", open.len(), inputs.len());
+            Err(Error::graph(&**graph, problem))?;
+        }
+        for (id, value) in open.into_iter().zip(inputs) {
+            self.values.insert(id, value);
+        }
+        for step in self.model.schedules.steps(body) {
+            self.node(step.node)?;
+            for value in &step.last_uses {
+                self.values.remove(*value);
+            }
+        }
+        let held = self.model.graph.body(body);
+        let mut outputs = vec![];
+        for output in held.outputs() {
+            let value = self.value(output.value)?;
+            if let Some((ty, declared)) = contradiction(&value, output.declared.r#type.as_ref()) {
+                let name = &output.declared.name;
+                let problem =
+                    format!("output `{name}` is {ty}, but the model declares it {declared}");
+                Err(Error::graph(&*held.path, problem))?;
+            }
+            outputs.push(value);
+        }
+        Ok(outputs)
+    }
+
+    /// A value that is there, or a constant, which is read.
+    fn value(&mut self, id: ValueId) -> TractResult<Value> {
+        if let Some(value) = self.values.get(id) {
+            return Ok(value.clone());
+        }
+        let value = self.model.graph.value(id);
+        let Some(constant) = self.model.graph.constant(id) else {
+            let problem = format!("has nothing that makes `{}`", value.name);
+            return Err(Error::from(Cause::Model { problem }).into());
+        };
+        let value = Value::Tensor(self.model.builder.constant(constant)?);
+        self.values.insert(id, value.clone());
+        Ok(value)
+    }
+
+    fn node(&mut self, id: NodeId) -> TractResult<()> {
+        let node = self.model.graph.node(id);
+        let mut inputs = vec![];
+        for input in node.inputs() {
+            inputs.push(input.map(|input| self.value(input)).transpose()?);
+        }
+        let outputs = match OPERATORS.iter().find(|(name, ..)| node.is(name)) {
+            Some((_, operator, most, attributes)) => {
+                if inputs.len() > *most {
+                    return self
+                        .refuse(id, format!("has {} inputs, and takes {most}", inputs.len()));
+                }
+                self.check_attributes(id, attributes)?;
+                operator(self, id, inputs)?
+            }
+            None => self.tensors(id, inputs)?,
+        };
+        for (made, value) in node.outputs().iter().zip(outputs) {
+            if let Some(made) = *made {
+                self.check(id, made, &value)?;
+                self.values.insert(made, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an attribute that the operator does not have: of the others the passes do.
+    fn check_attributes(&self, id: NodeId, known: &[&str]) -> TractResult<()> {
+        let node = self.model.graph.node(id);
+        let held = node.bodies().iter().map(|held| &held.attribute);
+        let mut names = node.attributes.iter().map(|attribute| &attribute.name).chain(held);
+        match names.find(|name| !known.contains(&name.as_str())) {
+            Some(name) => {
+                let (name, opset) = (error::shown(name), node.opset);
+                self.refuse(
+                    id,
+                    format!("has the attribute `{name}`, which opset {opset} does not have"),
+                )
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Holds what a node makes against the type that the model declares.
+    fn check(&self, id: NodeId, made: ValueId, value: &Value) -> TractResult<()> {
+        let made = self.model.graph.value(made);
+        match contradiction(value, made.declared.as_ref()) {
+            Some((ty, declared)) => {
+                let name = &made.name;
+                self.refuse(
+                    id,
+                    format!("makes `{name}` {ty}, but the model declares it {declared}"),
+                )
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Runs a node that takes and makes tensors by tract.
+    pub(super) fn tensors(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+        let node = self.model.graph.node(id);
+        let mut tensors = vec![];
+        for (place, input) in inputs.into_iter().enumerate() {
+            tensors.push(match input {
+                None => None,
+                Some(Value::Tensor(tensor)) => Some(tensor),
+                Some(other) => {
+                    let problem = format!("input {place} is {}, a tensor is wanted", other.kind());
+                    Err(refusal(node, problem))?
+                }
+            });
+        }
+        let outputs = self.model.builder.run(&self.model.graph, id, &tensors)?;
+        Ok(outputs.into_iter().map(Value::Tensor).collect())
+    }
+
+    /// The body that an attribute of a node holds.
+    pub(super) fn held(&self, id: NodeId, attribute: &str) -> TractResult<BodyId> {
+        let node = self.model.graph.node(id);
+        let held = node.bodies().iter().find(|held| held.attribute == attribute);
+        Ok(held.map(|held| held.body).ok_or_else(|| {
+            refusal(node, format!("has no attribute `{attribute}` that is a graph"))
+        })?)
+    }
+
+    /// The error about a node.
+    pub(super) fn refuse<T>(&self, id: NodeId, problem: impl Into<String>) -> TractResult<T> {
+        Err(refusal(self.model.graph.node(id), problem).into())
+    }
+
+    /// A tensor that has to be given at a place.
+    pub(super) fn tensor(&self, id: NodeId, inputs: &Inputs, place: usize) -> TractResult<Typed> {
+        match inputs.get(place) {
+            Some(Some(Value::Tensor(tensor))) => Ok(tensor.clone()),
+            _ => self.refuse(id, format!("input {place} is no tensor")),
+        }
+    }
+
+    /// The one element of a tensor at a place, as INT64; `None` where the input is not given.
+    pub(super) fn number(
+        &self,
+        id: NodeId,
+        inputs: &Inputs,
+        place: usize,
+    ) -> TractResult<Option<i64>> {
+        if !matches!(inputs.get(place), Some(Some(_))) {
+            return Ok(None);
+        }
+        let tensor = self.tensor(id, inputs, place)?.tensor;
+        if tensor.len() != 1 {
+            return self
+                .refuse(id, format!("input {place} has {} elements, not one", tensor.len()));
+        }
+        let number = tensor.cast_to::<i64>()?;
+        Ok(number.try_as_plain_ram()?.as_slice::<i64>()?.first().copied())
+    }
+}
+
+/// The type of a tensor that is declared as one of another type, and that type.
+fn contradiction(
+    value: &Value,
+    declared: Option<&TypeProto>,
+) -> Option<(ElementType, ElementType)> {
+    let Value::Tensor(Typed { ty, .. }) = value else { return None };
+    let declared = declared_type(declared, "", "").ok().flatten()?;
+    (declared != *ty).then_some((*ty, declared))
+}

@@ -1,0 +1,100 @@
+//! `Scan`: a body that runs once for each place along an axis.
+
+use onnx_cast_graph::{NodeId, attribute, int};
+use tract_onnx::prelude::*;
+
+use super::control::{declared_of, stack_of};
+use super::run::{Inputs, Run};
+use super::sequences::axis;
+use super::value::{Typed, Value};
+
+/// How a scanned input or output runs: its axis, and whether backwards.
+struct Lane {
+    axis: i64,
+    is_reversed: bool,
+}
+
+/// The states of the body come first, then what is scanned; states are handed on, other outputs stacked.
+pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let node = run.model.graph.node(id);
+    if node.opset < 9 {
+        return run
+            .refuse(id, format!("has a batch axis in opset {}, which is not there", node.opset));
+    }
+    let body = run.held(id, "body")?;
+    let scanned = usize::try_from(int(node, "num_scan_inputs").unwrap_or(0)).unwrap_or(0);
+    let Some(states) = inputs.len().checked_sub(scanned) else {
+        return run.refuse(id, "attribute `num_scan_inputs` is more than there are inputs");
+    };
+    let ins = lanes(run, id, "scan_input", scanned)?;
+    let outputs = run.model.graph.body(body).outputs().len();
+    let outs = lanes(run, id, "scan_output", outputs.saturating_sub(states))?;
+    let mut carried = vec![];
+    for place in 0..states {
+        carried.push(Value::Tensor(run.tensor(id, &inputs, place)?));
+    }
+    let mut given = vec![];
+    for (place, lane) in ins.iter().enumerate() {
+        let typed = run.tensor(id, &inputs, states + place)?;
+        let Some(axis) = axis(lane.axis, typed.tensor.rank()) else {
+            return run
+                .refuse(id, format!("attribute `scan_input_axes`: {} is no axis", lane.axis));
+        };
+        given.push((typed, axis, lane.is_reversed));
+    }
+    let size = |(typed, axis, _): &(Typed, usize, bool)| typed.tensor.shape().get(*axis).copied();
+    let count = given.first().and_then(size).unwrap_or(0);
+    if given.iter().any(|lane| size(lane) != Some(count)) {
+        return run.refuse(id, "scans inputs of different lengths");
+    }
+    let mut stacks: Vec<Vec<Typed>> = vec![vec![]; outs.len()];
+    for step in 0..count {
+        for (typed, axis, is_reversed) in &given {
+            let at = if *is_reversed { count - 1 - step } else { step };
+            let mut part = typed.tensor.slice(*axis, at, at + 1)?;
+            part.remove_axis(*axis)?;
+            carried.push(Value::Tensor(Typed::new(typed.ty, part)?));
+        }
+        let mut made = run.body(body, std::mem::take(&mut carried))?.into_iter();
+        carried = made.by_ref().take(states).collect();
+        for (stack, value) in stacks.iter_mut().zip(made) {
+            match value {
+                Value::Tensor(tensor) => stack.push(tensor),
+                other => return run.refuse(id, format!("would stack {}", other.kind())),
+            }
+        }
+    }
+    for (place, (mut stack, lane)) in stacks.into_iter().zip(&outs).enumerate() {
+        if lane.is_reversed {
+            stack.reverse();
+        }
+        let declared = declared_of(run, body, states + place);
+        let rank =
+            stack.first().map_or(declared.as_ref().map_or(0, |(_, dims)| dims.len()), |first| {
+                first.tensor.rank()
+            });
+        let Some(axis) = axis(lane.axis, rank + 1) else {
+            return run
+                .refuse(id, format!("attribute `scan_output_axes`: {} is no axis", lane.axis));
+        };
+        carried.push(Value::Tensor(stack_of(&stack, axis, declared)?));
+    }
+    Ok(carried)
+}
+
+/// The attributes `…_axes` and `…_directions`; by default the first axis, forwards.
+fn lanes(run: &Run, id: NodeId, what: &str, count: usize) -> TractResult<Vec<Lane>> {
+    let node = run.model.graph.node(id);
+    let read = |name: &str| attribute(node, &format!("{what}_{name}")).map(|held| &held.ints);
+    let (axes, directions) = (read("axes"), read("directions"));
+    for (name, given) in [("axes", axes), ("directions", directions)] {
+        if given.is_some_and(|given| given.len() != count) {
+            return run.refuse(id, format!("attribute `{what}_{name}` is not of {count} numbers"));
+        }
+    }
+    let at = |given: Option<&Vec<i64>>, place: usize| {
+        given.and_then(|given| given.get(place)).copied().unwrap_or(0)
+    };
+    let lane = |place| Lane { axis: at(axes, place), is_reversed: at(directions, place) == 1 };
+    Ok((0..count).map(lane).collect())
+}

@@ -1,0 +1,237 @@
+//! Operators on sequences and optionals, and those that only hand a value on.
+
+use onnx_cast_graph::{NodeId, NodeView, attribute, int};
+use tract_onnx::prelude::*;
+
+use super::control::stack_of;
+use super::run::{Inputs, Run};
+use super::value::{Typed, Value};
+
+/// `Constant`: a tensor is read as it is; what else there may be is a node as others.
+pub(super) fn constant(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let value = attribute(run.model.graph.node(id), "value").and_then(|value| value.t.as_ref());
+    match value {
+        Some(tensor) if run.model.graph.node(id).attributes.len() == 1 => {
+            Ok(vec![Value::Tensor(run.model.builder.constant(tensor)?)])
+        }
+        _ => run.tensors(id, inputs),
+    }
+}
+
+/// `Identity`, of whatever it is given.
+pub(super) fn identity(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    match inputs.into_iter().next().flatten() {
+        Some(value) => Ok(vec![value]),
+        None => run.refuse(id, "has no input"),
+    }
+}
+
+/// `Optional`: its input, or an empty one.
+pub(super) fn optional(_: &mut Run, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let inner = inputs.into_iter().next().flatten();
+    Ok(vec![Value::Optional(inner.map(Box::new))])
+}
+
+/// `OptionalGetElement`: what an optional holds; since opset 18 a tensor or a sequence stands for one that holds it.
+pub(super) fn get_element(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    match inputs.into_iter().next().flatten() {
+        Some(Value::Optional(Some(inner))) => Ok(vec![*inner]),
+        Some(value @ (Value::Tensor(_) | Value::Sequence(_))) => Ok(vec![value]),
+        _ => run.refuse(id, "is given an optional that holds nothing"),
+    }
+}
+
+/// `OptionalHasElement`.
+pub(super) fn has_element(_: &mut Run, _: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let given = inputs.into_iter().next().flatten();
+    let has = !matches!(given, None | Some(Value::Optional(None)));
+    Ok(vec![Value::Tensor(Typed::native(tensor0(has))?)])
+}
+
+/// `SequenceConstruct`: its inputs in their order.
+pub(super) fn construct(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let places = 0..inputs.len();
+    let tensors = places.map(|place| run.tensor(id, &inputs, place));
+    Ok(vec![Value::Sequence(tensors.collect::<TractResult<_>>()?)])
+}
+
+/// `SequenceEmpty`.
+pub(super) fn empty(_: &mut Run, _: NodeId, _: Inputs) -> TractResult<Vec<Value>> {
+    Ok(vec![Value::Sequence(vec![])])
+}
+
+/// `SequenceAt`: the tensor at a position, of which a negative one counts from the end.
+pub(super) fn at(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let sequence = sequence(run, id, &inputs)?;
+    let index = position(run, id, &inputs, 1, sequence.len(), sequence.len())?;
+    match sequence.into_iter().nth(index) {
+        Some(tensor) => Ok(vec![Value::Tensor(tensor)]),
+        None => run.refuse(id, "is given an empty sequence"),
+    }
+}
+
+/// `SequenceErase`: the sequence without the tensor at a position, by default the last.
+pub(super) fn erase(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let mut sequence = sequence(run, id, &inputs)?;
+    if sequence.is_empty() {
+        return run.refuse(id, "is given an empty sequence");
+    }
+    let index = position(run, id, &inputs, 1, sequence.len(), sequence.len() - 1)?;
+    sequence.remove(index);
+    Ok(vec![Value::Sequence(sequence)])
+}
+
+/// `SequenceInsert`: the sequence with a tensor before a position, by default behind the last.
+pub(super) fn insert(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let mut sequence = sequence(run, id, &inputs)?;
+    let tensor = run.tensor(id, &inputs, 1)?;
+    if let Some(other) = sequence.first().filter(|other| other.ty != tensor.ty) {
+        let problem = format!("inserts {} into a sequence of {}", tensor.ty, other.ty);
+        return run.refuse(id, problem);
+    }
+    let index = position(run, id, &inputs, 2, sequence.len() + 1, sequence.len())?;
+    sequence.insert(index, tensor);
+    Ok(vec![Value::Sequence(sequence)])
+}
+
+/// `SequenceLength`.
+pub(super) fn length(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let length = i64::try_from(sequence(run, id, &inputs)?.len())?;
+    Ok(vec![Value::Tensor(Typed::native(tensor0(length))?)])
+}
+
+/// `SequenceMap`: its body on each tensor in turn; inputs that are tensors are the same each time.
+pub(super) fn map(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let body = run.held(id, "body")?;
+    let count = sequence(run, id, &inputs)?.len();
+    let outputs = run.model.graph.body(body).outputs().len();
+    let mut mapped: Vec<Vec<Typed>> = vec![vec![]; outputs];
+    for index in 0..count {
+        let mut given = vec![];
+        for input in inputs.iter().flatten() {
+            given.push(match input {
+                Value::Sequence(tensors) => match tensors.get(index) {
+                    Some(tensor) => Value::Tensor(tensor.clone()),
+                    None => return run.refuse(id, "is given sequences of different lengths"),
+                },
+                other => other.clone(),
+            });
+        }
+        for (sequence, value) in mapped.iter_mut().zip(run.body(body, given)?) {
+            match value {
+                Value::Tensor(tensor) => sequence.push(tensor),
+                other => return run.refuse(id, format!("has a body that makes {}", other.kind())),
+            }
+        }
+    }
+    Ok(mapped.into_iter().map(Value::Sequence).collect())
+}
+
+/// `ConcatFromSequence`: all tensors along an axis, or along a new one.
+pub(super) fn concat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let sequence = sequence(run, id, &inputs)?;
+    let Some(first) = sequence.first() else {
+        return run.refuse(id, "is given an empty sequence");
+    };
+    let node = run.model.graph.node(id);
+    let is_new = int(node, "new_axis").unwrap_or(0) == 1;
+    let rank = first.tensor.rank() + usize::from(is_new);
+    let Some(axis) = axis(int(node, "axis").unwrap_or(0), rank) else {
+        return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
+    };
+    let made = if is_new {
+        stack_of(&sequence, axis, None)?
+    } else {
+        let parts: Vec<&Tensor> = sequence.iter().map(|typed| &*typed.tensor).collect();
+        Typed::new(first.ty, Tensor::stack_tensors(axis, &parts)?)?
+    };
+    Ok(vec![Value::Tensor(made)])
+}
+
+/// `SplitToSequence`: pieces of a length, the last one shorter, or of lengths; without either each place of the axis, which
+/// then goes unless `keepdims` says otherwise.
+pub(super) fn split(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+    let data = run.tensor(id, &inputs, 0)?;
+    let node = run.model.graph.node(id);
+    let Some(axis) = axis(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {
+        let rank = data.tensor.rank();
+        return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
+    };
+    let is_squeezed = int(node, "keepdims") == Some(0) && !node.gives(1);
+    let size = data.tensor.shape().get(axis).copied().unwrap_or(0);
+    let lengths = if node.gives(1) {
+        let split = run.tensor(id, &inputs, 1)?.tensor.cast_to::<i64>()?.into_owned();
+        let given = split.try_as_plain_ram()?.as_slice::<i64>()?;
+        match lengths(size, split.rank(), given) {
+            Some(lengths) => lengths,
+            None => return run.refuse(id, format!("`split` {given:?} does not divide {size}")),
+        }
+    } else {
+        vec![1; size]
+    };
+    let (mut at, mut pieces) = (0, vec![]);
+    for length in lengths {
+        let mut piece = data.tensor.slice(axis, at, at + length)?;
+        if is_squeezed {
+            piece.remove_axis(axis)?;
+        }
+        pieces.push(Typed::new(data.ty, piece)?);
+        at += length;
+    }
+    Ok(vec![Value::Sequence(pieces)])
+}
+
+/// The lengths of pieces of an axis: one for all, the last one shorter, or each.
+fn lengths(size: usize, rank: usize, split: &[i64]) -> Option<Vec<usize>> {
+    let mut lengths = vec![];
+    for length in split {
+        lengths.push(usize::try_from(*length).ok()?);
+    }
+    match (rank, lengths.as_slice()) {
+        (0, [length]) if *length > 0 => {
+            let pieces = 0..size.div_ceil(*length);
+            Some(pieces.map(|piece| (*length).min(size - piece * length)).collect())
+        }
+        (1, _) => {
+            let sum = lengths.iter().try_fold(0usize, |sum, length| sum.checked_add(*length));
+            (sum == Some(size)).then_some(lengths)
+        }
+        _ => None,
+    }
+}
+
+fn sequence(run: &Run, id: NodeId, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+    match inputs.first() {
+        Some(Some(Value::Sequence(sequence))) => Ok(sequence.clone()),
+        Some(Some(Value::Optional(Some(inner)))) => match &**inner {
+            Value::Sequence(sequence) => Ok(sequence.clone()),
+            other => run.refuse(id, format!("is given {}, not a sequence", other.kind())),
+        },
+        Some(Some(other)) => run.refuse(id, format!("is given {}, not a sequence", other.kind())),
+        _ => run.refuse(id, "is given no sequence"),
+    }
+}
+
+/// A position that an input gives, below `bound`.
+fn position(
+    run: &Run,
+    id: NodeId,
+    inputs: &Inputs,
+    place: usize,
+    bound: usize,
+    default: usize,
+) -> TractResult<usize> {
+    let length = sequence(run, id, inputs)?.len();
+    let Some(given) = run.number(id, inputs, place)? else { return Ok(default) };
+    let from_start = if given < 0 { given.saturating_add(i64::try_from(length)?) } else { given };
+    match usize::try_from(from_start).ok().filter(|position| *position < bound) {
+        Some(position) => Ok(position),
+        None => run.refuse(id, format!("position {given} is outside of a sequence of {length}")),
+    }
+}
+
+/// An axis of a rank, of which a negative one counts from the last.
+pub(super) fn axis(axis: i64, rank: usize) -> Option<usize> {
+    let from_first = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
+    usize::try_from(from_first).ok().filter(|axis| *axis < rank)
+}

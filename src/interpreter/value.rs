@@ -1,0 +1,70 @@
+//! What a node passes on: a tensor, a sequence of tensors, or an optional.
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::{DatumType, Tensor, TractResult};
+
+use crate::cast::element_type::ElementType;
+use crate::tensor::typed::OnnxTensor;
+
+/// A tensor that several values may share.
+#[derive(Debug, Clone)]
+pub(super) struct Typed {
+    pub(super) ty: ElementType,
+    pub(super) tensor: Arc<Tensor>,
+}
+
+/// A value of a running model.
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Tensor(Typed),
+    Sequence(Vec<Typed>),
+    Optional(Option<Box<Value>>),
+}
+
+impl From<OnnxTensor> for Value {
+    fn from(tensor: OnnxTensor) -> Value {
+        let ty = tensor.element_type();
+        Value::Tensor(Typed { ty, tensor: tensor.into_tensor().into() })
+    }
+}
+
+impl Typed {
+    /// A tensor in its type's carrier: tract computes sizes as symbolic dimensions, which are INT64 in ONNX.
+    pub(super) fn new(ty: ElementType, tensor: Tensor) -> TractResult<Typed> {
+        let is_size = tensor.datum_type() == DatumType::TDim && ty == ElementType::Int64;
+        let tensor = if is_size { tensor.cast_to_dt(DatumType::I64)?.into_owned() } else { tensor };
+        let (held, carrier) = (tensor.datum_type(), ty.datum_type());
+        anyhow::ensure!(held == carrier, "tract computed {held:?}, not {carrier:?}");
+        Ok(Typed { ty, tensor: tensor.into() })
+    }
+
+    /// A tensor of one type that tract has as well.
+    pub(super) fn native(tensor: Tensor) -> TractResult<Typed> {
+        match ElementType::native(tensor.datum_type()) {
+            Some(ty) => Typed::new(ty, tensor),
+            None => anyhow::bail!("{:?} is no ONNX element type", tensor.datum_type()),
+        }
+    }
+}
+
+impl Value {
+    pub(super) fn into_onnx(self) -> Option<OnnxTensor> {
+        match self {
+            Value::Tensor(Typed { ty, tensor }) => {
+                let tensor = Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone());
+                OnnxTensor::new(ty, tensor).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// What it is called in messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Value::Tensor(_) => "a tensor",
+            Value::Sequence(_) => "a sequence",
+            Value::Optional(_) => "an optional",
+        }
+    }
+}

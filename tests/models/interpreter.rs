@@ -1,0 +1,213 @@
+//! A model node by node gives what its plan gives: either would find a fault of the other.
+
+use std::path::{Path, PathBuf};
+
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{ElementType, OnnxTensor};
+
+use crate::common::cases::{
+    Preparation, Tolerance, Typed, cases, data, differences, root, run, tensors,
+};
+use crate::common::proto::{
+    cast, dim, graph, graph_attribute, int, int64, ints, model, node, shaped, tensor, unshaped,
+    untyped,
+};
+
+/// Sums in another order: what the optimiser fuses.
+const ORDER: Tolerance = Tolerance { rtol: 1e-2, atol: 1e-4 };
+
+fn by_nodes(path: &Path, inputs: &[Typed]) -> tract_onnx_cast::Result<Vec<Typed>> {
+    let model = Interpreter::open(tract_onnx_cast::onnx(), path)?;
+    let given = inputs.iter().map(|typed| OnnxTensor::new(typed.ty, typed.tensor.clone()));
+    let outputs = model.run(given.collect::<Result<_, _>>().expect("carriers"))?;
+    let typed =
+        |output: OnnxTensor| Typed { ty: output.element_type(), tensor: output.into_tensor() };
+    Ok(outputs.into_iter().map(typed).collect())
+}
+
+#[test]
+fn models_run_as_their_plans_do() {
+    let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
+    let folders = ["models", "tests/data/node_tests", "tests/data/expanded_tests"];
+    let folders = folders.map(|folder| root().join(folder));
+    let (mut wrong, mut equal, mut more) = (vec![], 0, 0);
+    for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
+        let path = folder.join("model.onnx");
+        let inputs = tensors(&data(&folder), "input");
+        let planned = without_panic(|| run(&path, &inputs, Preparation::Optimized));
+        let walked = by_nodes(&path, &inputs);
+        match (planned, walked) {
+            (Ok(planned), Ok(walked)) => {
+                let is_same = planned.len() == walked.len()
+                    && planned.iter().zip(&walked).all(|(planned, walked)| {
+                        (planned.ty, planned.tensor.shape()) == (walked.ty, walked.tensor.shape())
+                            && differences(walked, planned, Some(ORDER)).is_empty()
+                    });
+                if is_same { equal += 1 } else { wrong.push(format!("{name}: others")) }
+            }
+            (Ok(_), Err(error)) => wrong.push(format!("{name}: {error}")),
+            (Err(_), Ok(_)) => more += 1,
+            (Err(_), Err(_)) => {}
+        }
+    }
+    println!("{equal} equal, {more} that no plan can be made of, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(equal > 500, "{equal}");
+}
+
+fn float(values: &[f32]) -> OnnxTensor {
+    OnnxTensor::new(ElementType::Float, tensor1(values)).expect("FLOAT")
+}
+
+fn walk(model: ModelProto, inputs: Vec<OnnxTensor>) -> tract_onnx_cast::Result<Vec<Tensor>> {
+    let outputs = Interpreter::of_proto(tract_onnx_cast::onnx(), model, None)?.run(inputs)?;
+    Ok(outputs.into_iter().map(OnnxTensor::into_tensor).collect())
+}
+
+/// A loop that doubles what it carries until that is 100 or more, and keeps each step.
+fn doubling(most: i64) -> ModelProto {
+    let body = graph(
+        &[untyped("i"), untyped("go"), untyped("x")],
+        &[
+            node("Add", &["x", "x"], &["twice"], vec![]),
+            node("Less", &["twice", "limit"], &["small"], vec![]),
+            node("Squeeze", &["small"], &["on"], vec![]),
+        ],
+        &[
+            unshaped("on", ElementType::Bool),
+            unshaped("twice", ElementType::Float),
+            shaped("twice", ElementType::Float, vec![dim(1)]),
+        ],
+    );
+    let attributes = vec![graph_attribute("body", body)];
+    let mut main = graph(
+        &[shaped("x", ElementType::Float, vec![dim(1)])],
+        &[node("Loop", &["most", "", "x"], &["y", "steps"], attributes)],
+        &[unshaped("y", ElementType::Float), unshaped("steps", ElementType::Float)],
+    );
+    main.initializer = vec![tensor("limit", ElementType::Float, &[100.0]), int64("most", &[most])];
+    model(21, main)
+}
+
+#[test]
+fn a_loop_ends_by_its_condition_or_its_count() {
+    let outputs = walk(doubling(50), vec![float(&[3.0])]).unwrap();
+    assert_eq!(outputs[0], tensor1(&[192f32]));
+    assert_eq!(outputs[1], tensor2(&[[6f32], [12.0], [24.0], [48.0], [96.0], [192.0]]));
+    let outputs = walk(doubling(2), vec![float(&[3.0])]).unwrap();
+    assert_eq!(outputs[0], tensor1(&[12f32]));
+    let outputs = walk(doubling(0), vec![float(&[3.0])]).unwrap();
+    assert_eq!((outputs[0].clone(), outputs[1].shape()), (tensor1(&[3f32]), &[0, 1][..]));
+}
+
+#[test]
+fn sequences_are_built_and_taken_apart() {
+    let nodes = [
+        node("SplitToSequence", &["x", "two"], &["parts"], vec![]),
+        node("SequenceAt", &["parts", "last"], &["end"], vec![]),
+        node("SequenceInsert", &["parts", "end", "zero"], &["more"], vec![]),
+        node("SequenceErase", &["more"], &["fewer"], vec![]),
+        node("ConcatFromSequence", &["fewer"], &["y"], vec![int("axis", -1)]),
+        node("SequenceLength", &["fewer"], &["n"], vec![]),
+        node("Optional", &["fewer"], &["held"], vec![]),
+        node("OptionalHasElement", &["held"], &["has"], vec![]),
+    ];
+    let mut main = graph(
+        &[shaped("x", ElementType::Float, vec![dim(5)])],
+        &nodes,
+        &[
+            unshaped("y", ElementType::Float),
+            unshaped("n", ElementType::Int64),
+            unshaped("has", ElementType::Bool),
+        ],
+    );
+    let mut two = int64("two", &[2]);
+    two.dims.clear();
+    main.initializer = vec![two, int64("last", &[-1]), int64("zero", &[0])];
+    let outputs = walk(model(21, main), vec![float(&[1.0, 2.0, 3.0, 4.0, 5.0])]).unwrap();
+    assert_eq!(outputs[0], tensor1(&[5f32, 1.0, 2.0, 3.0, 4.0]));
+    assert_eq!((&outputs[1], &outputs[2]), (&tensor0(3i64), &tensor0(true)));
+}
+
+#[test]
+fn a_scan_may_run_backwards_along_any_axis() {
+    let body = graph(
+        &[untyped("sum"), untyped("part")],
+        &[node("Add", &["sum", "part"], &["next"], vec![])],
+        &[unshaped("next", ElementType::Float), unshaped("next", ElementType::Float)],
+    );
+    let attributes = vec![
+        graph_attribute("body", body),
+        int("num_scan_inputs", 1),
+        ints("scan_input_axes", &[1]),
+        ints("scan_input_directions", &[1]),
+        ints("scan_output_axes", &[-1]),
+    ];
+    let main = graph(
+        &[
+            shaped("start", ElementType::Float, vec![dim(2)]),
+            shaped("x", ElementType::Float, vec![dim(2), dim(3)]),
+        ],
+        &[node("Scan", &["start", "x"], &["sum", "sums"], attributes)],
+        &[unshaped("sum", ElementType::Float), unshaped("sums", ElementType::Float)],
+    );
+    let x = tensor2(&[[1f32, 2.0, 4.0], [10.0, 20.0, 40.0]]);
+    let x = OnnxTensor::new(ElementType::Float, x).expect("FLOAT");
+    let outputs = walk(model(21, main), vec![float(&[0.0, 100.0]), x]).unwrap();
+    assert_eq!(outputs[0], tensor1(&[7f32, 170.0]));
+    assert_eq!(outputs[1], tensor2(&[[4f32, 6.0, 7.0], [140.0, 160.0, 170.0]]));
+}
+
+#[test]
+fn errors_name_the_node_that_was_not_the_first_of_its_kind() {
+    let gather = |name: &str, input: &str| {
+        let mut gather = node("Gather", &["x", input], &[name], vec![]);
+        gather.name = format!("node_{name}");
+        gather
+    };
+    let mut main = graph(
+        &[shaped("x", ElementType::Float, vec![dim(2)])],
+        &[gather("first", "inside"), gather("second", "outside")],
+        &[unshaped("first", ElementType::Float), unshaped("second", ElementType::Float)],
+    );
+    main.initializer = vec![int64("inside", &[1]), int64("outside", &[7])];
+    let error = walk(model(21, main), vec![float(&[1.0, 2.0])]).unwrap_err().to_string();
+    assert!(error.contains("node_second") && !error.contains("node_first"), "{error}");
+}
+
+#[test]
+fn a_declaration_that_the_graph_contradicts_is_refused() {
+    let main = graph(
+        &[shaped("x", ElementType::Float, vec![dim(2)])],
+        &[cast("x", ElementType::Float16, "half"), node("Neg", &["half"], &["y"], vec![])],
+        &[unshaped("y", ElementType::Float)],
+    );
+    let error = walk(model(21, main), vec![float(&[1.0, 2.0])]).unwrap_err().to_string();
+    assert!(error.contains("`y` is FLOAT16, but the model declares it FLOAT"), "{error}");
+}
+
+#[test]
+fn what_does_not_fit_is_one_line() {
+    let body = graph(
+        &[untyped("i"), untyped("go"), untyped("x")],
+        &[],
+        &[unshaped("go", ElementType::Bool), unshaped("x", ElementType::Float)],
+    );
+    let mut endless = graph(
+        &[shaped("x", ElementType::Float, vec![dim(1)])],
+        &[node("Loop", &["most", "", "x"], &["y"], vec![graph_attribute("body", body)])],
+        &[unshaped("y", ElementType::Float)],
+    );
+    endless.initializer = vec![int64("most", &[i64::MAX])];
+    let endless = model(21, endless);
+    for (model, given, says) in [
+        (endless, vec![float(&[0.0])], "node `Loop_y` (Loop): goes round more than"),
+        (doubling(1), vec![], "takes 1 inputs"),
+    ] {
+        let error = walk(model, given).unwrap_err().to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error}");
+    }
+}
