@@ -33,7 +33,8 @@ pub(crate) mod work;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::ErrorKind as UsageKind;
+use clap::{CommandFactory, Parser};
 
 use args::resources::Resources;
 use found::status::Status;
@@ -43,13 +44,13 @@ use report::json;
 use report::terminal::{self, Output};
 use verb::{ANSWERERS, AnyVerb};
 
-/// Run, test, inspect, audit, compare and fix ONNX models with tract and a complete Cast operator.
+/// Find out whether the conversion of an ONNX model is right, and which node breaks it.
 #[derive(Parser)]
-#[command(name = "onnx-cast", version, arg_required_else_help = false, after_help = EXIT_STATUS)]
+#[command(name = "onnx-cast", version, arg_required_else_help = true, after_help = EXIT_STATUS)]
 struct Cli {
     #[command(subcommand)]
     verb: AnyVerb,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Limits")]
     resources: Resources,
 }
 
@@ -59,14 +60,17 @@ tolerance; 2 the model, an input or the call cannot be used, which one line on s
 explains.
 
 Examples:
-  onnx-cast run model.onnx
-  onnx-cast test models/
-  onnx-cast inspect model.onnx
-  onnx-cast audit model.onnx --report audit.html
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
-  onnx-cast record model.onnx goldens/model
+  onnx-cast keep model.onnx --to FLOAT16
+  onnx-cast audit model.onnx --report audit.html
   onnx-cast fix model_fp16.onnx -o fixed.onnx
-  onnx-cast keep model.onnx --to FLOAT16";
+  onnx-cast run model.onnx
+  onnx-cast test models/";
+
+/// The command line, as shells and manuals describe it.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
 
 /// The program, in either of its two roles.
 pub(crate) fn main() -> ExitCode {
@@ -101,7 +105,8 @@ pub(crate) fn main() -> ExitCode {
 /// `--help` and `--version` go to standard output; what clap has to say about a wrong call is
 /// reduced to its first paragraph and its first tip.
 fn explain_usage(error: &clap::Error, output: &mut Output) -> anyhow::Result<Status> {
-    if !error.use_stderr() {
+    let is_bare = error.kind() == UsageKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if is_bare || !error.use_stderr() {
         output.line(error.to_string().trim_end())?;
         return Ok(Status::Passed);
     }

@@ -111,6 +111,11 @@ pub struct CastStats {
     /// Elements below zero, or −0 on the way to a floating-point type, whose result is a number without a minus sign;
     /// counted by their outcome as well.
     pub sign_lost: u64,
+    /// Elements that a quantiser cut off at 0, which is an end of its range: a `Relu` that is part of it does so. They are
+    /// counted by their outcome as well.
+    pub saturated_to_zero: u64,
+    /// The largest magnitude that a quantiser has made of an element beyond its range, as a `DequantizeLinear` reads it.
+    pub cut_off_at: f64,
     /// The largest errors.
     pub errors: Errors,
     /// What the source's values were.
@@ -167,6 +172,8 @@ impl CastStats {
         }
         self.became_subnormal += other.became_subnormal;
         self.sign_lost += other.sign_lost;
+        self.saturated_to_zero += other.saturated_to_zero;
+        self.cut_off_at = self.cut_off_at.max(other.cut_off_at);
         self.errors.include(other.errors);
         self.source.merge(&other.source);
     }

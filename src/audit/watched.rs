@@ -80,10 +80,13 @@ impl WatchedQuantizer {
                 if !quotient.is_nan() && !self.op.reaches(self.in_precision(quotient), zero) {
                     let was = if *back == 0.0 { Outcome::Flushed } else { Outcome::Rounded };
                     beyond.add(was, 1);
+                    beyond.cut_off_at = beyond.cut_off_at.max(back.abs().into());
                 }
             }
             beyond
         });
+        stats.cut_off_at = saturated.cut_off_at;
+        stats.saturated_to_zero = saturated.count(Outcome::Flushed);
         for outcome in [Outcome::Flushed, Outcome::Rounded] {
             stats.recount(saturated.count(outcome), outcome, Outcome::Saturated);
         }

@@ -125,6 +125,15 @@ impl Drop for Draft {
 
 /// The result, an error about the call that begins with the path.
 fn written<T>(path: &Path, result: io::Result<T>) -> anyhow::Result<T> {
+    // The error would name a draft of ours.
+    let folder = folder_of(path);
+    if let (Err(error), false) = (&result, folder.exists())
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        let missing =
+            Err(anyhow::anyhow!("{}: there is no folder {}", path.display(), folder.display()));
+        return about(ErrorKind::Call, missing);
+    }
     about(ErrorKind::Call, result.with_context(|| path.display().to_string()))
 }
 

@@ -9,6 +9,7 @@ mod keep;
 pub(crate) mod record;
 mod rerecord;
 pub(crate) mod run;
+mod shell;
 mod test;
 
 use clap::Subcommand;
@@ -24,14 +25,18 @@ macro_rules! verbs {
         /// What was typed after the program's name.
         #[derive(Subcommand)]
         pub(crate) enum AnyVerb {
-            $($name($module::$name)),*
+            $($name($module::$name),)*
+            Completions(shell::Completions),
+            Man(shell::Man),
         }
 
         impl AnyVerb {
             /// As [`Verb::run`].
             pub(crate) fn run(self, to: Resources, output: &mut Output) -> anyhow::Result<Status> {
                 match self {
-                    $(AnyVerb::$name(verb) => verb.run(to, output)),*
+                    $(AnyVerb::$name(verb) => verb.run(to, output),)*
+                    AnyVerb::Completions(verb) => verb.run(output),
+                    AnyVerb::Man(verb) => verb.run(output),
                 }
             }
         }
@@ -46,14 +51,15 @@ macro_rules! verbs {
     };
 }
 
+// What people come for first.
 verbs! {
+    compare::Compare,
+    keep::Keep,
+    audit::Audit,
+    fix::Fix,
     run::Run,
     test::Test,
     inspect::Inspect,
-    audit::Audit,
-    compare::Compare,
     record::Record,
     rerecord::Rerecord,
-    fix::Fix,
-    keep::Keep,
 }

@@ -4,6 +4,7 @@
 pub(crate) mod adapt_inputs;
 pub(crate) mod deadline;
 pub(crate) mod engine;
+pub(crate) mod half;
 pub(crate) mod model;
 mod operators;
 mod plan;

@@ -77,6 +77,36 @@ fn report_notes(report: &Value) -> String {
     report["notes"].to_string()
 }
 
+/// The outputs bear the overflow here, but an audit of the conversion would not, nor another input.
+#[test]
+fn what_overflows_is_kept_too_unless_the_fewest_are_wanted() {
+    let folder = Folder::new();
+    let sketch = Sketch::new().node("Mul", &["x", "x"], &["q"], vec![]).node(
+        "Sigmoid",
+        &["q"],
+        &["y"],
+        vec![],
+    );
+    let path = folder.message("m.onnx", &of_four(sketch));
+    let arguments = [&path, "--to", "FLOAT16", "--range", "x=300:400"];
+    let (report, names) = kept(0, &arguments);
+    assert_eq!(names, ["Mul_q", "Sigmoid_y"]);
+    assert_eq!((&report["confirmed"], &report["keep"][0]["needed"]), (&json!(true), &json!(false)));
+    assert!(!report_notes(&report).contains("values overflow"), "{report}");
+    let (report, names) = kept(0, &[&arguments[..], &["--fewest"]].concat());
+    assert_eq!(names, [""; 0]);
+    assert!(report_notes(&report).contains("values overflow at 2 more nodes"), "{report}");
+}
+
+#[test]
+fn a_model_that_is_converted_already_is_refused() {
+    for name in ["rms_norm_FLOAT16", "rms_norm_FLOAT16_fixed"] {
+        let line =
+            refused(&["keep", &in_repository(&format!("models/whole/{name}")), "--to", "FLOAT16"]);
+        assert!(line.contains("FLOAT16 already: `keep` takes the FLOAT original"), "{line}");
+    }
+}
+
 #[test]
 fn weights_are_clipped_as_the_converter_clips_them() {
     let folder = Folder::new();

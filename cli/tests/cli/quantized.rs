@@ -1,6 +1,7 @@
 //! What the commands say of quantisers.
 
 use serde_json::json;
+use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, audit::Outcome};
 
@@ -48,10 +49,58 @@ fn audit_counts_what_quantizers_do() {
     assert_eq!(activation["max_abs"], 0.5);
     assert_eq!(counts(&weight), [Some(1), Some(0), Some(0), Some(1)], "{weight}");
     assert_eq!((&weight["constant"], &weight["max_abs"]), (&json!(true), &json!(936.0)));
-    // The worst is first.
-    assert_eq!(report["casts"][0]["node"], "activation");
+    // The worst is first: one value of two, and by far.
+    assert_eq!(report["casts"][0]["node"], "weight");
     // Beyond a limit it fails.
     let limited = onnx_cast(["audit", &path, "-i", &input, "--allow", "saturated=0"]);
     assert_eq!(limited.status.code(), Some(1), "{limited:?}");
     assert!(stdout(&limited).contains("`activation`: saturated 1"), "{}", stdout(&limited));
+}
+
+/// `x`, 200 values from -3.98 to 4, through a quantiser of a scale, and a product behind it.
+fn quantized(scale: f32, zero: f32) -> (ModelProto, ModelProto) {
+    use ElementType::*;
+    let product = |from: &str| node("MatMul", &[from, "w"], &["y"], vec![]).named("product");
+    let round = [
+        node("QuantizeLinear", &["x", "scale", "zero"], &["q"], vec![]).named("down"),
+        node("DequantizeLinear", &["q", "scale", "zero"], &["d"], vec![]).named("up"),
+        product("d"),
+    ];
+    let held = |nodes: &[NodeProto]| {
+        let mut graph = graph(&[value("x", Float, &[50, 4])], nodes, &[value("y", Float, &[50])]);
+        graph.initializer = vec![tensor("w", Float, &[1.0; 4])];
+        graph
+    };
+    let mut converted = held(&round);
+    let more = [tensor("scale", Float, &[scale]), tensor("zero", Uint8, &[zero])];
+    converted.initializer.extend(more);
+    (model(21, held(&[product("x")])), model(21, converted))
+}
+
+/// A scale that was calibrated on other data cuts values off, and is to blame for what comes of them.
+#[test]
+fn a_scale_that_does_not_cover_the_values_is_the_culprit() {
+    let folder = Folder::new();
+    let values: Vec<f32> = (0..200).map(|place| (place as f32 - 99.0) / 25.0).collect();
+    let x = tensor1(&values).into_shape(&[50, 4]).expect("a matrix");
+    let input = format!("x={}", folder.tensor("x.pb", ElementType::Float, x));
+    let judged = |scale, zero| {
+        let (reference, converted) = quantized(scale, zero);
+        let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &converted));
+        let compared = onnx_cast(["compare", &a, &b, "-i", &input, "--cosine", "0.999", "--json"]);
+        let audited = onnx_cast(["audit", &b, "--baseline", &a, "-i", &input, "--json"]);
+        let pair = json(&stdout(&compared))["comparisons"][0].clone();
+        (pair, json(&stdout(&audited))["models"][0].clone(), audited.status.code())
+    };
+    let (pair, audited, status) = judged(0.001, 128.0);
+    assert_eq!(pair["largest_jump"]["culprit"]["node"], "down");
+    assert_eq!(pair["casts"]["added"][0]["node"], "down");
+    assert_eq!(status, Some(1));
+    let exceeded = audited["exceeded"][0].as_str().expect("a sentence");
+    assert!(exceeded.contains("its scale reaches 0.1280, the values 4"), "{exceeded}");
+    // Half of the values at 0 is what a Relu does, and a few at the end are nothing.
+    for (scale, zero) in [(0.016, 0.0), (0.0314, 128.0)] {
+        let (_, audited, status) = judged(scale, zero);
+        assert_eq!(status, Some(0), "{audited}");
+    }
 }

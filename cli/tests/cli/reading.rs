@@ -42,12 +42,12 @@ fn long_lists_fold() {
     let folder = Folder::new();
     let (long, bare) = (chain(&folder, "long.onnx", 500), chain(&folder, "bare.onnx", 0));
     let text = done(&["audit", &long]);
-    assert!(text.contains("… and 480 more, none of which spoiled a value"), "{text}");
+    assert!(text.contains("… and 499 more, none of which spoiled a value"), "{text}");
     assert!(text.lines().count() < 60, "{text}");
     assert!(done(&["audit", &long, "--top", "600"]).lines().count() > 500);
     let quiet = done(&["audit", &long, "--quiet"]);
     assert!(
-        quiet.ends_with("every cast is within its limits\n") && quiet.lines().count() == 3,
+        quiet.starts_with("PASS  ") && quiet.contains("every cast is within its limits\n"),
         "{quiet}"
     );
     // No output is shared by name, and the shapes are the same.
@@ -88,16 +88,20 @@ fn a_failure_shows_the_tolerance_and_the_damage_before_the_drift() {
         .map(|name| in_repository(&format!("models/whole/{name}")));
     let text = said(1, &["compare", &original, &broken, "--rtol", "1e-2", "--atol", "1e-2"]);
     assert!(
-        text.ends_with("1 of 1 output(s) beyond the tolerance: rtol 0.01, atol 0.01\n"),
+        text.lines().next().is_some_and(|line| {
+            line.starts_with("FAIL  ")
+                && line.ends_with("1 of 1 output(s) beyond the tolerance: rtol 0.01, atol 0.01")
+        }),
         "{text}"
     );
     let place = |words: &str| text.find(words).expect(words);
     assert!(
-        place("NaN or infinities of its own: `norm`") < place("where they part: `squares`"),
+        place("that the reference does not have: `norm`")
+            < place("first mismatching tensor: `squares`"),
         "{text}"
     );
     let text = said(1, &["compare", &original, &broken]);
-    assert!(text.ends_with("none was given, so values must be equal\n"), "{text}");
+    assert!(text.contains("none was given, so values must be equal\n"), "{text}");
 }
 
 #[test]

@@ -8,7 +8,9 @@ use crate::common::proto::{
     Change, external, graph, int, model, node, raw, shaped, string, symbol, untyped, value,
     value_of,
 };
-use crate::program::{Folder, cast, cast_model, large_result, onnx_cast, refused, shape_model};
+use crate::program::{
+    Folder, cast, cast_model, done, large_result, onnx_cast, refused, shape_model,
+};
 
 /// `y` is the initializer `w` cast to INT32.
 fn weight_model(weight: TensorProto) -> ModelProto {
@@ -147,4 +149,37 @@ fn links_do_not_lead_outside() {
     std::os::unix::fs::symlink(folder.path("secret.bin"), folder.path("models/link.bin")).unwrap();
     let line = refused(&["run", &path]);
     assert!(["tensor `w`", "link.bin", "outside"].iter().all(|word| line.contains(word)), "{line}");
+}
+
+/// What is wrong with a file or an option is said in words that tell what to do.
+#[test]
+fn errors_say_what_was_meant() {
+    let folder = Folder::new();
+    let text = folder.write("text.onnx", "hello, I am a text and no model");
+    assert!(
+        refused(&["audit", &text]).contains("is not an ONNX model, for it begins \"hello, I am")
+    );
+    let pointer =
+        folder.write("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    assert!(refused(&["run", &pointer]).contains("git lfs pull"));
+    let memory = refused(&["audit", &text, "--max-memory", "0.5"]);
+    assert!(memory.contains("whole GiB, from 1"), "{memory}");
+    let kind = refused(&["audit", &text, "--allow", "overflow"]);
+    assert!(kind.contains("is `overflowed` meant?"), "{kind}");
+}
+
+#[test]
+fn the_program_alone_shows_its_help_and_shells_know_it() {
+    let help = done(&[]);
+    let place = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
+    assert!(place("  compare ") < place("  keep ") && place("  keep ") < place("  run "), "{help}");
+    assert!(done(&["completions", "bash"]).contains("--rtol"));
+    let page = done(&["man", "compare"]);
+    assert!(page.starts_with(".ie") && page.contains("rtol"), "{page}");
+    assert!(refused(&["man", "fly"]).contains("no command `fly`"));
+    let long = done(&["compare", "--help"]);
+    assert!(
+        ["Inputs:", "Tolerance:", "Reports:", "Limits:"].iter().all(|h| long.contains(h)),
+        "{long}"
+    );
 }

@@ -195,11 +195,16 @@ fn limits_for_a_cast_that_the_model_does_not_have_are_refused() {
 }
 
 #[test]
-fn an_audit_of_nothing_does_not_pass() {
-    assert!(refused(&["audit", &model(ORIGINAL)]).contains("no Cast and no CastLike"));
-    // Beside a model that has some it is no more than remarkable.
-    let both = said(0, &["audit", &model(ORIGINAL), &model(FIXED)]);
-    assert!(both.contains("no Cast and no CastLike"));
+fn where_there_is_nothing_to_audit_that_is_said() {
+    for others in [&[][..], &[model(FIXED)]] {
+        let mut words = vec!["audit".to_owned(), model(ORIGINAL)];
+        words.extend_from_slice(others);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let text = said(0, &words);
+        assert!(text.contains("nothing to audit"), "{text}");
+    }
+    let report = json(&said(0, &["audit", &model(ORIGINAL), "--json"]));
+    assert_eq!(report["models"][0]["status"], "passed");
     let empty = said(1, &["audit", &model("node/cast_opset9_empty_FLOAT_to_FLOAT16")]);
     assert!(empty.contains("no value other than NaN has reached a cast"), "{empty}");
 }
@@ -284,7 +289,7 @@ fn a_conversion_that_overflows_fails_and_the_place_is_named() {
     assert!(pair["first_difference"]["culprit"].is_null());
     assert_eq!(pair["casts"]["added"].as_array().expect("casts").len(), 4);
     let text = said(1, &[&["compare", &original, &broken][..], &TOLERANCE].concat());
-    assert!(text.contains("the first tensor where they part: `"), "{text}");
+    assert!(text.contains("first mismatching tensor: `"), "{text}");
     said(0, &[&["compare", &original, &model(FIXED)][..], &TOLERANCE].concat());
     said(1, &["compare", &original, &model(FIXED)]);
     said(0, &["compare", &original, &model(FIXED), "--cosine", "0.9999"]);
@@ -438,6 +443,58 @@ fn models_that_differ_in_their_inputs_are_refused() {
     let original = format!("{}/model.onnx", model(ORIGINAL));
     let line = refused(&["compare", &original, &onnx]);
     assert!(line.contains("`x`") && line.contains("`renamed`"), "{line}");
+}
+
+/// How a model is named makes no difference: by its folder, or by its file.
+#[test]
+fn inputs_beside_a_model_are_taken_of_its_file_too() {
+    let file = |name: &str| format!("{}/model.onnx", model(name));
+    let (original, broken) = (file(ORIGINAL), file(BROKEN));
+    let compared = |arguments: &[&str], status| {
+        let words = [&["compare", &original, &broken, "--json"][..], &TOLERANCE, arguments];
+        json(&said(status, &words.concat()))["comparisons"][0].clone()
+    };
+    let pair = compared(&[], 1);
+    assert_eq!((&pair["sets"], &pair["inputs"]["origin"]), (&1.into(), &"given".into()));
+    let notes = pair["notes"].to_string();
+    assert!(notes.contains("the inputs are those recorded beside the model"), "{notes}");
+    for random in [&["--random"][..], &["--seed", "0", "--sets", "3"]] {
+        assert_eq!(compared(random, 0)["inputs"]["origin"], "random", "{random:?}");
+    }
+    said(1, &["audit", &broken]);
+    said(0, &["audit", &broken, "--random"]);
+    let folder = json(&said(0, &["audit", &model(BROKEN), "--random", "--json"]));
+    assert_eq!(folder["models"][0]["inputs"]["origin"], "random");
+    let kept = |path: &str| {
+        json(&said_of_keep(&["keep", path, "--to", "FLOAT16", "--json"]))["keep"].clone()
+    };
+    assert_eq!(kept(&original), kept(&model(ORIGINAL)));
+    assert!(refused(&["audit", &broken, "--random", "-i", &model(BROKEN)]).contains("--random"));
+}
+
+/// Its standard output; notes go to the other stream.
+fn said_of_keep(arguments: &[&str]) -> String {
+    let output = onnx_cast(arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// What a verdict about a whole output says stands in the JSON too.
+#[test]
+fn why_an_output_fails_is_in_the_json() {
+    let arguments = ["compare", &model(ORIGINAL), &model(FIXED), "--sqnr", "120", "--json"];
+    let pair = json(&said(1, &arguments))["comparisons"][0].clone();
+    let why = pair["outputs"][0]["why"].as_str().expect("a sentence");
+    assert!(why.starts_with("SQNR 68.") && why.ends_with("at least 120 is wanted"), "{why}");
+    let passed = json(&said(0, &["compare", &model(FIXED), &model(FIXED), "--json"]));
+    assert_eq!(passed["comparisons"][0]["outputs"][0]["why"], Value::Null);
+}
+
+#[test]
+fn models_in_the_wrong_order_are_noticed() {
+    let (original, broken) = (model(ORIGINAL), model(BROKEN));
+    let swapped = [&["compare", &broken, &original][..], &TOLERANCE].concat();
+    assert!(said(1, &swapped).contains("the reference is FLOAT16 and the converted model is not"));
 }
 
 // ---- record ----

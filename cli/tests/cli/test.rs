@@ -217,7 +217,7 @@ fn test_without_a_usable_case_is_an_error() {
         (&["broken", "no"], &["broken: failed to decode"]),
         (&["empty"], &["empty: no folder with a model.onnx"]),
         (&["absent"], &["absent: No such file"]),
-        (&["broken/model.onnx"], &["model.onnx: is no folder"]),
+        (&["broken/model.onnx"], &["model.onnx: is no folder but a file"]),
     ];
     for (paths, words) in cases {
         let paths: Vec<String> = paths.iter().map(|path| folder.text(path)).collect();

@@ -26,6 +26,9 @@ pub(crate) struct InputArgs {
     /// How many sets of random inputs, where a command takes several; each has the next seed.
     #[arg(skip)]
     pub(crate) sets: Option<u64>,
+    /// Whether the inputs that lie beside a model are left alone.
+    #[arg(skip)]
+    pub(crate) random: bool,
 }
 
 /// How many sets of random inputs a model is judged by.
@@ -35,6 +38,9 @@ pub(crate) struct SetsArgs {
     /// more than 64 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sets: Option<u64>,
+    /// Take random inputs, though there are recorded ones beside the model (test_data_set_*).
+    #[arg(long, conflicts_with = "inputs")]
+    pub(crate) random: bool,
 }
 
 impl InputArgs {
@@ -48,7 +54,14 @@ impl InputArgs {
 
     /// These, with so many sets of random inputs.
     pub(crate) fn with_sets(&self, sets: SetsArgs) -> InputArgs {
-        InputArgs { sets: sets.sets, ..self.clone() }
+        InputArgs { sets: sets.sets, random: sets.random, ..self.clone() }
+    }
+
+    /// Whether the inputs that lie beside a model are taken. Where it is named by its file and not
+    /// by its folder, an option that says how random ones are made refuses them.
+    pub(crate) fn takes_recorded(&self, is_folder: bool) -> bool {
+        let is_silent = || self.check_nothing_is_random("").is_ok() && self.sets.is_none();
+        self.inputs.is_empty() && !self.random && (is_folder || is_silent())
     }
 
     /// Refuses what only says how random inputs are made.

@@ -8,6 +8,9 @@ use clap::Args;
 
 use crate::cli::input_file::open_regular;
 
+/// The rows of a table where nobody says how many.
+pub(crate) const TOP: usize = 20;
+
 /// Where a report goes besides the terminal.
 #[derive(Args, Clone, Default)]
 pub(crate) struct ReportArgs {
@@ -32,7 +35,7 @@ pub(crate) struct ReportArgs {
     pub(crate) tolerance: Option<PathBuf>,
     /// How many rows and lines of a list to show at the terminal, in Markdown and on the page; the
     /// others are counted, or folded.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = TOP)]
     pub(crate) top: usize,
     /// Say no more at the terminal than what is wrong, and the verdict.
     #[arg(short, long)]

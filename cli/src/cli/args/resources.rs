@@ -9,7 +9,7 @@ use clap::Args;
 pub(crate) struct Resources {
     /// Memory that tract may use [default: 4 GiB and six times what the files hold].
     #[arg(long, value_name = "GIB", global = true)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..1 << 20))]
+    #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
     /// Nodes that tract may be given to load, by whose square its time grows [default: 4096, and
     /// one for each KiB of weights].
@@ -24,6 +24,13 @@ pub(crate) struct Resources {
     timeout: Option<u64>,
     #[arg(skip)]
     default_timeout: Option<Duration>,
+}
+
+/// Reads `--max-memory`.
+fn parse_memory(text: &str) -> Result<u64, String> {
+    let most = 1 << 20;
+    let number = text.parse::<u64>().ok().filter(|number| (1..most).contains(number));
+    number.ok_or_else(|| format!("it should be whole GiB, from 1 to {}", most - 1))
 }
 
 /// How long a model may take that nobody has named: among those of a folder may be one that never

@@ -50,6 +50,10 @@ pub(crate) struct AuditedCast {
     pub(crate) outcomes: BTreeMap<Code, u64>,
     pub(crate) became_subnormal: u64,
     pub(crate) sign_lost: u64,
+    /// Values that a quantiser cut off at 0, and the largest magnitude that it made of others that
+    /// it cut off.
+    pub(crate) saturated_to_zero: u64,
+    pub(crate) cut_off_at: Num,
     /// Infinities and NaN that an operator on half precision makes of finite inputs; not of a cast.
     pub(crate) made_infinite: u64,
     pub(crate) made_nan: u64,
@@ -90,6 +94,8 @@ impl AuditedCast {
             outcomes: counts.collect(),
             became_subnormal: stats.became_subnormal,
             sign_lost: stats.sign_lost,
+            saturated_to_zero: stats.saturated_to_zero,
+            cut_off_at: Num(stats.cut_off_at),
             made_infinite: 0,
             made_nan: 0,
             max_abs: Num(stats.errors.absolute),
@@ -112,6 +118,7 @@ impl AuditedCast {
             Code::MadeNan => self.made_nan as f64,
             Code::BecameSubnormal => self.became_subnormal as f64,
             Code::SignLost => self.sign_lost as f64,
+            Code::SaturatedShare => self.cut_off_share().unwrap_or(0.0),
             Code::MaxAbs => self.max_abs.0,
             Code::MaxRel => self.max_rel.0,
             Code::MaxUlp => self.max_ulp.0,
@@ -125,9 +132,46 @@ impl AuditedCast {
         outcomes.sum::<u64>() + self.made_infinite + self.made_nan
     }
 
+    /// Whether values are lost in it: what a quantiser takes for zero, or cuts off at 0, is not.
+    pub(crate) fn spoils(&self) -> bool {
+        let loses = if self.is_quantizer() { self.has_wrong_scale() } else { self.lost() > 0 };
+        self.damaged() > 0 || loses
+    }
+
     /// Values that became the nearest end of the target's range, or zero.
     pub(crate) fn lost(&self) -> u64 {
         self.count(Outcome::Saturated) + self.count(Outcome::Flushed)
+    }
+
+    /// Whether it is a QuantizeLinear.
+    pub(crate) fn is_quantizer(&self) -> bool {
+        self.op == "QuantizeLinear"
+    }
+
+    /// The share of the values that are cut off elsewhere than at 0, where a Relu may be meant. Of
+    /// few values none is told.
+    pub(crate) fn cut_off_share(&self) -> Option<f64> {
+        let cut = self.count(Outcome::Saturated).saturating_sub(self.saturated_to_zero);
+        (self.elements >= FEWEST).then(|| cut as f64 / self.elements as f64)
+    }
+
+    /// Whether it is a quantiser whose scale does not cover the values that reach it.
+    pub(crate) fn has_wrong_scale(&self) -> bool {
+        self.is_quantizer() && self.cut_off_share().is_some_and(|share| share > MOST_CUT_OFF)
+    }
+
+    /// How many values a quantiser cut off, and how far its scale reaches, in words.
+    pub(crate) fn reach_in_words(&self) -> Option<String> {
+        let cut = self.count(Outcome::Saturated).saturating_sub(self.saturated_to_zero);
+        let (low, high) = (self.source.min?.0, self.source.max?.0);
+        (self.is_quantizer() && cut > 0).then(|| {
+            format!(
+                "it cut off {cut} of {} values: its scale reaches {}, the values {}",
+                self.elements,
+                self.cut_off_at,
+                Num(low.abs().max(high.abs()))
+            )
+        })
     }
 
     /// The value that it makes, with the path to it where that is in a subgraph.
@@ -138,23 +182,30 @@ impl AuditedCast {
         }
     }
 
-    /// The key by which casts are sorted; the worst has the smallest.
+    /// The key by which casts are sorted; the worst has the smallest. Shares tell more than counts,
+    /// as large tensors would always be first.
     pub(crate) fn rank(stats: &CastStats) -> impl Ord + use<> {
-        let ulp = stats.errors.ulp.to_bits();
+        let all = stats.elements().max(1) as f64;
+        // Numbers from 0 up are in the order of their bits.
+        let share = |count: u64| (count as f64 / all).to_bits();
         std::cmp::Reverse((
-            stats.damaged(),
+            share(stats.damaged()),
             // What has been ruined before it is more telling than what it rounds.
-            stats.source.infinities + stats.source.nans,
-            stats.count(Outcome::Saturated),
-            stats.count(Outcome::Flushed),
-            stats.sign_lost,
-            stats.count(Outcome::Truncated),
-            stats.became_subnormal,
-            ulp,
-            stats.count(Outcome::Rounded),
+            share(stats.source.infinities + stats.source.nans),
+            share(stats.count(Outcome::Saturated).saturating_sub(stats.saturated_to_zero)),
+            share(stats.count(Outcome::Flushed)),
+            share(stats.sign_lost),
+            share(stats.count(Outcome::Truncated)),
+            share(stats.became_subnormal),
+            stats.errors.ulp.to_bits(),
+            stats.errors.relative.to_bits(),
         ))
     }
 }
+
+/// The largest share of its values that a quantiser may cut off, and of how many values at least.
+pub(crate) const MOST_CUT_OFF: f64 = 0.01;
+const FEWEST: u64 = 100;
 
 /// The end of a floating-point type's range by the largest magnitude that was seen. `None` where
 /// there is no such number, or where a value is the end itself: that is a mask, or a scale that was

@@ -8,6 +8,7 @@ use tract_onnx_cast::survey::CastNode;
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::head::Head;
 use crate::cli::found::profile::Profile;
+use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::Reach;
@@ -169,7 +170,10 @@ pub(crate) struct ComparedTensor {
     pub(crate) passing_atol: Option<Num>,
     pub(crate) passing_rtol: Option<Num>,
     pub(crate) tolerance: Tolerance,
-    /// The mismatch that comes first, in words.
+    /// Why it did not pass, in words.
+    pub(crate) why: Option<String>,
+    /// The first mismatch in words, of those where only one side is a finite number if there are
+    /// any.
     pub(crate) first_mismatch: Option<String>,
     /// The reference's values.
     pub(crate) source: SourceRange,
@@ -220,6 +224,15 @@ impl ComparedTensor {
         }
         parts.extend(self.first_mismatch.iter().map(|first| single_line(first)));
         parts.join(", ")
+    }
+
+    /// Whether the values that its type cannot hold are a mask's, which stand for an infinity.
+    pub(crate) fn is_masked(&self) -> bool {
+        let (low, high) = (self.source.min, self.source.max);
+        let end = self.target.as_ref().map_or(f64::INFINITY, |target| target.max.0);
+        self.apart() == 0
+            && low.is_some_and(|Num(low)| low <= -STANDS_FOR_INFINITY)
+            && high.is_some_and(|Num(high)| high <= end)
     }
 
     /// How many values are NaN or infinite on one side alone.

@@ -72,6 +72,7 @@ codes! {
     MadeNan = "made_nan", Error, "beyond the limits", "keep the operator in FLOAT";
     BecameSubnormal = "became_subnormal", Error, "beyond the limits", "";
     SignLost = "sign_lost", Error, "beyond the limits", "";
+    SaturatedShare = "saturated_share", Error, "beyond the limits", "calibrate the quantiser on real data";
     MaxAbs = "max_abs", Error, "beyond the limits", "";
     MaxRel = "max_rel", Error, "beyond the limits", "";
     MaxUlp = "max_ulp", Error, "beyond the limits", "";

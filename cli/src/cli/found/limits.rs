@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::Outcome;
 
-use crate::cli::found::audited::AuditedCast;
+use crate::cli::found::audited::{AuditedCast, MOST_CUT_OFF};
 use crate::cli::found::finding::{Code, Finding, Severity, TABLE};
 use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::number::Num;
@@ -138,26 +138,43 @@ impl Limits {
         self.audit.cast.keys().map(String::as_str).filter(|name| !known.contains(name))
     }
 
+    /// What somebody has said of how much of that a node may do.
+    fn given(&self, node: &str, code: Code) -> Option<f64> {
+        let own = self.audit.cast.get(node).and_then(|own| own.get(code.name()));
+        Some(match own.or_else(|| self.audit.all.get(code.name()))? {
+            Limit::Number(limit) => *limit,
+            Limit::Word(_) => f64::INFINITY,
+        })
+    }
+
     /// How much of that a node may do: what damages values, nothing.
     fn limit(&self, node: &str, code: Code) -> f64 {
-        let own = self.audit.cast.get(node).and_then(|own| own.get(code.name()));
         let counts = Code::counted().any(|counted| counted == code);
         let is_damage = matches!(code, Code::MadeInfinite | Code::MadeNan)
             || Outcome::ALL.iter().any(|o| o.is_damage() && Code::from(*o) == code);
-        match own.or_else(|| self.audit.all.get(code.name())) {
-            Some(Limit::Number(limit)) => *limit,
-            Some(Limit::Word(_)) => f64::INFINITY,
-            None if is_damage || !counts => 0.0,
-            None => f64::INFINITY,
+        let usual = if is_damage || !counts { 0.0 } else { f64::INFINITY };
+        self.given(node, code).unwrap_or(usual)
+    }
+
+    /// How much of that a cast may do: a quantiser may cut off few values, unless somebody has said
+    /// how many.
+    fn limit_of(&self, cast: &AuditedCast, code: Code) -> f64 {
+        let is_said =
+            [Code::Saturated, code].iter().any(|code| self.given(&cast.node, *code).is_some());
+        match code {
+            Code::SaturatedShare if cast.is_quantizer() && !is_said => MOST_CUT_OFF,
+            code => self.limit(&cast.node, code),
         }
     }
 
     /// What a cast did beyond its limits.
     pub(crate) fn exceeded(&self, cast: &AuditedCast) -> Vec<Finding> {
         let exceeded = |code: Code| {
-            let (found, limit) = (cast.measure(code), self.limit(&cast.node, code));
+            let (found, limit) = (cast.measure(code), self.limit_of(cast, code));
+            let reach = if code == Code::SaturatedShare { cast.reach_in_words() } else { None };
+            let more = reach.map_or(String::new(), |reach| format!(": {reach}"));
             let sentence =
-                || format!("{} {}, the limit is {}", code.name(), Num(found), Num(limit));
+                || format!("{} {}, the limit is {}{more}", code.name(), Num(found), Num(limit));
             (found > limit).then(|| Finding::at(&cast.node, &cast.graph, code, sentence()))
         };
         Code::counted().filter_map(exceeded).collect()
@@ -183,7 +200,14 @@ pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let is_known = Code::named(what).is_some_and(Code::is_limitable);
     let names = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);
     let names = names.collect::<Vec<_>>().join(", ");
-    ensure!(is_known, "`{what}` is nothing that an audit counts, which is {names}");
+    let known = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);
+    let stem = what.get(..5).unwrap_or(what);
+    let near: Vec<&str> = known.filter(|name| name.starts_with(stem)).collect();
+    match near[..] {
+        _ if is_known => {}
+        [near] => bail!("`{what}` is nothing that an audit counts: is `{near}` meant?"),
+        _ => bail!("`{what}` is nothing that an audit counts, which is {names}"),
+    }
     match limit {
         Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),
         Limit::Word(word) if word == "any" => Ok(()),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Code, Finding};
-use crate::cli::measure::change::Change;
+use crate::cli::measure::change::{Change, STANDS_FOR_INFINITY};
 use crate::cli::measure::number::Num;
 
 /// The constants of two models: initializers, and what `Constant` nodes hold.
@@ -55,6 +55,17 @@ pub(crate) struct ComparedWeight {
 }
 
 impl ComparedWeight {
+    /// Whether all that became of it is that values which stand for an infinity were cut off.
+    pub(crate) fn is_mask(&self) -> bool {
+        let is_cut = |code: &Code| matches!(code, Code::Saturated | Code::Clipped);
+        let is_kept = |code: &Code| matches!(code, Code::Exact | Code::Rounded);
+        let counts = || self.outcomes.iter().filter(|(_, count)| **count > 0);
+        !self.is_error
+            && self.max_abs.0 >= STANDS_FOR_INFINITY
+            && counts().any(|(code, _)| is_cut(code))
+            && counts().all(|(code, _)| is_cut(code) || is_kept(code))
+    }
+
     /// Says what was found, and whether it is an error: `unread` is which of the values that differ
     /// no run has read, and `shows` whether the outputs differ. A weight of other values
     /// altogether, such as one that has been joined with a scale behind it, is right where they do

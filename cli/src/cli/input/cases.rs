@@ -20,6 +20,11 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// Whether it was found beside a model that was named by its file.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.path == self.model
+    }
+
     /// The files of the inputs, in their order.
     pub(crate) fn inputs(&self) -> anyhow::Result<Vec<PathBuf>> {
         self.data("input_")
@@ -60,7 +65,11 @@ pub(crate) fn model_file(path: PathBuf) -> anyhow::Result<PathBuf> {
         return Ok(path);
     }
     let model = path.join("model.onnx");
-    ensure!(model.is_file(), "{}: is no file, and no folder with a model.onnx", path.display());
+    ensure!(
+        model.is_file(),
+        "{}: is neither a file nor a folder with a model.onnx",
+        path.display()
+    );
     Ok(model)
 }
 
@@ -73,7 +82,11 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = vec![];
     for path in paths {
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
-        ensure!(metadata.is_dir(), "{}: is no folder", path.display());
+        ensure!(
+            metadata.is_dir(),
+            "{}: is no folder but a file, and the folder that it is in is asked for",
+            path.display()
+        );
         let before = cases.len();
         for entry in WalkDir::new(path).sort_by_file_name() {
             let entry = entry?;
@@ -97,6 +110,20 @@ pub(crate) fn sets_in(folder: &Path, model: &Path) -> anyhow::Result<Vec<Case>> 
     let sets = if is_only { vec![folder.into()] } else { sets };
     let case = |set: PathBuf| Case { path: set.clone(), model: model.into(), set };
     Ok(sets.into_iter().map(case).collect())
+}
+
+/// The sets of data beside a model's file that have inputs: a model.onnx with test_data_set_*
+/// folders is a test case, however it is named.
+pub(crate) fn beside(file: &Path) -> Vec<Case> {
+    let folder = match file.parent() {
+        _ if file.file_name() != Some("model.onnx".as_ref()) => return vec![],
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let has_inputs = |set: &PathBuf| numbered(set, "input_", ".pb").is_ok_and(|i| !i.is_empty());
+    let sets = numbered(folder, "test_data_set_", "").unwrap_or_default();
+    let case = |set| Case { path: file.into(), model: file.into(), set };
+    sets.into_iter().filter(has_inputs).map(case).collect()
 }
 
 /// A model without any data is a case too, one that cannot pass: to skip it would look like

@@ -15,7 +15,7 @@ use crate::cli::tensor::NamedTensor;
 
 /// What one side of a comparison holds.
 pub(crate) enum Content {
-    /// A model's file, and the sets of data beside it if the user named the folder.
+    /// A model's file, and the sets of data beside it.
     Model(PathBuf, Vec<Case>),
     /// Outputs, a list for each set.
     Saved(Vec<Saved>),
@@ -86,7 +86,9 @@ pub(crate) fn read(path: &Path) -> TractResult<Content> {
             let saved = polygraphy::read(path)?.into_iter().map(Saved::of);
             return Ok(Content::Saved(saved.collect()));
         }
-        Some(Format::TensorProto) | None => return Ok(Content::Model(path.into(), vec![])),
+        Some(Format::TensorProto) | None => {
+            return Ok(Content::Model(path.into(), cases::beside(path)));
+        }
     };
     Ok(Content::Saved(vec![Saved::of(outputs)]))
 }

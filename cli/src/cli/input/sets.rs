@@ -205,7 +205,13 @@ pub(crate) fn of_cases(model: &Declared, cases: &[Case]) -> TractResult<Vec<Set>
 
 /// The set that a test case holds, which is read to see whether it can be.
 fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set> {
-    let (tensors, notes) = of_case(model, &case)?;
+    let (tensors, mut notes) = of_case(model, &case)?;
+    if let Some(folder) = case.set.parent().filter(|_| case.is_beside()) {
+        let folder = folder.display();
+        notes.push(format!(
+            "the inputs are those recorded beside the model, in {folder} (--random: random ones)"
+        ));
+    }
     let (name, shapes) = (case.set.display().to_string(), shapes_of(&tensors));
     let model = model.clone();
     let make = shelf.keeping(Some(tensors), move || Ok(of_case(&model, &case)?.0));

@@ -14,7 +14,7 @@ use crate::cli::tensor::NamedTensor;
 
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
 /// sum notices what it is exactly.
-const STANDS_FOR_INFINITY: f64 = 1e8;
+pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 
 /// A few odd values among many that came through are a fault, whatever else is done to weights: so
 /// many in a hundred.

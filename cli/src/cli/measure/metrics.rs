@@ -108,8 +108,11 @@ impl Metrics {
             Values::of(converted.ty, &converted.tensor)?,
         );
         for index in 0..reference.tensor.len() {
+            let was_whole = self.tensor.apart() == 0;
             let is_within = self.element(x.element(index), y.element(index));
-            if !is_within && self.tensor.first_mismatch.is_none() {
+            // An infinity or a NaN tells more than what has only drifted before it.
+            let is_gravest = was_whole && self.tensor.apart() > 0;
+            if !is_within && (is_gravest || self.tensor.first_mismatch.is_none()) {
                 let place = coordinates(index, a);
                 let shown = |side: &NamedTensor| shown(side.ty, &side.tensor, index);
                 let (reference, converted) = (shown(reference)?, shown(converted)?);
@@ -215,6 +218,7 @@ impl Metrics {
         tensor.identical = tensor.problem.is_none() && tensor.differing == 0 && self.signs == 0;
         tensor.passed =
             tensor.problem.is_none() && tensor.mismatches == 0 && has_cosine && has_sqnr;
+        self.tensor.why = (!self.tensor.passed).then(|| self.tensor.difference());
         self.tensor
     }
 }

@@ -33,6 +33,8 @@ const BEYOND: RGBColor = RGBColor(4, 4, 4);
 const FLUSHED: RGBColor = RGBColor(5, 5, 5);
 /// Subnormal values, which it holds with fewer digits.
 const SUBNORMAL: RGBColor = RGBColor(6, 6, 6);
+/// The line through errors.
+const LINE: RGBColor = RGBColor(8, 8, 8);
 /// The target's range.
 const RANGE: RGBColor = RGBColor(7, 7, 7);
 
@@ -91,7 +93,8 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     }
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
-    plot_profile(&area, &worst).ok()?;
+    let centre = profile.around.iter().find(|node| node.is_centre).map(|node| node.depth);
+    plot_profile(&area, &worst, centre).ok()?;
     drop(area);
     Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
 }
@@ -99,6 +102,7 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
 fn plot_profile(
     area: &DrawingArea<SVGBackend, Shift>,
     worst: &BTreeMap<(usize, bool), f64>,
+    centre: Option<usize>,
 ) -> Result<()> {
     let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
     let mut chart = ChartBuilder::on(area)
@@ -115,13 +119,13 @@ fn plot_profile(
         .axis_style(INK)
         .label_style(("sans-serif", 13, &INK))
         .axis_desc_style(("sans-serif", 13, &INK))
-        .x_desc("depth in the graph")
+        .x_desc("nodes from the input")
         .x_labels(10)
         .y_labels(9)
         .x_label_formatter(&|depth| format!("{depth:.0}"))
         .y_label_formatter(&|power| match *power {
             power if power <= EXACT => "exact".into(),
-            power if power >= NO_NUMBER => "NaN, inf".into(),
+            power if power >= NO_NUMBER - 0.5 => String::new(),
             power => format!("1e{power:.0}"),
         })
         .draw()?;
@@ -131,7 +135,18 @@ fn plot_profile(
         *place = place.max(*power);
     }
     let line = line.into_iter().map(|(depth, power)| (depth as f64, power));
-    chart.draw_series(LineSeries::new(line, GRID.stroke_width(2)))?;
+    // What is no number has a lane of its own.
+    let lane = [(-1.0, NO_NUMBER), (deepest, NO_NUMBER)];
+    chart.draw_series(LineSeries::new(lane, GRID.stroke_width(1)))?;
+    let label = ("sans-serif", 13, &INK).into_text_style(area);
+    chart.draw_series([Text::new("∞, NaN", (-0.95, NO_NUMBER + 0.45), label.clone())])?;
+    if let Some(centre) = centre {
+        let place = centre as f64;
+        let ends = [(place, EXACT - 0.5), (place, NO_NUMBER + 0.5)];
+        chart.draw_series(LineSeries::new(ends, BEYOND.stroke_width(1)))?;
+        chart.draw_series([Text::new(" it breaks here", (place, EXACT + 0.9), label)])?;
+    }
+    chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
     chart.draw_series(worst.iter().map(|((depth, is_cast), power)| {
         let colour = if *is_cast { FLUSHED } else { KEPT };
         let size = if *is_cast { 5 } else { 3 };

@@ -16,8 +16,8 @@ const GAP: (usize, usize) = (24, 46);
 /// Characters of a node's name that fit.
 const CHARS: usize = 28;
 
-/// The drawing. `None` if there is nothing to draw.
-pub(crate) fn drawing(nodes: &[Neighbour]) -> Option<String> {
+/// The drawing, in which the node to blame stands out. `None` if there is nothing to draw.
+pub(crate) fn drawing(nodes: &[Neighbour], culprit: Option<&str>) -> Option<String> {
     let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (place, node) in nodes.iter().enumerate() {
         layers.entry(node.depth).or_default().push(place);
@@ -56,7 +56,11 @@ pub(crate) fn drawing(nodes: &[Neighbour]) -> Option<String> {
     svg += &labels;
     for (place, node) in nodes.iter().enumerate() {
         let Some((x, y)) = corners.get(&place) else { continue };
-        let class = if node.is_centre { "node centre" } else { "node" };
+        let class = match () {
+            () if Some(node.node.as_str()) == culprit => "node culprit",
+            () if node.is_centre => "node centre",
+            () => "node",
+        };
         let (width, height, middle) = (NODE.0, NODE.1, x + NODE.0 / 2);
         let (op, name) =
             (escaped(&node.op), escaped(&without_middle(&single_line(&node.node), CHARS)));

@@ -9,6 +9,7 @@ use crate::cli::found::head::Head;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::Value;
 use crate::cli::message::Problem;
+use crate::cli::report::verdict;
 
 /// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from
 /// U+0080 on as well, which JSON allows in strings.
@@ -135,13 +136,17 @@ pub(crate) fn of_comparisons(comparisons: &[Compared]) -> anyhow::Result<String>
         pair: &'a Compared,
         #[serde(flatten)]
         rows: Rows<'a>,
+        cause: Option<String>,
+        next: Option<String>,
     }
     #[derive(Serialize)]
     struct Comparisons<'a> {
         comparisons: Vec<Comparison<'a>>,
     }
     fn comparison(pair: &Compared) -> Comparison<'_> {
-        Comparison { pair, rows: Rows::of(&pair.head) }
+        let next = verdict::next_step(pair);
+        let next = next.map(|next| next.command.unwrap_or(next.words));
+        Comparison { pair, rows: Rows::of(&pair.head), cause: verdict::cause(pair), next }
     }
     let comparisons = comparisons.iter();
     document("compare", &Comparisons { comparisons: comparisons.map(comparison).collect() })

@@ -47,7 +47,14 @@ fn suite(pair: &Compared) -> TestSuite {
         if output.passed {
             TestOutcome::Passed
         } else {
-            TestOutcome::Failed(vec![output.difference()])
+            // CI systems show the first line, in which the cause must be.
+            let cause = verdict::cause(pair).map(|cause| format!("; {cause}"));
+            let first = format!("{}{}", output.difference(), cause.unwrap_or_default());
+            let next = verdict::next_step(pair).map(|next| match next.command {
+                Some(command) => format!("{} {command}", next.words),
+                None => next.words,
+            });
+            TestOutcome::Failed([first].into_iter().chain(next).collect())
         }
     };
     for output in &pair.outputs {

@@ -93,9 +93,13 @@ fn of_comparison(pair: &Compared, top: usize) -> Blocks {
     let sets = head.inputs.sets_in_words(head.sets);
     blocks.push(format!("{}; {}.", sentence(&verdict::verdict(pair).1), sentence(&sets)));
     if head.status == Status::Failed {
-        let headline = verdict::headline(pair);
-        blocks.extend(headline.map(|line| format!("**{}.**", sentence(&line))));
-        blocks.extend(verdict::of_comparison(pair).map(|line| sentence(&line)));
+        let cause = verdict::cause(pair);
+        blocks.extend(cause.map(|line| format!("**Why:** {}.", sentence(&line))));
+        if let Some(next) = verdict::next_step(pair) {
+            let command = next.command.map(|command| format!(" {}", code(&command)));
+            let command = command.unwrap_or_default();
+            blocks.push(format!("**What to do:** {}{command}", sentence(&next.words)));
+        }
     }
     blocks.extend(warnings(head));
     blocks.extend(tensor_tables(&pair.outputs));
@@ -119,11 +123,11 @@ fn cast_tables(casts: &[AuditedCast]) -> Blocks {
             phrases::cast_types(cast),
             cast.elements.to_string(),
             sentence(&phrases::what_happened(cast)),
-            phrases::last_places(cast.max_ulp),
+            phrases::error_of(cast, phrases::last_places(cast.max_ulp)),
             phrases::range_in_words(&cast.source),
         ]
     };
-    let heads = ["cast", "types", "elements", "what became of them", "max ulp", "source"];
+    let heads = ["cast", "types", "elements", "outcome", "max ulp", "source"];
     tables(&heads, casts.iter().map(row).collect())
 }
 
@@ -137,7 +141,10 @@ fn tensor_tables(tensors: &[ComparedTensor]) -> Blocks {
             phrases::last_places(tensor.max_ulp),
             phrases::decibels(tensor),
             phrases::ranking(tensor),
-            sentence(&phrases::result(tensor)),
+            match phrases::result(tensor).as_str() {
+                "FAIL" => format!("FAIL: {}", sentence(&tensor.difference())),
+                result => sentence(result),
+            },
         ]
     };
     let heads =

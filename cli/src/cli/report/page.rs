@@ -12,6 +12,7 @@ use crate::cli::found::compared::{Compared, ComparedTensor, Divergence};
 use crate::cli::found::finding::{Code, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
+use crate::cli::message::single_line;
 use crate::cli::report::drawing::drawing;
 use crate::cli::report::{charts, phrases, remarks, verdict};
 
@@ -30,7 +31,11 @@ const LINES: usize = 8;
 
 #[derive(Serialize)]
 struct Page {
-    title: &'static str,
+    /// The verdict, as tabs and prints have no more room.
+    title: String,
+    /// What pages of this kind are about.
+    subtitle: &'static str,
+    is_good: bool,
     /// How many passed and failed, if there are several.
     tally: Option<String>,
     /// Those that failed first.
@@ -44,6 +49,8 @@ struct Page {
 #[derive(Default, Serialize)]
 struct Section {
     name: String,
+    /// The model that is judged.
+    subject: String,
     /// For links to it.
     number: usize,
     is_good: bool,
@@ -52,6 +59,8 @@ struct Section {
     /// What is wrong and where, in a sentence, and what to do about it.
     headline: Option<String>,
     advice: Option<String>,
+    /// The command that does it, to be copied.
+    command: Option<String>,
     warnings: Vec<String>,
     /// What it was judged on and by.
     facts: Vec<(&'static str, String)>,
@@ -117,6 +126,7 @@ struct TensorView {
     ranking: String,
     passing: String,
     result: String,
+    why: Option<String>,
     errors: Option<String>,
 }
 
@@ -148,7 +158,7 @@ pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> anyhow::Result<S
     render("A model and its conversion", sections)
 }
 
-fn render(title: &'static str, mut sections: Vec<Section>) -> anyhow::Result<String> {
+fn render(subtitle: &'static str, mut sections: Vec<Section>) -> anyhow::Result<String> {
     let good = sections.iter().filter(|section| section.is_good).count();
     let (all, bad) = (sections.len(), sections.len() - good);
     sections.sort_by_key(|section| section.is_good);
@@ -160,14 +170,32 @@ fn render(title: &'static str, mut sections: Vec<Section>) -> anyhow::Result<Str
     let call = ["onnx-cast".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
     let tally =
         (all > 1).then(|| format!("{bad} of {all} failed or cannot be used, {good} passed"));
-    let page = &Page { title, tally, sections, call, version: env!("CARGO_PKG_VERSION") };
+    let (is_good, title) = (bad == 0, title(&sections, bad));
+    let version = env!("CARGO_PKG_VERSION");
+    let page = &Page { title, subtitle, is_good, tally, sections, call, version };
     let mut environment = Environment::new();
     environment.add_filter("coded", coded);
+    environment.add_filter("breakable", breakable);
     environment.add_template("report.html", TEMPLATE)?;
     let template = environment.get_template("report.html")?;
     let html = template
         .render(context! { page, style => STYLE, script => SCRIPT, culprit => phrases::CULPRIT })?;
     Ok(without_control_characters(&html))
+}
+
+/// The verdict in a few words.
+fn title(sections: &[Section], bad: usize) -> String {
+    let last = |name: &str| {
+        let parts = name.split(['/', '\\']).rev().filter(|part| !part.is_empty());
+        let mut parts = parts.filter(|part| *part != "model.onnx");
+        single_line(parts.next().unwrap_or(name))
+    };
+    match (sections, bad) {
+        ([one], 0) => format!("✓ {} passes", last(&one.subject)),
+        ([one], _) => format!("✗ {} fails", last(&one.subject)),
+        (_, 0) => format!("✓ all {} pass", sections.len()),
+        (_, bad) => format!("✗ {bad} of {} fail", sections.len()),
+    }
 }
 
 /// The page without what a browser or, when somebody looks at the file, a terminal would obey.
@@ -193,6 +221,13 @@ fn coded(text: &str) -> Value {
         is_code = !is_code;
     }
     Value::from_safe_string(html)
+}
+
+/// HTML of a name that may go on in the next line behind its parts.
+fn breakable(name: &str) -> Value {
+    let html = HtmlEscape(name).to_string();
+    // What is escaped holds neither of them.
+    Value::from_safe_string(html.replace('_', "_<wbr>").replace("&#x2f;", "&#x2f;<wbr>"))
 }
 
 /// 1234567 as 1,234,567.
@@ -229,12 +264,13 @@ fn audit_section(model: &Audited, top: usize) -> Section {
         cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
         top,
     );
-    let file = head.tolerance_file.clone().unwrap_or("the usual ones".into());
+    let file = head.tolerance_file.clone().unwrap_or("the default ones".into());
     let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
     let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
     let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];
     Section {
         name: model.model.clone(),
+        subject: model.model.clone(),
         is_good: head.status == Status::Passed,
         verdict,
         advice: verdict::of_audit(model).filter(|_| head.status == Status::Failed),
@@ -288,12 +324,17 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let (tensors, more_tensors) = folded(views, top);
     let (casts, more_casts) = folded(cast_views(&pair.converted_casts), top);
     let (lines, more_lines) = split(remarks::of_comparison(pair));
+    let next = verdict::next_step(pair);
+    let blamed = verdict::divergences(pair).find_map(|(_, place)| place.culprit.as_ref());
+    let culprit = blamed.map(|cast| cast.node.as_str());
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
+        subject: pair.converted.clone(),
         is_good,
         verdict: head.problem().map_or(verdict, str::to_owned),
-        headline: verdict::headline(pair).filter(|_| !is_good),
-        advice: verdict::of_comparison(pair).filter(|_| !is_good),
+        headline: verdict::cause(pair),
+        advice: next.as_ref().map(|next| next.words.clone()),
+        command: next.and_then(|next| next.command),
         warnings: head.sentences(Severity::Warning),
         facts: if head.error.is_some() { vec![] } else { facts },
         figures: if head.error.is_some() { vec![] } else { figures },
@@ -303,7 +344,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
             .map(|(what, place)| divergence_view(what, place))
             .collect(),
         error_profile: charts::error_profile(&pair.profile),
-        drawing: drawing(&pair.profile.around),
+        drawing: drawing(&pair.profile.around, culprit),
         tensors,
         more_tensors,
         casts_title: "Casts of the converted model, the worst first",
@@ -344,6 +385,11 @@ fn cast_views(casts: &[AuditedCast]) -> Vec<CastView> {
 
 fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
     let chart = has_chart.then(|| charts::exponents(&cast.source, cast.target.as_ref())).flatten();
+    // What has become infinite comes before what is far off.
+    let error = |number: Num, shown: String| match phrases::error_of(cast, shown) {
+        shown if shown == "∞" => Cell { shown, key: f64::MAX },
+        shown => cell(number, shown),
+    };
     CastView {
         node: cast.node.clone(),
         graph: cast.graph.clone(),
@@ -352,9 +398,9 @@ fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {
         damaged: cast.damaged(),
         lost: cast.lost(),
         what: phrases::what_happened(cast),
-        max_abs: cast.max_abs.into(),
-        max_rel: cell(cast.max_rel, phrases::relative(cast.max_rel)),
-        max_ulp: cell(cast.max_ulp, phrases::last_places(cast.max_ulp)),
+        max_abs: error(cast.max_abs, cast.max_abs.to_string()),
+        max_rel: error(cast.max_rel, phrases::relative(cast.max_rel)),
+        max_ulp: error(cast.max_ulp, phrases::last_places(cast.max_ulp)),
         range: phrases::range_in_words(&cast.source),
         holds: cast.target.as_ref().map(|target| format!("{} … {}", target.min, target.max)),
         chart,
@@ -381,6 +427,7 @@ fn tensor_view(tensor: &ComparedTensor, has_charts: bool) -> TensorView {
         ranking: phrases::ranking(tensor),
         passing: phrases::passing(tensor),
         result: phrases::result(tensor),
+        why: if tensor.passed { None } else { Some(tensor.difference()) },
         errors,
     }
 }

@@ -7,15 +7,17 @@ use crate::cli::found::compared::ComparedTensor;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::single_line;
 
 /// Introduces the cast that may have caused a difference which shows only further on in the graph.
-pub(crate) const CULPRIT: &str = "the worst cast before it that the reference does not have";
+pub(crate) const CULPRIT: &str = "root cause, a cast that only the converted model has";
 
 /// What there is to say of a model without casts.
 pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
 
 /// What there is to say of a model in which nothing is audited.
-pub(crate) const NOTHING_TO_AUDIT: &str = "no Cast and no CastLike, nor a QuantizeLinear";
+pub(crate) const NOTHING_TO_AUDIT: &str =
+    "no Cast and no CastLike, nor a QuantizeLinear: nothing to audit";
 
 /// What an audit has to say of operators on half precision, if the model has any.
 pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
@@ -41,11 +43,11 @@ pub(crate) fn folded(mut lines: Vec<String>, top: usize) -> Vec<String> {
     lines
 }
 
-/// What there is to say of casts beyond the first ones of a table, the worst of which come first.
-pub(crate) fn casts_left_out(casts: &[AuditedCast], top: usize) -> String {
-    let rest = casts.get(top..).unwrap_or_default();
-    let spoiled = rest.iter().filter(|cast| cast.damaged() > 0).count();
-    match (rest.len(), spoiled) {
+/// What there is to say of the casts that a table does not show.
+pub(crate) fn casts_left_out(casts: &[AuditedCast], shown: &[&AuditedCast]) -> String {
+    let spoiled = casts.iter().filter(|cast| cast.damaged() > 0).count();
+    let shown_spoiled = shown.iter().filter(|cast| cast.damaged() > 0).count();
+    match (casts.len() - shown.len(), spoiled - shown_spoiled) {
         (0, _) => String::new(),
         (more, 0) => format!("\n… and {more} more, none of which spoiled a value (--top N)"),
         (more, spoiled) => {
@@ -85,6 +87,12 @@ pub(crate) fn last_places(error: Num) -> String {
     if error.0 > 1e6 { "> 1e6".into() } else { error.to_string() }
 }
 
+/// A largest error of a cast; infinite where a value has become so.
+pub(crate) fn error_of(cast: &AuditedCast, shown: String) -> String {
+    let infinite = cast.count(Outcome::Overflowed) + cast.made_infinite > 0;
+    if infinite { "∞".into() } else { shown }
+}
+
 /// An element type that the model may not tell.
 pub(crate) fn type_name(ty: &Option<String>) -> &str {
     ty.as_deref().unwrap_or("?")
@@ -99,7 +107,8 @@ pub(crate) fn cast_types(cast: &AuditedCast) -> String {
 pub(crate) fn casts_in_words(model: &Audited) -> String {
     let sets = model.head.inputs.sets_in_words(model.head.sets);
     match model.casts.len() {
-        0 => NOTHING_TO_AUDIT.into(),
+        0 if model.rounded == 0 => NOTHING_TO_AUDIT.into(),
+        0 => format!("no casts, {sets}"),
         1 => format!("1 cast, {sets}"),
         casts => format!("{casts} casts, {sets}"),
     }
@@ -173,13 +182,19 @@ pub(super) fn both_types(reference: &str, converted: &str) -> String {
 /// How a tensor fared.
 pub(crate) fn result(tensor: &ComparedTensor) -> String {
     match tensor {
-        _ if tensor.problem.is_some() || !tensor.passed => format!("FAIL: {}", tensor.difference()),
+        _ if tensor.problem.is_some() || !tensor.passed => "FAIL".into(),
         _ if tensor.elements == 0 => "no elements".into(),
-        _ if tensor.both_nan == tensor.elements => "nothing but NaN".into(),
+        _ if tensor.both_nan == tensor.elements => "all NaN".into(),
         _ if tensor.identical => "equal".into(),
         _ if tensor.differing == 0 => "equal, but for the signs of zeros".into(),
         _ => format!("within {}{}", tolerance(&tensor.tolerance), integers_in_words(tensor)),
     }
+}
+
+/// A line for each tensor that failed: why.
+pub(crate) fn failures(tensors: &[&ComparedTensor]) -> Vec<String> {
+    let failed = tensors.iter().filter(|tensor| tensor.problem.is_some() || !tensor.passed);
+    failed.map(|t| format!("FAIL `{}`: {}", single_line(&t.name), t.difference())).collect()
 }
 
 /// The share of integers that are others, for whom an error says little.

@@ -1,11 +1,12 @@
 //! Reports for people at a terminal.
 
 use clap::builder::styling::Style;
+use tract_onnx_cast::audit::Outcome;
 
 use super::table::{Layout, fitted};
 use super::terminal::{BAD, DOUBTFUL, GOOD, Output};
 use super::{phrases, remarks, verdict};
-use crate::cli::args::report::Shown;
+use crate::cli::args::report::{Shown, TOP};
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor};
 use crate::cli::found::finding::{Finding, Severity};
@@ -60,12 +61,26 @@ impl Terminal<'_> {
         head.of(severity).map(line).collect()
     }
 
+    /// The verdict, and what it is about.
+    fn verdict(self, is_good: bool, text: &str) -> String {
+        let (style, word) = if is_good { (GOOD, "PASS") } else { (BAD, "FAIL") };
+        format!("{}  {text}", self.output.paint(style, word))
+    }
+
     fn of_audit(self, model: &Audited) -> String {
         let (name, head) = (single_line(&model.model), &model.head);
         if let Some(problem) = head.problem() {
             return self.unusable(&name, problem);
         }
-        let mut lines = vec![format!("{name}: {}", phrases::casts_in_words(model))];
+        let errors = self.rows(head, Severity::Error, BAD);
+        let is_good = errors.is_empty();
+        let within = match model.casts.is_empty() {
+            false if is_good => ": every cast is within its limits",
+            _ => "",
+        };
+        let words = phrases::casts_in_words(model);
+        let mut lines = vec![self.verdict(is_good, &format!("{name}: {words}{within}"))];
+        lines.extend(phrases::folded(errors, self.shown.top));
         if !self.shown.is_quiet {
             lines.extend(self.cast_table(&model.casts));
             lines.extend(phrases::roundings_in_words(model));
@@ -75,44 +90,37 @@ impl Terminal<'_> {
             let file = head.tolerance_file.iter();
             lines.extend(file.map(|file| format!("limits of {}", single_line(file))));
         }
-        let errors = self.rows(head, Severity::Error, BAD);
-        let is_good = errors.is_empty() && !model.casts.is_empty();
-        lines.extend(phrases::folded(errors, self.shown.top));
         lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
-        if is_good {
-            lines.push(self.output.paint(GOOD, "every cast is within its limits"));
-        }
         lines.join("\n")
     }
 
     fn cast_table(self, casts: &[AuditedCast]) -> Option<String> {
         let heads = [
-            "node",
-            "from",
-            "to",
-            "elements",
-            "max abs",
-            "max rel",
-            "max ulp",
-            "source",
-            "what became of them",
+            "node", "from", "to", "elements", "max abs", "max rel", "max ulp", "source", "outcome",
         ];
-        let rows = casts.iter().take(self.shown.top).map(|cast| {
+        // Those that change nothing are only counted, unless more than the usual rows are wanted.
+        let changes = |cast: &&AuditedCast| {
+            let is_exact = cast.elements > 0 && cast.count(Outcome::Exact) == cast.elements;
+            !is_exact || casts.len() == 1 || self.shown.top > TOP
+        };
+        let shown: Vec<&AuditedCast> = casts.iter().take(self.shown.top).filter(changes).collect();
+        let rows = shown.iter().map(|cast| {
             vec![
                 single_line(&cast.node),
                 phrases::type_name(&cast.from).into(),
                 phrases::type_name(&cast.to).into(),
                 cast.elements.to_string(),
-                cast.max_abs.to_string(),
-                phrases::relative(cast.max_rel),
-                phrases::last_places(cast.max_ulp),
+                phrases::error_of(cast, cast.max_abs.to_string()),
+                phrases::error_of(cast, phrases::relative(cast.max_rel)),
+                phrases::error_of(cast, phrases::last_places(cast.max_ulp)),
                 phrases::range_in_words(&cast.source),
                 phrases::what_happened(cast),
             ]
         });
         let layout = Layout { names: &[0], spare: &[5, 6, 4, 3, 7] };
-        let table = self.table(&heads, rows.collect(), layout)?;
-        Some(table + &phrases::casts_left_out(casts, self.shown.top))
+        let table = self.table(&heads, rows.collect(), layout).unwrap_or_default();
+        let text = table + &phrases::casts_left_out(casts, &shown);
+        (!text.is_empty()).then(|| text.trim_start().to_owned())
     }
 
     fn table(self, heads: &[&str], rows: Vec<Vec<String>>, layout: Layout) -> Option<String> {
@@ -127,26 +135,27 @@ impl Terminal<'_> {
         if let Some(problem) = head.problem() {
             return self.unusable(&name, problem);
         }
-        let mut lines = vec![format!("{name}: {}", head.inputs.sets_in_words(head.sets))];
-        if !self.shown.is_quiet {
-            lines.extend(self.tensor_table(&pair.outputs));
-            if !pair.tensors.is_empty() {
-                lines.push("tensors inside:".into());
-                lines.extend(self.tensor_table(&pair.tensors));
-            }
-            lines.extend(remarks::note_lines(head));
-            lines.extend(phrases::folded(remarks::change_lines(pair), self.shown.top));
-            let file = head.tolerance_file.iter();
-            lines.extend(file.map(|file| format!("tolerances of {}", single_line(file))));
+        let (is_good, verdict) = verdict::verdict(pair);
+        let mut lines = vec![self.verdict(is_good, &format!("{name}: {verdict}"))];
+        lines.extend(verdict::cause(pair).map(|cause| format!("why   {cause}")));
+        lines.extend(verdict::next_step(pair).map(|next| match next.command {
+            Some(command) => format!("next  {command}"),
+            None => format!("next  {}", next.words),
+        }));
+        if self.shown.is_quiet {
+            lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+            lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
+            return lines.join("\n");
         }
-        lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+        lines.push(format!("on    {}", head.inputs.sets_in_words(head.sets)));
+        lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
+        lines.extend(self.tensor_table(&pair.outputs));
+        if !pair.tensors.is_empty() {
+            lines.push("inner tensors:".into());
+            lines.extend(self.tensor_table(&pair.tensors));
+        }
         for (what, place) in verdict::divergences(pair) {
             lines.push(format!("{what}: {}", verdict::divergence_in_words(place)));
-            if self.shown.is_quiet {
-                let culprit = place.culprit.iter().map(|cast| single_line(&cast.node));
-                lines.extend(culprit.map(|node| format!("{}: `{node}`", phrases::CULPRIT)));
-                continue;
-            }
             let beyond = phrases::beyond_in_words(&place.tensor);
             lines.extend(beyond.map(|beyond| format!("  {beyond}")));
             let table = |cast: &AuditedCast| self.cast_table(std::slice::from_ref(cast));
@@ -156,9 +165,11 @@ impl Terminal<'_> {
                 lines.extend(table(culprit));
             }
         }
-        lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
-        let (is_good, verdict) = verdict::verdict(pair);
-        lines.push(self.output.paint(if is_good { GOOD } else { BAD }, &verdict));
+        lines.extend(remarks::note_lines(head));
+        lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+        lines.extend(phrases::folded(remarks::change_lines(pair), self.shown.top));
+        let file = head.tolerance_file.iter();
+        lines.extend(file.map(|file| format!("tolerances of {}", single_line(file))));
         lines.join("\n")
     }
 
@@ -195,6 +206,14 @@ impl Terminal<'_> {
         });
         let layout = Layout { names: &[0], spare: &[5, 4, 7, 6, 3, 2, 8] };
         let table = self.table(&heads, rows.collect(), layout)?;
-        Some(table + &phrases::tensors_left_out(tensors, self.shown.top))
+        let failures = phrases::failures(&shown).into_iter().map(|line| {
+            let rest = line.strip_prefix("FAIL").unwrap_or_default();
+            format!("\n{}{rest}", self.output.paint(BAD, "FAIL"))
+        });
+        Some(
+            table
+                + &failures.collect::<String>()
+                + &phrases::tensors_left_out(tensors, self.shown.top),
+        )
     }
 }

@@ -1,6 +1,8 @@
 //! Lines about what was found besides tensors and casts: weights, notes, and casts that only one of
 //! two models has.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::phrases::{both_types, type_name};
 use crate::cli::found::compared::{CastName, Compared};
 use crate::cli::found::finding::{Code, Finding, Severity};
@@ -22,14 +24,30 @@ fn is_general(row: &Finding) -> bool {
     matches!(row.code, Code::Remark | Code::NotFinite)
 }
 
-/// The weights that are more than rounded, and notes about parts of the model. Casts that change
-/// nothing share a line.
+/// So many notes of a kind stand as they are; of more the first does, and how many others there are.
+const ALIKE: usize = 3;
+
+/// The weights that are more than rounded, and notes about parts of the model. Notes that are alike
+/// share a line.
 pub(crate) fn part_lines(head: &Head) -> Vec<String> {
     let mut lines = weight_lines(&head.weights);
     let idle: Vec<&Finding> = head.of(Severity::Note).filter(|r| r.code == Code::NoOp).collect();
     let shared = idle.len() > 1;
-    let rows = head.of(Severity::Note).filter(|row| !is_general(row));
-    lines.extend(rows.filter(|row| !shared || row.code != Code::NoOp).map(line));
+    let rows: Vec<&Finding> = head.of(Severity::Note).filter(|row| !is_general(row)).collect();
+    let mut told: BTreeMap<Code, usize> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.code.is_static()) {
+        *told.entry(row.code).or_default() += 1;
+    }
+    let mut seen: BTreeSet<Code> = BTreeSet::new();
+    for row in rows.into_iter().filter(|row| !shared || row.code != Code::NoOp) {
+        match told.get(&row.code).copied().unwrap_or(0) {
+            count if count <= ALIKE => lines.push(line(row)),
+            count if seen.insert(row.code) => {
+                lines.push(format!("{}; and {} more like it", line(row), count - 1));
+            }
+            _ => {}
+        }
+    }
     if shared {
         let nodes = names(idle.iter().map(|row| row.node.as_str()));
         lines.push(format!("note: {} casts cast a type to itself: {nodes}", idle.len()));
@@ -71,7 +89,11 @@ fn weight_line(weight: &ComparedWeight) -> String {
     let renamed =
         renamed.map_or(String::new(), |name| format!(", `{}` converted", single_line(name)));
     let types = both_types(&weight.reference_type, &weight.converted_type);
-    let what = if weight.is_error { "wrong weight" } else { "changed weight" };
+    let what = match weight.is_error {
+        true => "wrong weight",
+        false if weight.is_mask() => "harmless, as a mask is:",
+        false => "changed weight",
+    };
     let (name, text) = (single_line(&weight.name), single_line(&weight.text));
     format!("{what} `{name}`{place}{renamed} ({types}): {text}")
 }

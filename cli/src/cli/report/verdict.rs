@@ -1,11 +1,15 @@
-//! How a comparison or an audit went, in a sentence; where the graphs part; and what to do about
-//! it.
+//! How a comparison or an audit went, in a sentence; where the graphs part; why; and what to
+//! do about it.
+
+use std::path::Path;
+
+use tract_onnx_cast::audit::Outcome;
 
 use super::phrases::{
     cast_types, is_measured, passing, range_in_words, tolerance, type_name, what_happened,
 };
 use super::remarks::wrong_weights;
-use crate::cli::found::audited::Audited;
+use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, GraphNode};
 use crate::cli::found::status::Status;
 use crate::cli::message::single_line;
@@ -66,16 +70,19 @@ fn tolerances<'a>(outputs: impl Iterator<Item = &'a ComparedTensor>) -> String {
     }
 }
 
-/// The tensors where the graphs part, the gravest first: the first with NaN or infinities of its
-/// own, the first with values that its type cannot hold, and the first that differs too much, which
-/// may only have drifted; a tensor that is several of these is told once.
+/// The tensors where the models diverge, the gravest first: the first with NaN or infinities of the
+/// converted model alone, the first with values out of its type's range, and the first that differs
+/// too much, which may only have drifted; a tensor that is several of these is told once.
 pub(crate) fn divergences(pair: &Compared) -> impl Iterator<Item = (&'static str, &Divergence)> {
     let places = &pair.divergences;
     let all = [
-        ("the first tensor with NaN or infinities of its own", &places.first_damage),
-        ("the tensor where the error grows most", &places.largest_jump),
-        ("the first tensor whose values the converted type cannot hold", &places.first_beyond),
-        ("the first tensor where they part", &places.first_difference),
+        (
+            "first tensor with NaN or infinities that the reference does not have",
+            &places.first_damage,
+        ),
+        ("tensor where the error grows most", &places.largest_jump),
+        ("first tensor out of the converted type's range", &places.first_beyond),
+        ("first mismatching tensor", &places.first_difference),
     ];
     let mut told: Vec<(&str, &Divergence)> = vec![];
     for (what, place) in all {
@@ -121,62 +128,121 @@ fn on_the_way(place: &Divergence) -> String {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        text += &format!("; on the way, only {side} has {}{more}", some.join(", "));
+        text += &format!("; before it, only {side} has {}{more}", some.join(", "));
     }
     text
 }
 
-/// What is wrong and where, in a sentence; `None` where nothing is.
-pub(crate) fn headline(pair: &Compared) -> Option<String> {
+/// The root cause in a sentence; `None` where nothing is wrong with a tensor.
+pub(crate) fn cause(pair: &Compared) -> Option<String> {
+    if pair.head.status != Status::Failed {
+        return None;
+    }
     let (_, place) = divergences(pair).next()?;
-    let tensor = &place.tensor;
-    let name = single_line(&tensor.name);
-    let cause = place.culprit.as_ref().or(place.cast.as_ref());
-    let cause = cause.filter(|cast| cast.damaged() + cast.lost() > 0);
-    let what = match tensor {
-        _ if tensor.nan_differences > 0 => "has NaN that the reference does not have",
-        _ if tensor.infinity_differences > 0 => "has infinities that the reference does not have",
-        _ if tensor.beyond_target > 0 => "is of a type that does not hold its values",
-        _ => "is the first that is off by more than the tolerance",
-    };
-    Some(match cause {
-        Some(cast) => format!(
-            "`{name}` {what}, for the {} `{}` ({}) before it does this: {}; its source is {}{}",
-            single_line(&cast.op),
-            single_line(&cast.node),
-            cast_types(cast),
-            what_happened(cast),
-            range_in_words(&cast.source),
-            cast.target
-                .as_ref()
-                .map_or(String::new(), |t| format!(", its target ends at {}", t.max)),
-        ),
+    let is_cause = |cast: &&AuditedCast| cast.spoils() || cast.count(Outcome::Truncated) > 0;
+    let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(is_cause);
+    Some(match cast {
+        Some(cast) => cause_in_words(cast),
         None => format!(
-            "`{name}`, which {} `{}` makes, {what}",
+            "`{}`, which {} `{}` makes, {}: {}",
+            single_line(&place.tensor.name),
             single_line(&place.op),
-            single_line(&place.node)
+            single_line(&place.node),
+            match &place.tensor {
+                tensor if tensor.nan_differences > 0 => "has NaN that the reference does not have",
+                tensor if tensor.infinity_differences > 0 =>
+                    "has infinities that the reference does not have",
+                tensor if tensor.beyond_target > 0 => "is of a type that does not hold its values",
+                _ => "is beyond the tolerance",
+            },
+            place.tensor.difference()
         ),
     })
 }
 
-/// What to do about a comparison that failed.
-pub(crate) fn of_comparison(pair: &Compared) -> Option<String> {
-    let (_, place) = divergences(pair).next()?;
-    let cast = place.culprit.as_ref().or(place.cast.as_ref());
+/// What a cast did to its values, and which these were.
+fn cause_in_words(cast: &AuditedCast) -> String {
+    let (node, types) = (single_line(&cast.node), cast_types(cast));
+    let op = match cast.op.as_str() {
+        "Cast" | "CastLike" => String::new(),
+        op => format!("{}, ", single_line(op)),
+    };
+    if let Some(reach) = cast.reach_in_words() {
+        return format!("`{node}` ({op}{types}): {reach}");
+    }
+    let values = range_in_words(&cast.source);
+    let end = cast.target.as_ref();
+    let end = end.map_or(String::new(), |t| format!("; {} ends at {}", type_name(&cast.to), t.max));
+    match cast.count(Outcome::Overflowed) + cast.made_infinite {
+        0 => format!("`{node}` ({op}{types}): {} of values {values}{end}", what_happened(cast)),
+        count => format!(
+            "`{node}` ({op}{types}) overflows: {count} of {} values, {values}{end}",
+            cast.elements
+        ),
+    }
+}
+
+/// What to do next, and the command that does it if there is one.
+pub(crate) struct NextStep {
+    pub(crate) words: String,
+    pub(crate) command: Option<String>,
+}
+
+/// What to do about a comparison that failed. No list of nodes: that has to be found by running.
+pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
+    let (_, place) = divergences(pair).next().filter(|_| pair.head.status == Status::Failed)?;
+    let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(|cast| cast.spoils());
     let tensor = &place.tensor;
-    let apart = tensor.apart() + tensor.beyond_target;
+    let to = cast.map_or(tensor.converted_type.as_str(), |cast| type_name(&cast.to));
     let node = single_line(cast.map_or(&place.node, |cast| &cast.node));
-    Some(match apart {
-        0 => format!(
-            "It drifts: if {} is too far, keep the nodes before `{}` in the reference's type; else a tolerance that passes is {}.",
-            tensor.max_abs,
+    let is_half = ["FLOAT16", "BFLOAT16"].contains(&to);
+    let bare = |words| Some(NextStep { words, command: None });
+    match (cast, tensor.apart() + tensor.beyond_target) {
+        (Some(cast), _) if cast.has_wrong_scale() => {
+            bare(format!("Calibrate `{node}` on real data, so that its scale covers the values."))
+        }
+        (None, 0) => bare(format!(
+            "The error is rounding that adds up: keep the nodes before `{}` in the reference's type, or allow it, by {}.",
             single_line(&tensor.name),
             pair.outputs.iter().find(|output| !output.passed).map_or("none".into(), passing)
-        ),
-        _ => format!(
+        )),
+        _ if is_half && is_model(&pair.reference) => Some(NextStep {
+            words: "Find the nodes to keep in FLOAT:".into(),
+            command: Some(keep_command(&pair.reference, to)),
+        }),
+        _ => bare(format!(
             "Keep the nodes about `{node}` in a type that holds their values, such as FLOAT, and cast behind them, where the values are small again."
-        ),
-    })
+        )),
+    }
+}
+
+fn is_model(path: &str) -> bool {
+    path.ends_with(".onnx") || Path::new(path).join("model.onnx").is_file()
+}
+
+/// The call of `keep` with what was said here of inputs and tolerances.
+fn keep_command(reference: &str, to: &str) -> String {
+    const TAKEN: [&str; 11] = [
+        "-i", "--input", "--set", "--range", "--seed", "--sets", "--rtol", "--atol", "--ulp",
+        "--cosine", "--sqnr",
+    ];
+    let quoted =
+        |word: &str| match word.chars().all(|c| c.is_alphanumeric() || "_./=:,+-".contains(c)) {
+            true => word.to_owned(),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        };
+    let reference = single_line(reference);
+    let mut command = format!("onnx-cast keep {} --to {to}", quoted(&reference));
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let option = word.split('=').next().unwrap_or_default();
+        if word == "--random" || TAKEN.contains(&option) {
+            command += &format!(" {}", quoted(&single_line(&word)));
+            let value = if word == option && word != "--random" { words.next() } else { None };
+            command.extend(value.map(|value| format!(" {}", quoted(&single_line(&value)))));
+        }
+    }
+    command
 }
 
 /// What an audit's failure is in a sentence, and what to do about it.

@@ -4,7 +4,6 @@ mod baseline;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
@@ -28,7 +27,7 @@ use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
+use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::work::model::Loader;
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
@@ -45,8 +44,9 @@ use baseline::{Baseline, suspicious};
 /// inputs in it: input_*.pb, or several sets of them in test_data_set_* folders.
 ///
 /// The exit status is 1 if a cast did more than its limits allow. Without limits, that is any value
-/// that overflowed, became NaN, lost its NaN, wrapped around, or is undefined; and a model that
-/// declares another type than a cast makes, or whose casts have seen no value at all.
+/// that overflowed, became NaN, lost its NaN, wrapped around, or is undefined; a quantiser that cuts
+/// off more than 1 % of its values; and a model that declares another type than a cast makes, or
+/// whose casts have seen no value at all. A model without casts and quantisers passes.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast audit model.onnx -i x=x.npy
@@ -57,13 +57,13 @@ pub(crate) struct Audit {
     /// The models, or folders that hold them.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
     /// overflowed, became_nan, undefined, made_infinite, made_nan, became_subnormal, sign_lost,
-    /// max_abs, max_rel or max_ulp.
+    /// saturated_share, max_abs, max_rel or max_ulp.
     #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
     allow: Vec<(String, f64)>,
     /// The model of which PATH is a conversion: what it does as well is excused, and its weights
@@ -71,14 +71,14 @@ pub(crate) struct Audit {
     /// where PATH has none.
     #[arg(long, value_name = "ORIGINAL")]
     baseline: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
 
 impl Verb for Audit {
     type Request = AuditRequest;
 
-    /// Audits every model. It is an error if none has anything to audit.
+    /// Audits every model.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let has_folders = self.paths.iter().any(|path| path.is_dir());
         let resources = if has_folders { resources.for_folders() } else { resources };
@@ -103,17 +103,6 @@ impl Verb for Audit {
             Some(Problem { kind, message: format!("{}: {message}", model.model) })
         };
         report.write(&self.to, models.iter().map(problem), output)?;
-        let is_bare = |model: &Audited| {
-            model.casts.is_empty() && model.rounded == 0 && model.baseline.is_none()
-        };
-        if models.iter().all(is_bare) {
-            let names: Vec<&str> = models.iter().map(|model| model.model.as_str()).collect();
-            bail!(
-                "{}: {}, so there is nothing to audit",
-                names.join(", "),
-                phrases::NOTHING_TO_AUDIT
-            );
-        }
         Ok(models.iter().map(|model| model.head.status).max().unwrap_or(Status::Passed))
     }
 }
@@ -121,9 +110,11 @@ impl Verb for Audit {
 /// A model for each path, or for each folder below a path with a model.onnx in it.
 fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
     let mut models: Vec<(PathBuf, Vec<Case>)> = vec![];
+    let input = args.input.with_sets(args.sets);
     for path in &args.paths {
         if !path.is_dir() {
-            models.push((path.clone(), vec![]));
+            let is_wanted = input.takes_recorded(false);
+            models.push((path.clone(), if is_wanted { cases::beside(path) } else { vec![] }));
             continue;
         }
         for case in cases::find(std::slice::from_ref(path))? {
@@ -133,7 +124,7 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
             // A model without data runs on random values, and so does one whose data are not wanted
             // on those that are.
             let has_none = case.inputs().is_ok_and(|files| files.is_empty());
-            let is_wanted = args.input.inputs.is_empty() && !has_none;
+            let is_wanted = input.takes_recorded(true) && !has_none;
             if let Some((_, sets)) = models.last_mut().filter(|_| is_wanted) {
                 sets.push(case);
             }
@@ -141,15 +132,18 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
     }
     let baseline = args.baseline.as_ref().map(|path| file_of(path));
     // What lies beside the original is as good for its conversion.
-    if let Some(folder) = args.baseline.as_ref().filter(|path| path.is_dir())
-        && args.input.inputs.is_empty()
-    {
-        for (model, own) in models.iter_mut().filter(|(_, own)| own.is_empty()) {
-            let sets = cases::sets_in(folder, model)?.into_iter();
-            own.extend(sets.filter(|set| set.inputs().is_ok_and(|files| !files.is_empty())));
+    if let Some(path) = &args.baseline {
+        let sets = match path.is_dir() {
+            true => cases::sets_in(path, &file_of(path))?,
+            false => cases::beside(path),
+        };
+        let has_inputs = |set: &Case| set.inputs().is_ok_and(|files| !files.is_empty());
+        let sets: Vec<Case> = sets.into_iter().filter(has_inputs).collect();
+        if input.takes_recorded(path.is_dir()) {
+            let bare = models.iter_mut().filter(|(_, own)| own.is_empty());
+            bare.for_each(|(_, own)| own.clone_from(&sets));
         }
     }
-    let input = args.input.with_sets(args.sets);
     if models.iter().all(|(_, cases)| !cases.is_empty()) {
         input.check_nothing_is_random("those beside the models are recorded")?;
     }

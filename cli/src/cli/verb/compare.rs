@@ -73,14 +73,14 @@ pub(crate) struct Compare {
     /// What is to be judged.
     #[arg(required = true)]
     converted: Vec<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
     /// A tolerance of one output's own.
-    #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output)]
+    #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output, help_heading = "Tolerance")]
     per_output: Vec<(String, Tolerance)>,
     /// Compare every tensor that belongs to one of the other graph, by name, values or structure;
     /// else only where the outputs fail, to find where they part.
@@ -90,7 +90,7 @@ pub(crate) struct Compare {
     /// is run. It need not be one that tract can run.
     #[arg(long, value_name = "MODEL.onnx")]
     graph: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
 

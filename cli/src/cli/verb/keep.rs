@@ -2,6 +2,7 @@
 
 mod minimal;
 mod node_lists;
+mod overflow;
 mod search;
 mod simulated;
 mod suspects;
@@ -29,6 +30,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::work::half::half_type;
 use crate::cli::work::model::Loader;
 use node_lists::NodeLists;
 use search::{CountedRuns, NodeList, Reference, Search, named};
@@ -40,7 +42,8 @@ use simulated::Original;
 /// One run of the model shows which nodes make, take or hold values that the narrow type cannot
 /// hold. The conversion is then simulated: every FLOAT tensor is rounded, weights as
 /// onnxconverter-common clips them, save inside the nodes that are kept. The list is tried with
-/// nodes left out until it fails without any one of them, in at most 30 runs of the model.
+/// nodes left out until it fails without any one of them, in at most 30 runs of the model. Nodes
+/// that overflow though the outputs bear it are kept too, unless --fewest is given.
 ///
 /// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by
 /// --atol 1e-2 too.
@@ -56,16 +59,28 @@ pub(crate) struct Keep {
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// What the model is to be converted to.
-    #[arg(long = "to", value_name = "TYPE", value_parser = ["FLOAT16", "BFLOAT16"])]
+    #[arg(long = "to", value_name = "TYPE", value_parser = parse_half)]
     ty: String,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
+    /// Keep only what the outputs need, though other nodes overflow.
+    #[arg(long)]
+    fewest: bool,
     #[command(flatten)]
     to: JsonArgs,
+}
+
+/// Reads `--to`, in any case.
+fn parse_half(text: &str) -> Result<String, String> {
+    match text.to_ascii_uppercase().as_str() {
+        "FLOAT16" | "FP16" => Ok("FLOAT16".into()),
+        "BFLOAT16" | "BF16" => Ok("BFLOAT16".into()),
+        _ => Err("it should be FLOAT16 or BFLOAT16".into()),
+    }
 }
 
 /// What an output may be off by where nobody says, and what besides where no list passes by that
@@ -104,9 +119,11 @@ impl Verb for Keep {
         check_files(&written, &self.input, [self.model.as_path()].into_iter())?;
         let (tolerance, fallback) = self.tolerances();
         let mut input = self.input.with_sets(self.sets);
+        input.random = !input.takes_recorded(self.model.is_dir());
         // Each set is a run.
         input.sets = input.sets.or(Some(1));
-        let request = KeepRequest { model: self.model, to: self.ty, input, tolerance, fallback };
+        let (model, to, is_fewest) = (self.model, self.ty, self.fewest);
+        let request = KeepRequest { model, to, input, tolerance, fallback, is_fewest };
         let kept = ask(&request, resources)?;
         print_notes(&request.model, &kept.notes);
         let names: Vec<&str> = kept.keep.iter().map(|node| node.node.as_str()).collect();
@@ -129,7 +146,7 @@ fn text(model: &str, to: &str, kept: &NodeList, formats: &NodeLists) -> String {
     }
     let count = kept.keep.len();
     let confirmed = if kept.confirmed {
-        "with any one less the conversion fails"
+        "without any one of them the conversion fails or overflows"
     } else {
         "not each was tried alone"
     };
@@ -153,6 +170,8 @@ pub(crate) struct KeepRequest {
     pub(crate) tolerance: Tolerance,
     /// What it is judged by where no list passes by `tolerance`, if nobody has asked for that.
     pub(crate) fallback: Option<Tolerance>,
+    /// Whether nodes that overflow are left out where the outputs bear it.
+    pub(crate) is_fewest: bool,
 }
 
 impl Request for KeepRequest {
@@ -165,9 +184,13 @@ impl Request for KeepRequest {
             bail!("holds saved outputs, not a model");
         };
         let to = ElementType::from_name(&self.to).context("no such type")?;
+        let proto = loader.read(&file)?;
+        if let Some(half) = half_type(&proto) {
+            bail!("the model is {half} already: `keep` takes the FLOAT original")
+        }
         let model = loader.open(&file)?;
-        let sets = match (&cases[..], self.input.inputs.is_empty()) {
-            ([_, ..], true) => {
+        let sets = match (&cases[..], self.input.random) {
+            ([_, ..], false) => {
                 self.input.check_nothing_is_random("those beside the model are recorded")?;
                 sets::of_cases(&model.takes, &cases)?
             }
@@ -175,7 +198,6 @@ impl Request for KeepRequest {
         };
         let folder = file.parent();
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
-        let proto = loader.read(&file)?;
         let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, count: 0 };
         let reference = Reference::of(&proto, &mut runs)?;
         let notes = notes(&sets, &proto);
@@ -183,7 +205,8 @@ impl Request for KeepRequest {
             return Ok(NodeList::none(problem, runs.count, self.tolerance, notes));
         }
         let original = Original::new(proto, folder, to, reference.types.clone())?;
-        Search::new(original, reference, runs, self.tolerance).find_or(self.fallback, notes)
+        Search::new(original, reference, runs, self.tolerance, self.is_fewest)
+            .find_or(self.fallback, notes)
     }
 
     fn model(&self) -> &Path {

@@ -1,5 +1,6 @@
 //! A model between its file and its outputs: what it takes, and running it.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use tract_onnx_cast::{
 
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input_file::open_regular;
+use crate::cli::message::single_line;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Failed, Walked, heading};
@@ -44,13 +46,13 @@ impl Loader {
     /// Reads a model's file.
     pub(crate) fn read(&self, path: &Path) -> TractResult<ModelProto> {
         check_file(path)?;
-        self.onnx().proto_model_for_path(path)
+        is_model(path, self.onnx().proto_model_for_path(path))
     }
 
     /// Reads and loads a model's file.
     pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
         check_file(path)?;
-        self.model(|| self.onnx().model_for_path(path))
+        is_model(path, self.model(|| self.onnx().model_for_path(path)))
     }
 
     /// Reads a model's file, to be run by an engine. Without one it is a plan where tract can make one, and otherwise node by
@@ -229,6 +231,26 @@ impl Ready {
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {
     open_regular(path)?;
     Ok(())
+}
+
+/// The result; an error says what a file is that is no model.
+fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
+    result.map_err(|error| {
+        let mut start = [0; 24];
+        let read = open_regular(path).and_then(|file| file.into_file().read(&mut start));
+        let start = start.get(..read.unwrap_or(0)).unwrap_or_default();
+        let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
+        match std::str::from_utf8(start) {
+            Ok(text) if text.starts_with("version https://git-lfs") => {
+                anyhow::anyhow!("is a Git LFS pointer and not the model: `git lfs pull` fetches it")
+            }
+            Ok(text) if text.len() > 8 && start.iter().all(is_text) => {
+                let text = single_line(text);
+                anyhow::anyhow!("is not an ONNX model, for it begins {text:?}")
+            }
+            _ => error,
+        }
+    })
 }
 
 /// The tensor in its type's carrier: a symbolic dimension that reaches an output is an INT64.

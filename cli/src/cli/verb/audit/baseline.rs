@@ -169,7 +169,8 @@ impl Excuses {
                 *count = 0;
             }
         };
-        for outcome in Outcome::ALL.iter().filter(|outcome| outcome.is_damage()) {
+        let cuts_off = |outcome| outcome == Outcome::Saturated && cast.has_wrong_scale();
+        for outcome in Outcome::ALL.iter().filter(|o| o.is_damage() || cuts_off(**o)) {
             let theirs = counterpart.map_or(0, |theirs| theirs.count(*outcome));
             if let Some(count) = left.outcomes.get_mut(&(*outcome).into()) {
                 take(outcome.name(), count, theirs);

@@ -39,18 +39,17 @@ pub(super) fn divergence(
         let value = cast.value();
         converted.iter().any(|node| node.output.contains(&value))
     };
-    let spoils = |cast: &AuditedCast| cast.damaged() + cast.lost() > 0;
     let truncates = |cast: &AuditedCast| cast.count(Outcome::Truncated) > 0;
-    let culprit = casts
-        .iter()
-        .find(|cast| (spoils(cast) || truncates(cast)) && is_between(cast) && is_new(cast))
-        .or_else(|| {
-            casts.iter().find(|cast| {
-                let value = cast.value();
-                let is_before = value != name && before.contains(&value);
-                spoils(cast) && is_before && is_new(cast)
-            })
-        });
+    // The worst that is new and meets a condition.
+    let worst = |is_it: &dyn Fn(&AuditedCast) -> bool| {
+        casts.iter().find(|cast| is_new(cast) && is_it(cast))
+    };
+    let is_before = |cast: &AuditedCast| before.contains(&cast.value());
+    let is_here = |cast: &AuditedCast| cast.value() == name;
+    // What a quantiser cuts off may show only where much is made of it.
+    let culprit = worst(&|cast| cast.has_wrong_scale() && (is_here(cast) || is_before(cast)))
+        .or_else(|| worst(&|cast| (cast.spoils() || truncates(cast)) && is_between(cast)))
+        .or_else(|| worst(&|cast| cast.spoils() && is_before(cast) && !is_here(cast)));
     let (culprit, only_reference) = (culprit.cloned(), named(&reference));
     let is_exact =
         |cast: &AuditedCast| cast.elements > 0 && cast.count(Outcome::Exact) == cast.elements;
@@ -90,7 +89,7 @@ fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
 /// tells what the reference's values are called in the converted model. Where few names are shared,
 /// casts of the same types belong together in their order.
 pub(super) fn changes(a: &Loaded, b: &Loaded, renamed: &HashMap<String, String>) -> CastChanges {
-    let is_own = |cast: &&CastNode| cast.kind == CastKind::Cast;
+    let is_own = |cast: &&CastNode| matches!(cast.kind, CastKind::Cast | CastKind::Quantizer);
     // Converters rename the main graph, so only the path below it counts.
     let path = |cast: &CastNode| {
         cast.graph.split_once('/').map_or(String::new(), |(_, path)| path.to_owned())

@@ -14,6 +14,7 @@ use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::compared::{CastChanges, ComparedTensor, Divergence, Divergences};
 use crate::cli::found::profile::Profile;
+use crate::cli::work::half::half_type;
 use crate::cli::work::probed::casts_of;
 
 /// Why the two sides differ.
@@ -67,6 +68,11 @@ impl Explained {
             }
         }
         self.casts = changes(a, b, &renamed);
+        if let (Some(half), None) = (half_type(&a.probed.proto), half_type(&b.probed.proto)) {
+            self.notes.push(format!(
+                "the reference is {half} and the converted model is not: the original comes first, then its conversion"
+            ));
+        }
         let roundings = b.probed.roundings(&measured.rows, &sides.converted_sets);
         self.converted_casts = [casts_of(&measured.rows), roundings].concat();
         if tensors.is_empty() {
@@ -79,7 +85,8 @@ impl Explained {
         self.divergences = Divergences {
             largest_jump: self.divergence(growth.largest().filter(|_| failed), &growth),
             first_difference: self.divergence(all().find(|t| !t.passed), &growth),
-            first_beyond: self.divergence(all().find(|t| t.beyond_target > 0), &growth),
+            first_beyond: self
+                .divergence(all().find(|t| t.beyond_target > 0 && !t.is_masked()), &growth),
             first_damage: self.divergence(all().find(|t| t.apart() > 0), &growth),
         };
         self.profile = self.profile(&spread_b, all());

@@ -122,7 +122,13 @@ impl Sides {
         let saved =
             |side: &Side| side.saved.iter().filter_map(|saved| saved.case.clone()).collect();
         let known: [Vec<Case>; 4] = [a.cases.clone(), saved(a), saved(b), b.cases.clone()];
-        let known = known.into_iter().find(|cases| !cases.is_empty() && args.inputs.is_empty());
+        // What another runtime has saved need not be of the inputs beside a file.
+        let is_wanted = |cases: &Vec<Case>| {
+            let is_folder = !cases.iter().any(Case::is_beside);
+            let are_run = a.model.is_some() && b.model.is_some();
+            args.takes_recorded(is_folder) && (is_folder || are_run)
+        };
+        let known = known.into_iter().find(|cases| !cases.is_empty() && is_wanted(cases));
         let sets: Vec<Set> = match known {
             Some(cases) => {
                 args.check_nothing_is_random("those beside the model or the outputs are recorded")?;

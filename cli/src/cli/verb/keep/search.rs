@@ -1,5 +1,5 @@
 //! The search for the smallest list: simulated conversions that keep fewer and fewer nodes,
-//! counted.
+//! counted; and then for what overflows with it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -11,6 +11,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
 use super::minimal::minimal;
+use super::overflow::{Broken, add_broken};
 use super::simulated::{Original, exposing};
 use super::suspects::{NarrowedValues, jumps, values_of};
 use crate::cli::input::sets::Set;
@@ -82,7 +83,7 @@ pub(super) struct CountedRuns<'a> {
 }
 
 impl CountedRuns<'_> {
-    fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
+    pub(super) fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
         self.count += 1;
         progress::tell(format_args!("run {}", self.count));
         let model = self.loader.load(&self.onnx, proto, self.folder)?;
@@ -90,7 +91,7 @@ impl CountedRuns<'_> {
     }
 
     /// Whether all sets can be run once more.
-    fn has_more(&self) -> bool {
+    pub(super) fn has_more(&self) -> bool {
         self.count + self.sets.len() <= RUNS
     }
 }
@@ -104,6 +105,8 @@ pub(super) struct Reference {
     values: HashMap<String, Tensor>,
     /// What FLOAT values there are over all sets.
     ranges: HashMap<String, NarrowedValues>,
+    /// How many of the values are not finite.
+    broken: Broken,
 }
 
 impl Reference {
@@ -118,6 +121,7 @@ impl Reference {
             types: HashMap::new(),
             values: HashMap::new(),
             ranges: HashMap::new(),
+            broken: Broken::new(),
         };
         for input in &graph.input {
             let inputs = input.r#type.as_ref().and_then(|ty| match &ty.value {
@@ -131,6 +135,7 @@ impl Reference {
         let sets = runs.sets;
         for (place, set) in sets.iter().enumerate() {
             let mut outputs = runs.run(exposed.clone(), set)?;
+            add_broken(&mut reference.broken, &outputs)?;
             for output in outputs.iter() {
                 reference.types.insert(output.name.clone(), output.ty);
                 if output.ty == ElementType::Float {
@@ -147,6 +152,18 @@ impl Reference {
         let has_floats = reference.types.values().any(|ty| *ty == ElementType::Float);
         ensure!(has_floats, "the model has no FLOAT that could be converted");
         Ok(reference)
+    }
+
+    /// The values that are FLOAT.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.values.keys().cloned().collect()
+    }
+
+    /// The values of which more are not finite than here.
+    pub(super) fn newly<'b>(&self, broken: &'b Broken) -> HashSet<&'b str> {
+        let here = |name: &str| self.broken.get(name).copied().unwrap_or(0);
+        let newly = broken.iter().filter(|(name, count)| **count > here(name));
+        newly.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Why no conversion can be right.
@@ -168,12 +185,16 @@ impl Reference {
 
 /// The search for the smallest list.
 pub(super) struct Search<'a> {
-    original: Original,
-    reference: Reference,
-    runs: CountedRuns<'a>,
+    pub(super) original: Original,
+    pub(super) reference: Reference,
+    pub(super) runs: CountedRuns<'a>,
     tolerance: Tolerance,
     /// What is wrong with a conversion that keeps these nodes; nothing if it passes.
     seen: HashMap<BTreeSet<usize>, Option<String>>,
+    /// The values of such a conversion that are not finite, as far as they were looked at.
+    pub(super) broken: HashMap<BTreeSet<usize>, Broken>,
+    /// Whether nodes that overflow are left out where the outputs bear it.
+    pub(super) is_fewest: bool,
 }
 
 impl<'a> Search<'a> {
@@ -182,8 +203,10 @@ impl<'a> Search<'a> {
         reference: Reference,
         runs: CountedRuns<'a>,
         tolerance: Tolerance,
+        is_fewest: bool,
     ) -> Search<'a> {
-        Search { original, reference, runs, tolerance, seen: HashMap::new() }
+        let (seen, broken) = (HashMap::new(), HashMap::new());
+        Search { original, reference, runs, tolerance, seen, broken, is_fewest }
     }
 
     /// The smallest list; where none passes by the tolerance, one that passes by the other, if
@@ -258,13 +281,15 @@ impl<'a> Search<'a> {
             })
         };
         let candidates: Vec<usize> = named(nodes).into_iter().filter(is_candidate).collect();
-        let values: Vec<String> = self.reference.values.keys().cloned().collect();
+        let values = self.reference.names();
         let proto = exposing(self.original.converted(&HashSet::new()), &values);
+        let mut broken = Broken::new();
         let mut failure = None;
         let mut jump = HashMap::new();
         let sets = self.runs.sets;
         for (place, set) in sets.iter().enumerate() {
             let mut outputs = self.runs.run(proto.clone(), set)?;
+            add_broken(&mut broken, &outputs)?;
             if place == 0 {
                 jump = jumps(self.original.nodes(), &self.reference.values, &outputs)?;
             }
@@ -274,6 +299,7 @@ impl<'a> Search<'a> {
         }
         let failed = failure.is_some();
         self.seen.insert(BTreeSet::new(), failure);
+        self.broken.insert(BTreeSet::new(), broken);
         let mut order = candidates;
         order.sort_by(|a, b| {
             let score = |node: &usize| {
@@ -286,7 +312,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the conversion that keeps these nodes passes; `None` if the runs are used up.
-    fn passes(&mut self, kept: &[usize]) -> TractResult<Option<bool>> {
+    pub(super) fn passes(&mut self, kept: &[usize]) -> TractResult<Option<bool>> {
         let key: BTreeSet<usize> = kept.iter().copied().collect();
         if let Some(seen) = self.seen.get(&key) {
             return Ok(Some(seen.is_none()));
@@ -355,14 +381,14 @@ impl<'a> Search<'a> {
     }
 
     fn list(
-        &self,
-        kept: &[usize],
-        needed: &HashSet<usize>,
-        notes: Vec<String>,
+        &mut self,
+        needed: &[usize],
+        confirmed: &HashSet<usize>,
+        mut notes: Vec<String>,
     ) -> TractResult<NodeList> {
-        let mut kept = kept.to_vec();
-        kept.sort_unstable();
-        let all: BTreeSet<usize> = kept.iter().copied().collect();
+        let (kept, left) = self.with_overflow(needed)?;
+        notes.extend(self.told_of(&left));
+        let all: BTreeSet<usize> = needed.iter().copied().collect();
         let keep = kept.iter().filter_map(|place| {
             let node = self.original.nodes().get(*place)?;
             let mut without = all.clone();
@@ -371,6 +397,9 @@ impl<'a> Search<'a> {
             let mut why = self.damage(*place);
             why.truncate(2);
             why.push(match failure {
+                _ if !all.contains(place) => {
+                    "without it values overflow, which the outputs bear here".into()
+                }
                 Some(failure) => format!("without it {failure}"),
                 None => format!("not tried without it alone: {RUNS} runs are the most"),
             });
@@ -378,12 +407,30 @@ impl<'a> Search<'a> {
                 node: node.name.clone(),
                 op_type: node.op_type.clone(),
                 why: why.join("; "),
-                needed: needed.contains(place),
+                needed: confirmed.contains(place),
             })
         });
         let keep: Vec<ListedNode> = keep.collect();
-        let confirmed = keep.iter().all(|node| node.needed);
+        let confirmed = needed.iter().all(|place| confirmed.contains(place));
         let (runs, tolerance) = (self.runs.count, self.tolerance);
         Ok(NodeList { keep, runs, confirmed, tolerance, problem: None, notes })
+    }
+    /// A note on nodes that overflow and are not kept.
+    fn told_of(&self, left: &[usize]) -> Option<String> {
+        const NAMED: usize = 5;
+        let nodes = left.iter().filter_map(|place| self.original.nodes().get(*place));
+        let names: Vec<String> =
+            nodes.take(NAMED).map(|node| format!("`{}`", single_line(&node.name))).collect();
+        let more = match left.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!left.is_empty()).then(|| {
+            format!(
+                "values overflow at {} more nodes, which the outputs bear on these inputs: {}{more}",
+                left.len(),
+                names.join(", ")
+            )
+        })
     }
 }

@@ -98,6 +98,14 @@ fn error(want: &Tensor, got: &Tensor) -> TractResult<f64> {
     Ok(if difference == 0.0 { 0.0 } else { (difference / norm).sqrt().min(BROKEN) })
 }
 
+/// How many values of a tensor of floats are infinite or NaN.
+pub(super) fn not_finite(tensor: &NamedTensor) -> TractResult<u64> {
+    if tensor.ty != ElementType::Float {
+        return Ok(0);
+    }
+    Ok(floats(&tensor.tensor)?.iter().filter(|x| !x.is_finite()).count() as u64)
+}
+
 fn floats(tensor: &Tensor) -> TractResult<&[f32]> {
     tensor.try_as_plain_ram()?.as_slice()
 }

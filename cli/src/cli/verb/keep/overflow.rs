@@ -1,0 +1,85 @@
+//! What overflows in a conversion though its outputs bear it: another input may not bear it, and an
+//! audit fails it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use tract_onnx::prelude::*;
+
+use super::search::{Search, named};
+use super::simulated::exposing;
+use super::suspects::not_finite;
+use crate::cli::tensor::NamedTensor;
+
+/// How many values of tensors are not finite, over all sets, by the tensor's name.
+pub(super) type Broken = HashMap<String, u64>;
+
+/// Adds those of the outputs of one set.
+pub(super) fn add_broken(broken: &mut Broken, outputs: &[NamedTensor]) -> TractResult<()> {
+    for output in outputs {
+        *broken.entry(output.name.clone()).or_default() += not_finite(output)?;
+    }
+    Ok(())
+}
+
+impl Search<'_> {
+    /// A list that passes, with the nodes besides that overflow with it, as long as there are runs
+    /// to find them; and those of them that it does not hold in the end.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be run.
+    pub(super) fn with_overflow(
+        &mut self,
+        kept: &[usize],
+    ) -> TractResult<(Vec<usize>, Vec<usize>)> {
+        let mut all: BTreeSet<usize> = kept.iter().copied().collect();
+        loop {
+            let Some(more) = self.overflowing(&all)? else { return Ok((kept.into(), vec![])) };
+            if self.is_fewest || more.is_empty() {
+                return Ok((all.into_iter().collect(), more));
+            }
+            let wider = all.iter().chain(&more).copied().collect();
+            // What is kept besides changes other values, hardly ever for the worse.
+            let list: Vec<usize> = BTreeSet::iter(&wider).copied().collect();
+            if self.passes(&list)? != Some(true) {
+                return Ok((all.into_iter().collect(), more));
+            }
+            all = wider;
+        }
+    }
+
+    /// The nodes that would have to be kept besides these, for no value to become infinite or NaN
+    /// that is finite in FLOAT; `None` if the runs are used up.
+    fn overflowing(&mut self, kept: &BTreeSet<usize>) -> TractResult<Option<Vec<usize>>> {
+        if !self.broken.contains_key(kept) {
+            if !self.runs.has_more() {
+                return Ok(None);
+            }
+            let converted = self.original.converted(&kept.iter().copied().collect());
+            let proto = exposing(converted, &self.reference.names());
+            let mut broken = Broken::new();
+            for set in self.runs.sets {
+                add_broken(&mut broken, &self.runs.run(proto.clone(), set)?)?;
+            }
+            self.broken.insert(kept.clone(), broken);
+        }
+        let broken = self.broken.get(kept).map_or_else(HashSet::new, |b| self.reference.newly(b));
+        let nodes = self.original.nodes();
+        let is_broken = |value: &String| broken.contains(value.as_str());
+        // Only where it begins: what is made of it is broken as well.
+        let begins = nodes.iter().flat_map(|node| {
+            let is_first = !node.input.iter().any(is_broken);
+            node.output.iter().filter(move |value| is_first && is_broken(value))
+        });
+        let begins: HashSet<&String> = begins.collect();
+        let concerns = |place: &usize| {
+            nodes.get(*place).is_some_and(|node| {
+                let mut values = node.input.iter().chain(&node.output);
+                values.any(|value| begins.contains(value))
+                    && !self.original.is_never_converted(node)
+            })
+        };
+        let more = named(nodes).into_iter().filter(concerns);
+        Ok(Some(more.filter(|place| !kept.contains(place)).collect()))
+    }
+}
