@@ -2,12 +2,16 @@
 
 >>> import onnx_cast
 >>> result = onnx_cast.compare("model.onnx", "model_fp16.onnx", inputs={"x": x}, rtol=1e-2, atol=1e-2)
->>> result.passed, result.culprit, result.remedy
+>>> print(result)  # FAIL, the culprit, and what to do next
 >>> result.check()  # raises ToleranceError where it did not pass
 
-Models and folders are paths. Inputs are a dict of arrays by name, a list of such dicts for several sets, or the path of a folder, a
-.npz, .npy or .pb file. Without inputs those beside the model are taken, and otherwise random ones, which the result says.
+Models are paths, of a file or of a folder with a model.onnx, or an onnx.ModelProto, or its bytes. Inputs are a dict of arrays by
+name, a list of such dicts for several sets, or the path of a folder, a .npz, .npy or .pb file. Without inputs those recorded beside
+the model (test_data_set_*) are taken, and otherwise random ones: `result.inputs` and `result.warnings` say so, and a pass on random
+ones is a warning.
 """
+
+from importlib import metadata as _metadata
 
 from ._calls import audit, compare, fix, keep, record, run
 from ._errors import (
@@ -16,11 +20,28 @@ from ._errors import (
     LimitError,
     ModelError,
     OnnxCastError,
+    OnnxCastWarning,
     ProgramError,
     ToleranceError,
 )
 from ._program import program
-from ._results import Audit, Cast, Change, Comparison, Fixed, Kept, KeptNode, Parting, Tensor
+from ._results import (
+    Audit,
+    Cast,
+    Change,
+    Comparison,
+    Fixed,
+    Inputs,
+    Kept,
+    KeptNode,
+    Parting,
+    Tensor,
+)
+
+try:
+    __version__ = _metadata.version("onnx-cast")
+except _metadata.PackageNotFoundError:  # used from a checkout
+    __version__ = "0"
 
 __all__ = [
     "Audit",
@@ -30,15 +51,18 @@ __all__ = [
     "Comparison",
     "Fixed",
     "InputError",
+    "Inputs",
     "Kept",
     "KeptNode",
     "LimitError",
     "ModelError",
     "OnnxCastError",
+    "OnnxCastWarning",
     "Parting",
     "ProgramError",
     "Tensor",
     "ToleranceError",
+    "__version__",
     "audit",
     "compare",
     "fix",

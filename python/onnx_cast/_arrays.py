@@ -62,7 +62,11 @@ def write(path: str, name: str, array: object) -> None:
 
 def encoded(name: str, array: object) -> bytes:
     """A TensorProto."""
-    values = np.asarray(array)
+    try:
+        values = np.asarray(array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError(f"input `{name}`: numpy makes no array of it: {reason}") from None
     dims = b"".join(_field(1, dim) for dim in values.shape)
     if values.dtype.kind in "US" or values.dtype == object:
         rows = b"".join(_field(6, _bytes_of(element, name)) for element in values.ravel().tolist())

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Optional, Union
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Optional, Union
 
-from . import _arrays, _graph
+from . import _arrays, _files
 from ._arrays import Array
-from ._errors import CallError, InputError, OnnxCastError, ProgramError
+from ._errors import CallError, OnnxCastWarning
+from ._files import Inputs, Model, Path, Side
 from ._program import Limits, call
 from ._results import Audit, Comparison, Fixed, Kept
 
-Path = Union[str, "os.PathLike[str]"]
-#: Arrays by input name, several sets of them, or the path of a file or folder that holds them.
-Inputs = Union[Mapping[str, Any], Sequence[Mapping[str, Any]], Path]
 Sizes = Optional[Mapping[str, int]]
+Ranges = Optional[Mapping[str, tuple[float, float]]]
+#: Limits of one output: ``{"rtol": 1e-2}``, or as the shell has them, ``"rtol=1e-2,atol=1e-3"``.
+Limit = Union[str, Mapping[str, float]]
+Half = Literal["FLOAT16", "BFLOAT16", "float16", "bfloat16", "fp16", "bf16"]
 
 
 def compare(
-    reference: Union[Path, Mapping[str, Any]],
-    converted: Union[Path, Mapping[str, Any]],
+    reference: Side,
+    converted: Side,
     inputs: Optional[Inputs] = None,
     *,
     rtol: Optional[float] = None,
@@ -30,250 +31,327 @@ def compare(
     ulp: Optional[float] = None,
     cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
-    per_output: Optional[Mapping[str, str]] = None,
+    per_output: Optional[Mapping[str, Limit]] = None,
     tolerance: Optional[Path] = None,
     all_tensors: bool = False,
-    graph: Optional[Path] = None,
+    graph: Optional[Model] = None,
     sizes: Sizes = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
     sets: Optional[int] = None,
+    random: bool = False,
     report: Optional[Path] = None,
+    markdown: Optional[Path] = None,
+    junit: Optional[Path] = None,
+    top: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    progress: Optional[bool] = None,
 ) -> Comparison:
-    """Runs a model and its conversion on the same inputs, and says where they part.
+    """Runs a model and its conversion on the same inputs, and says where they diverge.
 
-    Either side may be values that another runtime computed: a dict of arrays by output name, or a path of a .npz or a folder.
-    Without a tolerance, values must be the same. ``tolerance`` is a file of limits, ``per_output`` has a tolerance such as
-    ``"rtol=1e-2,atol=1e-3"`` by output, ``sizes`` has symbolic dimensions' sizes. ``graph`` is the model
-    whose tensors both sides are, where both were saved. ``report`` is where to write the page.
+    Args:
+        reference: The model that is right: a path, an ``onnx.ModelProto`` or its bytes. Or its values: a dict of arrays by
+            output name, or the path of a ``.npz`` or of a folder of ``.pb`` files.
+        converted: The model that is judged, or its values.
+        inputs: A dict of arrays by input name, a list of such dicts, or a path of a folder, a ``.npz``, ``.npy`` or ``.pb``.
+            Without them those recorded beside the model (``test_data_set_*``), and else random ones.
+        rtol: Relative tolerance: a value passes if ``|got - want| <= atol + rtol * |want|``.
+        atol: Absolute tolerance.
+        ulp: Tolerance in units in the last place of the coarser type.
+        cosine: The least cosine similarity of a whole output.
+        sqnr: The least ratio of an output's signal to its error, in decibels.
+        per_output: Tolerances of single outputs, such as ``{"scores": {"rtol": 1e-2}}``.
+        tolerance: A file of limits; by default ``NAME.tolerance.toml`` beside the converted model.
+        all_tensors: Compare every inner tensor that belongs to one of the other model.
+        graph: The model whose tensors both sides are, where both are values.
+        sizes: Sizes of symbolic dimensions by name.
+        ranges: Where the random values of an input lie: ``{"image": (0, 255)}``.
+        seed: Where random values start.
+        sets: How many sets of random inputs.
+        random: Take random inputs though there are recorded ones.
+        report: Where to write the page; ``markdown`` and ``junit`` likewise.
+        markdown: Where to write Markdown for a pull request.
+        junit: Where to write JUnit's XML.
+        top: How many rows of a table the reports show.
+        timeout: How many seconds the call may take.
+        max_memory: How many GiB tract may use.
+        max_nodes: How many nodes tract may be given to load.
+        progress: Whether to tell on standard error how long it has been running; by default at a terminal and in notebooks.
 
-    ``timeout`` is how many seconds the call may take, ``max_memory`` how many GiB tract may use, and ``max_nodes`` how many nodes it
-    may be given to load; a model that is beyond them raises a :class:`ModelError`, which is a :class:`LimitError` for time and memory.
-    Without them the program's own defaults hold, by which a model may run as long as it likes.
+    Returns:
+        What was found. A conversion beyond its tolerance is an answer, whose ``passed`` is false.
 
-    A conversion beyond its tolerance is an answer, whose ``passed`` is false; ``compare(…).check()`` raises.
+    Raises:
+        ModelError: A model cannot be read or run; ``LimitError`` if it needs more time or memory than it is given.
+        InputError: An input cannot be read, or does not fit.
+        CallError: The call makes no sense.
+
+    Example:
+        >>> result = compare("model.onnx", "model_fp16.onnx", {"x": x}, rtol=1e-2, atol=1e-2)
+        >>> print(result)
+        >>> result.check()  # raises ToleranceError if it did not pass
     """
-    with (
-        _given(inputs, converted if _is_saved(reference) else reference) as given,
-        _values(reference) as left,
-        _values(converted) as right,
-    ):
-        arguments = ["compare", left, right, *given, *_sizes(sizes)]
+    limits = Limits(timeout, max_memory, max_nodes, progress)
+    with _files.scratch() as folder:
+        left = _files.side(reference, folder, "reference")
+        right = _files.side(converted, folder, "converted")
+        runs = right if _files.is_saved(left) else left
+        arguments = ["compare", left, right, *_files.inputs(inputs, runs, folder)]
         arguments += _options(
-            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets
+            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets, top=top
         )
-        arguments += _options(tolerance=tolerance, graph=graph, report=report)
-        for name, limits in (per_output or {}).items():
-            arguments.append(f"--per-output={name}:{limits}")
-        if all_tensors:
-            arguments.append("--all-tensors")
-        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
-    return Comparison.of(_single(facts, "comparisons"), _text(report))
+        arguments += _options(tolerance=tolerance, report=report, markdown=markdown, junit=junit)
+        if graph is not None:
+            arguments.append(f"--graph={_files.model(graph, folder, 'graph')}")
+        arguments += [*_sizes(sizes), *_ranges(ranges)]
+        for name, limit in (per_output or {}).items():
+            arguments.append(f"--per-output={name}:{_limit(limit)}")
+        arguments += _flags(all_tensors=all_tensors, random=random)
+        facts = _files.without(folder, call(arguments, limits).facts)
+    result = Comparison.of(_single(facts, "comparisons"), _text(report))
+    _warn(result.passed and result.inputs.are_random, result.warnings)
+    return result
 
 
 def audit(
-    model: Path,
+    model: Model,
     inputs: Optional[Inputs] = None,
     *,
-    baseline: Optional[Path] = None,
+    baseline: Optional[Model] = None,
     allow: Sequence[str] = (),
     tolerance: Optional[Path] = None,
     sizes: Sizes = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
     sets: Optional[int] = None,
+    random: bool = False,
     report: Optional[Path] = None,
+    markdown: Optional[Path] = None,
+    junit: Optional[Path] = None,
+    top: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    progress: Optional[bool] = None,
 ) -> Audit:
-    """Runs a model and counts what its casts do to the numbers, the worst first.
+    """Runs a model and counts what its casts and quantisers do to the numbers, the worst first.
 
-    ``allow`` has limits such as ``"wrapped"`` or ``"overflowed=3"``. What the model ``baseline`` does too is not held against this
-    one. ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Args:
+        model: A path, an ``onnx.ModelProto`` or its bytes.
+        inputs: As in :func:`compare`; so are ``tolerance`` and all that follows it.
+        baseline: The original of which the model is a conversion: what it does as well is excused.
+        allow: Limits such as ``"wrapped"`` or ``"overflowed=3"``.
+
+    Returns:
+        What was found. A model beyond its limits is an answer, whose ``passed`` is false.
+
+    Raises:
+        ModelError, InputError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> audit("model_fp16.onnx", {"x": x}).casts[0].outcomes["overflowed"]
+        2
     """
-    with _given(inputs, model) as given:
-        arguments = ["audit", _path(model), *given, *_sizes(sizes)]
-        arguments += _options(
-            baseline=baseline, tolerance=tolerance, seed=seed, sets=sets, report=report
-        )
+    limits = Limits(timeout, max_memory, max_nodes, progress)
+    with _files.scratch() as folder:
+        file = _files.model(model, folder)
+        arguments = ["audit", file, *_files.inputs(inputs, file, folder)]
+        arguments += _options(tolerance=tolerance, seed=seed, sets=sets, report=report, top=top)
+        arguments += _options(markdown=markdown, junit=junit)
+        if baseline is not None:
+            arguments.append(f"--baseline={_files.model(baseline, folder, 'baseline')}")
+        arguments += [*_sizes(sizes), *_ranges(ranges), *_flags(random=random)]
         arguments += [f"--allow={kind}" for kind in allow]
-        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
-    return Audit.of(_single(facts, "models"), _text(report))
+        facts = _files.without(folder, call(arguments, limits).facts)
+    result = Audit.of(_single(facts, "models"), _text(report))
+    _warn(result.passed and result.inputs.are_random, result.warnings)
+    return result
 
 
 def keep(
-    model: Path,
-    to: str = "FLOAT16",
+    model: Model,
+    to: Half = "FLOAT16",
     inputs: Optional[Inputs] = None,
     *,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
+    ulp: Optional[float] = None,
+    cosine: Optional[float] = None,
+    sqnr: Optional[float] = None,
+    fewest: bool = False,
     sizes: Sizes = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
+    sets: Optional[int] = None,
+    random: bool = False,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    progress: Optional[bool] = None,
 ) -> Kept:
-    """Finds the smallest set of nodes that a conversion to ``to`` has to keep in FLOAT.
+    """Finds the nodes that a conversion to half precision has to keep in FLOAT, by running simulated conversions.
 
-    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Args:
+        model: The model in FLOAT: a path, an ``onnx.ModelProto`` or its bytes.
+        to: What it is to be converted to.
+        inputs: As in :func:`compare`; so are the tolerances and all that follows ``fewest``.
+        fewest: Keep only what the outputs need, and not what overflows though they bear it.
+
+    Returns:
+        The nodes, as converters take them.
+
+    Raises:
+        ModelError, InputError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> keep("model.onnx", "float16", {"x": x}).node_block_list
+        ['ReduceSum_sum', 'Sqrt_norm']
     """
-    with _given(inputs, model) as given:
-        arguments = ["keep", _path(model), f"--to={to}", *given, *_sizes(sizes)]
-        arguments += _options(rtol=rtol, atol=atol, seed=seed)
-        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
-    return Kept.of(facts)
+    if not isinstance(to, str):
+        raise CallError(f"to is {to!r}, which is no type's name")
+    limits = Limits(timeout, max_memory, max_nodes, progress)
+    with _files.scratch() as folder:
+        file = _files.model(model, folder)
+        arguments = ["keep", file, f"--to={to}", *_files.inputs(inputs, file, folder)]
+        arguments += _options(
+            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets
+        )
+        arguments += [*_sizes(sizes), *_ranges(ranges), *_flags(fewest=fewest, random=random)]
+        return Kept.of(_files.without(folder, call(arguments, limits).facts))
 
 
 def fix(
-    model: Path,
+    model: Model,
     output: Path,
     *,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
 ) -> Fixed:
-    """Mends what is plainly wrong with a model's casts and declarations, and leaves the rest byte for byte.
+    """Corrects what is plainly wrong with a model's casts and declarations, and leaves the rest byte for byte.
 
-    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Args:
+        model: A path, an ``onnx.ModelProto`` or its bytes.
+        output: Where the corrected model is written.
+        timeout: How many seconds the call may take; ``max_memory`` and ``max_nodes`` as in :func:`compare`.
+
+    Returns:
+        What was changed, and what is left.
+
+    Raises:
+        ModelError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> fix("model_fp16.onnx", "fixed.onnx").changes
     """
     limits = Limits(timeout, max_memory, max_nodes)
-    return Fixed.of(call(["fix", _path(model), "-o", _path(output)], limits).facts)
+    with _files.scratch() as folder:
+        arguments = ["fix", _files.model(model, folder), "-o", _files.path(output)]
+        return Fixed.of(_files.without(folder, call(arguments, limits).facts))
 
 
 def record(
-    model: Path,
+    model: Model,
     folder: Path,
     inputs: Optional[Inputs] = None,
     *,
     sets: Optional[int] = None,
     sizes: Sizes = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
 ) -> list[str]:
-    """Records a model's outputs as goldens, to be replayed by ``onnx-cast test``; the folders of the new sets.
+    """Records a model's outputs as goldens, to be replayed by ``onnx-cast test``.
 
-    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Args:
+        model: A path, an ``onnx.ModelProto`` or its bytes.
+        folder: Where the recordings are added.
+        inputs: As in :func:`compare`; random ones without.
+        sets: How many sets of random inputs; the other options are as in :func:`compare`.
+
+    Returns:
+        The folders of the new sets.
+
+    Raises:
+        ModelError, InputError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> record("model.onnx", "goldens/model", {"x": x})
     """
+    limits = Limits(timeout, max_memory, max_nodes)
     before = set(_data_sets(folder))
-    with _given(inputs, model) as given:
-        arguments = [
-            "record",
-            _path(model),
-            _path(folder),
-            *given,
-            *_sizes(sizes),
-            *_options(sets=sets, seed=seed),
-        ]
-        call(arguments, Limits(timeout, max_memory, max_nodes), writes_json=False)
+    with _files.scratch() as inner:
+        file = _files.model(model, inner)
+        arguments = ["record", file, _files.path(folder), *_files.inputs(inputs, file, inner)]
+        arguments += [*_sizes(sizes), *_ranges(ranges), *_options(sets=sets, seed=seed)]
+        call(arguments, limits, writes_json=False)
     return [path for path in _data_sets(folder) if path not in before]
 
 
 def run(
-    model: Path,
+    model: Model,
     inputs: Optional[Inputs] = None,
     *,
     sizes: Sizes = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
 ) -> dict[str, Array]:
-    """Runs a model through tract; its outputs by name, in the graph's order.
+    """Runs a model through tract.
 
-    Types that numpy lacks are those of ml_dtypes. ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Args:
+        model: A path, an ``onnx.ModelProto`` or its bytes.
+        inputs: One set, as in :func:`compare`; what is missing is random. The other options are as there too.
+
+    Returns:
+        The outputs by name, in the graph's order. Types that numpy lacks are those of ml_dtypes.
+
+    Raises:
+        ModelError, InputError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> run("model.onnx", {"x": x})["y"]
     """
-    with _given(inputs, model, one_set=True) as given, _scratch() as folder:
-        arguments = [
-            "run",
-            _path(model),
-            *given,
-            *_sizes(sizes),
-            *_options(seed=seed),
-            "-o",
-            folder,
-        ]
-        call(arguments, Limits(timeout, max_memory, max_nodes))
-        return _arrays.read_all(folder, "output")
+    limits = Limits(timeout, max_memory, max_nodes)
+    with _files.scratch() as folder:
+        file, outputs = _files.model(model, folder), os.path.join(folder, "outputs")
+        arguments = ["run", file, *_files.inputs(inputs, file, folder, one_set=True)]
+        arguments += [*_sizes(sizes), *_ranges(ranges), *_options(seed=seed), "-o", outputs]
+        call(arguments, limits)
+        return _arrays.read_all(outputs, "output")
 
 
-@contextmanager
-def _given(
-    inputs: Optional[Inputs], model: Union[Path, Mapping[str, Any]], one_set: bool = False
-) -> Iterator[list[str]]:
-    """The inputs as options, in files for as long as this lasts."""
-    if inputs is None:
-        yield []
-        return
-    if isinstance(inputs, (str, os.PathLike)):
-        yield [f"--input={_path(inputs)}"]
-        return
-    sets = [inputs] if isinstance(inputs, Mapping) else inputs
-    if (
-        not isinstance(sets, Sequence)
-        or not sets
-        or not all(isinstance(arrays, Mapping) for arrays in sets)
-    ):
-        raise CallError("inputs are a dict of arrays by name, a list of such dicts, or a path")
-    if one_set and len(sets) != 1:
-        raise CallError(f"one set of inputs is run at a time, and {len(sets)} are given")
-    with _scratch() as folder:
-        _arrays.write_sets(folder, "input", list(sets))
-        if len(sets) == 1:
-            first = os.path.join(folder, "test_data_set_0")
-            # A name may begin as an option does.
-            yield [f"--input={name}={first}/input_{index}.pb" for index, name in enumerate(sets[0])]
-            return
-        _check_names(sets, model)
-        yield [f"--input={folder}"]
-
-
-def _check_names(sets: Sequence[Mapping[str, Any]], model: Union[Path, Mapping[str, Any]]) -> None:
-    """A folder's files may go to inputs by their order; arrays of a dict go by name only."""
-    graph = None if isinstance(model, Mapping) else _graph.read(_path(model))
-    for name in (name for arrays in sets for name in arrays if graph):
-        if graph and name not in graph.inputs:
-            raise InputError(f"{model}: the model has no input `{name}`, but {graph.inputs}")
-
-
-@contextmanager
-def _values(side: Union[Path, Mapping[str, Any]]) -> Iterator[str]:
-    """A side of a comparison as a path: arrays are written as saved outputs."""
-    if not isinstance(side, Mapping):
-        yield _path(side)
-        return
-    with _scratch() as folder:
-        _arrays.write_all(folder, "output", side)
-        yield folder
-
-
-@contextmanager
-def _scratch() -> Iterator[str]:
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="onnx-cast-")
-    except OSError as error:
-        raise ProgramError(f"no temporary folder: {error.strerror}") from None
-    with folder as path:
-        try:
-            yield path
-        except OnnxCastError as error:
-            # The caller knows nothing of this folder.
-            raise type(error)(str(error).replace(path + os.sep, "")) from None
-
-
-def _is_saved(side: Union[Path, Mapping[str, Any]]) -> bool:
-    return isinstance(side, Mapping) or (
-        not _path(side).endswith(".onnx")
-        and not os.path.exists(os.path.join(_path(side), "model.onnx"))
-    )
+def _warn(is_random: bool, reasons: Sequence[str]) -> None:
+    """Has Python's own warnings say that a pass is one on random inputs, pytest's summary among them."""
+    if is_random:
+        warnings.warn("; ".join(reasons), OnnxCastWarning, stacklevel=3)
 
 
 def _sizes(sizes: Sizes) -> list[str]:
     return [f"--set={symbol}={size}" for symbol, size in (sizes or {}).items()]
+
+
+def _ranges(ranges: Ranges) -> list[str]:
+    try:
+        return [f"--range={name}={low}:{high}" for name, (low, high) in (ranges or {}).items()]
+    except (TypeError, ValueError):
+        raise CallError("ranges are a dict of (low, high) by input name") from None
+
+
+def _limit(limit: Limit) -> str:
+    if isinstance(limit, str):
+        return limit
+    return ",".join(f"{what}={number}" for what, number in limit.items())
+
+
+def _flags(**flags: bool) -> list[str]:
+    return [f"--{name.replace('_', '-')}" for name, is_set in flags.items() if is_set]
 
 
 def _options(**values: Any) -> list[str]:
@@ -286,17 +364,8 @@ def _text(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
-def _path(path: Path) -> str:
-    if not isinstance(path, (str, os.PathLike)):
-        raise CallError(f"a path is asked for, not {type(path).__name__}")
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        raise CallError("a path is text, not bytes")
-    return os.path.join(".", text) if text.startswith("-") else text
-
-
 def _data_sets(folder: Path) -> list[str]:
-    path = _path(folder)
+    path = _files.path(folder)
     try:
         names = os.listdir(path)
     except OSError:

@@ -18,6 +18,10 @@ class OnnxCastError(Exception):
         return str(self)
 
 
+class OnnxCastWarning(UserWarning):
+    """What passed may not pass in use: the inputs were random."""
+
+
 class CallError(OnnxCastError):
     """The call makes no sense: an option that does not exist, values of the wrong kind."""
 
@@ -59,12 +63,14 @@ _OF_A_CALL = re.compile(
     r"unexpected argument|unrecognized subcommand|invalid value|required arguments|cannot be used with|"
     r"a value is required|equal sign is needed"
 )
+#: Arrays go through files that the caller never named.
+_OF_A_SCRATCH_FILE = re.compile(r"-i \S*test_data_set_0/input_\d+\.pb: ")
 _OF_AN_INPUT = re.compile(r"(^|: )-i |\binput `|--set |\.np[yz]\b|input_\d+\.pb")
 
 
 def from_line(line: str, kind: Optional[str]) -> OnnxCastError:
     """The error that a line of the program's is, of the kind that the program says."""
-    line = line.removeprefix("error: ").strip()
+    line = _OF_A_SCRATCH_FILE.sub("", line.removeprefix("error: ").strip())
     if kind not in _BY_KIND:
         kind = (
             "call" if _OF_A_CALL.search(line) else "input" if _OF_AN_INPUT.search(line) else "model"

@@ -10,20 +10,12 @@ from typing import NamedTuple, Optional
 from ._arrays import fields
 from ._errors import InputError
 
-_GRAPH, _NODE, _INPUT = 7, 1, 11
-_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME = 1, 2, 3
+_GRAPH, _INPUT = 7, 11
 _VALUE_NAME = 1
-
-
-class Node(NamedTuple):
-    name: str
-    inputs: list[str]
-    outputs: list[str]
 
 
 class Graph(NamedTuple):
     inputs: list[str]
-    nodes: list[Node]
 
 
 def read(path: str) -> Optional[Graph]:
@@ -32,7 +24,7 @@ def read(path: str) -> Optional[Graph]:
     try:
         graph = b"".join(_messages(_bytes_of(path), _GRAPH))
         inputs = [name for value in _messages(graph, _INPUT) for name in _names(value, _VALUE_NAME)]
-        return Graph(inputs, [_node(node) for node in _messages(graph, _NODE)])
+        return Graph(inputs)
     except (OSError, InputError):
         return None
 
@@ -48,19 +40,6 @@ def _bytes_of(path: str) -> bytes:
 
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def makers_and_readers(path: str, tensor: str) -> tuple[list[str], list[str]]:
-    """The names of the nodes that make a value, and of those that read it."""
-    graph = read(path)
-    nodes = graph.nodes if graph else []
-    makers = [node.name for node in nodes if tensor in node.outputs and node.name]
-    return makers, [node.name for node in nodes if tensor in node.inputs and node.name]
-
-
-def _node(data: bytes) -> Node:
-    name = "".join(_names(data, _NODE_NAME))
-    return Node(name, _names(data, _NODE_INPUT), _names(data, _NODE_OUTPUT))
 
 
 def _messages(data: bytes, number: int) -> list[bytes]:

@@ -8,8 +8,12 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 import sysconfig
+import threading
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple, Optional
 
@@ -98,10 +102,13 @@ class Limits(NamedTuple):
     timeout: Optional[float] = None
     max_memory: Optional[int] = None
     max_nodes: Optional[int] = None
+    #: Whether to tell how long it has been running; ``None`` is at a terminal and in notebooks.
+    progress: Optional[bool] = None
 
     def options(self) -> list[str]:
         """As the program takes them."""
-        for name, value in self._asdict().items():
+        for name in ("timeout", "max_memory", "max_nodes"):
+            value = getattr(self, name)
             kinds = (int, float) if name == "timeout" else (int,)
             is_number = isinstance(value, kinds) and not isinstance(value, bool)
             if value is not None and not (is_number and 0 < value < math.inf):
@@ -125,7 +132,8 @@ def call(arguments: Sequence[str], limits: Limits = DEFAULTS, writes_json: bool 
     """Calls the program. Raises what its error line says; exit status 1, a finding, is an answer."""
     command = [program(), *arguments, *limits.options(), *(["--json"] if writes_json else [])]
     try:
-        answer = _answer(command, limits.timeout)
+        with _progress(arguments[0], limits.progress):
+            answer = _answer(command, limits.timeout)
     except OSError as error:
         raise ProgramError(f"{command[0]} does not start: {error.strerror}") from None
     except ValueError:
@@ -142,6 +150,35 @@ def call(arguments: Sequence[str], limits: Limits = DEFAULTS, writes_json: bool 
     if facts is None:
         raise ProgramError(f"{command[0]} wrote no JSON: {said.strip() or text.strip()[:200]}")
     return Said(answer.returncode, facts)
+
+
+@contextmanager
+def _progress(what: str, is_wanted: Optional[bool]) -> Iterator[None]:
+    """Tells on standard error how long something has been running, from its third second on."""
+    if is_wanted is None:
+        is_wanted = "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
+    if not is_wanted:
+        yield
+        return
+    start, is_done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        said = ""
+        while not is_done.wait(1):
+            seconds = int(time.monotonic() - start)
+            if seconds > 1:
+                said = f"{NAME} {what}: {seconds} s"
+                print(f"\r{said}", end="", file=sys.stderr, flush=True)
+        if said:
+            print("\r" + " " * len(said) + "\r", end="", file=sys.stderr, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        is_done.set()
+        teller.join()
 
 
 def _answer(command: Sequence[str], timeout: Optional[float]) -> subprocess.CompletedProcess[bytes]:

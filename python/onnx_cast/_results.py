@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+from . import _show
 from ._errors import ToleranceError
-from ._graph import makers_and_readers
 
 Json = dict[str, Any]
 
@@ -18,7 +18,14 @@ def number(value: object) -> Optional[float]:
 
 @dataclass(frozen=True)
 class Tensor:
-    """An output or an inner tensor: how far the conversion's values are from the reference's."""
+    """An output or an inner tensor: how far the conversion's values are from the reference's.
+
+    Attributes:
+        mismatches: Elements beyond the tolerance.
+        passing_atol: The smallest tolerance that would pass on its own; so is ``passing_rtol``.
+        why: Why it did not pass, in words.
+        problem: Why it could not be compared.
+    """
 
     name: str
     reference_type: Optional[str]
@@ -27,17 +34,15 @@ class Tensor:
     elements: int
     passed: bool
     identical: bool
-    #: Elements beyond the tolerance.
     mismatches: int
     max_abs: Optional[float]
     max_rel: Optional[float]
     max_ulp: Optional[float]
     cosine: Optional[float]
-    #: The smallest tolerance that would pass, each on its own.
     passing_atol: Optional[float]
     passing_rtol: Optional[float]
     first_mismatch: Optional[str]
-    #: Why it could not be compared.
+    why: Optional[str]
     problem: Optional[str]
     json: Json = field(repr=False)
 
@@ -59,6 +64,7 @@ class Tensor:
             passing_atol=number(json.get("passing_atol")),
             passing_rtol=number(json.get("passing_rtol")),
             first_mismatch=json.get("first_mismatch"),
+            why=json.get("why") or json.get("problem"),
             problem=json.get("problem"),
             json=json,
         )
@@ -66,7 +72,11 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Cast:
-    """A cast, a quantiser or an operator on half precision, and what it did to the values that passed it."""
+    """A cast, a quantiser or an operator on half precision, and what it did to the values that passed it.
+
+    Attributes:
+        outcomes: Elements by outcome: ``exact``, ``rounded``, ``overflowed``, ...
+    """
 
     node: str
     op: Optional[str]
@@ -74,7 +84,6 @@ class Cast:
     source_type: Optional[str]
     target_type: Optional[str]
     elements: int
-    #: Elements by outcome: ``exact``, ``rounded``, ``overflowed``, …
     outcomes: dict[str, int]
     json: Json = field(repr=False)
 
@@ -92,24 +101,58 @@ class Cast:
             json=json,
         )
 
-    def __str__(self) -> str:
-        did = ", ".join(
+    @property
+    def damage(self) -> str:
+        """What became of the values that are not exact, such as ``2 overflowed``."""
+        return ", ".join(
             f"{count} {kind}" for kind, count in self.outcomes.items() if count and kind != "exact"
         )
-        return f"`{self.node}` {self.source_type} to {self.target_type}" + (
-            f": {did}" if did else ""
+
+    def __str__(self) -> str:
+        types = f"{self.source_type} to {self.target_type}"
+        return f"`{self.node}` {types}" + (f": {self.damage}" if self.damage else "")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Where the inputs came from.
+
+    Attributes:
+        origin: ``given``, ``random``, ``partly_random``, ``saved`` or ``none``.
+        random: The inputs with random values.
+        seeds: The seed of each set.
+    """
+
+    origin: str
+    random: list[str]
+    seeds: list[int]
+
+    @staticmethod
+    def of(json: Json) -> Inputs:
+        return Inputs(
+            origin=str(json.get("origin") or "none"),
+            random=[str(name) for name in json.get("random") or []],
+            seeds=[int(seed) for seed in json.get("seeds") or []],
         )
+
+    @property
+    def are_random(self) -> bool:
+        """Whether nobody has chosen some of the values."""
+        return self.origin in ("random", "partly_random")
 
 
 @dataclass(frozen=True)
 class Parting:
-    """The first tensor where something of the conversion goes wrong."""
+    """The first tensor where something of the conversion goes wrong.
+
+    Attributes:
+        node: The node that makes it, whose operator is ``op``.
+        culprit: The worst cast or quantiser before it that spoils values and that the reference does not have.
+    """
 
     tensor: Tensor
-    #: The node that makes it, and its operator.
     node: Optional[str]
     op: Optional[str]
-    #: The worst cast before it that spoils values and that the reference does not have.
     culprit: Optional[Cast]
     json: Json = field(repr=False)
 
@@ -128,30 +171,41 @@ class Parting:
 
     def __str__(self) -> str:
         made = f", which {self.op} `{self.node}` makes" if self.node else ""
-        return f"`{self.tensor.name}`{made}: {self.tensor.first_mismatch or self.tensor.problem or 'off'}"
+        return f"`{self.tensor.name}`{made}: {self.tensor.why or self.tensor.first_mismatch}"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model against its conversion."""
+    """A model against its conversion. ``print`` shows the verdict, and a notebook a table besides.
+
+    Attributes:
+        status: ``passed``, ``failed`` or ``unusable``.
+        sets: How many sets of inputs they ran on.
+        inputs: Where these came from.
+        warnings: Why the verdict may be another in use: random inputs, or values close to the end of a type's range.
+        notes: How things were compared, a sentence each.
+        tensors: Every inner tensor that both have, with ``all_tensors=True``.
+        first_damage: The first tensor with NaN or infinities that the reference does not have.
+        first_difference: The first tensor beyond the tolerance.
+        largest_jump: Where the error grows most.
+        casts: What the casts of the converted model did, the worst first.
+        report: The page, where one was asked for.
+        json: Everything, as docs/report-format.md describes it.
+    """
 
     reference: str
     converted: str
-    #: ``passed``, ``failed`` or ``unusable``.
     status: str
-    #: How many sets of inputs they ran on.
     sets: int
-    #: How things were compared, a sentence each: whether inputs were random, among others.
+    inputs: Inputs
+    warnings: list[str]
     notes: list[str]
     outputs: list[Tensor]
-    #: Every inner tensor that both have, with ``all_tensors=True``.
     tensors: list[Tensor]
     first_difference: Optional[Parting]
-    #: The first tensor with NaN or infinities that the reference does not have.
     first_damage: Optional[Parting]
-    #: What the casts of the converted model did, the worst first.
+    largest_jump: Optional[Parting]
     casts: list[Cast]
-    #: The page, where one was asked for.
     report: Optional[str]
     json: Json = field(repr=False)
 
@@ -162,11 +216,14 @@ class Comparison:
             converted=str(json.get("converted")),
             status=str(json.get("status")),
             sets=int(json.get("sets") or 0),
+            inputs=Inputs.of(json.get("inputs") or {}),
+            warnings=[str(warning) for warning in json.get("warnings") or []],
             notes=[str(note) for note in json.get("notes") or []],
             outputs=[Tensor.of(row) for row in json.get("outputs") or []],
             tensors=[Tensor.of(row) for row in json.get("tensors") or []],
             first_difference=Parting.of(json.get("first_difference")),
             first_damage=Parting.of(json.get("first_damage")),
+            largest_jump=Parting.of(json.get("largest_jump")),
             casts=[Cast.of(row) for row in json.get("converted_casts") or []],
             report=report,
             json=json,
@@ -179,55 +236,48 @@ class Comparison:
 
     @property
     def parting(self) -> Optional[Parting]:
-        """Where it goes wrong: the first damage, or else the first difference beyond the tolerance."""
-        return self.first_damage or self.first_difference
+        """Where it goes wrong: the first damage, else a place with a cast to blame, else the first difference."""
+        if self.passed:
+            return None
+        blamed = self.largest_jump if self.largest_jump and self.largest_jump.culprit else None
+        return self.first_damage or blamed or self.first_difference
 
     @property
     def culprit(self) -> Optional[str]:
-        """The node to blame: the cast that spoils values, or else the node where the two part."""
+        """The node to blame: the cast that spoils values, or else the node where the two diverge."""
         parting = self.parting
         if parting is None:
             return None
         return parting.culprit.node if parting.culprit else parting.node
 
     @property
-    def remedy(self) -> Optional[str]:
-        """What to tell the converter where values leave the narrow type's range: the nodes to keep in FLOAT.
-
-        It follows from this one comparison. :func:`onnx_cast.keep` finds the smallest set of nodes and confirms it by running.
-        """
+    def half(self) -> Optional[str]:
+        """FLOAT16 or BFLOAT16, where values leave the range of that type."""
         damage = self.first_damage
-        if damage is None:
+        if self.passed or damage is None:
             return None
-        makers, readers = makers_and_readers(self.reference, damage.tensor.name)
-        # A cast that overflows has its input from FLOAT: then what reads that is to stay, else what makes and reads the value.
-        kept = makers if damage.culprit else [*makers, *readers]
-        if not kept:
+        cast = damage.culprit.target_type if damage.culprit else damage.tensor.converted_type
+        return cast if cast in ("FLOAT16", "BFLOAT16") else None
+
+    @property
+    def remedy(self) -> Optional[str]:
+        """What to do where values leave the range of half precision: the call that finds the nodes to keep in FLOAT.
+
+        Which nodes these are, no single comparison tells: :func:`onnx_cast.keep` runs the conversions that its list is for.
+        """
+        if self.half is None:
             return None
-        return f"keep {', '.join(f'`{node}`' for node in kept)} in FLOAT: node_block_list={kept!r}"
+        return f"onnx_cast.keep({self.reference!r}, to={self.half!r}, inputs=...) finds the nodes to keep in FLOAT"
 
     def summary(self) -> str:
-        """What a failed test should say, a line per fact; empty where it passed."""
-        if self.passed:
-            return ""
-        lines = [f"{self.converted} is not {self.reference} within the tolerance"]
-        for output in self.outputs:
-            if not output.passed:
-                why = (
-                    output.problem
-                    or f"{output.mismatches} of {output.elements} values differ, {output.first_mismatch}"
-                )
-                lines.append(f"output `{output.name}`: {why}")
-        if self.parting:
-            lines.append(f"first {'damage' if self.first_damage else 'difference'}: {self.parting}")
-            if self.parting.culprit:
-                lines.append(f"culprit: {self.parting.culprit}")
-        if self.remedy:
-            lines.append(f"remedy: {self.remedy}")
-        lines.extend(f"note: {note}" for note in self.notes)
-        if self.report:
-            lines.append(f"report: {self.report}")
-        return "\n".join(lines)
+        """What a failed test should say, a line per fact, and the warnings; empty where all is well."""
+        return "\n".join(_show.comparison(self))
+
+    def __str__(self) -> str:
+        return _show.text(self.passed, f"{self.converted} against {self.reference}", self.summary())
+
+    def _repr_html_(self) -> str:
+        return _show.html(str(self), _show.OUTPUTS, map(_show.output, self.outputs))
 
     def check(self) -> Comparison:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""
@@ -242,17 +292,24 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Audit:
-    """What a model's casts did to the numbers."""
+    """What a model's casts did to the numbers. ``print`` shows the verdict, and a notebook a table besides.
+
+    Attributes:
+        status: ``passed``, ``failed`` or ``unusable``.
+        inputs: Where the inputs came from; ``warnings`` and ``notes`` as of a :class:`Comparison`.
+        casts: The worst first.
+        exceeded: What was beyond the limits, a sentence each.
+        findings: What is wrong with the graph itself, as the JSON has it.
+    """
 
     model: str
     status: str
     sets: int
+    inputs: Inputs
+    warnings: list[str]
     notes: list[str]
-    #: The worst first.
     casts: list[Cast]
-    #: What was beyond the limits, a sentence each.
     exceeded: list[str]
-    #: What is wrong with the graph itself, as the JSON has it.
     findings: list[Json]
     report: Optional[str]
     json: Json = field(repr=False)
@@ -263,6 +320,8 @@ class Audit:
             model=str(json.get("model")),
             status=str(json.get("status")),
             sets=int(json.get("sets") or 0),
+            inputs=Inputs.of(json.get("inputs") or {}),
+            warnings=[str(warning) for warning in json.get("warnings") or []],
             notes=[str(note) for note in json.get("notes") or []],
             casts=[Cast.of(row) for row in json.get("casts") or []],
             exceeded=[str(sentence) for sentence in json.get("exceeded") or []],
@@ -276,26 +335,26 @@ class Audit:
         """Whether everything is within the limits."""
         return self.status == "passed"
 
+    @property
+    def wrong(self) -> list[str]:
+        """What is beyond the limits or contradicts itself, a sentence each."""
+        findings = [str(row.get("text")) for row in self.findings if row.get("is_error")]
+        return self.exceeded or findings
+
     def summary(self) -> str:
-        """What a failed test should say, a line per fact; empty where it passed."""
-        if self.passed:
-            return ""
-        lines = [f"{self.model} is beyond its limits", *self.exceeded]
-        lines.extend(
-            str(finding.get("text")) for finding in self.findings if finding.get("is_error")
-        )
-        lines.extend(f"note: {note}" for note in self.notes)
-        if self.report:
-            lines.append(f"report: {self.report}")
-        return "\n".join(lines)
+        """What a failed test should say, a line per fact, and the warnings; empty where all is well."""
+        return "\n".join(_show.audit(self))
+
+    def __str__(self) -> str:
+        return _show.text(self.passed, self.model, self.summary())
+
+    def _repr_html_(self) -> str:
+        return _show.html(str(self), _show.CASTS, map(_show.cast, self.casts[:20]))
 
     def check(self) -> Audit:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""
         if not self.passed:
-            why = self.exceeded or [
-                str(finding.get("text")) for finding in self.findings if finding.get("is_error")
-            ]
-            raise ToleranceError(f"{self.model}: {'; '.join(why) or 'beyond its limits'}")
+            raise ToleranceError(f"{self.model}: {'; '.join(self.wrong) or 'beyond its limits'}")
         return self
 
 
@@ -310,15 +369,24 @@ class KeptNode:
 
 @dataclass(frozen=True)
 class Kept:
-    """The nodes that a conversion has to leave in FLOAT."""
+    """The nodes that a conversion has to leave in FLOAT.
+
+    Attributes:
+        confirmed: Whether the conversion that keeps these nodes was run, in simulation, and each is needed or overflows.
+        problem: Why there is no list.
+        notes: What to know, such as that the inputs were random.
+        runs: How often the model was run.
+        formats: The list as converters take it, such as a line of Python, by converter.
+    """
 
     model: str
     to: str
     nodes: list[KeptNode]
-    #: Whether the conversion with these nodes kept was run and found within the tolerance.
     confirmed: bool
-    #: The same as converters take it, such as a line of Python, by converter.
     formats: dict[str, str]
+    problem: Optional[str]
+    notes: list[str]
+    runs: int
     json: Json = field(repr=False)
 
     @staticmethod
@@ -332,6 +400,9 @@ class Kept:
             ],
             confirmed=bool(json.get("confirmed")),
             formats={str(name): str(text) for name, text in (json.get("formats") or {}).items()},
+            problem=json.get("problem"),
+            notes=[str(note) for note in json.get("notes") or []],
+            runs=int(json.get("runs") or 0),
             json=json,
         )
 
@@ -340,10 +411,17 @@ class Kept:
         """The argument of that name of onnxconverter-common and of ONNX Runtime's converters."""
         return [row.node for row in self.nodes]
 
+    def __str__(self) -> str:
+        return "\n".join(_show.kept(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((row.node, row.op_type or "", row.why or "") for row in self.nodes)
+        return _show.html(str(self), ("node", "operator", "why"), rows)
+
 
 @dataclass(frozen=True)
 class Change:
-    """Something that was mended."""
+    """Something that was corrected."""
 
     kind: str
     place: Optional[str]

@@ -7,6 +7,8 @@ def test_fp16(onnx_cast):
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,11 +16,14 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ._results import Audit, Comparison
+    from ._results import Audit, Comparison, Kept
 
 
 #: What ``compare`` and ``keep`` have in common.
-_PASSED_ON = ("rtol", "atol", "sizes", "seed", "timeout", "max_memory", "max_nodes")
+_PASSED_ON = (
+    *("rtol", "atol", "ulp", "cosine", "sqnr", "sizes", "ranges", "seed", "random"),
+    *("timeout", "max_memory", "max_nodes"),
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Checker:
-    """``compare`` and ``audit`` of :mod:`onnx_cast`, whose failures fail the test."""
+    """``compare``, ``audit`` and ``keep`` of :mod:`onnx_cast`, whose failures fail the test and leave a page."""
 
     def __init__(self, folder: Path, test: str) -> None:
         self._folder = folder
@@ -44,56 +49,87 @@ class Checker:
     ) -> Comparison:
         """As :func:`onnx_cast.compare`."""
         __tracebackhide__ = True
-        from . import OnnxCastError, compare
+        from . import compare
 
-        options.setdefault("report", self._page())
-        try:
-            result = compare(reference, converted, inputs, **options)
-        except OnnxCastError as error:
-            pytest.fail(f"{error.kind}: {error}", pytrace=False)
+        result: Comparison = self._called(compare, reference, converted, inputs, **options)
         if not result.passed:
-            pytest.fail(self._with_kept(result, inputs, options), pytrace=False)
+            pytest.fail(_with_kept(result, reference, inputs, options), pytrace=False)
         return result
 
     def audit(self, model: Any, inputs: Any = None, **options: Any) -> Audit:
         """As :func:`onnx_cast.audit`."""
         __tracebackhide__ = True
-        from . import OnnxCastError, audit
+        from . import audit
 
-        options.setdefault("report", self._page())
-        try:
-            result = audit(model, inputs, **options)
-        except OnnxCastError as error:
-            pytest.fail(f"{error.kind}: {error}", pytrace=False)
+        result: Audit = self._called(audit, model, inputs, **options)
         if not result.passed:
             pytest.fail(result.summary(), pytrace=False)
         return result
 
-    def _page(self) -> str:
+    def keep(self, model: Any, to: Any = "FLOAT16", inputs: Any = None, **options: Any) -> Kept:
+        """As :func:`onnx_cast.keep`: fails where there is no list."""
+        __tracebackhide__ = True
+        from . import OnnxCastError, keep
+
+        try:
+            kept, problem = keep(model, to, inputs, **options), None
+        except OnnxCastError as error:
+            problem = f"{error.kind}: {error}"
+        if problem or kept.problem:
+            pytest.fail(problem or str(kept), pytrace=False)
+        return kept
+
+    def _called(self, function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        """The result; the page of a call that passed goes, unless somebody asked for it."""
+        __tracebackhide__ = True
+        from . import OnnxCastError
+
+        page = self._page() if "report" not in options else None
+        problem = None
+        try:
+            result = function(*given, **options, **({"report": page} if page else {}))
+        except OnnxCastError as error:
+            # Outside of this, so that it is told once.
+            problem = f"{error.kind}: {error}"
+        if problem:
+            pytest.fail(problem, pytrace=False)
+        if page and result.passed:
+            page.unlink(missing_ok=True)
+            return replace(result, report=None)
+        return result
+
+    def _page(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._pages += 1
         number = "" if self._pages == 1 else f"-{self._pages}"
-        return str(self._folder / f"{self._test}{number}.html")
+        return self._folder / f"{self._test}{number}.html"
 
-    def _with_kept(self, result: Comparison, inputs: Any, options: dict[str, Any]) -> str:
-        """What a failed test says, with the exact nodes to keep where the program finds them."""
-        from . import OnnxCastError, keep
 
-        parting = result.parting
-        to = parting.culprit.target_type if parting and parting.culprit else None
-        said = result.summary()
-        if to not in ("FLOAT16", "BFLOAT16"):
-            return said
-        passed_on = {name: options[name] for name in _PASSED_ON if name in options}
-        try:
-            kept = keep(result.reference, to, inputs, **passed_on)
-        except OnnxCastError:
-            return said
-        return (
-            said + f"\nsmallest set that helps: node_block_list={kept.node_block_list!r}"
-            if kept.nodes
-            else said
-        )
+def _with_kept(result: Comparison, reference: Any, inputs: Any, options: dict[str, Any]) -> str:
+    """What a failed test says, with the nodes to keep where the program finds them by running."""
+    from . import OnnxCastError, keep
+
+    said = f"{_brief(result)}\n{result.summary()}"
+    if result.half is None:
+        return said
+    passed_on = {name: options[name] for name in _PASSED_ON if name in options}
+    try:
+        kept = keep(reference, result.half, inputs, **passed_on)  # type: ignore[arg-type]
+    except OnnxCastError:
+        return said
+    if not kept.nodes:
+        return said
+    return f"{said}\nremedy: node_block_list={kept.node_block_list!r}, a conversion that passes in simulation"
+
+
+def _brief(result: Comparison) -> str:
+    """The line that pytest's short summary cuts off after some words."""
+    failed = [output for output in result.outputs if not output.passed]
+    about = f"`{failed[0].name}`: {failed[0].why}" if failed else "not within the tolerance"
+    culprit = result.parting.culprit if result.parting else None
+    if culprit:
+        return f"`{culprit.node}`: {culprit.damage}; {about}"
+    return f"`{result.culprit}`; {about}" if result.culprit else about
 
 
 @pytest.fixture

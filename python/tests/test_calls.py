@@ -1,6 +1,7 @@
 """The commands as functions, on real models through the program that was installed."""
 
 import json
+import time
 
 import ml_dtypes
 import numpy as np
@@ -26,7 +27,10 @@ def test_compare_names_the_culprit(whole, tmp_path):
     assert result.culprit == "Cast_sum_half"
     assert result.first_damage.culprit.outcomes["overflowed"] == 2
     assert result.first_damage.node == "Sqrt_norm"
-    assert "node_block_list=['Sqrt_norm']" in result.remedy
+    # No list that has not been run.
+    assert "onnx_cast.keep(" in result.remedy and "node_block_list=[" not in result.summary()
+    assert str(result).startswith("FAIL culprit: `Cast_sum_half` FLOAT to FLOAT16: 2 overflowed")
+    assert "<table>" in result._repr_html_() and "Cast_sum_half" in result._repr_html_()
     assert result.outputs[0].name == "scores" and result.outputs[0].mismatches == 8
     assert page.read_text().startswith("<!doctype html")
     with pytest.raises(onnx_cast.ToleranceError, match="Cast_sum_half") as raised:
@@ -40,6 +44,74 @@ def test_compare_passes_what_was_mended(whole):
     )
     assert result.check().passed
     assert result.culprit is None and result.remedy is None and result.summary() == ""
+    assert str(result).startswith("PASS ") and result.inputs.origin == "given"
+
+
+def test_a_pass_on_random_inputs_warns(whole):
+    models = [whole / name / "model.onnx" for name in ("rms_norm_FLOAT", "rms_norm_FLOAT16")]
+    with pytest.warns(onnx_cast.OnnxCastWarning, match="the inputs are random"):
+        result = onnx_cast.compare(*models, random=True, **TOLERANCE)
+    assert result.passed and result.inputs.are_random and result.inputs.seeds == [0, 1, 2]
+    assert any("FLOAT16 ends at 65504" in warning for warning in result.warnings)
+    assert "warning: the inputs are random" in str(result)
+    with pytest.warns(onnx_cast.OnnxCastWarning):
+        assert onnx_cast.audit(models[1], random=True).warnings
+    # Those beside the file are taken as those of the folder are.
+    assert not onnx_cast.compare(*models, **TOLERANCE).passed
+
+
+def test_models_may_be_objects_or_bytes(whole, x, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    files = [whole / name / "model.onnx" for name in ("rms_norm_FLOAT", "rms_norm_FLOAT16")]
+    proto, data = onnx.load(files[0]), files[1].read_bytes()
+    result = onnx_cast.compare(proto, data, {"x": x * 3}, **TOLERANCE)
+    assert not result.passed and result.culprit == "Cast_sum_half"
+    assert result.reference == "reference.onnx" and "/" not in str(result.json["converted"])
+    assert onnx_cast.keep(proto, "float16", {"x": x * 3}).to == "FLOAT16"
+    assert not onnx_cast.audit(data, {"x": x * 3}, baseline=proto).passed
+    assert set(onnx_cast.run(proto, {"x": x})) == {"scores"}
+    assert onnx_cast.fix(data, tmp_path / "fixed.onnx").changes == []
+    assert onnx_cast.record(data, tmp_path / "goldens", {"x": x})
+    line = refused_line(lambda: onnx_cast.audit(b"\x08\x09 no model"))
+    assert line.startswith("model.onnx")
+
+
+def refused_line(call):
+    with pytest.raises(onnx_cast.ModelError) as raised:
+        call()
+    return str(raised.value)
+
+
+def test_every_option_of_the_shell(whole, x, tmp_path):
+    pair = whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16_fixed"
+    reports = {name: tmp_path / f"a.{name}" for name in ("markdown", "junit")}
+    result = onnx_cast.compare(
+        *pair, {"x": x}, per_output={"scores": {"rtol": 1e-2, "atol": 1e-2}}, top=1, **reports
+    )
+    assert result.passed and all(path.stat().st_size > 50 for path in reports.values())
+    with pytest.warns(onnx_cast.OnnxCastWarning):
+        ranged = onnx_cast.compare(
+            *[folder / "model.onnx" for folder in pair], ranges={"x": (0, 1)}, cosine=0.99
+        )
+    assert ranged.inputs.origin == "random"
+    kept = onnx_cast.keep(pair[0], "fp16", sqnr=40, fewest=True, progress=False)
+    assert kept.confirmed and kept.runs > 0 and kept.problem is None
+    assert str(kept).splitlines()[0].endswith("node_block_list=['ReduceSum_sum', 'Sqrt_norm']")
+
+
+@pytest.mark.parametrize("limit", [{"cosine": 0.9}, {"sqnr": 40}])
+def test_why_an_output_fails_is_said_whatever_it_is_judged_by(whole, limit):
+    result = onnx_cast.compare(whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16", **limit)
+    assert not result.passed
+    assert "None" not in str(result) and "is wanted" in str(result)
+
+
+def test_long_calls_tell_how_long(capsys):
+    from onnx_cast import _program
+
+    with _program._progress("keep", True):
+        time.sleep(3.2)
+    assert "onnx-cast keep: 2 s" in capsys.readouterr().err
 
 
 def test_compare_takes_several_sets(whole, x):

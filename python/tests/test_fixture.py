@@ -15,24 +15,52 @@ def outcome(pytester, whole, converted):
     return pytester.runpytest_subprocess("-q")
 
 
-def test_a_broken_conversion_fails_by_name(pytester, whole):
+def test_a_broken_conversion_fails_by_name(pytester, whole, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
     ran = outcome(pytester, whole, "rms_norm_FLOAT16")
     ran.assert_outcomes(failed=1)
     ran.stdout.fnmatch_lines(
-        ["*culprit: `Cast_sum_half`*", "*remedy: *Sqrt_norm*", "*report: *test_fp16.html"]
+        [
+            "*culprit: `Cast_sum_half`*",
+            "*report: *test_fp16.html",
+            "*remedy: node_block_list=[[]'ReduceSum_sum', 'Sqrt_norm'[]]*",
+        ]
     )
+    # pytest's summary has room for little: the culprit is what it is about.
+    ran.stdout.fnmatch_lines(["FAILED *test_fp16 - Failed: `Cast_sum_half`: 2 overflowed; *"])
     ran.stdout.no_fnmatch_line("*Traceback*")
     assert (pytester.path / "onnx-cast-reports" / "test_fp16.html").stat().st_size > 10_000
 
 
 def test_a_mended_one_passes(pytester, whole):
     outcome(pytester, whole, "rms_norm_FLOAT16_fixed").assert_outcomes(passed=1)
+    assert list((pytester.path / "onnx-cast-reports").iterdir()) == []
+
+
+def test_a_pass_on_random_inputs_is_a_warning(pytester, whole):
+    files = [str(whole / name / "model.onnx") for name in ("rms_norm_FLOAT", "rms_norm_FLOAT16")]
+    pytester.makepyfile(
+        "def test_fp16(onnx_cast):\n"
+        f"    onnx_cast.compare({files[0]!r}, {files[1]!r}, rtol=1e-2, atol=1e-2, random=True)"
+    )
+    ran = pytester.runpytest_subprocess("-q")
+    ran.assert_outcomes(passed=1, warnings=1)
+    ran.stdout.fnmatch_lines(["*OnnxCastWarning: the inputs are random*"])
+
+
+def test_keep_gives_the_nodes(pytester, whole):
+    pytester.makepyfile(
+        "def test_kept(onnx_cast):\n"
+        f"    assert onnx_cast.keep({str(whole / 'rms_norm_FLOAT')!r}).node_block_list"
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(passed=1)
 
 
 def test_what_cannot_be_run_fails_in_one_line(pytester, whole):
     ran = outcome(pytester, whole, "no_such_model")
     ran.assert_outcomes(failed=1)
     ran.stdout.fnmatch_lines(["model: *no_such_model*"])
+    ran.stdout.no_fnmatch_line("*During handling*")
 
 
 @pytest.mark.parametrize(
