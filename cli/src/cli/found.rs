@@ -9,6 +9,7 @@ pub(crate) mod head;
 pub(crate) mod headroom;
 pub(crate) mod inputs;
 pub(crate) mod limits;
+pub(crate) mod look;
 pub(crate) mod profile;
 pub(crate) mod status;
 pub(crate) mod weights;

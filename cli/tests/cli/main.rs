@@ -20,6 +20,7 @@ mod inputs;
 mod inspect;
 mod keep;
 mod located;
+mod looked;
 #[cfg(target_os = "linux")]
 mod memory;
 mod mutations;

@@ -34,7 +34,10 @@ pub fn stderr(output: &Output) -> String {
 pub fn said(status: i32, arguments: &[&str]) -> String {
     let output = onnx_cast(arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
-    assert_eq!(stderr(&output), "", "{arguments:?}");
+    // What was chosen of inputs that are not given is told, and no concern of most tests.
+    let told = stderr(&output);
+    let told: Vec<&str> = told.lines().filter(|l| !l.contains(": chosen inputs: ")).collect();
+    assert!(told.is_empty(), "{arguments:?}: {told:?}");
     stdout(&output)
 }
 

@@ -96,7 +96,7 @@ fn models_that_cannot_be_used_take_one_line() {
             edited(|graph| graph.output[0] = value("y", ElementType::Float, &[])),
             &["`c1`", "INT32", "FLOAT"],
         ),
-        (dim_model("N-5"), &["`x`", "-4"]),
+        (dim_model("N-5000"), &["`x`", "-4999"]),
         (shape_model(k("ConstantOfShape", &["s"]), &[-1]), &["cannot handle"]),
         (shape_model(k("Reshape", &["f", "s"]), &[7]), &["\"k\"", "7"]),
         (shape_model(k("Loop", &["f", "s"]), &[7]), &["`k`", "Loop"]),

@@ -259,7 +259,7 @@ fn run_refuses_inputs_that_do_not_fit() {
         let shape = |index: usize| report["outputs"][index]["shape"].clone();
         json!([shape(0), shape(1)])
     };
-    assert_eq!(shapes(&[]), json!([[1, 3], [2]]));
+    assert_eq!(shapes(&[]), json!([[7, 3], [14]]));
     assert_eq!(shapes(&["--set", "N=4"]), json!([[4, 3], [8]]));
     assert_eq!(shapes(&["--set", "N=0"]), json!([[0, 3], [0]]));
     assert_eq!(shapes(&["-i", &format!("x={good}")]), json!([[2, 3], [4]]));
@@ -280,7 +280,8 @@ fn run_makes_up_inputs_of_every_type() {
         for number in numbers.as_array().expect("values") {
             let number =
                 number.as_f64().or_else(|| number.as_str()?.parse().ok()).expect("a number");
-            assert!(number.abs() < 100.0, "{ty}: {number}");
+            // Types of 8 bits are used up, for they mostly hold images and quantised values.
+            assert!(number.abs() < 256.0, "{ty}: {number}");
         }
     }
 }

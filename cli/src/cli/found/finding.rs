@@ -91,8 +91,10 @@ codes! {
     NothingCompared = "nothing_compared", Error, "beyond the tolerance", "give other inputs with -i";
     // What to know about a verdict.
     RandomInputs = "random_inputs", Warning, "warning", "give real ones with -i";
+    LooksNarrow = "looks_narrow", Warning, "looked at too little", "give inputs with -i, or sizes with --set";
     LittleHeadroom = "little_headroom", Warning, "warning", "";
     Remark = "remark", Note, "note", "";
+    LookedAt = "looked_at", Note, "looked at", "give real inputs with -i, or sizes with --set";
     NotFinite = "not_finite", Note, "note", "`onnx-cast compare` finds where it arises";
     Excused = "excused", Note, "as in the original", "";
     NotExercised = "not_exercised", Note, "not exercised", "give inputs that reach it";

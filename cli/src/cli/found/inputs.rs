@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::finding::{Code, Finding};
+use super::coverage::{Part, Unexercised};
+use super::finding::{Code, Finding, Severity};
+use super::look::Look;
 use super::status::Status;
 
 /// What a model ran on.
@@ -13,6 +15,9 @@ pub(crate) struct Inputs {
     pub(crate) random: Vec<String>,
     /// The seeds of the random values, one for each set.
     pub(crate) seeds: Vec<u64>,
+    /// What was chosen of them.
+    #[serde(default, skip_serializing_if = "Look::is_empty")]
+    pub(crate) look: Look,
 }
 
 /// Whose values the inputs have.
@@ -37,11 +42,11 @@ impl Inputs {
     /// their seed.
     pub(crate) fn of(
         takes: usize,
-        sets: impl Iterator<Item = Option<(Vec<String>, u64)>>,
+        sets: impl Iterator<Item = Option<(Vec<String>, u64, Look)>>,
     ) -> Inputs {
         let mut inputs = Inputs::default();
-        for (random, seed) in sets.flatten() {
-            inputs.random = random;
+        for (random, seed, look) in sets.flatten() {
+            (inputs.random, inputs.look) = (random, look);
             inputs.seeds.push(seed);
         }
         inputs.origin = match inputs.random.len() {
@@ -71,6 +76,37 @@ impl Inputs {
             );
             Finding::new(Code::RandomInputs, sentence)
         })
+    }
+
+    /// A row of how wide those look that were chosen.
+    pub(crate) fn looked(&self) -> Option<Finding> {
+        let words = self.look.in_words().filter(|_| self.is_random())?;
+        Some(Finding::new(Code::LookedAt, words))
+    }
+
+    /// A row that says on how little the verdict stands, if it is too little: one set alone, sizes of 1, or branches and casts that did
+    /// not run. It fails a model where somebody wants that.
+    pub(crate) fn narrow(
+        &self,
+        sets: usize,
+        unexercised: &[Unexercised],
+        is_strict: bool,
+    ) -> Option<Finding> {
+        let mut reasons = vec![];
+        if self.is_random() && self.look.is_narrow() {
+            reasons.push("every size that nobody set was 1, so nothing along an axis".to_owned());
+        }
+        if self.is_random() && sets == 1 {
+            reasons.push("one set of random inputs alone".into());
+        }
+        let idle = unexercised.iter().filter(|part| !matches!(part.kind, Part::Rows)).count();
+        if idle > 0 {
+            reasons.push(format!("{idle} branch(es) and casts did not run"));
+        }
+        let sentence = format!("the verdict stands on little: {}", reasons.join("; "));
+        let severity = if is_strict { Severity::Error } else { Severity::Warning };
+        (!reasons.is_empty())
+            .then(|| Finding { severity, ..Finding::new(Code::LooksNarrow, sentence) })
     }
 
     /// Which inputs are random, and of which seeds.

@@ -1,7 +1,7 @@
 //! What a model says about its inputs.
 
 use tract_onnx::prelude::SymbolScope;
-use tract_onnx::tract_hir::infer::ShapeFactoid;
+use tract_onnx::tract_hir::infer::{Factoid, ShapeFactoid};
 use tract_onnx_cast::ElementType;
 
 /// What a model takes.
@@ -22,6 +22,17 @@ pub(crate) struct Input {
 }
 
 impl Input {
+    /// How many dimensions it has, if that is declared.
+    pub(crate) fn rank(&self) -> Option<usize> {
+        self.shape.rank().concretize().and_then(|rank| usize::try_from(rank).ok())
+    }
+
+    /// The size of an axis, if it is a number.
+    pub(crate) fn size(&self, axis: usize) -> Option<usize> {
+        let size = self.shape.dims().nth(axis)?.concretize()?;
+        usize::try_from(size.as_i64()?).ok()
+    }
+
     /// A note that values of another type were given.
     pub(crate) fn cast_from(&self, held: ElementType) -> String {
         let Input { name, ty, .. } = self;

@@ -7,6 +7,9 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
+use super::roles::Role;
+use super::values::{self, Around};
+
 /// The most that is made up for all inputs together.
 const MAX_BYTES: usize = 1 << 30;
 
@@ -24,8 +27,8 @@ impl Generator {
         Generator { seed, bytes: 0 }
     }
 
-    /// A tensor for the input at this position. Floats are normally distributed around 0; integers,
-    /// and the numbers in strings, are small. With a range, all values in it are as likely.
+    /// A tensor for the input at this position: of what its role says, or else floats that are normally distributed, of the scale of
+    /// the set; integers, and the numbers in strings, are small. With a range, all values in it are as likely.
     ///
     /// # Errors
     ///
@@ -36,14 +39,11 @@ impl Generator {
         ty: ElementType,
         shape: &[usize],
         ends: Option<Ends>,
+        (role, around): (&Role, &Around),
     ) -> TractResult<Tensor> {
-        // A STRING is a pointer, a length, a capacity and some digits.
-        let bytes = if ty.family() == Family::Text { 32 } else { 8 };
-        let bytes = shape.iter().try_fold(bytes, |bytes: usize, dim| bytes.checked_mul(*dim));
-        let total = bytes.and_then(|bytes| bytes.checked_add(self.bytes));
-        self.bytes = total.filter(|total| *total <= MAX_BYTES).with_context(|| {
-            format!("a {ty} of shape {shape:?} is too large for random values; it must be given")
-        })?;
+        let total = check_size(ty, shape)?.checked_add(self.bytes);
+        self.bytes =
+            total.filter(|total| *total <= MAX_BYTES).with_context(|| too_large(ty, shape))?;
 
         // Each input has a seed of its own: if one is given as a file, the others keep their
         // values.
@@ -51,11 +51,16 @@ impl Generator {
         if let Some(ends) = ends {
             return within(&mut rng, ty, shape, ends);
         }
+        if let Some(tensor) = values::of_role(role, ty, shape, &mut rng, around)? {
+            return Ok(tensor);
+        }
         let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
         let range = match ty.family() {
             Family::Float(format) => {
                 let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
-                let floats = filled(shape, || sign(normal(&mut rng)))?;
+                let normal = || f64::from(normal(&mut rng));
+                let mut number = values::scaled(ty, around.index, normal);
+                let floats = filled(shape, || sign(number() as f32))?;
                 return Ok(Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats)?);
             }
             Family::Bool => 0..=1,
@@ -68,6 +73,22 @@ impl Generator {
         let integers = filled(shape, || rng.random_range(range.clone()))?;
         Ok(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)?)
     }
+}
+
+/// How many bytes a random tensor takes.
+///
+/// # Errors
+///
+/// When it would be larger than a GiB.
+pub(crate) fn check_size(ty: ElementType, shape: &[usize]) -> TractResult<usize> {
+    // A STRING is a pointer, a length, a capacity and some digits.
+    let bytes = if ty.family() == Family::Text { 32 } else { 8 };
+    let bytes = shape.iter().try_fold(bytes, |bytes: usize, dim| bytes.checked_mul(*dim));
+    bytes.filter(|bytes| *bytes <= MAX_BYTES).with_context(|| too_large(ty, shape))
+}
+
+fn too_large(ty: ElementType, shape: &[usize]) -> String {
+    format!("a {ty} of shape {shape:?} is too large for random values; it must be given")
 }
 
 /// Values between two ends, which the type has to hold.

@@ -11,9 +11,11 @@ use tract_onnx::prelude::*;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
+use crate::cli::found::look::Look;
 use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::{OtherFloats, Recipe};
+use crate::cli::input::given::{OtherFloats, Recipe, Source};
+use crate::cli::input::size_plan::ROUNDS;
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at};
 
@@ -103,15 +105,17 @@ impl Shelf {
 pub(crate) enum Provenance {
     /// Files have all of them.
     Given,
-    /// Those of these inputs are random, and start from this seed.
-    Random { inputs: Vec<String>, seed: u64 },
+    /// Those of these inputs are random, and start from this seed; and how they were chosen.
+    Random { inputs: Vec<String>, seed: u64, look: Rc<Look> },
 }
 
 /// Where the inputs of the sets came from that a model ran on, as reports tell it.
 pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
     let random = |set: &Set| match &set.provenance {
         Provenance::Given => None,
-        Provenance::Random { inputs, seed } => Some((inputs.clone(), *seed)),
+        Provenance::Random { inputs, seed, look } => {
+            Some((inputs.clone(), *seed, Look::clone(look)))
+        }
     };
     Inputs::of(model.inputs.len(), sets.iter().map(random))
 }
@@ -122,9 +126,10 @@ const RANDOM_SETS: u64 = 3;
 /// A model whose file has more bytes is large.
 const LARGE: u64 = 64 << 20;
 
-fn random_sets(path: &Path, args: &InputArgs) -> u64 {
+/// How many sets of random inputs there are at most.
+fn most_sets(path: &Path, args: &InputArgs) -> u64 {
     let is_large = fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE);
-    args.sets.unwrap_or(if is_large { 1 } else { RANDOM_SETS })
+    args.sets.unwrap_or(if is_large { 1 } else { ROUNDS as u64 }).max(1)
 }
 
 /// The folders among `-i` arguments, and what else there is.
@@ -140,19 +145,19 @@ fn split(args: &InputArgs) -> (Vec<PathBuf>, InputArgs) {
 /// # Errors
 ///
 /// When files and folders are mixed, or a set is not what the model takes.
-pub(crate) fn gather(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
-    about(ErrorKind::Input, gathered(model, path, args))
+pub(crate) fn gather(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
+    about(ErrorKind::Input, gathered(source, path, args))
 }
 
-fn gathered(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
+fn gathered(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
     let (folders, rest) = split(args);
     let shelf = Shelf::default();
     if folders.is_empty() {
-        return of_seeds(model, path, &rest, &shelf);
+        return of_seeds(source, path, &rest, &shelf);
     }
     ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
     args.check_nothing_is_random("-i gives recorded ones")?;
-    let (model, mut sets) = (Rc::new(model.clone()), vec![]);
+    let (model, mut sets) = (Rc::new(source.takes.clone()), vec![]);
     for folder in folders {
         for case in cases::sets_in(&folder, path)? {
             sets.push(recorded(&model, case, &shelf)?);
@@ -163,33 +168,36 @@ fn gathered(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<Vec<
 
 /// The sets of files and of random values, one for each seed.
 fn of_seeds(
-    model: &Declared,
+    source: &Source,
     path: &Path,
     args: &InputArgs,
     shelf: &Shelf,
 ) -> TractResult<Vec<Set>> {
-    let recipe = Rc::new(Recipe::of(model, args, OtherFloats::Cast)?);
+    let most = most_sets(path, args);
+    let recipe = Rc::new(Recipe::of(source, args, OtherFloats::Cast, most as usize)?);
     // What can go wrong with one seed goes wrong with the first.
-    let mut first = Some(recipe.tensors(args.seed)?);
-    let shapes = first.as_deref().map(shapes_of).unwrap_or_default();
+    let mut first = Some(recipe.tensors(0, args.seed)?);
     let is_given = recipe.random.is_empty();
     let has_effect = !is_given || args.sets.is_none_or(|sets| sets <= 1);
     ensure!(has_effect, "--sets is for random inputs: this model has none");
-    let count = if is_given { 1 } else { random_sets(path, args).max(1) };
-    let set = |offset| {
+    let unasked = (recipe.rounds() as u64).max(RANDOM_SETS).min(most);
+    let count = if is_given { 1 } else { args.sets.unwrap_or(unasked).max(1) };
+    let look = Rc::new(recipe.look(count as usize));
+    let set = |offset: u64| {
         let seed = args.seed.wrapping_add(offset);
         let (name, provenance) = if is_given {
             ("what is given".into(), Provenance::Given)
         } else {
             let inputs = recipe.random.clone();
-            (format!("seed {seed}"), Provenance::Random { inputs, seed })
+            (format!("seed {seed}"), Provenance::Random { inputs, seed, look: look.clone() })
         };
-        let making = recipe.clone();
-        let make = shelf.keeping(first.take(), move || making.tensors(seed));
+        let (making, place) = (recipe.clone(), offset as usize);
+        let shapes = recipe.shapes(place)?;
+        let make = shelf.keeping(first.take(), move || making.tensors(place, seed));
         let notes = recipe.notes.clone();
-        Set { notes, ..Set::new(name, provenance, shapes.clone(), make) }
+        Ok(Set { notes, ..Set::new(name, provenance, shapes, make) })
     };
-    Ok((0..count).map(set).collect())
+    (0..count).map(set).collect()
 }
 
 /// The sets that test cases hold.

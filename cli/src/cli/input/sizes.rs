@@ -95,16 +95,20 @@ pub(crate) fn check_shapes(model: &Declared, shapes: &[Vec<usize>]) -> TractResu
         .map(|_| ())
 }
 
-/// The declared shape as numbers: a symbol whose size is not known is 1.
+/// The declared shape as numbers: a symbol whose size is not known is 1, and an axis without one as large as `open` says.
 ///
 /// # Errors
 ///
 /// When not even the number of dimensions is declared, or a dimension would be negative.
-pub(crate) fn with_sizes(declared: &ShapeFactoid, sizes: &SymbolValues) -> TractResult<Vec<usize>> {
+pub(crate) fn with_sizes(
+    declared: &ShapeFactoid,
+    sizes: &SymbolValues,
+    open: impl Fn(usize) -> usize,
+) -> TractResult<Vec<usize>> {
     ensure!(!declared.is_open(), "the model declares no shape for it; it must be given");
-    let size = |declared: &DimFact| {
+    let size = |(axis, declared): (usize, &DimFact)| {
         let Some(declared) = declared.concretize() else {
-            return Ok(1);
+            return Ok(open(axis));
         };
         let mut sizes = sizes.clone();
         for symbol in declared.symbols() {
@@ -115,5 +119,5 @@ pub(crate) fn with_sizes(declared: &ShapeFactoid, sizes: &SymbolValues) -> Tract
         let size = declared.eval_to_i64(&sizes)?;
         usize::try_from(size).with_context(|| format!("its dimension {declared} is {size}"))
     };
-    declared.dims().map(size).collect()
+    declared.dims().enumerate().map(size).collect()
 }

@@ -21,7 +21,7 @@ pub(crate) fn note_lines(head: &Head) -> Vec<String> {
 }
 
 fn is_general(row: &Finding) -> bool {
-    matches!(row.code, Code::Remark | Code::NotFinite)
+    matches!(row.code, Code::Remark | Code::NotFinite | Code::LookedAt)
 }
 
 /// So many notes of a kind stand as they are; of more the first does, and how many others there are.

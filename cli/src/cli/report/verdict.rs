@@ -11,6 +11,7 @@ use super::phrases::{
 use super::remarks::wrong_weights;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, GraphNode};
+use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::message::single_line;
 
@@ -25,16 +26,19 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
             let given = tolerances(pair.outputs.iter().filter(|output| !output.passed));
             (false, format!("{failed} of {count} output(s) beyond the tolerance: {given}"))
         }
-        Status::Failed => match wrong_weights(&pair.head.weights) {
-            Some(wrong) => {
+        Status::Failed => match (wrong_weights(&pair.head.weights), only_narrow(pair)) {
+            (_, Some(narrow)) => {
+                (false, format!("{outputs} is right on these inputs, but {}", narrow.sentence))
+            }
+            (Some(wrong), _) => {
                 let so = if pair.identical { "equal" } else { "within the tolerance" };
                 (false, format!("{outputs} is {so} on these inputs, but {wrong}"))
             }
-            None if pair.outputs.iter().any(|output| output.elements > output.both_nan) => {
+            _ if pair.outputs.iter().any(|output| output.elements > output.both_nan) => {
                 let inside = pair.tensors.iter().filter(|tensor| !tensor.passed).count();
                 (false, format!("{inside} tensor(s) inside beyond the tolerance"))
             }
-            None => (false, "nothing was compared: no output has a value other than NaN".into()),
+            _ => (false, "nothing was compared: no output has a value other than NaN".into()),
         },
         Status::Passed
             if pair.identical && pair.head.weights.exact < pair.head.weights.compared =>
@@ -48,6 +52,13 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
         }
         Status::Passed => (true, format!("{outputs} is within the tolerance")),
     }
+}
+
+/// What fails a comparison that nothing but `--strict` does.
+fn only_narrow(pair: &Compared) -> Option<&Finding> {
+    let mut errors = pair.head.of(Severity::Error);
+    let first = errors.next().filter(|row| row.code == Code::LooksNarrow)?;
+    errors.next().is_none().then_some(first)
 }
 
 /// By what all outputs were judged.

@@ -21,14 +21,15 @@ use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, file_of};
-use crate::cli::input::sets;
+use crate::cli::input::given::Source;
+use crate::cli::input::sets::{self, Set, Tensors};
 use crate::cli::message::{ErrorKind, Problem, add_once};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
-use crate::cli::work::model::Loader;
+use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
+use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
 use baseline::{Baseline, suspicious};
@@ -71,6 +72,10 @@ pub(crate) struct Audit {
     /// where PATH has none.
     #[arg(long, value_name = "ORIGINAL")]
     baseline: Option<PathBuf>,
+    /// Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that
+    /// did not run.
+    #[arg(long)]
+    strict: bool,
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
@@ -151,7 +156,8 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
         let (mut limits, limits_file) = Limits::of(&model, args.to.tolerance.as_deref())?;
         limits.allow(&args.allow);
         let (input, baseline) = (input.clone(), baseline.clone());
-        Ok(AuditRequest { model, cases, input, limits, limits_file, baseline })
+        let is_strict = args.strict;
+        Ok(AuditRequest { model, cases, input, limits, limits_file, baseline, is_strict })
     };
     models.into_iter().map(request).collect()
 }
@@ -167,6 +173,8 @@ pub(crate) struct AuditRequest {
     pub(crate) limits_file: Option<PathBuf>,
     /// The model of which this one is a conversion.
     pub(crate) baseline: Option<PathBuf>,
+    /// Whether a verdict that stands on little fails.
+    pub(crate) is_strict: bool,
 }
 
 impl Request for AuditRequest {
@@ -178,10 +186,7 @@ impl Request for AuditRequest {
         let probed = Probed::open(loader, &self.model)?;
         let mut watched = Watched::of(&probed, &[])?;
         let takes = watched.model.takes.clone();
-        let sets = match &self.cases[..] {
-            [] => sets::gather(&takes, &self.model, &self.input)?,
-            cases => sets::of_cases(&takes, cases)?,
-        };
+        let sets = self.sets(&probed, &watched.model)?;
         let open = |path: &PathBuf| baseline::open(loader, path);
         let original = self.baseline.as_ref().map(open).transpose()?;
         let mut baseline = match self.baseline.as_deref().zip(original.as_ref()) {
@@ -231,7 +236,9 @@ impl Request for AuditRequest {
             errors.extend(all.flat_map(|cast| self.limits.exceeded(cast)));
         }
         let declared = probed.findings(&rows);
-        self.finish(&mut model, remarks(notes).collect(), excused, declared, errors, &rows);
+        let looked = model.head.inputs.looked();
+        let notes = looked.into_iter().chain(remarks(notes)).collect();
+        self.finish(&mut model, notes, excused, declared, errors, &rows);
         Ok(model)
     }
 
@@ -247,6 +254,17 @@ impl Request for AuditRequest {
 }
 
 impl AuditRequest {
+    /// The sets of inputs that the model runs on.
+    fn sets(&self, probed: &Probed, model: &Model) -> TractResult<Vec<Set>> {
+        let takes = &model.takes;
+        if !self.cases.is_empty() {
+            return sets::of_cases(takes, &self.cases);
+        }
+        let run = |tensors: Tensors| tried(model, tensors);
+        let source = Source { takes, proto: &probed.proto, other: None, run: &run };
+        sets::gather(&source, &self.model, &self.input)
+    }
+
     /// Refuses limits for casts that the model does not have.
     fn check_names(&self, rows: &[AuditRow]) -> TractResult<()> {
         let names: Vec<&str> = rows.iter().map(|row| row.cast.node.as_str()).collect();
@@ -276,17 +294,22 @@ impl AuditRequest {
         let judged = |finding| self.limits.judged(finding);
         let declared: Vec<Finding> = declared.into_iter().map(judged).collect();
         let errors: Vec<Finding> = errors.into_iter().map(judged).collect();
-        let failed = status([&declared[..], &errors].concat().as_slice());
-        let received = received(casts).filter(|_| failed == Status::Passed);
         let all: Vec<AuditedCast> = rows.iter().map(AuditedCast::of).collect();
         // What happens to constants happens on any inputs.
         let depends = all.iter().any(|cast| !cast.constant);
+        let head = &model.head;
+        let narrow = head.inputs.narrow(head.sets, &head.unexercised, self.is_strict);
+        let narrow = narrow.filter(|_| depends);
+        let judged: Vec<Finding> = declared.iter().chain(&errors).chain(&narrow).cloned().collect();
+        let failed = status(&judged);
+        let received = received(casts).filter(|_| failed == Status::Passed);
         let random = model.head.inputs.warning(failed).filter(|_| depends);
         let head = &mut model.head;
         head.status = failed;
         let unexercised = head.unexercised.iter().map(Unexercised::finding);
         head.rows = notes.into_iter().chain(received).chain(excused).chain(unexercised).collect();
         head.rows.extend(declared.into_iter().chain(errors));
+        head.rows.extend(narrow);
         head.rows.extend(random.into_iter().chain(headroom::warning(all.iter())));
     }
 }

@@ -90,6 +90,10 @@ pub(crate) struct Compare {
     /// is run. It need not be one that tract can run.
     #[arg(long, value_name = "MODEL.onnx")]
     graph: Option<PathBuf>,
+    /// Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that
+    /// did not run.
+    #[arg(long)]
+    strict: bool,
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
@@ -115,6 +119,7 @@ impl Verb for Compare {
                 // Model Explorer colours every node.
                 all_tensors: self.all_tensors || self.to.model_explorer.is_some(),
                 graph: self.graph.clone(),
+                is_strict: self.strict,
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
@@ -184,8 +189,12 @@ impl CompareRequest {
         let nothing = (!is_compared).then(|| Finding::new(Code::NothingCompared, nothing));
         let errors = outside.chain(inside).chain(weights.errors()).chain(nothing);
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
-        let mut rows: Vec<Finding> = remarks(notes).chain(unexercised_rows).chain(errors).collect();
-        let (status, inputs) = (status(&rows), sides.inputs());
+        let inputs = sides.inputs();
+        let general = inputs.looked().into_iter().chain(remarks(notes));
+        let narrow = inputs.narrow(sets, &unexercised, self.is_strict);
+        let mut rows: Vec<Finding> = general.chain(unexercised_rows).chain(errors).collect();
+        rows.extend(narrow);
+        let status = status(&rows);
         rows.extend(inputs.warning(status));
         rows.extend(headroom::warning(converted_casts.iter()));
         let tolerance_file = self.limits_file.as_ref().map(|path| path.display().to_string());

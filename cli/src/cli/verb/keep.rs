@@ -21,17 +21,18 @@ use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
+use crate::cli::input::given::Source;
 use crate::cli::input::saved::{self, Content};
-use crate::cli::input::sets::{self, Provenance, Set};
+use crate::cli::input::sets::{self, Provenance, Set, Tensors};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::single_line;
+use crate::cli::message::{add_once, single_line};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::half::half_type;
-use crate::cli::work::model::Loader;
+use crate::cli::work::model::{Loader, tried};
 use node_lists::NodeLists;
 use search::{CountedRuns, NodeList, Reference, Search, named};
 use simulated::Original;
@@ -194,7 +195,12 @@ impl Request for KeepRequest {
                 self.input.check_nothing_is_random("those beside the model are recorded")?;
                 sets::of_cases(&model.takes, &cases)?
             }
-            _ => sets::gather(&model.takes, &file, &self.input)?,
+            _ => {
+                let run = |tensors: Tensors| tried(&model, tensors);
+                let (takes, proto) = (&model.takes, &loader.read(&file)?);
+                let source = Source { takes, proto, other: None, run: &run };
+                sets::gather(&source, &file, &self.input)?
+            }
         };
         let folder = file.parent();
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
@@ -222,10 +228,11 @@ impl Request for KeepRequest {
 fn notes(sets: &[Set], proto: &ModelProto) -> Vec<String> {
     let mut notes: Vec<String> = sets.iter().flat_map(|set| set.notes.iter().cloned()).collect();
     for set in sets {
-        if let Provenance::Random { seed, .. } = &set.provenance {
+        if let Provenance::Random { seed, look, .. } = &set.provenance {
             notes.push(format!(
                 "the inputs are random, of seed {seed}: what real ones need (-i) may be more"
             ));
+            add_once(&mut notes, look.note());
         }
     }
     let nodes = proto.graph.as_ref().map_or(&[][..], |graph| &graph.node);

@@ -12,6 +12,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use prost::Message;
 use serde::{Deserialize, Serialize};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::tensor_proto;
 
@@ -20,6 +21,7 @@ use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::given::Source;
 use crate::cli::input::sets::{self, Tensors};
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
@@ -28,7 +30,7 @@ use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::{Loader, Model, Ran};
+use crate::cli::work::model::{Loader, Model, Ran, tried};
 use copy::copy_model;
 
 /// Record a model's outputs, to be replayed by `onnx-cast test`.
@@ -141,7 +143,10 @@ impl Request for RecordRequest {
 
     fn answer(&self, loader: &Loader) -> TractResult<Recorded> {
         let model = loader.open(&self.model)?;
-        if self.is_anew { change(self, model) } else { add(self, model) }
+        if self.is_anew {
+            return change(self, model);
+        }
+        add(self, model, &loader.read(&self.model)?)
     }
 
     fn model(&self) -> &Path {
@@ -157,9 +162,11 @@ impl Request for RecordRequest {
     }
 }
 
-fn add(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
+fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult<Recorded> {
     let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
-    let new = sets::gather(&model.takes, &request.model, &input)?;
+    let run = |tensors: Tensors| tried(&model, tensors);
+    let source = Source { takes: &model.takes, proto, other: None, run: &run };
+    let new = sets::gather(&source, &request.model, &input)?;
     let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
     let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
     // Everything is run before anything is put in its place: an error leaves the folder as it was.

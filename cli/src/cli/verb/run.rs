@@ -15,11 +15,12 @@ use tract_onnx_cast::tensor_proto;
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::inputs::Inputs;
+use crate::cli::found::look::Look;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::input::files::Format;
-use crate::cli::input::given::{OtherFloats, Recipe};
-use crate::cli::input::sets;
+use crate::cli::input::given::{OtherFloats, Recipe, Source};
+use crate::cli::input::sets::{self, Tensors};
 use crate::cli::measure::value::{Value, values};
 use crate::cli::message::{ErrorKind, about, single_line};
 use crate::cli::output_file::{Drafts, locked};
@@ -30,7 +31,7 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::engine::EngineArgs;
-use crate::cli::work::model::{Loader, Ran};
+use crate::cli::work::model::{Loader, Ran, tried};
 
 /// Run a model and show its outputs.
 ///
@@ -43,8 +44,9 @@ use crate::cli::work::model::{Loader, Ran};
 /// values, which are then cast as ONNX casts them. Otherwise the array must have the input's own
 /// type.
 ///
-/// An input that is not given gets random values. Its symbolic dimensions come from --set, else
-/// from the shapes of the given inputs, else they are 1.
+/// An input that is not given gets random values of the kind that the nodes that take it ask for.
+/// Its symbolic dimensions come from --set, else from the shapes of the given inputs, else they are
+/// chosen: never 1 where the model runs with others. A note says what was taken.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast run model.onnx --set batch=4 --seed 7
@@ -197,17 +199,23 @@ impl Request for RunRequest {
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
         let model = loader.open_for(&self.model, self.engine.engine)?;
+        let mut look = Look::default();
         let (tensors, random, mut notes) = match &self.case {
             Some(case) => {
                 let (tensors, notes) = sets::of_case(&model.takes, case)?;
                 (tensors, vec![], notes)
             }
             None => {
-                let recipe = Recipe::of(&model.takes, &self.input, OtherFloats::Refused)?;
-                (recipe.tensors(self.input.seed)?, recipe.random, recipe.notes)
+                let run = |tensors: Tensors| tried(&model, tensors);
+                let (takes, proto) = (&model.takes, &loader.read(&self.model)?);
+                let source = Source { takes, proto, other: None, run: &run };
+                let recipe = Recipe::of(&source, &self.input, OtherFloats::Refused, 1)?;
+                look = recipe.look(1);
+                (recipe.tensors(0, self.input.seed)?, recipe.random, recipe.notes)
             }
         };
-        let random = (!random.is_empty()).then_some((random, self.input.seed));
+        notes.extend(look.note().filter(|_| !random.is_empty()));
+        let random = (!random.is_empty()).then_some((random, self.input.seed, look));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
         let Ran { outputs, note } = model.run(tensors)?;
         notes.extend(note);

@@ -226,6 +226,15 @@ impl Ready {
     }
 }
 
+/// The outputs of a model on inputs of which nobody knows whether it takes them.
+///
+/// # Errors
+///
+/// When it does not run on them, or panics.
+pub(crate) fn tried(model: &Model, tensors: Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> {
+    tract_onnx_cast::untrusted::without_panic(|| Ok(model.clone().run(tensors)?.outputs))
+}
+
 /// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and
 /// repeat the path in its errors.
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {

@@ -14,6 +14,7 @@ use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::given::Source;
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
@@ -21,7 +22,7 @@ use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
 use crate::cli::message::{ErrorKind, about, at, one_line};
 use crate::cli::work::adapt_inputs::carried;
-use crate::cli::work::model::{Loader, Model};
+use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::Probed;
 
 /// A pair to compare.
@@ -35,6 +36,8 @@ pub(crate) struct CompareRequest {
     pub(crate) all_tensors: bool,
     /// The model of saved tensors.
     pub(crate) graph: Option<PathBuf>,
+    /// Whether a verdict that stands on little fails.
+    pub(crate) is_strict: bool,
 }
 
 /// What the sides are called in messages.
@@ -150,7 +153,8 @@ impl Sides {
                 // Saved outputs are those of one set, unless somebody says otherwise.
                 let is_saved = a.model.is_none() || b.model.is_none();
                 let args = &InputArgs { sets: args.sets.or(is_saved.then_some(1)), ..args.clone() };
-                at(first.path.display(), sets::gather(&first.model.takes, &first.path, args))?
+                let second = b.model.as_ref().filter(|_| a.model.is_some());
+                at(first.path.display(), made_up(first, second, args))?
             }
         };
         for note in sets.iter().flat_map(|set| &set.notes) {
@@ -227,6 +231,18 @@ impl Sides {
         ensure!(a == b, "the reference has {a} set(s) of outputs, the converted side {b}");
         Ok(a)
     }
+}
+
+/// The sets that `-i` gives of a model, and those that are made up of the rest.
+fn made_up(first: &Loaded, second: Option<&Loaded>, args: &InputArgs) -> TractResult<Vec<Set>> {
+    let run = |tensors: Tensors| tried(&first.model, tensors);
+    let source = Source {
+        takes: &first.model.takes,
+        proto: &first.probed.proto,
+        other: second.map(|second| &second.model.takes),
+        run: &run,
+    };
+    sets::gather(&source, &first.path, args)
 }
 
 /// The inputs of a model that were saved among its tensors.

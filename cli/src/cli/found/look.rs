@@ -1,0 +1,77 @@
+//! How wide a verdict on inputs that were made up has looked.
+
+use serde::{Deserialize, Serialize};
+
+/// What was chosen of the inputs that nobody gave.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Look {
+    /// The sizes of dimensions that nobody set.
+    pub(crate) sizes: Vec<Sizes>,
+    /// The scales of floats that are plain numbers, from set to set.
+    pub(crate) scales: Vec<f64>,
+    /// What the inputs were taken for.
+    pub(crate) inputs: Vec<LookedAt>,
+}
+
+/// The sizes of a dimension, one for each set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Sizes {
+    pub(crate) dimension: String,
+    pub(crate) sizes: Vec<usize>,
+}
+
+/// What an input was taken for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LookedAt {
+    pub(crate) name: String,
+    pub(crate) taken_for: String,
+    /// Empty for plain numbers.
+    pub(crate) why: String,
+}
+
+impl Look {
+    /// Whether nothing was chosen.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Look::default()
+    }
+
+    /// The line, as a note.
+    pub(crate) fn note(&self) -> Option<String> {
+        Some(format!("chosen inputs: {}", self.in_words()?))
+    }
+
+    /// Whether every size that somebody had to choose is 1, so that nothing along an axis was looked at.
+    pub(crate) fn is_narrow(&self) -> bool {
+        !self.sizes.is_empty() && self.sizes.iter().all(|sizes| sizes.sizes.iter().all(|s| *s == 1))
+    }
+
+    /// Sizes, scales, and what inputs were taken for, in one line; `None` where nothing was chosen.
+    pub(crate) fn in_words(&self) -> Option<String> {
+        let listed = |numbers: Vec<String>| numbers.join(", ");
+        let sizes = self.sizes.iter().map(|Sizes { dimension, sizes }| {
+            format!("{dimension} {}", listed(sizes.iter().map(ToString::to_string).collect()))
+        });
+        let scales = (self.scales.len() > 1).then(|| {
+            format!("floats of scale {}", listed(self.scales.iter().map(f64::to_string).collect()))
+        });
+        let mut grouped: Vec<(&LookedAt, usize)> = vec![];
+        for input in self.inputs.iter().filter(|input| !input.why.is_empty()) {
+            let is_alike = |(first, _): &&mut (&LookedAt, usize)| {
+                first.taken_for == input.taken_for
+                    || first.taken_for.starts_with("what the output")
+                        && input.taken_for.starts_with("what the output")
+            };
+            match grouped.iter_mut().find(is_alike) {
+                Some((_, more)) => *more += 1,
+                None => grouped.push((input, 0)),
+            }
+        }
+        let inputs = grouped.into_iter().map(|(first, more)| {
+            let LookedAt { name, taken_for, why } = first;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("`{name}`{more} taken for {taken_for} ({why})")
+        });
+        let all: Vec<String> = sizes.chain(scales).chain(inputs).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}

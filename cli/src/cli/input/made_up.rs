@@ -1,0 +1,153 @@
+//! What is chosen of inputs that nobody gives: what they are taken for, their sizes, and what caches hold.
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+
+use crate::cli::found::look::{Look, LookedAt, Sizes};
+use crate::cli::input::declared::Input;
+use crate::cli::input::given::Source;
+use crate::cli::input::random::check_size;
+use crate::cli::input::roles::{self, Bound, Role, Taken};
+use crate::cli::input::size_plan::{Plan, Unset};
+use crate::cli::input::values::{Around, SCALES};
+use crate::cli::message::at;
+use crate::cli::tensor::NamedTensor;
+
+/// What is chosen.
+pub(crate) struct MadeUp {
+    taken: Vec<Taken>,
+    unset: Unset,
+    pub(crate) plan: Plan,
+    /// The sizes of each set, over and over.
+    pub(crate) rounds: Vec<usize>,
+    /// What outputs held that are caches when they come in again.
+    held: Vec<NamedTensor>,
+}
+
+impl MadeUp {
+    /// Of those inputs that are random, with what is known of sizes.
+    pub(crate) fn of(source: &Source, random: &[bool], known: SymbolValues) -> MadeUp {
+        let is_random = random.iter().any(|random| *random);
+        let plain = || Taken { role: Role::Plain, why: String::new() };
+        let taken = match is_random {
+            true => roles::of(source.proto, source.takes),
+            false => random.iter().map(|_| plain()).collect(),
+        };
+        let unset = Unset::of(source.takes, &taken, random, known, source.other);
+        let plan = unset.attempts().swap_remove(0);
+        MadeUp { taken, unset, plan, rounds: vec![0], held: vec![] }
+    }
+
+    /// The plans of sizes, in the order in which they are tried.
+    pub(crate) fn attempts(&self) -> Vec<Plan> {
+        self.unset.attempts()
+    }
+
+    fn cached(&self) -> impl Iterator<Item = &String> {
+        self.taken.iter().filter_map(|taken| match &taken.role {
+            Role::Cache { output } => Some(output),
+            _ => None,
+        })
+    }
+
+    /// Whether a first run has something to tell.
+    pub(crate) fn has_choice(&self) -> bool {
+        !self.unset.is_empty() || self.cached().next().is_some()
+    }
+
+    /// Keeps what a first run has put out for caches.
+    pub(crate) fn remember(&mut self, outputs: Vec<NamedTensor>) {
+        let wanted: Vec<String> = self.cached().cloned().collect();
+        self.held = outputs.into_iter().filter(|output| wanted.contains(&output.name)).collect();
+    }
+
+    /// Whether the sets of a round have sizes that those before have not.
+    pub(crate) fn is_new(&self, round: usize) -> bool {
+        let sizes = |round: usize| self.unset.taken(&self.plan, &[round]);
+        self.rounds.iter().all(|before| sizes(*before) != sizes(round))
+    }
+
+    fn round(&self, index: usize) -> usize {
+        self.rounds.get(index % self.rounds.len().max(1)).copied().unwrap_or(0)
+    }
+
+    /// The shapes of all inputs in a set.
+    ///
+    /// # Errors
+    ///
+    /// When an input has no shape that is declared, or all together are too large.
+    pub(crate) fn shapes(
+        &self,
+        inputs: &[Input],
+        given: &[Option<Arc<Tensor>>],
+        index: usize,
+    ) -> TractResult<Vec<Vec<usize>>> {
+        let round = self.round(index);
+        let shape = |(place, (input, given)): (usize, (&Input, &Option<Arc<Tensor>>))| match given {
+            Some(tensor) => Ok(tensor.shape().to_vec()),
+            None => {
+                let shape = self.unset.shape(input, place, &self.plan, round);
+                let shape = shape.and_then(|shape| check_size(input.ty, &shape).map(|_| shape));
+                at(format!("input `{}`", input.name), shape)
+            }
+        };
+        let shapes: Vec<Vec<usize>> =
+            inputs.iter().zip(given).enumerate().map(shape).collect::<TractResult<_>>()?;
+        anyhow::ensure!(Unset::is_bearable(round, &shapes), "the inputs are too large to try");
+        Ok(shapes)
+    }
+
+    /// Makes something with the role of an input, and with what it depends on in a set of these shapes.
+    pub(crate) fn with<T>(
+        &self,
+        index: usize,
+        position: usize,
+        shapes: &[Vec<usize>],
+        make: impl FnOnce((&Role, &Around)) -> T,
+    ) -> T {
+        let size = |input: usize, axis: usize| shapes.get(input).and_then(|shape| shape.get(axis));
+        let bound = |bound: Bound| {
+            let size = match bound {
+                Bound::Fixed(size) => usize::try_from(size).unwrap_or(usize::MAX),
+                Bound::Axis(input, axis) => size(input, axis).copied().unwrap_or(1),
+                Bound::Shortest => self.unset.shortest(&self.plan, self.round(index)).unwrap_or(4),
+            };
+            i64::try_from(size).unwrap_or(i64::MAX)
+        };
+        let is_cache = |taken: &Taken| matches!(taken.role, Role::Cache { .. });
+        let cache = self.taken.iter().position(is_cache).and_then(|place| shapes.get(place));
+        // Keys and values are [batch, heads, length, channels].
+        let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
+        let past = i64::try_from(past).unwrap_or(0);
+        let around = Around { index, past, bound: &bound, held: &self.held };
+        make((self.taken.get(position).map_or(&Role::Plain, |taken| &taken.role), &around))
+    }
+
+    /// What was chosen for so many sets, of the inputs that are wanted.
+    pub(crate) fn look(
+        &self,
+        inputs: &[Input],
+        is_wanted: &dyn Fn(&String) -> bool,
+        sets: usize,
+    ) -> Look {
+        let rounds: Vec<usize> = (0..sets).map(|index| self.round(index)).collect();
+        let named = inputs.iter().zip(&self.taken).filter(|(input, _)| is_wanted(&input.name));
+        let told = |(input, taken): (&Input, &Taken)| LookedAt {
+            name: input.name.clone(),
+            taken_for: taken.in_words(),
+            why: taken.why.clone(),
+        };
+        let is_plain = |input: &Input, taken: &Taken| {
+            taken.role == Role::Plain
+                && matches!(input.ty.family(), tract_onnx_cast::Family::Float(_))
+        };
+        let has_plain = named.clone().any(|(input, taken)| is_plain(input, taken));
+        let sizes = self.unset.taken(&self.plan, &rounds).into_iter();
+        Look {
+            sizes: sizes.map(|(dimension, sizes)| Sizes { dimension, sizes }).collect(),
+            scales: SCALES.iter().copied().take(if has_plain { sets } else { 0 }).collect(),
+            inputs: named.map(told).collect(),
+        }
+    }
+}

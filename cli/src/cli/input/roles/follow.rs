@@ -1,0 +1,177 @@
+//! The way from an input to the nodes that take it, through nodes that only move, cast or scale values, bodies and functions.
+
+use std::collections::HashSet;
+
+use onnx_cast_graph::{Graph, Node, Use, ValueId};
+use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
+use tract_onnx_cast::Family;
+
+use super::consumers::{Meeting, meet};
+use super::{Bound, Evidence};
+use crate::cli::input::declared::{Declared, Input};
+
+/// How many uses of one input are looked at, and how deep functions are looked into.
+const MOST_USES: usize = 20_000;
+const DEPTH: usize = 8;
+
+/// What was done to an input's values on the way to a node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Way {
+    /// What was added to whole numbers.
+    pub(super) shift: i64,
+    /// Whether the values were multiplied, divided or otherwise changed.
+    pub(super) is_scaled: bool,
+    /// Whether they were put behind others of their kind.
+    pub(super) is_joined: bool,
+}
+
+/// What is being followed.
+pub(super) struct Followed<'a> {
+    pub(super) input: &'a Input,
+    pub(super) takes: &'a Declared,
+}
+
+impl Followed<'_> {
+    pub(super) fn is_integer(&self) -> bool {
+        matches!(self.input.ty.family(), Family::Signed | Family::Unsigned)
+    }
+
+    pub(super) fn is_float(&self) -> bool {
+        matches!(self.input.ty.family(), Family::Float(_))
+    }
+
+    /// The bound that an axis of a value sets.
+    pub(super) fn bound(&self, graph: &Graph, value: Option<ValueId>, axis: i64) -> Option<Bound> {
+        let sizes = super::constants::sizes(graph, value?, self.takes)?;
+        let axis = if axis < 0 { axis + sizes.len() as i64 } else { axis };
+        *sizes.get(usize::try_from(axis).ok()?)?
+    }
+}
+
+/// An output of the main graph that an input reaches, and how.
+pub(super) struct Reached {
+    pub(super) output: String,
+    pub(super) way: Way,
+}
+
+/// What speaks for what an input is, and the outputs that it reaches.
+pub(super) fn evidence(
+    graph: &Graph,
+    input: &Input,
+    takes: &Declared,
+) -> (Vec<Evidence>, Vec<Reached>) {
+    let inputs = graph.body(graph.main()).inputs().iter();
+    let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
+        return (vec![], vec![]);
+    };
+    let mut walk = Walk { followed: Followed { input, takes }, evidence: vec![], left: MOST_USES };
+    let way = Way { shift: 0, is_scaled: false, is_joined: false };
+    let reached = walk.walk(graph, value, way, 0);
+    let reached = reached.into_iter().filter_map(|(place, way)| {
+        let output = graph.body(graph.main()).outputs().get(place)?;
+        Some(Reached { output: output.declared.name.clone(), way })
+    });
+    (walk.evidence, reached.collect())
+}
+
+/// A walk from one input.
+struct Walk<'a> {
+    followed: Followed<'a>,
+    evidence: Vec<Evidence>,
+    left: usize,
+}
+
+impl Walk<'_> {
+    /// Walks from a value of a graph. The results are the places of the graph's outputs that it reaches.
+    fn walk(&mut self, graph: &Graph, value: ValueId, way: Way, depth: usize) -> Vec<(usize, Way)> {
+        let (mut to_do, mut seen, mut reached) = (vec![(value, way)], HashSet::new(), vec![]);
+        while let Some((value, way)) = to_do.pop() {
+            if !seen.insert((value, way)) {
+                continue;
+            }
+            for used in graph.value(value).uses() {
+                self.left = self.left.saturating_sub(1);
+                if self.left == 0 {
+                    return reached;
+                }
+                match used {
+                    Use::Output(body, place) if body == graph.main() => reached.push((place, way)),
+                    Use::Output(body, place) => {
+                        let owner = graph.body(body).owner().map(|owner| graph.node(owner));
+                        to_do.extend(owner.and_then(|owner| Some((made_by(owner, place)?, way))));
+                    }
+                    Use::Node(node, place) => {
+                        let node = graph.node(node);
+                        self.called(graph, node, place, way, depth, &mut to_do);
+                        let meeting = Meeting { graph, node, place, way };
+                        let next = meet(&meeting, &self.followed, &mut self.evidence);
+                        let outputs = node.outputs().iter().flatten();
+                        to_do.extend(next.into_iter().flat_map(|way| {
+                            let outputs = outputs.clone();
+                            outputs.map(move |output| (*output, way))
+                        }));
+                    }
+                }
+            }
+        }
+        reached
+    }
+
+    /// Goes on in the bodies of a Loop or a Scan, and in a function.
+    fn called(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        place: usize,
+        way: Way,
+        depth: usize,
+        to_do: &mut Vec<(ValueId, Way)>,
+    ) {
+        if matches!(node.op_type.as_str(), "Loop" | "Scan") {
+            let bodies = node.bodies().iter();
+            let inner = bodies.filter_map(|held| graph.body(held.body).inputs().get(place));
+            to_do.extend(inner.map(|value| (*value, way)));
+        }
+        let is_it = |function: &&FunctionProto| {
+            let domain = function.domain.as_deref().unwrap_or_default();
+            function.name.as_deref() == Some(&node.op_type) && domain == node.domain
+        };
+        let Some(function) = graph.functions.iter().find(is_it).filter(|_| depth < DEPTH) else {
+            return;
+        };
+        let step = |node: &str, part: &str| format!("{node}.{part}");
+        let Some((inner, _)) = Graph::import(as_model(function, &graph.functions), &step) else {
+            return;
+        };
+        let Some(value) = inner.body(inner.main()).inputs().get(place).copied() else { return };
+        let reached = self.walk(&inner, value, way, depth + 1);
+        to_do.extend(
+            reached.into_iter().filter_map(|(place, way)| Some((node.output(place)?, way))),
+        );
+    }
+}
+
+/// What a node makes of the output of its body at a place.
+fn made_by(owner: &Node, place: usize) -> Option<ValueId> {
+    // The first result of a Loop's body is whether to go on.
+    let before = usize::from(owner.op_type == "Loop");
+    owner.output(place.checked_sub(before)?)
+}
+
+/// A function as a model whose graph it is.
+fn as_model(function: &FunctionProto, functions: &[FunctionProto]) -> ModelProto {
+    let info = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
+    let graph = GraphProto {
+        name: function.name.clone().unwrap_or_default(),
+        node: function.node.clone(),
+        input: function.input.iter().map(info).collect(),
+        output: function.output.iter().map(info).collect(),
+        ..GraphProto::default()
+    };
+    ModelProto {
+        opset_import: function.opset_import.clone(),
+        graph: Some(graph),
+        functions: functions.to_vec(),
+        ..ModelProto::default()
+    }
+}

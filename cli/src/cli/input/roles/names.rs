@@ -1,0 +1,44 @@
+//! What the names of inputs say. They decide where the nodes leave it open, and tell positions from other indices.
+
+use tract_onnx_cast::{ElementType, Family};
+
+use super::{Bound, Evidence, Role};
+use crate::cli::input::declared::Input;
+
+/// What an input's name speaks for.
+pub(super) fn evidence(input: &Input) -> Option<Evidence> {
+    let name = input.name.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_integer = matches!(input.ty.family(), Family::Signed | Family::Unsigned);
+    let is_wide = is_integer && input.ty.bits() >= 32;
+    let is_float = matches!(input.ty.family(), Family::Float(_));
+    let (weight, role) = match () {
+        () if input.ty == ElementType::Bool => {
+            let is_one = input.rank() == Some(0);
+            (20, if is_one { Role::Condition } else { Role::Mask })
+        }
+        () if has(&["mask"]) && !has(&["position"]) => (91, Role::Mask),
+        () if is_wide && has(&["position", "pos_id"]) => {
+            (93, Role::Position { below: Bound::Fixed(1 << 20) })
+        }
+        () if is_wide && has(&["length", "lens", "_len"]) => {
+            (56, Role::Length { most: Bound::Shortest })
+        }
+        () if has(&["timestep"]) => (40, Role::Within { low: 0.0, high: 999.0 }),
+        () if is_float && has(&["audio", "waveform", "wav", "pcm", "speech"]) => {
+            (62, Role::Within { low: -1.0, high: 1.0 })
+        }
+        () if is_float && has(&["prob"]) => (40, Role::Within { low: 0.0, high: 1.0 }),
+        () if is_float && has(&["pixel_values", "image"]) => {
+            (59, Role::Within { low: -2.5, high: 2.5 })
+        }
+        () if is_integer && input.ty.bits() == 8 => (10, Role::WholeType),
+        () => return None,
+    };
+    let why = match role {
+        Role::WholeType => format!("it is {}", input.ty),
+        Role::Condition | Role::Mask if weight == 20 => "it is BOOL".into(),
+        _ => "its name says so".into(),
+    };
+    Some(Evidence { weight, role, why })
+}

@@ -1,0 +1,299 @@
+//! The sizes of symbolic dimensions that nobody sets: never 1 unless nothing else will do, a different one for each symbol unless the
+//! model needs them equal, and several lengths over the sets.
+//!
+//! Which of them have to be equal is found by trying: [`Unset::attempts`] lists plans, the first of which gives each symbol a size of
+//! its own and the last of which makes all of them 1, and the model runs on the first that it takes.
+
+use tract_onnx::prelude::*;
+use tract_onnx::tract_hir::infer::Factoid;
+
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::roles::{Role, Taken};
+use crate::cli::input::sizes::with_sizes;
+
+/// How many sets there are of different sizes.
+pub(crate) const ROUNDS: usize = 5;
+/// The set in which lengths are large, and the one in which every size is 1.
+const LARGE: usize = 3;
+const ONES: usize = 4;
+/// Of so many dimensions at most, two at a time are tried to be equal.
+const PAIRED: usize = 8;
+/// The sets of large sizes have at most so many elements in all inputs together.
+const MOST_ELEMENTS: usize = 1 << 22;
+
+/// What a dimension is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Batch,
+    Length,
+    /// The length of what is cached.
+    Past,
+    /// What is cached and what is new.
+    Total,
+    /// The height or the width of an image.
+    Side,
+    /// The length of a signal.
+    Signal,
+}
+
+impl Part {
+    /// The size in a set, of the so-manieth dimension of this part.
+    fn size(self, place: usize, round: usize) -> usize {
+        let sizes: [usize; ROUNDS] = match self {
+            Part::Batch => [2, 3, 2, 2, 1],
+            Part::Length | Part::Total => [7, 33, 2, 517, 1],
+            Part::Past => [5, 9, 3, 11, 1],
+            Part::Side => [64, 96, 32, 224, 1],
+            Part::Signal => [4000, 8000, 1600, 16_000, 1],
+        };
+        let size = sizes.get(round % ROUNDS).copied().unwrap_or(1);
+        let step = match self {
+            Part::Side => 32,
+            Part::Signal => 160,
+            Part::Batch => 1,
+            _ if round % ROUNDS == 2 => 1,
+            _ => 4,
+        };
+        if size == 1 { 1 } else { size + place * step }
+    }
+}
+
+/// A dimension whose size nobody sets: a symbol, or an axis without one.
+#[derive(Clone)]
+struct Variable {
+    name: String,
+    symbol: Option<Symbol>,
+    part: Part,
+    /// The input and the axis where it occurs first.
+    at: (usize, usize),
+    fixed: Option<usize>,
+}
+
+/// The dimensions of a model's inputs whose sizes nobody sets.
+pub(crate) struct Unset {
+    variables: Vec<Variable>,
+    known: SymbolValues,
+}
+
+/// Which dimensions are equal, and how large they are.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Plan {
+    /// For each variable the one whose size it has.
+    like: Vec<usize>,
+    unit: usize,
+    is_one: bool,
+}
+
+impl Unset {
+    /// Of inputs with these roles, of which those in `random` are made up. `other` is what the model is compared with, which may know
+    /// sizes that this one leaves open.
+    pub(crate) fn of(
+        model: &Declared,
+        taken: &[Taken],
+        random: &[bool],
+        known: SymbolValues,
+        other: Option<&Declared>,
+    ) -> Unset {
+        let mut unset = Unset { variables: vec![], known };
+        let all = model.inputs.iter().zip(taken).zip(random).enumerate();
+        for (place, ((input, taken), _)) in all.filter(|(_, (_, random))| **random) {
+            let twin = other.and_then(|other| other.inputs.iter().find(|o| o.name == input.name));
+            for (axis, declared) in input.shape.dims().enumerate() {
+                let fixed = twin.and_then(|twin| twin.size(axis));
+                unset.add(input, taken, (place, axis), declared.concretize(), fixed);
+            }
+        }
+        unset.lengthen_batches();
+        unset
+    }
+
+    fn add(
+        &mut self,
+        input: &Input,
+        taken: &Taken,
+        at: (usize, usize),
+        declared: Option<TDim>,
+        fixed: Option<usize>,
+    ) {
+        let Some(declared) = declared else {
+            let (name, part) = (format!("{}[{}]", input.name, at.1), part("", input, taken, at.1));
+            self.variables.push(Variable { name, symbol: None, part, at, fixed });
+            return;
+        };
+        let is_bare = matches!(declared, TDim::Sym(_));
+        for symbol in declared.symbols() {
+            if self.known.get(&symbol).is_some() {
+                continue;
+            }
+            let name = symbol.to_string();
+            let is_it = |variable: &&mut Variable| variable.symbol.as_ref() == Some(&symbol);
+            if let Some(variable) = self.variables.iter_mut().find(is_it) {
+                variable.fixed = variable.fixed.or(fixed.filter(|_| is_bare));
+                continue;
+            }
+            let part = part(&name, input, taken, at.1);
+            let fixed = fixed.filter(|_| is_bare);
+            self.variables.push(Variable { name, symbol: Some(symbol), part, at, fixed });
+        }
+    }
+
+    /// Where there is no length but a batch, the batch is what faults may show along.
+    fn lengthen_batches(&mut self) {
+        if self.variables.iter().all(|variable| variable.part == Part::Batch) {
+            self.variables.iter_mut().for_each(|variable| variable.part = Part::Length);
+        }
+    }
+
+    /// Whether all sizes are set.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.variables.iter().all(|variable| variable.fixed.is_some())
+    }
+
+    /// Plans in the order in which they are tried.
+    pub(crate) fn attempts(&self) -> Vec<Plan> {
+        let count = self.variables.len();
+        let plan = |like: Vec<usize>| Plan { like, unit: 1, is_one: false };
+        let first_like = |alike: &dyn Fn(&Variable, &Variable) -> bool| -> Vec<usize> {
+            let first = |one: &Variable| self.variables.iter().position(|other| alike(one, other));
+            self.variables.iter().enumerate().map(|(i, one)| first(one).unwrap_or(i)).collect()
+        };
+        let distinct: Vec<usize> = (0..count).collect();
+        let is_same = |a: &Variable, b: &Variable| a.name == b.name;
+        let by_axis = first_like(&|a, b| {
+            let is_bare = a.symbol.is_none() && b.symbol.is_none();
+            is_same(a, b) || is_bare && a.at.1 == b.at.1 && a.part == b.part
+        });
+        let by_part = first_like(&|a, b| is_same(a, b) || a.part == b.part);
+        let all =
+            first_like(&|a, b| is_same(a, b) || (a.part == Part::Side) == (b.part == Part::Side));
+        let mut plans = vec![plan(distinct.clone()), plan(by_axis.clone()), plan(by_part.clone())];
+        let paired = if count <= PAIRED { count } else { 0 };
+        for (one, other) in (0..paired).flat_map(|one| (0..one).map(move |other| (one, other))) {
+            let like = by_axis.iter().map(|like| if *like == one { other } else { *like });
+            plans.push(plan(like.collect()));
+        }
+        plans.push(plan(all.clone()));
+        for unit in [8, 32] {
+            plans
+                .extend([&by_axis, &by_part, &all].map(|like| Plan { unit, ..plan(like.clone()) }));
+        }
+        plans.push(Plan { is_one: true, ..plan(distinct) });
+        let mut tried: Vec<Plan> = vec![];
+        plans.into_iter().for_each(|plan| {
+            if !tried.contains(&plan) {
+                tried.push(plan);
+            }
+        });
+        tried
+    }
+
+    /// The sizes of the variables in a set.
+    fn sizes(&self, plan: &Plan, round: usize) -> Vec<usize> {
+        let own = |place: usize| -> usize {
+            let Some(variable) = self.variables.get(place) else { return 1 };
+            let before = self.variables.iter().take(place).enumerate();
+            let nth = before.filter(|(other, variable_before)| {
+                variable_before.part == variable.part && plan.like.get(*other) == Some(other)
+            });
+            let unit = if variable.part == Part::Batch { 1 } else { plan.unit };
+            variable.part.size(nth.count(), round) * if round % ROUNDS == ONES { 1 } else { unit }
+        };
+        let of_part = |part: Part| {
+            let place = self.variables.iter().position(|variable| variable.part == part)?;
+            self.variables.get(place)?.fixed.or(Some(own(*plan.like.get(place)?)))
+        };
+        let size = |like: &usize| {
+            let alike = self.variables.iter().zip(&plan.like).filter(|(_, other)| *other == like);
+            if let Some(fixed) = alike.clone().find_map(|(variable, _)| variable.fixed) {
+                return fixed;
+            }
+            if plan.is_one {
+                return 1;
+            }
+            match self.variables.get(*like).map(|variable| variable.part) {
+                Some(Part::Total) if alike.count() == 1 => {
+                    let new = of_part(Part::Length).unwrap_or(1);
+                    new + of_part(Part::Past).unwrap_or(0)
+                }
+                _ => own(*like),
+            }
+        };
+        plan.like.iter().map(size).collect()
+    }
+
+    /// The shapes of inputs in a set; `None` where that set would be too large.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_sizes`].
+    pub(crate) fn shape(
+        &self,
+        input: &Input,
+        place: usize,
+        plan: &Plan,
+        round: usize,
+    ) -> TractResult<Vec<usize>> {
+        let sizes = self.sizes(plan, round);
+        let mut symbols = self.known.clone();
+        for (variable, size) in self.variables.iter().zip(&sizes) {
+            if let Some(symbol) = &variable.symbol {
+                symbols.set(symbol, i64::try_from(*size)?);
+            }
+        }
+        let open = |axis: usize| {
+            let mut all = self.variables.iter().zip(&sizes);
+            let found =
+                all.find(|(variable, _)| variable.symbol.is_none() && variable.at == (place, axis));
+            found.map_or(1, |(_, size)| *size)
+        };
+        with_sizes(&input.shape, &symbols, open)
+    }
+
+    /// Whether inputs of these shapes are made for a set: those of a large one may be too many.
+    pub(crate) fn is_bearable(round: usize, shapes: &[Vec<usize>]) -> bool {
+        let elements = |shape: &Vec<usize>| {
+            shape.iter().try_fold(1usize, |elements, size| elements.checked_mul(*size))
+        };
+        let all = shapes.iter().map(elements).try_fold(0usize, |all, more| all.checked_add(more?));
+        round % ROUNDS != LARGE || all.is_some_and(|all| all <= MOST_ELEMENTS)
+    }
+
+    /// The smallest length of a set.
+    pub(crate) fn shortest(&self, plan: &Plan, round: usize) -> Option<usize> {
+        let sizes = self.sizes(plan, round);
+        let lengths = self.variables.iter().zip(sizes);
+        lengths.filter(|(variable, _)| variable.part == Part::Length).map(|(_, size)| size).min()
+    }
+
+    /// The sizes that were taken in these sets, by the names of the dimensions.
+    pub(crate) fn taken(&self, plan: &Plan, rounds: &[usize]) -> Vec<(String, Vec<usize>)> {
+        let by_set: Vec<Vec<usize>> = rounds.iter().map(|round| self.sizes(plan, *round)).collect();
+        let of = |place: usize| by_set.iter().filter_map(move |sizes| sizes.get(place).copied());
+        let named = self.variables.iter().enumerate();
+        named.map(|(place, variable)| (variable.name.clone(), of(place).collect())).collect()
+    }
+}
+
+/// What a dimension is of, by its symbol's name, by what its input is taken for, and by where it is.
+fn part(symbol: &str, input: &Input, taken: &Taken, axis: usize) -> Part {
+    let name = symbol.to_ascii_lowercase();
+    let rank = input.rank().unwrap_or(0);
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    let is_picture = rank == 4 && matches!(taken.role, Role::Within { .. } | Role::WholeType);
+    let is_sound = taken.role == (Role::Within { low: -1.0, high: 1.0 });
+    match () {
+        () if has(&["batch", "bs"]) || matches!(name.as_str(), "n" | "b") => Part::Batch,
+        () if has(&["total"]) => Part::Total,
+        () if has(&["past", "cache"]) => Part::Past,
+        () if has(&["height", "width"]) => Part::Side,
+        () if axis == 0 && rank > 1 && (name.is_empty() || name.starts_with("unk_")) => Part::Batch,
+        () if axis > 0 && is_picture && (input.size(1).is_some() || input.size(3).is_some()) => {
+            Part::Side
+        }
+        () if is_sound && axis > 0 => Part::Signal,
+        () if matches!(taken.role, Role::Cache { .. }) && name.is_empty() && axis == 2 => {
+            Part::Past
+        }
+        () => Part::Length,
+    }
+}

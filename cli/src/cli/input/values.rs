@@ -1,0 +1,178 @@
+//! Values for inputs that are taken for something.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use super::roles::{Bound, Role};
+use crate::cli::tensor::NamedTensor;
+
+/// The magnitudes that numbers have about, from set to set.
+pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
+/// How far the numbers of a set lie off 0, by their scale: what is decided by a sum or a mean is decided either way.
+const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
+/// Of large numbers one in so many is at least so many times as large.
+const RARE: (usize, f64) = (8, 4.0);
+/// Types that do not hold so much have numbers of one scale.
+const WIDE: f64 = 1000.0;
+
+/// What decides on an input's values besides its role.
+pub(crate) struct Around<'a> {
+    /// Which set it is: scales, patterns of masks and truth values change from one to the next.
+    pub(crate) index: usize,
+    /// How much is cached.
+    pub(crate) past: i64,
+    /// What bounds are in this set.
+    pub(crate) bound: &'a dyn Fn(Bound) -> i64,
+    /// What outputs of the model held.
+    pub(crate) held: &'a [NamedTensor],
+}
+
+/// Values of an input that has a role; `None` where it has none that says which.
+pub(crate) fn of_role(
+    role: &Role,
+    ty: ElementType,
+    shape: &[usize],
+    rng: &mut StdRng,
+    around: &Around,
+) -> TractResult<Option<Tensor>> {
+    let elements: usize = shape.iter().product();
+    let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
+    let last = shape.last().copied().unwrap_or(1).max(1);
+    let up_to = |rng: &mut StdRng, most: i64| rng.random_range(1..=most.max(1));
+    let whole: Vec<i64> = match role {
+        Role::Plain => return Ok(None),
+        Role::Cache { output } => {
+            let held = around.held.iter().find(|held| held.name == *output);
+            return held.map_or(Ok(None), |held| repeated(held, ty, shape));
+        }
+        Role::Within { low, high } => return within(*low, *high, ty, shape, rng).map(Some),
+        Role::Index { below, shift } => {
+            let below = (around.bound)(*below).max(1);
+            (0..elements).map(|_| rng.random_range(0..below) - shift).collect()
+        }
+        // One truth value is that of a choice.
+        Role::Condition | Role::Mask if *role == Role::Condition || shape.is_empty() => {
+            // Both ways within two sets, whichever seed they start from.
+            (0..elements).map(|place| ((around.index + place) % 2) as i64).collect()
+        }
+        Role::Mask | Role::Condition => {
+            (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng)).take(elements).collect()
+        }
+        Role::Threshold { limit } => {
+            let number = |place: usize| match (around.index + place) % 2 {
+                0 => rng.random_range((limit - 3).min(0)..=*limit),
+                _ => rng.random_range(limit + 1..=limit + 3),
+            };
+            (0..elements).map(number).collect()
+        }
+        Role::Position { below } => {
+            let below = (around.bound)(*below).max(1);
+            (0..elements).map(|place| (around.past + (place % last) as i64) % below).collect()
+        }
+        Role::Length { most } => {
+            let most = (around.bound)(*most);
+            (0..elements).map(|_| up_to(rng, most)).collect()
+        }
+        Role::WholeType => {
+            let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)) as i64;
+            let least = if ty.family() == Family::Signed { -most - 1 } else { 0 };
+            (0..elements).map(|_| rng.random_range(least..=most)).collect()
+        }
+        Role::ShapeTarget => {
+            (0..elements).map(|place| if place + 1 == elements { -1 } else { 0 }).collect()
+        }
+    };
+    let whole = Tensor::from_shape(shape, &whole)?;
+    Ok(Some(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&whole)?))
+}
+
+/// Numbers between two ends, whole ones in types that hold no others.
+fn within(
+    low: f64,
+    high: f64,
+    ty: ElementType,
+    shape: &[usize],
+    rng: &mut StdRng,
+) -> TractResult<Tensor> {
+    let is_float = matches!(ty.family(), Family::Float(_));
+    let number = |_| {
+        if is_float {
+            low + (high - low) * rng.random::<f64>()
+        } else {
+            rng.random_range(low as i64..=high as i64) as f64
+        }
+    };
+    let numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
+    let numbers = Tensor::from_shape(shape, &numbers)?;
+    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?)
+}
+
+/// A row of a mask: runs of 1 and of 0, of which the first is of 1, so that a softmax over what is masked, and over what comes before
+/// each place, always has a value to look at.
+fn runs(row: usize, rng: &mut StdRng) -> Vec<i64> {
+    if row < 2 {
+        return vec![1; row];
+    }
+    let begin = rng.random_range(1..row);
+    // As often padding to the end as a hole.
+    let end = if rng.random() { row } else { rng.random_range(begin + 1..=row) };
+    (0..row).map(|place| i64::from(!(begin..end).contains(&place))).collect()
+}
+
+/// Numbers of a set in a type of floats, made of normally distributed ones.
+pub(crate) fn scaled(
+    ty: ElementType,
+    index: usize,
+    mut normal: impl FnMut() -> f64,
+) -> impl FnMut() -> f64 {
+    let most = tract_onnx_cast::audit::Reach::of(ty).map(|reach| reach.limits().1.rounded());
+    let is_narrow = most.is_some_and(|most| most < WIDE);
+    let set = if is_narrow { 0 } else { index % SCALES.len() };
+    let scale = SCALES.get(set).copied().unwrap_or(1.0);
+    let centre = CENTRES.get(set).copied().unwrap_or(0.0);
+    let mut place = 0;
+    move || {
+        let number = normal() + centre;
+        // Beyond the first set there is one of either sign, and in that of large numbers a rare one among the first.
+        let number = match place {
+            _ if set == 0 => number,
+            0 => number.abs(),
+            1 => -number.abs(),
+            _ => number,
+        };
+        let is_rare = scale > 1.0 && place % RARE.0 == 0;
+        place += 1;
+        scale * if is_rare { number.signum() * (RARE.1 + number.abs()) } else { number }
+    }
+}
+
+/// What an output held, repeated or cut off to a shape; `None` where it has nothing to repeat.
+fn repeated(held: &NamedTensor, ty: ElementType, shape: &[usize]) -> TractResult<Option<Tensor>> {
+    let from = held.tensor.shape();
+    if from.len() != shape.len() || from.contains(&0) || held.ty.family() == Family::Text {
+        return Ok(None);
+    }
+    let values =
+        Conversion::new(held.ty, ElementType::Double, Rules::default()).run(&held.tensor)?;
+    let values: Vec<f64> = values.as_bytes().chunks_exact(8).filter_map(double).collect();
+    let place = |mut index: usize| {
+        let (mut place, mut stride) = (0, 1);
+        for (size, size_from) in shape.iter().zip(from).rev() {
+            place += index % size % size_from * stride;
+            (index, stride) = (index / size, stride * size_from);
+        }
+        place
+    };
+    let elements: usize = shape.iter().product();
+    let taken =
+        (0..elements).map(|index| values.get(place(index)).copied().filter(|x| x.is_finite()));
+    let Some(taken) = taken.collect::<Option<Vec<f64>>>() else { return Ok(None) };
+    let taken = Tensor::from_shape(shape, &taken)?;
+    Ok(Some(Conversion::new(ElementType::Double, ty, Rules::default()).run(&taken)?))
+}
+
+fn double(bytes: &[u8]) -> Option<f64> {
+    Some(f64::from_ne_bytes(bytes.try_into().ok()?))
+}
