@@ -29,6 +29,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             graph.body(body).owner().map_or(graph.opset, |owner| graph.node(owner).opset);
         for id in graph.nodes_of(body) {
             name_unused_outputs(graph, id);
+            drop_unread_inputs(graph, id);
             if graph.node(id).is("ConstantOfShape") {
                 give_default_value(graph, id);
             }
@@ -144,6 +145,19 @@ fn choose_below(graph: &mut Graph, id: NodeId) {
             ..Default::default()
         });
     }
+}
+
+/// tract counts the inputs of a `Conv`, one without a name too, and pads by a constant where there is one, whatever `mode` is.
+fn drop_unread_inputs(graph: &mut Graph, id: NodeId) {
+    const VALUE: usize = 2;
+    let node = graph.node(id);
+    let mode = attribute(node, "mode").map(|mode| mode.s.as_slice());
+    let is_unread = node.is("Pad") && mode.is_some_and(|mode| mode != b"constant");
+    if is_unread && node.inputs().len() > VALUE {
+        graph.set_input(id, VALUE, None);
+    }
+    let last = graph.node(id).inputs().iter().rposition(Option::is_some);
+    graph.truncate_inputs(id, last.map_or(0, |last| last + 1));
 }
 
 /// Gives an `Attention` a mask of numbers where it has one of truths, which tract does not take: minus infinity hides.

@@ -7,7 +7,7 @@ use tract_onnx_cast::{ElementType, onnx, output_element_types};
 
 use crate::common::proto::{
     Sketch, bytes, external, graph_attribute, int, int64, ints, model, node, raw, set_dim, shaped,
-    symbol, tensor, tensor_attribute, unshaped,
+    string, symbol, tensor, tensor_attribute, unshaped,
 };
 
 use ElementType::{BFloat16, Bool, Float, Float8E4M3FN, Float8E5M2, Int64, Uint8, Uint32, Uint64};
@@ -304,4 +304,28 @@ fn an_expand_without_a_shape_is_refused() {
         let message = format!("lacks input {lacking}, which it needs, the model imports 24");
         assert_eq!(sketch.refusal(), format!("node `Expand_y` (Expand): {message}"));
     }
+}
+
+#[test]
+fn a_convolution_may_leave_its_last_input_without_a_name() -> TractResult<()> {
+    let sketch = Sketch::new()
+        .input("x", Float, &[1, 1, 3])
+        .initializer(raw("w", Float as i32, &[1, 1, 1], &2f32.to_le_bytes()))
+        .node("Conv", &["x", "w", ""], &["y"], vec![])
+        .output("y", Float, &[1, 1, 3]);
+    let x = tensor1(&[1f32, 2., 3.]).into_shape(&[1, 1, 3])?;
+    assert_eq!(sketch.run(vec![x])?[0].as_bytes(), tensor1(&[2f32, 4., 6.]).as_bytes());
+    Ok(())
+}
+
+#[test]
+fn only_a_constant_pads_by_its_value() -> TractResult<()> {
+    let sketch = Sketch::new()
+        .input("x", Float, &[2])
+        .initializer(int64("pads", &[1, 1]))
+        .initializer(tensor("value", Float, &[9.0]))
+        .node("Pad", &["x", "pads", "value"], &["y"], vec![string("mode", "edge")])
+        .output("y", Float, &[4]);
+    assert_eq!(sketch.run(vec![tensor1(&[1f32, 2.])])?, [tensor1(&[1f32, 1., 2., 2.])]);
+    Ok(())
 }
