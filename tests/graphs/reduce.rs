@@ -38,7 +38,7 @@ fn of_float(ty: ElementType, x: f64) -> u64 {
 }
 
 /// The groups of places that differ only in these axes, in order.
-fn groups(shape: &[usize], axes: &[usize]) -> Vec<Vec<usize>> {
+pub fn groups(shape: &[usize], axes: &[usize]) -> Vec<Vec<usize>> {
     let kept: Vec<usize> = shape
         .iter()
         .enumerate()
@@ -56,7 +56,7 @@ fn groups(shape: &[usize], axes: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-fn without(shape: &[usize], axes: &[usize], keep: bool) -> Vec<usize> {
+pub fn without(shape: &[usize], axes: &[usize], keep: bool) -> Vec<usize> {
     let size = |(axis, size): (usize, &usize)| match (axes.contains(&axis), keep) {
         (true, true) => Some(1),
         (true, false) => None,

@@ -9,7 +9,7 @@ use crate::eval::Attributes;
 use crate::graph::Attribute::Ints;
 use crate::graph::WORLDS;
 use crate::table::{Row, opsets};
-use crate::tensor::{Val, volume};
+use crate::tensor::Val;
 
 use ElementType::Double;
 
@@ -21,7 +21,8 @@ pub enum Kind {
     Chain,
 }
 
-/// The case of a seed, with the tolerance of each value; `None` where nothing that ONNX defines was drawn.
+/// The case of a seed, with the tolerance of each value; `None` where nothing that ONNX defines was
+/// drawn.
 pub fn case(seed: u64, rows: &[Row]) -> Option<Draw> {
     let row = rows[(seed % rows.len() as u64) as usize];
     let kind = [Kind::Alone, Kind::Moved, Kind::Chain][(seed / rows.len() as u64 % 3) as usize];
@@ -41,15 +42,7 @@ impl Draw {
     /// Such a tensor that a mover makes of another.
     pub fn dressed(&mut self, ty: ElementType, shape: &[usize], data: Data) -> Option<usize> {
         match self.random.below(4) {
-            0 if !self.is_symbolic() && volume(shape) > 0 => {
-                let from: Vec<usize> = shape
-                    .iter()
-                    .map(|size| if self.random.one_in(2) { 1 } else { *size })
-                    .collect();
-                let x = self.fixed(ty, &from, data);
-                let to = self.ints(&shape.iter().map(|size| *size as i64).collect::<Vec<_>>());
-                (self.opset() >= 8).then(|| self.mover("Expand", &[x, to], vec![]))?
-            }
+            0 if !self.is_symbolic() => self.expanded(ty, shape, data),
             1 if shape.len() > 1 => {
                 let perm = self.permutation(shape.len());
                 let mut from = self.worlds(shape);
@@ -82,7 +75,17 @@ impl Draw {
         }
     }
 
-    fn permutation(&mut self, rank: usize) -> Vec<i64> {
+    /// Such a tensor from one with sizes of 1.
+    pub fn expanded(&mut self, ty: ElementType, shape: &[usize], data: Data) -> Option<usize> {
+        let from: Vec<usize> =
+            shape.iter().map(|size| if self.random.one_in(2) { 1 } else { *size }).collect();
+        let x = self.fixed(ty, &from, data);
+        let to = self.ints(&shape.iter().map(|size| *size as i64).collect::<Vec<_>>());
+        (self.opset() >= 8).then(|| self.mover("Expand", &[x, to], vec![]))?
+    }
+
+    /// The axes in any order.
+    pub fn permutation(&mut self, rank: usize) -> Vec<i64> {
         let mut perm: Vec<i64> = (0..rank as i64).collect();
         (1..rank).for_each(|at| perm.swap(at, self.random.below(at + 1)));
         perm
@@ -102,7 +105,15 @@ impl Draw {
         let inputs: Vec<Option<usize>> = inputs.iter().copied().map(Some).collect();
         let x = inputs[0]?;
         let attributes = with.clone();
-        let y = self.apply(op, moved, &inputs, 1, with)?[0];
+        let state = (self.graph.values.len(), self.graph.nodes.len());
+        let y = self.apply(op, moved, &inputs, 1, with).map(|outputs| outputs[0]);
+        // What is open moves as well, but is nothing to compute with; axes without elements are a matter of their own.
+        let is_empty =
+            |y: &usize| self.graph.values[*y].worlds.iter().any(|val| val.codes.is_empty());
+        let Some(y) = y.filter(|y| !is_empty(y)) else {
+            self.back(state);
+            return None;
+        };
         // What moves may be off by as much as it was.
         for world in 0..WORLDS {
             let Some(slack) = self.slack[x][world].clone() else { continue };
@@ -112,7 +123,7 @@ impl Draw {
             let slack = Val::new(Double, shape, slack.iter().map(|x| x.to_bits()).collect());
             vals[0] = Some(&slack);
             let (opset, attributes) = (self.graph.opset, Attributes(&attributes));
-            let moved = moved(&Ask { op, opset, attributes, inputs: &vals })?;
+            let moved = moved(&Ask { op, opset, attributes, inputs: &vals, outputs: 1 })?;
             self.slack[y][world] = Some(moved.first()?.val.floats());
         }
         Some(y)
@@ -125,7 +136,8 @@ impl Draw {
                 last = self.moved(last).unwrap_or(last);
             }
         }
-        if kind == Kind::Chain {
+        // Its size is not known before it runs.
+        if kind == Kind::Chain && self.row.op != "NonZero" {
             let mut length = 1 + self.random.below(2);
             for _ in 0..60 {
                 self.row = rows[self.random.below(rows.len())];

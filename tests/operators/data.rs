@@ -14,7 +14,8 @@ pub const INTS: [ElementType; 8] = [Int8, Int16, Int32, Int64, Uint8, Uint16, Ui
 /// What most operators compute with, FLOAT more often than others.
 #[rustfmt::skip]
 pub const NUMBERS: [ElementType; 14] = [
-    Float, Float, Float, Double, Float16, BFloat16, Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64,
+    Float, Float, Float, Double, Float16, BFloat16, Int8, Int16, Int32, Int64,
+    Uint8, Uint16, Uint32, Uint64,
 ];
 
 #[rustfmt::skip]

@@ -10,6 +10,8 @@ use crate::random::Random;
 use crate::table::{Row, opsets, takes};
 use crate::tensor::Val;
 
+use ElementType::Int64;
+
 pub type Attributed = Vec<(&'static str, Attribute)>;
 
 pub struct Draw {
@@ -127,8 +129,23 @@ impl Draw {
         self.leaf_of(ty, self.of_sizes(&sizes), data)
     }
 
-    /// The size of an axis; none where it is the symbol's, and 1 where it comes of the symbol otherwise.
-    fn sized(&self, id: usize, axis: usize) -> Option<usize> {
+    /// An operand of these sizes, of the symbol's where none is given; now and then from an
+    /// expansion.
+    pub fn weights(&mut self, ty: ElementType, sizes: &[Option<usize>], data: Data) -> usize {
+        let fixed: Option<Vec<usize>> = sizes.iter().copied().collect();
+        if let Some(shape) = fixed
+            && self.is_dressed
+            && self.random.one_in(3)
+            && let Some(id) = self.expanded(ty, &shape, data)
+        {
+            return id;
+        }
+        self.leaf_of(ty, self.of_sizes(sizes), data)
+    }
+
+    /// The size of an axis; none where it is the symbol's, and 1 where it comes of the symbol
+    /// otherwise.
+    pub fn sized(&self, id: usize, axis: usize) -> Option<usize> {
         let [a, b] = [0, 1].map(|world| self.graph.values[id].worlds[world].shape[axis]);
         match self.leading {
             Some(leading) if leading == [a, b] => None,
@@ -140,6 +157,13 @@ impl Draw {
     fn of_sizes(&self, sizes: &[Option<usize>]) -> [Vec<usize>; WORLDS] {
         let leading = self.leading.unwrap_or([1; WORLDS]);
         leading.map(|leading| sizes.iter().map(|size| size.unwrap_or(leading)).collect())
+    }
+
+    /// An operand of the very shape of another.
+    pub fn like(&mut self, other: usize, ty: ElementType, data: Data) -> usize {
+        let sizes: Vec<Option<usize>> =
+            (0..self.rank(other)).map(|axis| self.sized(other, axis)).collect();
+        self.weights(ty, &sizes, data)
     }
 
     /// A tensor whose leading axis may be a symbol, from a mover now and then.
@@ -175,9 +199,44 @@ impl Draw {
         let is_fixed = symbols.iter().all(Option::is_none);
         let [first, second] = shapes.map(|shape| elements(&mut self.random, ty, shape, data));
         let second = if is_fixed { first.clone() } else { second };
-        // Weights are constants more often than not; the first tensor never is, so that there is something to compute.
+        // Weights are constants more often than not; the first tensor never is, so that there is
+        // something to compute.
         let is_constant = is_fixed && !self.graph.values.is_empty() && self.random.one_in(2);
         self.value([first, second], Some(Leaf { symbols, is_constant }), [None, None])
+    }
+
+    pub fn scalar(&mut self, int: i64) -> usize {
+        self.constant(Val::of_ints(Int64, vec![], [i128::from(int)]))
+    }
+
+    /// A list for an input since an opset, and for an attribute before it.
+    pub fn list(
+        &mut self,
+        since: i64,
+        name: &'static str,
+        list: &[i64],
+        inputs: &mut Vec<Option<usize>>,
+        attributes: &mut Attributed,
+    ) {
+        if self.opset() >= since {
+            let list = self.ints(list);
+            inputs.push(Some(list));
+        } else {
+            attributes.push((name, Attribute::Ints(list.to_vec())));
+        }
+    }
+
+    /// Some of the axes of a shape, each from the front or from behind.
+    pub fn axes(&mut self, rank: usize) -> Vec<i64> {
+        let mut axes: Vec<i64> = (0..rank as i64).filter(|_| self.random.one_in(2)).collect();
+        if axes.is_empty() && rank > 0 {
+            axes.push(self.random.below(rank) as i64);
+        }
+        axes.iter().map(|axis| axis - self.random.of(&[0, rank as i64])).collect()
+    }
+
+    pub fn axis(&mut self, rank: usize) -> i64 {
+        self.random.below(2 * rank) as i64 - rank as i64
     }
 
     /// A constant.
@@ -257,7 +316,7 @@ impl Draw {
         let ask = |vals: &[Option<Val>]| {
             let inputs: Vec<Option<&Val>> = vals.iter().map(Option::as_ref).collect();
             let attributes = Attributes(attributes);
-            let mut all = oracle(&Ask { op, opset, attributes, inputs: &inputs })?;
+            let mut all = oracle(&Ask { op, opset, attributes, inputs: &inputs, outputs })?;
             all.truncate(outputs);
             all.iter().all(|answer| answer.val.codes.len() <= 4096).then_some(all)
         };
@@ -266,8 +325,12 @@ impl Draw {
         let mut all = ask(&vals)?;
         let off = |id: usize| self.slack[id][world].clone();
         let off: Vec<Option<Vec<f64>>> = inputs.iter().map(|id| id.and_then(off)).collect();
-        if off.iter().all(Option::is_none) {
+        // What a mover beside the operator may be off moves with the elements.
+        if off.iter().all(Option::is_none) || op != self.row.op {
             return Some(all);
+        }
+        if off.iter().flatten().flatten().any(|off| off.is_infinite()) {
+            return None;
         }
         let mut spread: Vec<Vec<f64>> = all.iter().map(|a| vec![0.0; a.val.codes.len()]).collect();
         for way in 0..4 {

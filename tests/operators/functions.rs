@@ -15,8 +15,8 @@ use ElementType::{Bool, Double};
 
 pub const ROWS: &[Row] = &[
     row(
-        "Acos Acosh Asin Asinh Atan Ceil Cos Cosh Erf Exp Floor HardSwish Log Mish Reciprocal Round \
-         Sigmoid Sin Sinh Softplus Softsign Sqrt Tan Tanh com.microsoft.Gelu",
+        "Acos Acosh Asin Asinh Atan Ceil Cos Cosh Erf Exp Floor HardSwish Log Mish Reciprocal \
+         Round Sigmoid Sin Sinh Softplus Softsign Sqrt Tan Tanh com.microsoft.Gelu",
         unary,
         function,
     ),
@@ -40,7 +40,8 @@ fn number(d: &mut Draw) -> Option<usize> {
     d.make(&[x], vec![])
 }
 
-/// Attributes of some FLOATs, of which some are left out; two operators that ONNX has dropped need them.
+/// Attributes of some FLOATs, of which some are left out; two operators that ONNX has dropped need
+/// them.
 pub fn with(d: &mut Draw, names: &[&'static str], numbers: &[f32]) -> Option<usize> {
     let mut attributes: Attributed = vec![];
     for name in names {
@@ -153,7 +154,8 @@ fn tanh_gelu(x: f64) -> f64 {
     x * sigmoid(2.0 * (2.0 / PI).sqrt() * (x + 0.044715 * x * x * x))
 }
 
-/// Where ONNX's formula and its implementations part: products of 0 and infinity, and NaN in comparisons.
+/// Where ONNX's formula and its implementations part: products of 0 and infinity, and NaN in
+/// comparisons.
 fn is_open(op: &str, x: f64) -> bool {
     match op {
         "HardSwish"
@@ -170,7 +172,8 @@ fn is_open(op: &str, x: f64) -> bool {
     }
 }
 
-/// Those of one rounding have no tolerance; formulas of several are off by their arguments' rounding besides.
+/// Those of one rounding have no tolerance; formulas of several are off by their arguments'
+/// rounding besides.
 pub fn near(ask: &Ask, ty: ElementType, at: &[f64], f: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
     let is_exact = matches!(
         ask.op,

@@ -1,14 +1,19 @@
-//! Single operators whose results are known, alone, among movers and in chains, through tract as it is released with the
-//! plug-in: what comes out is right, or the model is refused by a line that names a node. The oracles are plain Rust, in DOUBLE
-//! where numbers are rounded, and share nothing with tract.
+//! Single operators whose results are known, alone, among movers and in chains, through tract as it
+//! is released with the plug-in: what comes out is right, or the model is refused by a line that
+//! names a node. The oracles are plain Rust, in DOUBLE where numbers are rounded, and share nothing
+//! with tract.
 //!
 //! - `table`: which operators, and in which versions and types ONNX has them
-//! - `functions`, `operands`: how to draw a node, and what it makes of its inputs
-//! - `answer`: a result and how far off it may be; `data`, `draw`, `case`: a case in the making; `survey`: many of them
+//! - `functions`, `operands`, `sums`, `products`, `windows`, `layers`, `movers`, `places`: how to draw a node,
+//!   and what it makes of its inputs
+//! - `answer`: a result and how far off it may be; `data`, `draw`, `case`: a case in the making;
+//!   `survey`: many of them
 //!
-//! A few thousand run with the other tests. `make operators N=50000 SEED=1` runs others; environment variables:
+//! A few thousand run with the other tests. `make operators N=50000 SEED=1` runs others;
+//! environment variables:
 //!
-//! * `OPERATORS`: how many; `SEED`: the first one's seed, the others' follow; `OPERATOR`: this one only;
+//! * `OPERATORS`: how many; `SEED`: the first one's seed, the others' follow; `OPERATOR`: this one
+//!   only;
 //! * `OPERATORS_INTO`: a folder for the models that fail;
 //! * `OPERATORS_TABLE`: a file for how many were right and refused, by operator, and why.
 
@@ -40,9 +45,15 @@ mod case;
 mod data;
 mod draw;
 mod functions;
+mod layers;
+mod movers;
 mod operands;
+mod places;
+mod products;
+mod sums;
 mod survey;
 mod table;
+mod windows;
 
 #[test]
 fn what_an_operator_says_is_what_comes_out() {

@@ -70,7 +70,8 @@ fn spread(inputs: &[&Val]) -> Option<(Vec<usize>, Vec<Vec<f64>>)> {
     Some((shape, all))
 }
 
-/// What a quotient may be off besides: tract multiplies by the reciprocal, as the README says, which has to be a normal number.
+/// What a quotient may be off besides: tract multiplies by the reciprocal, as the README says,
+/// which has to be a normal number.
 fn reciprocal(ty: ElementType, y: f64) -> f64 {
     let is_normal = unit(ty, 1.0 / y) > unit(ty, 0.0) && (1.0 / y).abs() <= largest(ty);
     if is_normal || y == 0.0 || !y.is_finite() { 0.0 } else { f64::INFINITY }
@@ -83,7 +84,8 @@ fn binary(ask: &Ask) -> Option<Vec<Answer>> {
     }
     let b = ask.input(1)?;
     let (shape, all) = spread(&[a, b])?;
-    let units = if ask.op == "Div" || ask.op == "PRelu" { 1.0 } else { 0.0 };
+    // Products by constants are put together.
+    let units = if matches!(ask.op, "Div" | "Mul" | "PRelu") { 1.0 } else { 0.0 };
     let number = |(x, y): (&f64, &f64)| match ask.op {
         "Add" => (x + y, 0.0),
         "Sub" => (x - y, 0.0),

@@ -1,4 +1,5 @@
-//! The operators, how each is drawn and what it should make; and what ONNX says of their versions and types.
+//! The operators, how each is drawn and what it should make; and what ONNX says of their versions
+//! and types.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +8,7 @@ use tract_onnx_cast::ElementType;
 
 use crate::answer::Oracle;
 use crate::draw::Draw;
-use crate::{functions, operands};
+use crate::{functions, layers, movers, operands, places, products, sums, windows};
 
 /// Operators that are drawn alike.
 #[derive(Clone, Copy)]
@@ -25,8 +26,71 @@ pub const fn row(op: &'static str, draw: fn(&mut Draw) -> Option<usize>, oracle:
 
 /// A row for each operator.
 pub fn rows() -> Vec<Row> {
-    let rows = [functions::ROWS, operands::ROWS].into_iter().flatten();
+    let rows = [
+        functions::ROWS,
+        operands::ROWS,
+        sums::ROWS,
+        products::ROWS,
+        windows::ROWS,
+        layers::ROWS,
+        movers::ROWS,
+        places::ROWS,
+    ]
+    .into_iter()
+    .flatten();
     rows.flat_map(|row| row.op.split_whitespace().map(|op| Row { op, ..*row })).collect()
+}
+
+/// Operators that have no row: where they are tested instead, or what is missing.
+const OTHERS: [(&str, &str); 8] = [
+    ("Cast CastLike BitCast", "tests/numerics, all pairs"),
+    (
+        "QuantizeLinear DequantizeLinear DynamicQuantizeLinear com.microsoft.QuantizeLinear \
+         com.microsoft.DequantizeLinear",
+        "tests/numerics/quantizers.rs",
+    ),
+    ("RNN GRU LSTM Attention", "vectors in tests/data"),
+    ("If Scan", "tests/graphs"),
+    (
+        "com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4 com.microsoft.MatMulNBits \
+         com.microsoft.MultiHeadAttention com.microsoft.QGemm com.microsoft.QLinearAdd \
+         com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat com.microsoft.QLinearConv \
+         com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu \
+         com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearSoftmax \
+         com.microsoft.QLinearWhere com.microsoft.RotaryEmbedding QLinearConv QLinearMatMul",
+        "tests/models, some cases of each",
+    ),
+    ("Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike", "no value"),
+    (
+        "Atanh ScaledTanh ParametricSoftplus com.microsoft.QuickGelu com.microsoft.FastGelu \
+         com.microsoft.BiasGelu",
+        "of less than a unit's precision",
+    ),
+    (
+        "BlackmanWindow HammingWindow HannWindow DFT STFT MelWeightMatrix GridSample \
+         NonMaxSuppression Resize RotaryEmbedding com.microsoft.GridSample \
+         com.microsoft.GroupQueryAttention com.microsoft.Pad com.microsoft.Range \
+         ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.CategoryMapper \
+         ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.Normalizer \
+         ai.onnx.ml.TreeEnsembleClassifier",
+        "onnx's own backend tests at most",
+    ),
+];
+
+const HONOURED: &str = include_str!("../../src/onnx/operators/honoured.tsv");
+
+#[test]
+fn every_operator_that_is_computed_has_a_row_or_a_reason() {
+    let lines = HONOURED.lines().filter(|line| !line.starts_with('#'));
+    let columns = lines.filter_map(|line| line.split('\t').next());
+    let mut computed: Vec<String> =
+        columns.flat_map(str::split_whitespace).map(|op| op.replace("::", ".")).collect();
+    let others = OTHERS.iter().flat_map(|(ops, _)| ops.split_whitespace());
+    let mut listed: Vec<&str> = rows().iter().map(|row| row.op).chain(others).collect();
+    computed.sort_unstable();
+    computed.dedup();
+    listed.sort_unstable();
+    assert_eq!(listed, computed);
 }
 
 const SCHEMAS: &str = include_str!("../../src/onnx/operators/schemas.tsv");
