@@ -1,13 +1,16 @@
 //! What every operator of ours needs.
 //!
 //! - `register`: which operators are ours in a loader; `stock`: tract's own
-//! - `hook`: one of ours beside tract's, where the types decide; `operands`: those that tract reads without a look at their shape
+//! - `hook`: one of ours beside tract's, where the types decide
+//! - `checked`: every operator of tract's, compared with what it takes; `operands`: those that tract reads without a look at their
+//!   shape
 //! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
 //!   `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured`: shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
 
 pub(crate) mod at_opset;
+mod checked;
 pub(crate) mod element_wise;
 pub(crate) mod hook;
 pub(crate) mod integers;

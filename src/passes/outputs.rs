@@ -6,7 +6,7 @@ use onnx_cast_graph::{BodyId, Graph, NewNode, Origin, Place, Use};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
-use super::value_type::{declared_type, either_exotic, set_carrier};
+use super::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
@@ -32,7 +32,11 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     let (name, path) = (graph.value(value).name.clone(), graph.body(body).path.clone());
     let declared = match context.options.ignore_output_types {
         true => None,
-        false => declared_type(output.declared.r#type.as_ref(), "an output", &path)?,
+        false => {
+            let declared = output.declared.r#type.as_ref();
+            is_tensor(declared, &name, &path)?;
+            declared_type(declared, "an output", &path)?
+        }
     };
     let made = graph.value(value);
     let made_here = made.body() == body && matches!(made.origin(), Origin::Node(..));

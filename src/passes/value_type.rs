@@ -91,6 +91,19 @@ pub(crate) fn declared_type(
     }
 }
 
+/// Refuses an output that is declared as something else than a tensor: tract makes tensors alone, and its messages hold no
+/// other type.
+pub(super) fn is_tensor(
+    declared: Option<&TypeProto>,
+    name: &str,
+    graph: &str,
+) -> Result<(), Error> {
+    if matches!(declared, Some(TypeProto { value: None, .. })) {
+        return Err(Error::graph(graph, format!("output `{name}` is not declared as a tensor")));
+    }
+    Ok(())
+}
+
 /// Declares a value as its type's carrier.
 pub(super) fn set_carrier(declared: &mut Option<TypeProto>, ty: ElementType) {
     let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);

@@ -31,6 +31,7 @@ mod plug_in;
 mod public_items;
 mod pulse;
 mod quantizers;
+mod ranges;
 mod rewrite;
 mod shapes;
 mod stock;

@@ -1,6 +1,6 @@
 //! What tract 0.23.9 computes wrongly, a row for each operator.
 
-use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product, reduce};
+use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, random, scan, tree_ensemble};
 use super::places::{expand, indices, one_hot, pad, range, slice, squeeze};
 use super::products::convolution;
@@ -38,18 +38,14 @@ const fn hook(wire: Wire) -> By {
     By::Hook(Hook::Instead(wire))
 }
 
-const fn reduction(wire: Wire) -> By {
-    By::Hook(Hook::Checked(reduce::check, wire))
-}
-
 const PRODUCTS: By = By::Hook(Hook::Products);
 
 #[rustfmt::skip]
 pub(crate) const FIXES: &[Fix] = &[
     fix("Acosh", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix("Add", hook(binary::add), "simplifies sums of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
-    fix("ArgMax", reduction(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
-    fix("ArgMin", reduction(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
+    fix("ArgMax", hook(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
+    fix("ArgMin", hook(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
     fix("Asinh", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix("Attention", By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
     fix("AveragePool", By::Hook(Hook::Checked(windows::check, windows::stock)), "takes a window that has no room", "MaxPool, AveragePool of a window that has no room"),
@@ -101,16 +97,16 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("RandomNormalLike", By::Build(random::build), "goes by the node's name", "RandomNormalLike, RandomUniformLike"),
     fix("RandomUniformLike", By::Build(random::build), "goes by the node's name", "RandomNormalLike, RandomUniformLike"),
     fix("Range", By::Build(range::build), "computes INT64 in FLOAT", "Range of INT64"),
-    fix("ReduceL1", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
-    fix("ReduceL2", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
-    fix("ReduceLogSum", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
-    fix("ReduceLogSumExp", reduction(reductions::row), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
-    fix("ReduceMax", reduction(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
-    fix("ReduceMean", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
-    fix("ReduceMin", reduction(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
-    fix("ReduceProd", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
-    fix("ReduceSum", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
-    fix("ReduceSumSquare", reduction(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceL1", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceL2", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceLogSum", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceLogSumExp", hook(reductions::row), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
+    fix("ReduceMax", hook(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
+    fix("ReduceMean", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceMin", hook(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
+    fix("ReduceProd", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceSum", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
+    fix("ReduceSumSquare", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
     fix("Relu", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("Resize", hook(resize::resize), "takes another place for one element", "Resize to one element by `pytorch_half_pixel`"),
     fix("Round", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),

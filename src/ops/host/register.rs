@@ -8,8 +8,8 @@ use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 
-use super::stock::{Build, Built, is_stock, stock};
-use super::{at_opset, measured, operands};
+use super::stock::{Build, Built, is_stock, operators, stock};
+use super::{at_opset, checked, measured, operands};
 use crate::audit::probe;
 use crate::ops::fixes::places::grid_sample;
 use crate::ops::fixes::rows;
@@ -33,6 +33,9 @@ const MORE: &[(&str, Build)] = &[
     ("Softmax", rows::build_softmax),
 ];
 
+/// Operators without operands, whose values tract finds in the model by what it builds of them.
+const HELD: &[&str] = &["Constant", "ConstantLike"];
+
 /// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
 /// ops, and the operators that tract computes wrongly with corrected ones: `If`, `Expand`, and those of integers in
 /// `docs/upstream.md`. Of these, what somebody else has registered is theirs.
@@ -43,14 +46,14 @@ pub fn register(onnx: &mut Onnx) {
     for (operator, build) in OURS {
         onnx.op_register.insert(operator, *build);
     }
-    for operator in FIXES.iter().map(|fix| fix.operator).chain(operands::guarded_operators()) {
-        if is_stock(onnx, operator) {
-            onnx.op_register.insert(operator, build);
-        }
-    }
     for (operator, build) in MORE {
         if is_stock(onnx, operator) || !onnx.op_register.0.contains_key(*operator) {
             onnx.op_register.insert(operator, *build);
+        }
+    }
+    for operator in operators().filter(|operator| !HELD.contains(operator)) {
+        if is_stock(onnx, operator) {
+            onnx.op_register.insert(operator, build);
         }
     }
 }
@@ -77,15 +80,17 @@ pub(crate) fn is_known_build(operator: &str, build: Build) -> bool {
     builds.is_some_and(|builds| builds.iter().any(|known| std::ptr::fn_addr_eq(*known, build)))
 }
 
-/// Builds an operator of tract's, put right and with an eye on its operands.
+/// Builds an operator of tract's, put right, and compared with what it takes.
 fn build(context: &ParsingContext, node: &NodeProto) -> Built {
-    let fix = FIXES.iter().find(|fix| fix.operator == node.op_type);
-    let (op, closures) = match fix.map(|fix| fix.by) {
-        Some(By::Build(build)) => build(context, node)?,
-        Some(By::Hook(hook)) => super::hook::build_hooked(context, node, node, hook)?,
-        None => stock(&node.op_type).context("an operator of tract's")?(context, node)?,
-    };
-    Ok((operands::guarded(context, node, op), closures))
+    checked::build(context, node, |context, node| {
+        let fix = FIXES.iter().find(|fix| fix.operator == node.op_type);
+        let (op, closures) = match fix.map(|fix| fix.by) {
+            Some(By::Build(build)) => build(context, node)?,
+            Some(By::Hook(hook)) => super::hook::build_hooked(context, node, node, hook)?,
+            None => stock(&node.op_type).context("an operator of tract's")?(context, node)?,
+        };
+        Ok((operands::guarded(context, node, op), closures))
+    })
 }
 
 /// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are

@@ -15,11 +15,19 @@ pub(crate) type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
 /// What tract has an operator built by.
 pub(crate) type Build = fn(&ParsingContext, &NodeProto) -> Built;
 
+fn table() -> &'static HashMap<String, Build> {
+    static STOCK: OnceLock<HashMap<String, Build>> = OnceLock::new();
+    STOCK.get_or_init(|| tract_onnx::onnx().op_register.0.into_iter().collect())
+}
+
 /// The builder of tract's own operator.
 pub(crate) fn stock(operator: &str) -> Option<Build> {
-    static STOCK: OnceLock<HashMap<String, Build>> = OnceLock::new();
-    let stock = STOCK.get_or_init(|| tract_onnx::onnx().op_register.0.into_iter().collect());
-    stock.get(operator).copied()
+    table().get(operator).copied()
+}
+
+/// The operators that tract has.
+pub(crate) fn operators() -> impl Iterator<Item = &'static str> {
+    table().keys().map(String::as_str)
 }
 
 /// Whether nobody has registered another operator in the place of tract's own.

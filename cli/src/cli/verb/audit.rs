@@ -28,7 +28,7 @@ use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
-use crate::cli::report::{json, junit, markdown, model_explorer, page, phrases, plain_text};
+use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};

@@ -9,7 +9,6 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
-use tract_onnx::tract_hir::internal::{Factoid, InferenceFact};
 
 use crate::error::Error;
 use crate::ops::host::hook::{Site, Wires, refused};
@@ -158,20 +157,6 @@ pub(crate) fn wire_reduction(
         }
     }
     Ok(wires)
-}
-
-/// Refuses axes that the input does not have.
-pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
-    let rank = inputs.first().and_then(|input| input.shape.rank().concretize());
-    let Some(rank) = rank.and_then(|rank| usize::try_from(rank).ok()) else { return Ok(()) };
-    let named = match inputs.get(1) {
-        None => named_axes(site, None)?,
-        Some(axes) => match axes.value.concretize() {
-            Some(axes) => named_axes(site, Some(&axes))?,
-            None => return Ok(()),
-        },
-    };
-    places(site, &named, rank).map(|_| ())
 }
 
 /// The axes to reduce, in order, or `None` if they are not known before the model runs.

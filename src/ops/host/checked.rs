@@ -1,0 +1,210 @@
+//! tract's operators, whose nodes are compared with what the operators take before tract's rules run.
+//!
+//! The comparison is made when a node is built, when facts are inferred, and once more when it is typed, each time with what is
+//! known by then ([`ranges`]).
+
+mod ranges;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::{AttributeProto, NodeProto};
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_hir::internal::*;
+
+use crate::onnx::node::node_name;
+use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::stock::{Build, Built};
+use ranges::Known;
+
+/// Builds a node by `build`, to be compared with what its operator takes.
+///
+/// # Errors
+///
+/// When it is not what the operator takes whatever the inputs are, or when `build` fails.
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) -> Built {
+    let opset = context.onnx_operator_set_version;
+    ranges::check(node, opset, &())?;
+    let (op, closures) = build(context, node)?;
+    // Bodies are compared on their own, but what a `Scan` makes is told by its body.
+    let counts = |given: &&AttributeProto| given.g.is_none() || node.op_type == "Scan";
+    let attribute = node.attribute.iter().filter(counts).filter(|given| given.t.is_none());
+    let node = NodeProto {
+        name: node.name.clone(),
+        op_type: node.op_type.clone(),
+        input: node.input.clone(),
+        output: node.output.clone(),
+        attribute: attribute.cloned().collect(),
+        ..NodeProto::default()
+    };
+    Ok((Box::new(Checked { op, node: Arc::new(node), opset }), closures))
+}
+
+/// An operator of tract's, and the node that it is built of.
+#[derive(Debug, Clone)]
+struct Checked {
+    op: Box<dyn InferenceOp>,
+    /// Without what it holds of tensors.
+    node: Arc<NodeProto>,
+    /// The version of the default domain that the node is of.
+    opset: i64,
+}
+
+/// The facts of a node's inputs and outputs, of one form or the other, by tract's places.
+struct Facts<'a, I, O> {
+    node: &'a NodeProto,
+    inputs: &'a [I],
+    outputs: &'a [O],
+}
+
+/// The place in tract, which counts without what is left out.
+fn given(names: &[String], place: usize) -> Option<usize> {
+    let (before, rest) = names.split_at_checked(place)?;
+    rest.first().filter(|name| !name.is_empty())?;
+    Some(before.iter().filter(|name| !name.is_empty()).count())
+}
+
+fn rank(fact: &InferenceFact) -> Option<usize> {
+    fact.shape.rank().concretize()?.try_into().ok()
+}
+
+impl Known for Facts<'_, &InferenceFact, &InferenceFact> {
+    fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
+        let fact = self.inputs.get(given(&self.node.input, place)?)?;
+        rank(fact)?;
+        Some(fact.shape.dims().map(|dim| dim.concretize()?.as_i64()).collect())
+    }
+
+    fn output_rank(&self, place: usize) -> Option<usize> {
+        rank(self.outputs.get(given(&self.node.output, place)?)?)
+    }
+
+    fn constant(&self, place: usize) -> Option<Arc<Tensor>> {
+        self.inputs.get(given(&self.node.input, place)?)?.value.concretize()
+    }
+}
+
+impl Known for Facts<'_, &TypedFact, &InferenceFact> {
+    fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
+        let fact = self.inputs.get(given(&self.node.input, place)?)?;
+        Some(fact.shape.iter().map(TDim::as_i64).collect())
+    }
+
+    fn output_rank(&self, place: usize) -> Option<usize> {
+        rank(self.outputs.get(given(&self.node.output, place)?)?)
+    }
+
+    fn constant(&self, place: usize) -> Option<Arc<Tensor>> {
+        self.inputs.get(given(&self.node.input, place)?)?.konst.clone()
+    }
+}
+
+impl Checked {
+    fn check<I, O>(&self, inputs: &[I], outputs: &[O]) -> TractResult<()>
+    where
+        for<'a> Facts<'a, I, O>: Known,
+    {
+        let facts = Facts { node: &self.node, inputs, outputs };
+        Ok(ranges::check(&self.node, self.opset, &facts)?)
+    }
+
+    fn check_sizes(&self, output: &InferenceFact) -> TractResult<()> {
+        let dims = output.shape.dims().filter_map(|dim| dim.concretize());
+        if let Some(size) = dims.filter_map(|dim| dim.as_i64()).find(|size| *size < 0) {
+            let problem =
+                format!("makes a dimension of {size} elements, the model imports {}", self.opset);
+            bail!(refused(&node_name(&*self.node), &self.node.op_type, problem));
+        }
+        Ok(())
+    }
+}
+
+/// As with tract's own expansions, no two are the same.
+impl PartialEq for Checked {
+    fn eq(&self, _: &Checked) -> bool {
+        false
+    }
+}
+
+impl Eq for Checked {}
+
+impl Op for Checked {
+    fn name(&self) -> StaticName {
+        self.op.name()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        self.op.info()
+    }
+
+    fn validation(&self) -> Validation {
+        self.op.validation()
+    }
+
+    not_a_typed_op!();
+}
+
+impl EvalOp for Checked {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        self.op.eval_out_of_plan(inputs)
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        self.op.eval(context, inputs)
+    }
+}
+
+impl InferenceOp for Checked {
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        outputs: TVec<&InferenceFact>,
+        observed: TVec<&InferenceFact>,
+    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        self.check(&inputs, &outputs)?;
+        let facts = self.op.infer_facts(inputs, outputs, observed)?;
+        facts.1.iter().try_for_each(|output| self.check_sizes(output))?;
+        Ok(facts)
+    }
+
+    fn observe_outlets(
+        &self,
+        model: &InferenceModel,
+        node: &InferenceNode,
+    ) -> TractResult<Vec<OutletId>> {
+        self.op.observe_outlets(model, node)
+    }
+
+    fn incorporate(
+        &self,
+        model: &InferenceModel,
+        node: &InferenceNode,
+    ) -> TractResult<Option<InferenceModelPatch>> {
+        self.op.incorporate(model, node)
+    }
+
+    fn nboutputs(&self) -> TractResult<usize> {
+        self.op.nboutputs()
+    }
+
+    fn to_typed(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<TVec<OutletId>> {
+        let inputs = mapped(node.inputs.iter(), mapping)?;
+        {
+            let facts = inputs.iter().map(|input| target.outlet_fact(*input));
+            let facts = facts.collect::<TractResult<TVec<_>>>()?;
+            let outputs: TVec<&InferenceFact> = node.outputs.iter().map(|out| &out.fact).collect();
+            self.check(&facts, &outputs)?;
+            outputs.iter().try_for_each(|output| self.check_sizes(output))?;
+        }
+        self.op.to_typed(source, node, target, mapping)
+    }
+
+    as_op!();
+}

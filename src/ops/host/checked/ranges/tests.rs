@@ -1,0 +1,249 @@
+use std::sync::Arc;
+
+use tract_onnx::pb::tensor_shape_proto::Dimension;
+use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
+use tract_onnx::pb::type_proto::{Tensor as TensorType, Value};
+use tract_onnx::pb::{
+    GraphProto, ModelProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
+    ValueInfoProto,
+};
+use tract_onnx::prelude::*;
+
+use super::*;
+use crate::ops::host::register::register;
+
+const SHAPE: [i64; 3] = [2, 3, 4];
+const OPSET: i64 = 21;
+const FLOAT: i32 = 1;
+const INT64: i32 = 7;
+
+/// What a rule does not allow of inputs of [`SHAPE`], and what it does.
+fn numbers(must: Must) -> (Vec<Vec<i64>>, Vec<i64>) {
+    match must {
+        Must::Axis => (vec![vec![3], vec![-4], vec![i64::MAX], vec![i64::MIN]], vec![-3]),
+        Must::Axes => (vec![vec![3], vec![-4], vec![1, 1], vec![1, -2]], vec![2, 0]),
+        Must::Boundary => (vec![vec![4], vec![-4]], vec![3]),
+        Must::NewAxes => (vec![vec![4], vec![-5]], vec![3]),
+        Must::Permutation => {
+            (vec![vec![0, 1], vec![0, 1, 1], vec![0, 1, 3], vec![0, 1, -1]], vec![2, 0, 1])
+        }
+        Must::Batch => (vec![vec![3], vec![-1]], vec![2]),
+        Must::AxisButLast => (vec![vec![2], vec![-1], vec![-4]], vec![-3]),
+        Must::Scanned { axes: true, .. } => (vec![vec![100], vec![-100], vec![0, 0]], vec![0]),
+        Must::Scanned { axes: false, .. } => (vec![vec![2], vec![-1], vec![0, 0]], vec![1]),
+        Must::Length => (vec![vec![5], vec![-1]], vec![4]),
+        Must::Positive => (vec![vec![0, 1, 1], vec![-1, 1, 1]], vec![1, 1, 1]),
+        Must::Pads => (vec![vec![0; 5], vec![-3, 0, 0, 0, 0, 0]], vec![0; 6]),
+        Must::Within(least, most) => {
+            let beyond = [least.checked_sub(1), most.checked_add(1)];
+            (beyond.into_iter().flatten().map(|number| vec![number]).collect(), vec![least])
+        }
+        Must::Spatial { times, least } => {
+            let all = |number| vec![number; times];
+            (vec![all(least - 1), all(MOST + 1), vec![least; times + 1]], all(least))
+        }
+    }
+}
+
+fn value(name: &str, ty: i32, shape: &[i64]) -> ValueInfoProto {
+    let dim = |size: &i64| Dimension { value: Some(DimValue(*size)), ..Dimension::default() };
+    let shape = TensorShapeProto { dim: shape.iter().map(dim).collect() };
+    let tensor = TensorType { elem_type: ty, shape: Some(shape) };
+    let ty = TypeProto { value: Some(Value::TensorType(tensor)), denotation: String::new() };
+    ValueInfoProto { name: name.into(), r#type: Some(ty), ..ValueInfoProto::default() }
+}
+
+fn ints(name: &str, numbers: &[i64]) -> AttributeProto {
+    let r#type = AttributeType::Ints as i32;
+    AttributeProto { name: name.into(), ints: numbers.to_vec(), r#type, ..Default::default() }
+}
+
+fn int(name: &str, number: i64) -> AttributeProto {
+    let r#type = AttributeType::Int as i32;
+    AttributeProto { name: name.into(), i: number, r#type, ..Default::default() }
+}
+
+/// A node with these numbers, which is given nothing else that it may have.
+fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
+    let mut node = NodeProto { op_type: operator.into(), name: "n".into(), ..NodeProto::default() };
+    let mut graph = GraphProto::default();
+    if operator.ends_with("Pool") && named(given) != "attribute `kernel_shape`" {
+        node.attribute.push(ints("kernel_shape", &[1]));
+    }
+    let mut inputs = if operator == "Pad" { 2 } else { 4 };
+    match (given, numbers) {
+        (Given::Attribute(name), [number]) if !is_list(name) => {
+            node.attribute.push(int(name, *number));
+        }
+        (Given::Attribute(name), _) => node.attribute.push(ints(name, numbers)),
+        (Given::Input(place, _), _) => {
+            inputs = inputs.max(place + 1);
+            let dims = vec![numbers.len() as i64];
+            let mut tensor = TensorProto { name: format!("a{place}"), dims, ..Default::default() };
+            if matches!(must, Must::Positive) {
+                tensor.data_type = FLOAT;
+                tensor.float_data = numbers.iter().map(|number| *number as f32).collect();
+            } else {
+                tensor.data_type = INT64;
+                tensor.int64_data = numbers.to_vec();
+            }
+            graph.initializer.push(tensor);
+        }
+    }
+    if operator == "Scan" {
+        inputs = 1;
+        let (body_in, body_out) = (value("i", FLOAT, &SHAPE[1..]), value("o", FLOAT, &SHAPE[1..]));
+        let identity = NodeProto {
+            op_type: "Identity".into(),
+            input: vec!["i".into()],
+            output: vec!["o".into()],
+            ..NodeProto::default()
+        };
+        let body = GraphProto {
+            node: vec![identity],
+            input: vec![body_in],
+            output: vec![body_out],
+            ..GraphProto::default()
+        };
+        let r#type = AttributeType::Graph as i32;
+        let body =
+            AttributeProto { name: "body".into(), g: Some(body), r#type, ..Default::default() };
+        node.attribute.extend([int("num_scan_inputs", 1), body]);
+    }
+    for place in 0..inputs {
+        let name = format!("a{place}");
+        node.input.push(name.clone());
+        if !graph.initializer.iter().any(|tensor| tensor.name == name) {
+            graph.input.push(value(&name, FLOAT, &SHAPE));
+        }
+    }
+    node.output.push("y".into());
+    if operator == "TopK" {
+        node.output.push("z".into());
+    }
+    graph.output.push(ValueInfoProto { name: "y".into(), ..ValueInfoProto::default() });
+    graph.node.push(node);
+    let import = OperatorSetIdProto { domain: String::new(), version: OPSET };
+    ModelProto {
+        graph: Some(graph),
+        opset_import: vec![import],
+        ir_version: 10,
+        ..Default::default()
+    }
+}
+
+fn is_list(name: &str) -> bool {
+    [
+        "axes",
+        "dilations",
+        "kernel_shape",
+        "output_padding",
+        "output_shape",
+        "pads",
+        "perm",
+        "split",
+        "strides",
+    ]
+    .contains(&name)
+        || name.starts_with("scan_")
+}
+
+/// What tract's own loader says that has our operators, with none of the passes before it.
+fn loaded(model: &ModelProto) -> TractResult<TypedModel> {
+    let mut onnx = tract_onnx::onnx();
+    register(&mut onnx);
+    onnx.model_for_proto_model(model)?.into_typed()
+}
+
+/// Every number of every row: what is beyond it is refused before tract's rules see it, and what is within is not on its account.
+#[test]
+fn what_is_beyond_a_row_is_refused() {
+    let said = |operator: &str, given: Given, message: &str| {
+        let of = format!("node `n` ({operator}): has {}", named(given));
+        message.contains(&of) && message.contains(&format!("the model imports {OPSET}"))
+    };
+    let mut wrong = vec![];
+    for (operator, rules) in RANGES {
+        for (given, must) in *rules {
+            let (beyond, within) = numbers(*must);
+            for (numbers, is_refused) in
+                beyond.into_iter().map(|numbers| (numbers, true)).chain([(within, false)])
+            {
+                let model = of(operator, *given, *must, &numbers);
+                // Of what is within, tract may still say anything.
+                let message = match std::panic::catch_unwind(|| loaded(&model)) {
+                    Ok(Err(error)) => format!("{:#}", Error::of_tract(error)),
+                    Ok(Ok(_)) => "it was loaded".into(),
+                    Err(_) => "it was a panic".into(),
+                };
+                if said(operator, *given, &message) != is_refused {
+                    wrong.push(format!("{operator} {given:?} {numbers:?}: {message}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A default is a number as well.
+#[test]
+fn what_is_not_given_must_fit_too() {
+    struct Scalar;
+    impl Known for Scalar {
+        fn shape(&self, _: usize) -> Option<TVec<Option<i64>>> {
+            Some(tvec!())
+        }
+
+        fn output_rank(&self, _: usize) -> Option<usize> {
+            None
+        }
+
+        fn constant(&self, _: usize) -> Option<Arc<Tensor>> {
+            None
+        }
+    }
+    for operator in ["LogSoftmax", "Gather", "TopK", "Split"] {
+        let node = NodeProto { op_type: operator.into(), ..NodeProto::default() };
+        let error = check(&node, OPSET, &Scalar).expect_err(operator);
+        assert!(error.to_string().contains("has attribute `axis`"), "{error}");
+        check(&node, OPSET, &()).expect("nothing is known");
+    }
+}
+
+#[test]
+fn an_equation_is_of_letters_that_inputs_have() {
+    for (equation, refused) in [
+        ("ijk,ijl->kl", None),
+        ("i j k, ...k -> ...i", None),
+        ("ijk,ijk", None),
+        ("...,...->...", None),
+        ("1jk,ijl->kl", Some("where `1` names no axis")),
+        ("ijk,ijl->km", Some("where `m` is no axis of an input")),
+        ("ijk,ijl->kk", Some("where `k` is no axis of an input, or twice")),
+        ("ijk->i", Some("with 1 terms of 2 inputs")),
+        ("ij,ijl->l", Some("where `ij` stands for an input of rank 3")),
+        ("ijklm...,ijl->l", Some("where `ijklm...` stands for an input of rank 3")),
+        ("ijk,ij....->k", Some("where `.` names no axis")),
+    ] {
+        let mut model = of("Einsum", Given::Attribute("equation"), Must::Axes, &[]);
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.node[0].input.truncate(2);
+        let (name, r#type) = ("equation".into(), AttributeType::String as i32);
+        let s = equation.into();
+        graph.node[0].attribute = vec![AttributeProto { name, s, r#type, ..Default::default() }];
+        let outcome = loaded(&model).map_err(|error| format!("{:#}", Error::of_tract(error)));
+        match (refused, outcome) {
+            (Some(refused), Err(message)) => assert!(message.contains(refused), "{message}"),
+            (Some(_), Ok(_)) => panic!("{equation} was loaded"),
+            (None, Err(message)) => assert!(!message.contains("equation"), "{message}"),
+            (None, Ok(_)) => {}
+        }
+    }
+}
+
+fn named(given: Given) -> String {
+    match given {
+        Given::Attribute(name) => format!("attribute `{name}`"),
+        Given::Input(_, name) => format!("input {name}"),
+    }
+}
