@@ -13,7 +13,7 @@ ones is a warning.
 
 from importlib import metadata as _metadata
 
-from ._calls import audit, compare, fix, keep, record, run
+from ._calls import audit, compare, convert, fix, keep, record, run
 from ._errors import (
     CallError,
     InputError,
@@ -30,6 +30,7 @@ from ._results import (
     Cast,
     Change,
     Comparison,
+    Converted,
     Fixed,
     Inputs,
     Kept,
@@ -49,6 +50,7 @@ __all__ = [
     "Cast",
     "Change",
     "Comparison",
+    "Converted",
     "Fixed",
     "InputError",
     "Inputs",
@@ -65,6 +67,7 @@ __all__ = [
     "__version__",
     "audit",
     "compare",
+    "convert",
     "fix",
     "keep",
     "program",

@@ -12,7 +12,7 @@ from ._arrays import Array
 from ._errors import CallError, OnnxCastWarning
 from ._files import Inputs, Model, Path, Side
 from ._program import Limits, call
-from ._results import Audit, Comparison, Fixed, Kept
+from ._results import Audit, Comparison, Converted, Fixed, Kept
 
 Sizes = Optional[Mapping[str, int]]
 Ranges = Optional[Mapping[str, tuple[float, float]]]
@@ -250,6 +250,45 @@ def fix(
     with _files.scratch() as folder:
         arguments = ["fix", _files.model(model, folder), "-o", _files.path(output)]
         return Fixed.of(_files.without(folder, call(arguments, limits).facts))
+
+
+def convert(
+    model: Path,
+    output: Path,
+    to: str = "FLOAT16",
+    inputs: Optional[Inputs] = None,
+    *,
+    keep: Sequence[str] = (),
+    keep_ops: Sequence[str] = (),
+    convert_io: bool = False,
+    unverified: bool = False,
+    rtol: Optional[float] = None,
+    atol: Optional[float] = None,
+    sqnr: Optional[float] = None,
+    sizes: Sizes = None,
+    sets: Optional[int] = None,
+    seed: Optional[int] = None,
+    report: Optional[Path] = None,
+    timeout: Optional[float] = None,
+    max_memory: Optional[int] = None,
+    max_nodes: Optional[int] = None,
+) -> Converted:
+    """Converts a model to ``to`` (FLOAT16, BFLOAT16 or FLOAT), and writes it as a new file if its outputs hold.
+
+    Without a tolerance they hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in BFLOAT16.
+    The nodes of ``keep``, and those of the operators ``keep_ops``, stay as they are; what else has to is found out. ``unverified``
+    writes the model without running it.
+
+    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    """
+    with _given(inputs, model) as given:
+        arguments = ["convert", _path(model), "-o", _path(output), f"--to={to}", *given]
+        arguments += [*_sizes(sizes), *(f"--keep={name}" for name in keep)]
+        arguments += [f"--keep-op={op}" for op in keep_ops]
+        arguments += ["--convert-io"] * convert_io + ["--unverified"] * unverified
+        arguments += _options(rtol=rtol, atol=atol, sqnr=sqnr, sets=sets, seed=seed, report=report)
+        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
+    return Converted.of(facts)
 
 
 def record(

@@ -452,3 +452,41 @@ class Fixed:
             left=list(json.get("left") or []),
             json=json,
         )
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What became of a conversion."""
+
+    model: str
+    #: Where the converted model is; None if its outputs do not hold, and it was not written.
+    output: Optional[str]
+    to: str
+    #: ``holds``, ``fails`` or ``unverified``.
+    verdict: str
+    #: Why it was not written.
+    problem: Optional[str]
+    #: The nodes that stay as they are.
+    kept: list[KeptNode]
+    #: How many casts the converted model has.
+    casts: int
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Converted:
+        rows = json.get("kept") or []
+        return Converted(
+            model=str(json.get("model")),
+            output=json.get("output"),
+            to=str(json.get("to")),
+            verdict=str(json.get("verdict")),
+            problem=json.get("problem"),
+            kept=[KeptNode(str(row.get("node")), row.get("op"), row.get("why")) for row in rows],
+            casts=int(json.get("casts") or 0),
+            json=json,
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether the converted model was written."""
+        return self.problem is None

@@ -237,3 +237,14 @@ def test_kept_and_fixed_read_their_json():
         }
     )
     assert fixed.changes == [onnx_cast.Change("to", "c", "a", "b")]
+
+
+def test_a_conversion_is_written_if_it_holds(whole, tmp_path):
+    model, output = whole / "mlp_weights_FLOAT8E4M3FN" / "model.onnx", tmp_path / "half.onnx"
+    converted = onnx_cast.convert(model, output)
+    assert converted.passed and converted.verdict == "holds" and output.exists()
+    assert converted.output == str(output)
+    failed = onnx_cast.convert(model, tmp_path / "none.onnx", rtol=0, atol=0, keep_ops=["MatMul"])
+    assert failed.passed == (failed.output is not None) == (tmp_path / "none.onnx").exists()
+    with pytest.raises(onnx_cast.CallError):
+        onnx_cast.convert(model, output)

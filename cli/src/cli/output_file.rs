@@ -83,6 +83,11 @@ impl Drafts {
         }
     }
 
+    /// Says that a file, which was made in one of these folders, is to be at a place.
+    pub(crate) fn adopt(&mut self, file: &Path, place: &Path) {
+        self.0.push(Draft { path: file.into(), place: Some(place.into()) });
+    }
+
     /// Puts everything in its place, in the order in which it was drafted. Only a process that is killed at this moment leaves a part
     /// undone, and then each file and each folder is the old one or the new one.
     ///

@@ -3,9 +3,10 @@
 
 pub(crate) mod audit;
 pub(crate) mod compare;
+mod convert;
 mod fix;
 mod inspect;
-mod keep;
+pub(crate) mod keep;
 pub(crate) mod record;
 mod rerecord;
 pub(crate) mod run;
@@ -55,6 +56,7 @@ macro_rules! verbs {
 verbs! {
     compare::Compare,
     keep::Keep,
+    convert::Convert,
     audit::Audit,
     fix::Fix,
     run::Run,

@@ -6,6 +6,7 @@ mod common;
 mod attacks;
 mod audit_counts;
 mod bodies;
+mod convert;
 mod documented;
 mod dumps;
 mod error_kinds;

@@ -3,7 +3,7 @@
 mod minimal;
 mod node_lists;
 mod overflow;
-mod search;
+pub(crate) mod search;
 mod simulated;
 mod suspects;
 
@@ -211,7 +211,7 @@ impl Request for KeepRequest {
             return Ok(NodeList::none(problem, runs.count, self.tolerance, notes));
         }
         let original = Original::new(proto, folder, to, reference.types.clone())?;
-        Search::new(original, reference, runs, self.tolerance, self.is_fewest)
+        Search::new(Box::new(original), reference, runs, self.tolerance, self.is_fewest)
             .find_or(self.fallback, notes)
     }
 

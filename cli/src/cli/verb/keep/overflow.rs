@@ -55,11 +55,11 @@ impl Search<'_> {
             if !self.runs.has_more() {
                 return Ok(None);
             }
-            let converted = self.original.converted(&kept.iter().copied().collect());
-            let proto = exposing(converted, &self.reference.names());
+            let (proto, folder) = self.original.converted(&kept.iter().copied().collect())?;
+            let proto = exposing(proto, &self.reference.names());
             let mut broken = Broken::new();
             for set in self.runs.sets {
-                add_broken(&mut broken, &self.runs.run(proto.clone(), set)?)?;
+                add_broken(&mut broken, &self.runs.run(proto.clone(), folder.as_deref(), set)?)?;
             }
             self.broken.insert(kept.clone(), broken);
         }

@@ -2,7 +2,7 @@
 //! counted; and then for what overflows with it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use tract_onnx_cast::{CastOnnx, ElementType};
 
 use super::minimal::minimal;
 use super::overflow::{Broken, add_broken};
-use super::simulated::{Original, exposing};
+use super::simulated::exposing;
 use super::suspects::{NarrowedValues, jumps, values_of};
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
@@ -51,7 +51,7 @@ pub(crate) struct ListedNode {
 }
 
 impl NodeList {
-    pub(super) fn none(
+    pub(crate) fn none(
         problem: String,
         runs: usize,
         tolerance: Tolerance,
@@ -63,7 +63,7 @@ impl NodeList {
 }
 
 /// The places of the nodes with a name that no other node has.
-pub(super) fn named(nodes: &[NodeProto]) -> Vec<usize> {
+pub(crate) fn named(nodes: &[NodeProto]) -> Vec<usize> {
     let mut count: HashMap<&str, usize> = HashMap::new();
     for node in nodes {
         *count.entry(&node.name).or_default() += 1;
@@ -72,21 +72,47 @@ pub(super) fn named(nodes: &[NodeProto]) -> Vec<usize> {
     (0..nodes.len()).filter(|place| nodes.get(*place).is_some_and(is_named)).collect()
 }
 
+/// A conversion of which some nodes of the main graph, by their places, can be kept.
+pub(crate) trait Trial {
+    /// The nodes of the main graph before the conversion.
+    fn nodes(&self) -> &[NodeProto];
+    /// Whether a value is FLOAT before it.
+    fn is_float(&self, value: &str) -> bool;
+    /// Whether the conversion keeps a node without being told.
+    fn is_never_converted(&self, node: &NodeProto) -> bool;
+    /// The largest magnitude in a weight and what the conversion makes of it, where these are not
+    /// nearly the same.
+    fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)>;
+    /// What to know about it where it fails.
+    fn note(&self) -> Option<String>;
+    /// The converted model, and where its external data is if that is not where the original's is.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be converted.
+    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
+}
+
 /// Runs models and counts how often.
-pub(super) struct CountedRuns<'a> {
-    pub(super) loader: &'a Loader,
-    pub(super) onnx: CastOnnx,
-    pub(super) folder: Option<&'a Path>,
-    pub(super) to: ElementType,
-    pub(super) sets: &'a [Set],
-    pub(super) count: usize,
+pub(crate) struct CountedRuns<'a> {
+    pub(crate) loader: &'a Loader,
+    pub(crate) onnx: CastOnnx,
+    pub(crate) folder: Option<&'a Path>,
+    pub(crate) to: ElementType,
+    pub(crate) sets: &'a [Set],
+    pub(crate) count: usize,
 }
 
 impl CountedRuns<'_> {
-    pub(super) fn run(&mut self, proto: ModelProto, set: &Set) -> TractResult<Vec<NamedTensor>> {
+    pub(super) fn run(
+        &mut self,
+        proto: ModelProto,
+        folder: Option<&Path>,
+        set: &Set,
+    ) -> TractResult<Vec<NamedTensor>> {
         self.count += 1;
         progress::tell(format_args!("run {}", self.count));
-        let model = self.loader.load(&self.onnx, proto, self.folder)?;
+        let model = self.loader.load(&self.onnx, proto, folder.or(self.folder))?;
         Ok(model.run(set.tensors()?)?.outputs)
     }
 
@@ -97,10 +123,10 @@ impl CountedRuns<'_> {
 }
 
 /// The model in FLOAT: what its values are.
-pub(super) struct Reference {
+pub(crate) struct Reference {
     /// The outputs of every set.
     outputs: Vec<Vec<NamedTensor>>,
-    pub(super) types: HashMap<String, ElementType>,
+    pub(crate) types: HashMap<String, ElementType>,
     /// The FLOAT values of the first set.
     values: HashMap<String, Tensor>,
     /// What FLOAT values there are over all sets.
@@ -110,7 +136,7 @@ pub(super) struct Reference {
 }
 
 impl Reference {
-    pub(super) fn of(proto: &ModelProto, runs: &mut CountedRuns) -> TractResult<Reference> {
+    pub(crate) fn of(proto: &ModelProto, runs: &mut CountedRuns) -> TractResult<Reference> {
         let graph = proto.graph.as_ref().context("the model holds no graph")?;
         let count = graph.output.len();
         let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| !name.is_empty());
@@ -134,7 +160,7 @@ impl Reference {
         }
         let sets = runs.sets;
         for (place, set) in sets.iter().enumerate() {
-            let mut outputs = runs.run(exposed.clone(), set)?;
+            let mut outputs = runs.run(exposed.clone(), None, set)?;
             add_broken(&mut reference.broken, &outputs)?;
             for output in outputs.iter() {
                 reference.types.insert(output.name.clone(), output.ty);
@@ -167,7 +193,7 @@ impl Reference {
     }
 
     /// Why no conversion can be right.
-    pub(super) fn problem(&self) -> Option<String> {
+    pub(crate) fn problem(&self) -> Option<String> {
         let outputs = self.outputs.iter().flatten();
         let mut broken = outputs.filter_map(|output| {
             let range = tract_onnx_cast::audit::range(output.ty, &output.tensor).ok()?;
@@ -184,8 +210,8 @@ impl Reference {
 }
 
 /// The search for the smallest list.
-pub(super) struct Search<'a> {
-    pub(super) original: Original,
+pub(crate) struct Search<'a> {
+    pub(super) original: Box<dyn Trial + 'a>,
     pub(super) reference: Reference,
     pub(super) runs: CountedRuns<'a>,
     tolerance: Tolerance,
@@ -198,8 +224,8 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    pub(super) fn new(
-        original: Original,
+    pub(crate) fn new(
+        original: Box<dyn Trial + 'a>,
         reference: Reference,
         runs: CountedRuns<'a>,
         tolerance: Tolerance,
@@ -215,7 +241,7 @@ impl<'a> Search<'a> {
     /// # Errors
     ///
     /// When the model cannot be run.
-    pub(super) fn find_or(
+    pub(crate) fn find_or(
         mut self,
         fallback: Option<Tolerance>,
         notes: Vec<String>,
@@ -281,14 +307,14 @@ impl<'a> Search<'a> {
             })
         };
         let candidates: Vec<usize> = named(nodes).into_iter().filter(is_candidate).collect();
-        let values = self.reference.names();
-        let proto = exposing(self.original.converted(&HashSet::new()), &values);
+        let (proto, folder) = self.original.converted(&HashSet::new())?;
+        let proto = exposing(proto, &self.reference.names());
         let mut broken = Broken::new();
         let mut failure = None;
         let mut jump = HashMap::new();
         let sets = self.runs.sets;
         for (place, set) in sets.iter().enumerate() {
-            let mut outputs = self.runs.run(proto.clone(), set)?;
+            let mut outputs = self.runs.run(proto.clone(), folder.as_deref(), set)?;
             add_broken(&mut broken, &outputs)?;
             if place == 0 {
                 jump = jumps(self.original.nodes(), &self.reference.values, &outputs)?;
@@ -320,11 +346,11 @@ impl<'a> Search<'a> {
         if !self.runs.has_more() {
             return Ok(None);
         }
-        let proto = self.original.converted(&kept.iter().copied().collect());
+        let (proto, folder) = self.original.converted(&kept.iter().copied().collect())?;
         let mut failure = None;
         let sets = self.runs.sets;
         for (place, set) in sets.iter().enumerate() {
-            let outputs = self.runs.run(proto.clone(), set)?;
+            let outputs = self.runs.run(proto.clone(), folder.as_deref(), set)?;
             let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
             failure = self.failure(wanted, &outputs)?;
             if failure.is_some() {

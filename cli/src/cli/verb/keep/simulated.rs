@@ -10,7 +10,7 @@
 //! kept.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use onnx_cast_graph::{free_names, int_attribute, subgraphs};
 use tract_onnx::pb::{
@@ -19,6 +19,8 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
+
+use super::search::Trial;
 
 /// Operators that onnxconverter-common 1.16 does not convert unless it is told to.
 const NEVER_CONVERTED: &[&str] = &[
@@ -142,39 +144,8 @@ impl Original {
         })
     }
 
-    pub(super) fn nodes(&self) -> &[NodeProto] {
-        self.proto.graph.as_ref().map_or(&[], |graph| &graph.node)
-    }
-
-    pub(super) fn is_float(&self, value: &str) -> bool {
-        self.types.get(value) == Some(&ElementType::Float)
-    }
-
-    /// Whether the conversion leaves a node in FLOAT without being told.
-    pub(super) fn is_never_converted(&self, node: &NodeProto) -> bool {
-        self.to == ElementType::Float16 && NEVER_CONVERTED.contains(&node.op_type.as_str())
-    }
-
-    /// The largest magnitude in a weight and what the conversion makes of it, where these are not
-    /// nearly the same.
-    pub(super) fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)> {
-        let (before, after) = self.weights.get(value)?.largest;
-        ((before - after).abs() > 1e-2 * before.abs()).then_some((before, after))
-    }
-
-    /// A note on weights that no list keeps in FLOAT, if there are any.
-    pub(super) fn note(&self) -> Option<String> {
-        let count = self.always_converted.len();
-        (count > 0).then(|| {
-            format!(
-                "the model declares the types of {count} weight(s) (value_info, or as inputs), so the converter rounds and clips them \
-                 even for nodes of the list; without these declarations it would not"
-            )
-        })
-    }
-
     /// The model, converted save the nodes at these places.
-    pub(super) fn converted(&self, kept: &HashSet<usize>) -> ModelProto {
+    fn simulated(&self, kept: &HashSet<usize>) -> ModelProto {
         let mut proto = self.proto.clone();
         let Some(graph) = &mut proto.graph else { return proto };
         let is_kept: Vec<bool> = graph
@@ -288,6 +259,40 @@ impl Original {
     }
 }
 
+impl Trial for Original {
+    fn nodes(&self) -> &[NodeProto] {
+        self.proto.graph.as_ref().map_or(&[], |graph| &graph.node)
+    }
+
+    fn is_float(&self, value: &str) -> bool {
+        self.types.get(value) == Some(&ElementType::Float)
+    }
+
+    fn is_never_converted(&self, node: &NodeProto) -> bool {
+        self.to == ElementType::Float16 && NEVER_CONVERTED.contains(&node.op_type.as_str())
+    }
+
+    fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)> {
+        let (before, after) = self.weights.get(value)?.largest;
+        ((before - after).abs() > 1e-2 * before.abs()).then_some((before, after))
+    }
+
+    /// A note on weights that no list keeps in FLOAT, if there are any.
+    fn note(&self) -> Option<String> {
+        let count = self.always_converted.len();
+        (count > 0).then(|| {
+            format!(
+                "the model declares the types of {count} weight(s) (value_info, or as inputs), so the converter rounds and clips them \
+                 even for nodes of the list; without these declarations it would not"
+            )
+        })
+    }
+
+    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+        Ok((self.simulated(kept), None))
+    }
+}
+
 /// The function that rounds a value, and its domain. A function has an opset of its own, so that it
 /// can cast to types that the model's opset does not have.
 const ROUND: &str = "Round";
@@ -329,11 +334,14 @@ fn rename_inputs(graph: &mut GraphProto, places: &[(usize, usize)], name: &str) 
     }
 }
 
-/// The model with these values as further outputs.
+/// The model with these values, as far as nodes of its main graph make them, as further outputs.
 pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
     if let Some(graph) = &mut proto.graph {
         let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
-        let inner = values.iter().filter(|value| !outputs.contains(*value));
+        let made: HashSet<&str> =
+            graph.node.iter().flat_map(|node| &node.output).map(String::as_str).collect();
+        let is_inner = |value: &&String| made.contains(value.as_str()) && !outputs.contains(*value);
+        let inner = values.iter().filter(is_inner);
         let bare = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
         graph.output.extend(inner.map(bare));
     }

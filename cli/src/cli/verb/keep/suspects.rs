@@ -61,9 +61,13 @@ pub(super) fn jumps(
     got: &[NamedTensor],
 ) -> TractResult<HashMap<usize, f64>> {
     let mut errors: HashMap<&str, f64> = HashMap::new();
-    for got in got.iter().filter(|got| got.ty == ElementType::Float) {
-        if let Some(want) = wanted.get(&got.name) {
-            errors.insert(&got.name, error(want, &got.tensor)?);
+    for got in got {
+        let is_narrow = matches!(got.ty, ElementType::Float16 | ElementType::BFloat16);
+        if let Some(want) = wanted.get(&got.name)
+            && (is_narrow || got.ty == ElementType::Float)
+        {
+            let exact = Conversion::new(got.ty, ElementType::Float, Rules::default());
+            errors.insert(&got.name, error(want, &exact.run(&got.tensor)?)?);
         }
     }
     let most = |values: &[String]| {

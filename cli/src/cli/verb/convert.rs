@@ -1,0 +1,153 @@
+//! `onnx-cast convert`: a model in another floating-point type.
+
+mod request;
+mod trial;
+
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::Args;
+
+use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::report::JsonArgs;
+use crate::cli::args::resources::Resources;
+use crate::cli::args::tolerance::ToleranceArgs;
+use crate::cli::found::status::Status;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::single_line;
+use crate::cli::output_file::write_whole;
+use crate::cli::process::jobs::ask;
+use crate::cli::process::request::Verb;
+use crate::cli::report::destinations::{check_files, write_json};
+use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::report::{json, page};
+use request::{Conversion, ConvertRequest};
+
+/// Convert a model to FLOAT16 or BFLOAT16, and write it if its results hold.
+///
+/// Every FLOAT value and weight becomes the narrow type, in the bodies of If, Loop and Scan and in
+/// functions too, save at nodes whose operators do not take it, that have a weight which does not
+/// fit it, that compute shapes, or that are kept. Casts stand only where types meet. Inputs and
+/// outputs keep their types.
+///
+/// What is written is read again, run beside the original on the given inputs or on random ones,
+/// and compared. Where outputs are too far off, the nodes are searched that need to stay in FLOAT.
+/// The file appears only if the outputs hold; else the exit status is 1. An output holds, unless
+/// options say otherwise, if its errors are noise: a signal-to-noise ratio of at least 40 dB in
+/// FLOAT16, 26 dB in BFLOAT16.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx
+  onnx-cast convert model.onnx --to BFLOAT16 -o model_bf16.onnx -i x=x.npy --report page.html
+  onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx --keep-op Softmax --keep /norm/Pow")]
+pub(crate) struct Convert {
+    /// The model.
+    #[arg(value_name = "MODEL.onnx")]
+    model: PathBuf,
+    /// What it is converted to: FLOAT16 or BFLOAT16; or FLOAT, from both of these.
+    #[arg(long = "to", value_name = "TYPE", value_parser = ["FLOAT16", "BFLOAT16", "FLOAT"])]
+    ty: String,
+    /// The converted model: a new file. External data goes beside it, as OUT.onnx.data.
+    #[arg(short, long, value_name = "OUT.onnx")]
+    output: PathBuf,
+    /// A node to keep as it is, by its name, or its first output's where it has none.
+    #[arg(long, value_name = "NODE")]
+    keep: Vec<String>,
+    /// An operator of which all nodes are kept.
+    #[arg(long, value_name = "OP")]
+    keep_op: Vec<String>,
+    /// A file with a node to keep in each line, or what `keep --json` has written.
+    #[arg(long, value_name = "FILE")]
+    keep_from: Option<PathBuf>,
+    /// Convert the inputs and outputs too.
+    #[arg(long)]
+    convert_io: bool,
+    /// Write the model without running it.
+    #[arg(long)]
+    unverified: bool,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    sets: SetsArgs,
+    #[command(flatten)]
+    tolerance: ToleranceArgs,
+    /// Write a page to look at: the comparison with the original.
+    #[arg(long, value_name = "FILE.html", conflicts_with = "unverified")]
+    report: Option<PathBuf>,
+    #[command(flatten)]
+    to: JsonArgs,
+}
+
+/// The least signal-to-noise ratio of an output, in decibels, where nobody says how far it may be
+/// off: errors of a hundredth of what the output is, and of a twentieth.
+const FLOAT16_SQNR: f64 = 40.0;
+const BFLOAT16_SQNR: f64 = 26.0;
+
+impl Convert {
+    /// What every output is judged by.
+    fn tolerance(&self) -> Tolerance {
+        let given = self.tolerance.of_every_output();
+        if given != Tolerance::default() {
+            return given;
+        }
+        let least = if self.ty == "FLOAT16" { FLOAT16_SQNR } else { BFLOAT16_SQNR };
+        Tolerance { sqnr: Some(least), ..given }
+    }
+}
+
+impl Verb for Convert {
+    type Request = ConvertRequest;
+
+    /// Writes the converted model, and says what was converted, what stays, and why.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let written = [
+            ("-o", Some(&self.output)),
+            ("--json", self.to.json.as_ref()),
+            ("--report", self.report.as_ref()),
+        ];
+        let read = [&self.model].into_iter().chain(&self.keep_from).map(PathBuf::as_path);
+        check_files(&written, &self.input, read)?;
+        for place in [&self.output, &request::data_of(&self.output)] {
+            let is_there = place.symlink_metadata().is_ok();
+            ensure!(!is_there, "-o: {} is there already", place.display());
+        }
+        let tolerance = self.tolerance();
+        let mut input = self.input.with_sets(self.sets);
+        input.sets = input.sets.or(Some(1));
+        let request = ConvertRequest {
+            model: self.model,
+            output: self.output,
+            to: self.ty,
+            keep: self.keep,
+            keep_ops: self.keep_op,
+            keep_from: self.keep_from,
+            convert_io: self.convert_io,
+            is_unverified: self.unverified,
+            input,
+            tolerance,
+        };
+        let conversion = ask(&request, resources)?;
+        print_notes(&request.model, &conversion.notes);
+        if let (Some(place), Some(compared)) = (&self.report, &conversion.compared) {
+            let page = page::of_comparisons(std::slice::from_ref(compared), usize::MAX)?;
+            write_whole(place, page.as_bytes())?;
+        }
+        write_json(
+            &self.to,
+            &|| json::document("convert", &conversion),
+            &text(&conversion),
+            output,
+        )?;
+        Ok(if conversion.problem.is_none() { Status::Passed } else { Status::Failed })
+    }
+}
+
+fn text(conversion: &Conversion) -> String {
+    let mut lines = vec![];
+    for kept in &conversion.kept {
+        let node = single_line(&kept.node);
+        lines.push(format!("stays: {} `{node}`: {}", kept.op, single_line(&kept.why)));
+    }
+    lines.extend(conversion.lines());
+    lines.join("\n")
+}

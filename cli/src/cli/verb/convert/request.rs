@@ -1,0 +1,305 @@
+//! A conversion at work: converted, searched for what must stay, written, read again, compared.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::convert::{Converted, Options, convert};
+use tract_onnx_cast::{ElementType, HalfArithmetic};
+
+use super::trial::{Written, write};
+use crate::cli::args::input::InputArgs;
+use crate::cli::found::compared::Compared;
+use crate::cli::found::finding::Severity;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::status::Status;
+use crate::cli::input::sets;
+use crate::cli::input_file::{read_regular, read_regular_text};
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::{ErrorKind, about};
+use crate::cli::output_file::Drafts;
+use crate::cli::process::progress;
+use crate::cli::process::request::Request;
+use crate::cli::verb::compare::CompareRequest;
+use crate::cli::verb::keep::search::{CountedRuns, NodeList, Reference, Search};
+use crate::cli::work::model::Loader;
+
+/// A model to be converted.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct ConvertRequest {
+    pub(super) model: PathBuf,
+    pub(super) output: PathBuf,
+    pub(super) to: String,
+    pub(super) keep: Vec<String>,
+    pub(super) keep_ops: Vec<String>,
+    pub(super) keep_from: Option<PathBuf>,
+    pub(super) convert_io: bool,
+    pub(super) is_unverified: bool,
+    pub(super) input: InputArgs,
+    pub(super) tolerance: Tolerance,
+}
+
+/// What became of it, as `--json` prints it.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Conversion {
+    model: String,
+    /// Where the converted model is; nothing if it was not written.
+    output: Option<String>,
+    to: String,
+    /// What takes or makes values of the type that is converted and stays as it is.
+    pub(super) kept: Vec<Kept>,
+    /// Nodes with values that were converted.
+    nodes: usize,
+    weights: usize,
+    /// Casts in the converted model, and those that were added and removed.
+    casts: usize,
+    added_casts: usize,
+    removed_casts: usize,
+    /// What was mended before, as the model contradicted itself.
+    mended: usize,
+    /// Of the model's file, in bytes.
+    size_before: u64,
+    /// Of what was written, external data included.
+    size_after: u64,
+    /// `holds`, `fails` or `unverified`.
+    verdict: String,
+    /// Why it was not written.
+    pub(super) problem: Option<String>,
+    pub(super) notes: Vec<String>,
+    /// The comparison of what was written with the original.
+    pub(super) compared: Option<Compared>,
+}
+
+/// A node that stays.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) node: String,
+    pub(super) op: String,
+    graph: String,
+    pub(super) why: String,
+}
+
+impl Conversion {
+    /// What became of it, in lines.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        let Conversion { nodes, weights, casts, added_casts, removed_casts, .. } = self;
+        let mut lines = vec![format!(
+            "{nodes} node(s) and {weights} weight(s) are {}, {} stay; {casts} casts, \
+             {added_casts} added, {removed_casts} removed",
+            self.to,
+            self.kept.len(),
+        )];
+        if let Some(compared) = &self.compared {
+            for output in &compared.outputs {
+                let sqnr = output.sqnr.map_or("no noise".into(), |sqnr| format!("SQNR {sqnr} dB"));
+                lines.push(format!("output `{}`: {sqnr}", output.name));
+            }
+        }
+        lines.push(match (&self.output, &self.problem) {
+            (Some(output), _) => format!(
+                "{output}: {}, {:.2} MiB; {} had {:.2} MiB",
+                self.verdict,
+                mib(self.size_after),
+                self.model,
+                mib(self.size_before)
+            ),
+            (None, problem) => format!(
+                "nothing is written: {}; --keep, --keep-op or a tolerance (--rtol, --sqnr) may \
+                 help, --unverified writes it all the same",
+                problem.as_deref().unwrap_or_default()
+            ),
+        });
+        lines
+    }
+}
+
+/// Where the external data of a model goes.
+pub(super) fn data_of(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".data");
+    name.into()
+}
+
+impl Request for ConvertRequest {
+    const NAME: &'static str = "convert";
+
+    type Answer = Conversion;
+
+    fn answer(&self, loader: &Loader) -> TractResult<Conversion> {
+        let file = read_regular(&self.model)?;
+        let mut options = self.options()?;
+        let mut drafts = Drafts::default();
+        let scratch = drafts.folder_in(folder_of(&self.output))?;
+        let (mut notes, mut problem, mut needed) = (vec![], None, HashMap::new());
+        if !self.is_unverified {
+            let found = self.search(loader, &file, &options, &scratch)?;
+            (notes, problem) = (found.notes, found.problem);
+            options.keep.extend(found.keep.iter().map(|node| node.node.clone()));
+            needed = found.keep.into_iter().map(|node| (node.node, node.why)).collect();
+        }
+        progress::tell(format_args!("writing"));
+        let converted = convert(&file, self.folder(), &options)?;
+        let mut report = self.report(&converted, &needed);
+        (report.notes, report.problem) = (notes, problem);
+        report.size_before = file.len() as u64;
+        if report.problem.is_some() {
+            return Ok(report);
+        }
+        drop(file);
+        let name = self.output.file_name().context("-o: it needs the name of a file")?;
+        let name = name.to_str().context("-o: the file's name is not UTF-8")?;
+        let (draft, data) = (scratch.join(name), format!("{name}.data"));
+        let mut model = BufWriter::new(File::create(&draft)?);
+        let has_data = write(converted, &mut model, &scratch, &data)?;
+        drop(model);
+        if !self.is_unverified {
+            let mut found = self.compare(loader, &draft)?;
+            found.converted = self.output.display().to_string();
+            if found.head.status != Status::Passed {
+                report.problem = Some(found.head.sentences(Severity::Error).join("; "));
+            }
+            report.compared = Some(found);
+        }
+        if report.problem.is_some() {
+            return Ok(report);
+        }
+        report.size_after = fs::metadata(&draft)?.len();
+        let data = scratch.join(data);
+        if has_data {
+            report.size_after += fs::metadata(&data)?.len();
+            drafts.adopt(&data, &data_of(&self.output));
+        }
+        drafts.adopt(&draft, &self.output);
+        drafts.put()?;
+        report.output = Some(self.output.display().to_string());
+        report.verdict = if self.is_unverified { "unverified" } else { "holds" }.into();
+        Ok(report)
+    }
+
+    fn model(&self) -> &Path {
+        &self.model
+    }
+
+    fn output(&self) -> Option<&Path> {
+        Some(&self.output)
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        let folder = folder_of(&self.output).to_owned();
+        self.input
+            .files()
+            .chain([self.model.clone(), folder])
+            .chain(self.keep_from.clone())
+            .collect()
+    }
+}
+
+fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+impl ConvertRequest {
+    fn folder(&self) -> Option<&Path> {
+        Some(folder_of(&self.model))
+    }
+
+    fn options(&self) -> TractResult<Options> {
+        let to = ElementType::from_name(&self.to).context("no such type")?;
+        let mut options = Options::new(to);
+        (options.keep, options.keep_ops) = (self.keep.clone(), self.keep_ops.clone());
+        options.convert_io = self.convert_io;
+        if let Some(path) = &self.keep_from {
+            let listed = read_list(path).with_context(|| path.display().to_string());
+            options.keep.extend(about(ErrorKind::Call, listed)?);
+        }
+        Ok(options)
+    }
+
+    /// The nodes that have to stay besides.
+    fn search(
+        &self,
+        loader: &Loader,
+        file: &[u8],
+        options: &Options,
+        scratch: &Path,
+    ) -> TractResult<NodeList> {
+        let model = loader.open(&self.model)?;
+        let sets = sets::gather(&model.takes, &self.model, &self.input)?;
+        drop(model);
+        let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
+        let (proto, folder) = (loader.read(&self.model)?, self.folder());
+        let to = options.to;
+        let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, count: 0 };
+        let reference = Reference::of(&proto, &mut runs)?;
+        let types = reference.types.clone();
+        let written = Written::new((file, folder), options, &proto, types, scratch)?;
+        let notes = sets.iter().flat_map(|set| set.notes.iter().cloned()).collect();
+        Search::new(Box::new(written), reference, runs, self.tolerance, false).find_or(None, notes)
+    }
+
+    /// What was written, beside the original.
+    fn compare(&self, loader: &Loader, draft: &Path) -> TractResult<Compared> {
+        let mut limits = Limits::default();
+        limits.judge_by(self.tolerance, &[]);
+        let request = CompareRequest {
+            reference: self.model.clone(),
+            converted: draft.into(),
+            input: self.input.clone(),
+            limits,
+            limits_file: None,
+            all_tensors: false,
+            graph: None,
+        };
+        request.answer(loader)
+    }
+
+    /// What was converted, before it is known whether it holds. `needed` says why the nodes stay
+    /// that the search has found.
+    fn report(&self, converted: &Converted, needed: &HashMap<String, String>) -> Conversion {
+        let kept = converted.kept.iter().map(|kept| Kept {
+            node: kept.node.clone(),
+            op: kept.op.clone(),
+            graph: kept.graph.clone(),
+            why: needed.get(&kept.node).unwrap_or(&kept.why).clone(),
+        });
+        let counts = converted.counts;
+        Conversion {
+            model: self.model.display().to_string(),
+            to: self.to.clone(),
+            kept: kept.collect(),
+            nodes: counts.nodes,
+            weights: counts.weights,
+            casts: counts.casts,
+            added_casts: counts.added_casts,
+            removed_casts: counts.removed_casts,
+            mended: converted.mended.len(),
+            verdict: "fails".into(),
+            ..Conversion::default()
+        }
+    }
+}
+
+/// The nodes that a file lists: one in each line, or `keep` in JSON.
+fn read_list(path: &Path) -> TractResult<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Node {
+        node: String,
+    }
+    #[derive(Deserialize)]
+    struct List {
+        keep: Vec<Node>,
+    }
+    let text = read_regular_text(path)?;
+    if text.trim_start().starts_with('{') {
+        let list: List = serde_json::from_str(&text)?;
+        return Ok(list.keep.into_iter().map(|node| node.node).collect());
+    }
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(String::from).collect())
+}

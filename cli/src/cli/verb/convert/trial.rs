@@ -1,0 +1,114 @@
+//! The conversion that is written, as the search for nodes to keep tries it.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use prost::Message;
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::convert::{Converted, Options, convert};
+
+use crate::cli::verb::keep::search::Trial;
+
+/// A model that is to be converted.
+pub(super) struct Written<'a> {
+    file: &'a [u8],
+    folder: Option<&'a Path>,
+    options: &'a Options,
+    nodes: Vec<NodeProto>,
+    types: HashMap<String, ElementType>,
+    /// The nodes that stay whatever is kept besides.
+    kept: HashSet<String>,
+    /// Where external data is written to.
+    scratch: &'a Path,
+}
+
+impl<'a> Written<'a> {
+    /// A model of which is known what types its values have.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be converted.
+    pub(super) fn new(
+        (file, folder): (&'a [u8], Option<&'a Path>),
+        options: &'a Options,
+        proto: &ModelProto,
+        types: HashMap<String, ElementType>,
+        scratch: &'a Path,
+    ) -> TractResult<Written<'a>> {
+        let mut nodes = proto.graph.as_ref().map_or(vec![], |graph| graph.node.clone());
+        for node in nodes.iter_mut().filter(|node| node.name.is_empty()) {
+            // What the conversion knows it by.
+            node.name =
+                node.output.iter().find(|name| !name.is_empty()).cloned().unwrap_or_default();
+        }
+        let kept = convert(file, folder, options)?.kept.into_iter().map(|kept| kept.node);
+        let kept = kept.collect();
+        Ok(Written { file, folder, options, nodes, types, kept, scratch })
+    }
+
+    /// The options that keep these nodes besides.
+    fn keeping(&self, kept: &HashSet<usize>) -> Options {
+        let mut options = self.options.clone();
+        let named = kept.iter().filter_map(|place| self.nodes.get(*place));
+        options.keep.extend(named.map(|node| node.name.clone()));
+        options
+    }
+}
+
+impl Trial for Written<'_> {
+    fn nodes(&self) -> &[NodeProto] {
+        &self.nodes
+    }
+
+    fn is_float(&self, value: &str) -> bool {
+        self.types.get(value) == Some(&ElementType::Float)
+    }
+
+    fn is_never_converted(&self, node: &NodeProto) -> bool {
+        self.kept.contains(&node.name)
+    }
+
+    /// A weight that does not fit keeps its node.
+    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
+        None
+    }
+
+    fn note(&self) -> Option<String> {
+        None
+    }
+
+    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+        let converted = convert(self.file, self.folder, &self.keeping(kept))?;
+        let mut bytes = vec![];
+        let location = "trial.onnx.data";
+        write(converted, &mut bytes, self.scratch, location)?;
+        Ok((ModelProto::decode(&*bytes)?, Some(self.scratch.into())))
+    }
+}
+
+/// Writes a converted model, and its external data into a folder under a name. Returns whether it
+/// has any.
+///
+/// # Errors
+///
+/// When something cannot be written.
+pub(super) fn write(
+    converted: Converted,
+    model: &mut dyn std::io::Write,
+    folder: &Path,
+    location: &str,
+) -> TractResult<bool> {
+    if !converted.has_external_data() {
+        converted.write(model, None)?;
+        return Ok(false);
+    }
+    let path = folder.join(location);
+    let file = File::create(&path).with_context(|| path.display().to_string())?;
+    converted.write(model, Some((location, &mut BufWriter::new(file))))?;
+    Ok(true)
+}

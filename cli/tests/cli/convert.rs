@@ -1,0 +1,82 @@
+//! `convert`.
+
+use std::fs;
+
+use prost::Message;
+use serde_json::{Value, json};
+use tract_onnx::pb::ModelProto;
+use tract_onnx_cast::ElementType::{self, Float, Float16};
+
+use crate::common::proto::{Sketch, bytes, tensor};
+use crate::program::*;
+
+/// `y = (x · w)²` with weights of this size.
+fn squares(size: f32) -> Vec<u8> {
+    let sketch = Sketch::new()
+        .input("x", Float, &[4])
+        .initializer(tensor("w", Float, &[size, size, size, size]))
+        .node("Mul", &["x", "w"], &["m"], vec![])
+        .node("Mul", &["m", "m"], &["s"], vec![])
+        .node("Sqrt", &["s"], &["y"], vec![])
+        .output("y", Float, &[4]);
+    bytes(&sketch.model())
+}
+
+/// Converts a file; what `--json` says, and what was written.
+fn convert(status: i32, file: &[u8], options: &[&str]) -> (Value, Option<ModelProto>) {
+    let folder = Folder::new();
+    let (model, output) = (folder.write("m.onnx", file), folder.text("out.onnx"));
+    let call = [&["convert", &model, "-o", &output, "--json"], options].concat();
+    let report = json(&said(status, &call));
+    assert_eq!(report["schema"], json!("onnx-cast/convert/1"));
+    let written = fs::read(&output).ok();
+    assert_eq!(report["output"].is_null(), written.is_none());
+    let left = fs::read_dir(folder.path("")).expect("a folder").count();
+    assert_eq!(left, 1 + usize::from(written.is_some()), "nothing else is left");
+    (report, written.map(|file| ModelProto::decode(&*file).expect("a model")))
+}
+
+fn weight(model: &ModelProto) -> Option<ElementType> {
+    let graph = model.graph.as_ref()?;
+    ElementType::from_id(graph.initializer.first()?.data_type)
+}
+
+fn kept(report: &Value) -> Vec<&str> {
+    let rows = report["kept"].as_array().expect("rows");
+    rows.iter().filter_map(|row| row["op"].as_str()).collect()
+}
+
+#[test]
+fn what_holds_is_written() {
+    let (report, model) = convert(0, &squares(0.5), &["--to", "FLOAT16"]);
+    assert_eq!((&report["verdict"], &report["casts"]), (&json!("holds"), &json!(2)));
+    assert_eq!(kept(&report), [""; 0]);
+    assert_eq!(weight(&model.expect("a model")), Some(Float16));
+}
+
+#[test]
+fn nodes_stay_that_overflow() {
+    let (report, model) = convert(0, &squares(1e3), &["--to", "FLOAT16", "--range", "x=1:2"]);
+    assert_eq!(report["verdict"], json!("holds"));
+    assert!(!kept(&report).is_empty(), "{report}");
+    assert!(model.is_some());
+}
+
+#[test]
+fn what_does_not_hold_is_not_written() {
+    let options = ["--to", "FLOAT16", "--rtol", "1e-9"];
+    let (report, model) = convert(1, &squares(0.3), &options);
+    assert_eq!((&report["verdict"], model.is_none()), (&json!("fails"), true));
+    assert!(report["problem"].as_str().is_some_and(|problem| problem.contains("output `y`")));
+    let (report, model) = convert(0, &squares(0.3), &[&options[..], &["--unverified"]].concat());
+    assert_eq!((&report["verdict"], model.is_some()), (&json!("unverified"), true));
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = Folder::new();
+    let (model, output) = (folder.write("m.onnx", squares(1.0)), folder.write("o.onnx", b"mine"));
+    let line = refused(&["convert", &model, "--to", "FLOAT16", "-o", &output]);
+    assert!(line.contains("is there already"), "{line}");
+    assert_eq!(fs::read(&output).expect("a file"), b"mine");
+}
