@@ -24,6 +24,8 @@ struct Convolution {
     /// Whether weights have a scale and a zero point for each channel.
     is_by_channel: bool,
     has_bias: bool,
+    /// Whether the data's zero point is an input of the model.
+    is_zero_data: bool,
     /// Whether all bytes are as far from 0 as they can be.
     is_extreme: bool,
     seed: u64,
@@ -32,11 +34,11 @@ struct Convolution {
 fn convolutions() -> impl Strategy<Value = Convolution> {
     let shape = (1..4usize, [1..40usize, 1..5], [1..7usize, 1..7], [1..4usize, 1..4]);
     let steps = (1..3usize, 1..3usize, 0..3usize);
-    let rest = (any::<[u8; 3]>(), any::<[bool; 3]>(), any::<u64>());
+    let rest = (any::<[u8; 3]>(), any::<[bool; 4]>(), any::<u64>());
     (any::<[bool; 3]>(), shape, steps, rest).prop_map(|(signed, shape, steps, rest)| {
         let (group, channels, size, kernel) = shape;
         let (stride, dilation, pad) = steps;
-        let (zeros, [is_by_channel, has_bias, is_extreme], seed) = rest;
+        let (zeros, [is_by_channel, has_bias, is_zero_data, is_extreme], seed) = rest;
         Convolution {
             signed,
             group,
@@ -49,6 +51,7 @@ fn convolutions() -> impl Strategy<Value = Convolution> {
             zeros,
             is_by_channel,
             has_bias,
+            is_zero_data,
             is_extreme,
             seed,
         }
@@ -153,19 +156,29 @@ impl Convolution {
         let dims: Vec<i64> = data_shape.iter().map(|size| *size as i64).collect();
         let zeros = self.weight_zeros();
         let shape: &[usize] = if self.is_by_channel { &[self.out()] } else { &[] };
+        let zero = bytes(&self.zeros[..1], &[], self.signed[0]);
         let constants = [
             ("w", byte(self.signed[1]), bytes(&weights, &weights_shape, self.signed[1])),
-            ("xz", byte(self.signed[0]), bytes(&self.zeros[..1], &[], self.signed[0])),
             ("wz", byte(self.signed[1]), bytes(&zeros, shape, self.signed[1])),
             ("yz", byte(self.signed[2]), bytes(&self.zeros[2..], &[], self.signed[2])),
         ];
         let sketch = || {
-            let sketch = Sketch::new().input("x", byte(self.signed[0]), &dims);
+            let mut sketch = Sketch::new().input("x", byte(self.signed[0]), &dims);
+            sketch = if self.is_zero_data {
+                sketch.input("xz", byte(self.signed[0]), &[])
+            } else {
+                let zero = tensor_proto::write("xz", byte(self.signed[0]), &zero);
+                sketch.initializer(zero.unwrap())
+            };
             constants.iter().fold(sketch, |sketch, (name, ty, tensor)| {
                 sketch.initializer(tensor_proto::write(name, *ty, tensor).unwrap())
             })
         };
-        let input = || vec![bytes(&data, &data_shape, self.signed[0])];
+        let input = || {
+            let mut inputs = vec![bytes(&data, &data_shape, self.signed[0])];
+            inputs.extend(self.is_zero_data.then(|| zero.clone()));
+            inputs
+        };
         let (out, sums) = self.sums(&data, &weights);
         let out_dims = [2, self.out() as i64, out[0] as i64, out[1] as i64];
         let sketch_of_sums = sketch()
@@ -229,6 +242,7 @@ fn sums_beyond_24_bits_are_exact() {
             zeros: [0, 0, 7],
             is_by_channel: false,
             has_bias: true,
+            is_zero_data: false,
             is_extreme: true,
             seed: 0,
         };

@@ -10,6 +10,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Axis as Along};
 use tract_onnx::tract_core::ops::array::Slice;
 use tract_onnx::tract_core::ops::cast::cast;
+use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
 use tract_onnx::tract_core::ops::math;
 
@@ -19,10 +20,11 @@ use crate::ops::host::hook::{Site, Wires};
 /// Sums of integers below it are exact in FLOAT.
 const EXACT: u64 = 1 << 24;
 
-/// The operands of a convolution of integers, of which all but the data are constants.
+/// The operands of a convolution of integers, whose weights are constants.
 struct Operands {
     data: OutletId,
-    zero: i32,
+    /// Its zero point, a number that may be data.
+    zero: Option<OutletId>,
     /// The weights less their zero points.
     weights: ArrayD<i32>,
     /// What the data less its zero point are at most.
@@ -45,10 +47,8 @@ pub(crate) fn convolution(
         None => Some(None),
     };
     let (Some(data), Some(weights)) = (given(data), given(weights)) else { return Ok(None) };
-    let (Some(data_zero), Some(weights_zero)) = (known(data_zero), known(weights_zero)) else {
-        return Ok(None);
-    };
-    let Some(operands) = Operands::of(model, data, weights, data_zero, weights_zero)? else {
+    let Some(weights_zero) = known(weights_zero) else { return Ok(None) };
+    let Some(operands) = Operands::of(model, data, weights, given(data_zero), weights_zero)? else {
         return Ok(None);
     };
     let Some(conv) = conv_of(site, model, inputs)? else { return Ok(None) };
@@ -97,13 +97,32 @@ fn conv_of(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<
     Ok(conv.filter(|conv| conv.kernel_fmt == KernelFormat::OIHW).cloned())
 }
 
+/// How far data of a type can be from a zero point, nothing where there are several.
+fn reach(model: &TypedModel, ty: DatumType, zero: Option<OutletId>) -> TractResult<Option<u64>> {
+    let zero = match zero {
+        None => 0,
+        Some(zero) => {
+            let fact = model.outlet_fact(zero)?;
+            match &fact.konst {
+                _ if !fact.shape.volume().is_one() => return Ok(None),
+                Some(zero) => {
+                    zero.cast_to::<i32>()?.into_owned().into_shape(&[])?.cast_to_scalar()?
+                }
+                None => return Ok(Some(255)),
+            }
+        }
+    };
+    let ends = if ty == DatumType::U8 { [0, 255] } else { [-128, 127] };
+    Ok(ends.into_iter().map(|end: i32| u64::from(end.abs_diff(zero))).max())
+}
+
 impl Operands {
     /// `None` where tract's operator computes the node: of other types, or of weights that are data.
     fn of(
         model: &TypedModel,
         data: OutletId,
         weights: OutletId,
-        data_zero: Option<Arc<Tensor>>,
+        zero: Option<OutletId>,
         weights_zero: Option<Arc<Tensor>>,
     ) -> TractResult<Option<Operands>> {
         let is_byte = |ty| [DatumType::U8, DatumType::I8].contains(&ty);
@@ -112,13 +131,7 @@ impl Operands {
         if !is_byte(ty) || !is_byte(constant.datum_type()) {
             return Ok(None);
         }
-        let zero = data_zero.map_or(Ok(tensor0(0i32)), |zero| {
-            zero.cast_to_dt(DatumType::I32).map(Cow::into_owned)
-        })?;
-        if zero.len() != 1 {
-            return Ok(None);
-        }
-        let zero = zero.into_shape(&[])?.cast_to_scalar::<i32>()?;
+        let Some(reach) = reach(model, ty, zero)? else { return Ok(None) };
         let mut weights = constant.cast_to::<i32>()?.to_plain_array_view::<i32>()?.to_owned();
         let zeros = match weights_zero {
             Some(zeros) => {
@@ -133,9 +146,7 @@ impl Operands {
         for (mut part, zero) in weights.outer_iter_mut().zip(zeros.iter().cycle()) {
             part.mapv_inplace(|weight| weight - zero);
         }
-        let ends = if ty == DatumType::U8 { [0, 255] } else { [-128, 127] };
-        let reach = ends.into_iter().map(|end: i32| u64::from(end.abs_diff(zero))).max();
-        Ok(Some(Operands { data, zero, weights, reach: reach.unwrap_or(0) }))
+        Ok(Some(Operands { data, zero, weights, reach }))
     }
 
     /// The channels of the input of which a sum is exact together; `None` where there are none.
@@ -181,12 +192,12 @@ impl Operands {
             };
         let mut data =
             wire(model, site.part("float"), Box::new(cast(DatumType::F32)), &[self.data])?;
-        if self.zero != 0 {
-            let rank = model.outlet_fact(data)?.rank();
-            #[allow(clippy::cast_precision_loss, reason = "it is of 9 bits")]
-            let zero = tensor0(self.zero as f32).broadcast_into_rank(rank)?;
-            let zero = model.add_const(site.part("zero"), zero)?;
-            data = wire(model, site.part("less-zero"), Box::new(math::sub()), &[data, zero])?;
+        if let Some(zero) = self.zero {
+            let float = Box::new(cast(DatumType::F32));
+            let zero = wire(model, site.part("zero"), float, &[zero])?;
+            let name = site.part("less-zero");
+            let operands = wire_rank_broadcast(&name, model, &[data, zero])?;
+            data = wire(model, name, Box::new(math::sub()), &operands)?;
         }
         let bias = model.add_const(site.part("no-bias"), tensor0(0f32))?;
         let mut sum: Option<OutletId> = None;

@@ -119,6 +119,17 @@ impl Requantize {
     }
 }
 
+/// An integer below 2^24, which DOUBLE has in the low bits of a sum. A cast, which saturates, is no vector instruction.
+#[inline(always)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "the low bits are those of the integer"
+)]
+fn integer(sum: f32) -> i32 {
+    (f64::from(sum) + 6_755_399_441_055_744.0).to_bits() as i32
+}
+
 impl Op for Requantize {
     fn name(&self) -> StaticName {
         "Requantize".into()
@@ -141,9 +152,8 @@ impl EvalOp for Requantize {
         let with: [&Tensor; 2] = [&scales, &biases];
         let plain = sums.try_as_plain_ram()?;
         let made = match sums.datum_type() {
-            #[allow(clippy::cast_possible_truncation, reason = "they are integers below 2^24")]
             DatumType::F32 => {
-                self.of_sums(plain.as_slice::<f32>()?, channels, inner, with, |sum| sum as i32)?
+                self.of_sums(plain.as_slice::<f32>()?, channels, inner, with, integer)?
             }
             DatumType::I32 => {
                 self.of_sums(plain.as_slice::<i32>()?, channels, inner, with, |sum| sum)?
