@@ -4,12 +4,12 @@
 //! weight in the form that its kernels take. That is right for a model that runs often. To check a conversion, shapes are
 //! known, each node runs a few times at most, and every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in
 //! topological order. Each node is a model of its own, of the types and shapes that are there: it goes through the same
-//! passes and is built by the same operators as in a plan ([`node`]), so both ways give the same values. Nodes that are alike
-//! in all but their values share what was built. A value is dropped behind its last use ([`schedule`]), a weight is read where
-//! it is needed ([`weights`]).
+//! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike
+//! in all but their values share what was built. A value is dropped behind its last use (`schedule`), a weight is read where
+//! it is needed (`weights`).
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! ([`control`], [`sequences`]): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
+//! (`control`, `sequences`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
 //! sizes that data decides does not arise.
 
 #![forbid(unsafe_code)]

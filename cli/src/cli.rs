@@ -65,7 +65,9 @@ Examples:
   onnx-cast audit model.onnx --report audit.html
   onnx-cast fix model_fp16.onnx -o fixed.onnx
   onnx-cast run model.onnx
-  onnx-cast test models/";
+  onnx-cast test models/
+  onnx-cast inspect model.onnx
+  onnx-cast record model.onnx goldens/model";
 
 /// The command line, as shells and manuals describe it.
 pub(crate) fn command() -> clap::Command {

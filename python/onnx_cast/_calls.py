@@ -253,7 +253,7 @@ def fix(
 
 
 def convert(
-    model: Path,
+    model: Model,
     output: Path,
     to: str = "FLOAT16",
     inputs: Optional[Inputs] = None,
@@ -281,13 +281,16 @@ def convert(
 
     ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
     """
-    with _given(inputs, model) as given:
-        arguments = ["convert", _path(model), "-o", _path(output), f"--to={to}", *given]
-        arguments += [*_sizes(sizes), *(f"--keep={name}" for name in keep)]
-        arguments += [f"--keep-op={op}" for op in keep_ops]
-        arguments += ["--convert-io"] * convert_io + ["--unverified"] * unverified
+    with _files.scratch() as folder:
+        file = _files.model(model, folder)
+        arguments = ["convert", file, "-o", _files.path(output), f"--to={to}"]
+        arguments += [*_files.inputs(inputs, file, folder), *_sizes(sizes)]
+        arguments += [*(f"--keep={name}" for name in keep), *(f"--keep-op={op}" for op in keep_ops)]
+        arguments += _flags(convert_io=convert_io, unverified=unverified)
         arguments += _options(rtol=rtol, atol=atol, sqnr=sqnr, sets=sets, seed=seed, report=report)
-        facts = call(arguments, Limits(timeout, max_memory, max_nodes)).facts
+        facts = _files.without(
+            folder, call(arguments, Limits(timeout, max_memory, max_nodes)).facts
+        )
     return Converted.of(facts)
 
 

@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
-
 import onnx
+import onnxruntime
 
 COMMON = """
 import sys, onnx

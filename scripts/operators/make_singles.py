@@ -93,7 +93,7 @@ def einsums() -> Iterator[Case]:
     for equation, shapes, problem in [
         ("ij->ijk", [(2, 3)], "no operand with the axis k"),
         ("ij->ii", [(2, 3)], "the axis i twice"),
-        ("ij->i", [(2, 3, 4)], "names 2 axes of operand 0 of rank 3"),
+        ("ij->i", [(2, 3, 4)], "`ij` stands for an input of rank 3"),
         ("i...->i", [(2, 3)], "an ellipsis before the arrow only"),
         ("ii->i", [(2, 3)], "2 by 3"),
     ]:
@@ -137,7 +137,7 @@ def places() -> Iterator[Case]:
         made = np.squeeze(x.value, tuple(axes))
         yield Case("Squeeze", 13, {}, [x, given(np.array(axes))], [made])
         yield Case("Squeeze", 11, {"axes": axes}, [x], [made])
-    for axes, problem in [([0, 0], "one is there twice"), ([0, 3], "the axis 3 of 3")]:
+    for axes, problem in [([0, 0], "with 0 twice"), ([0, 3], "3, where it takes -3 to 2")]:
         inputs = [drawn((1, 2, 1), 1), given(np.array(axes))]
         yield Case("Squeeze", 13, {}, inputs, [inputs[0].value], problem)
     x = drawn((3, 4), 2, 2.0)
@@ -246,10 +246,15 @@ def by_window(x: np.ndarray, attributes: dict[str, object]) -> list[np.ndarray]:
     field = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     if "auto_pad" in attributes:
         made = [-(-n // s) for n, s in zip(size, stride, strict=True)]
-        around = [max((m - 1) * s + f - n, 0) for m, s, f, n in zip(made, stride, field, size)]
+        around = [
+            max((m - 1) * s + f - n, 0)
+            for m, s, f, n in zip(made, stride, field, size, strict=True)
+        ]
         pads = [(p + 1) // 2 for p in around] + [p // 2 for p in around]
     else:
-        room = [n + pads[a] + pads[a + 2] - f for a, (n, f) in enumerate(zip(size, field))]
+        room = [
+            n + pads[a] + pads[a + 2] - f for a, (n, f) in enumerate(zip(size, field, strict=True))
+        ]
         ceiled = attributes.get("ceil_mode", 0)
         made = [(-(-r // s) if ceiled else r // s) + 1 for r, s in zip(room, stride, strict=True)]
     values = np.zeros((*x.shape[:2], *made), x.dtype)

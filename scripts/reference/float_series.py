@@ -1,6 +1,7 @@
 """Prints the series of `src/ops/fixes/functions/floats.rs` and `pairs.rs`, and how far each is off.
 
-Each begins with the constant term; it is the polynomial whose largest weighted error is least (Remez's exchange). It needs mpmath.
+Each begins with the constant term; it is the polynomial whose largest weighted error is least (Remez's exchange). It needs
+mpmath.
 """
 
 from mpmath import atanh, cos, erf, erfc, exp, log, lu_solve, matrix, mp, mpf, nstr, pi, sign, sqrt

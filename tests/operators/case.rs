@@ -7,7 +7,7 @@ use crate::data::Data;
 use crate::draw::{Attributed, Draw};
 use crate::eval::Attributes;
 use crate::graph::Attribute::Ints;
-use crate::graph::WORLDS;
+use crate::graph::{Node, WORLDS};
 use crate::table::{Row, opsets};
 use crate::tensor::Val;
 
@@ -108,9 +108,7 @@ impl Draw {
         let state = (self.graph.values.len(), self.graph.nodes.len());
         let y = self.apply(op, moved, &inputs, 1, with).map(|outputs| outputs[0]);
         // What is open moves as well, but is nothing to compute with; axes without elements are a matter of their own.
-        let is_empty =
-            |y: &usize| self.graph.values[*y].worlds.iter().any(|val| val.codes.is_empty());
-        let Some(y) = y.filter(|y| !is_empty(y)) else {
+        let Some(y) = y.filter(|y| self.goes_on(*y)) else {
             self.back(state);
             return None;
         };
@@ -136,25 +134,22 @@ impl Draw {
                 last = self.moved(last).unwrap_or(last);
             }
         }
-        // Its size is not known before it runs.
-        if kind == Kind::Chain && self.row.op != "NonZero" {
-            let mut length = 1 + self.random.below(2);
-            for _ in 0..60 {
-                self.row = rows[self.random.below(rows.len())];
-                let state = (self.graph.values.len(), self.graph.nodes.len());
-                self.given = Some(last);
-                let next = match opsets(self.row.op).first() {
-                    Some((since, _)) if *since <= self.opset() => (self.row.draw)(self),
-                    _ => None,
-                };
-                // One that did not look at what it was given goes on with nothing.
-                match next.filter(|_| self.given.is_none()) {
-                    Some(next) => (last, length) = (next, length - 1),
-                    None => self.back(state),
-                }
-                if length == 0 {
-                    break;
-                }
+        let mut length = if kind == Kind::Chain { 1 + self.random.below(2) } else { 0 };
+        for _ in 0..60 {
+            if length == 0 || !self.goes_on(last) {
+                break;
+            }
+            self.row = rows[self.random.below(rows.len())];
+            let state = (self.graph.values.len(), self.graph.nodes.len());
+            self.given = Some(last);
+            let next = match opsets(self.row.op).first() {
+                Some((since, _)) if *since <= self.opset() => (self.row.draw)(self),
+                _ => None,
+            };
+            // One that did not look at what it was given goes on with nothing.
+            match next.filter(|_| self.given.is_none()) {
+                Some(next) => (last, length) = (next, length - 1),
+                None => self.back(state),
             }
         }
         let outputs = match kind {
@@ -166,6 +161,13 @@ impl Draw {
         Some(())
     }
 
+    /// Whether there are elements in every world, as many as are known before the model runs.
+    fn goes_on(&self, id: usize) -> bool {
+        let is_empty = self.graph.values[id].worlds.iter().any(|val| val.codes.is_empty());
+        let is_counted = |node: &Node| node.op == "NonZero" && node.outputs.contains(&id);
+        !is_empty && !self.graph.nodes.iter().any(is_counted)
+    }
+
     fn back(&mut self, (values, nodes): (usize, usize)) {
         self.graph.values.truncate(values);
         self.slack.truncate(values);
@@ -175,7 +177,7 @@ impl Draw {
     /// A Slice with a step, a Transpose, a Reshape or an axis more.
     fn moved(&mut self, x: usize) -> Option<usize> {
         let shape = self.shape(x);
-        if shape.is_empty() {
+        if shape.is_empty() || !self.goes_on(x) {
             return None;
         }
         match self.random.below(4) {

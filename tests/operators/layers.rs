@@ -249,8 +249,8 @@ fn standardised(ask: &Ask) -> Option<Vec<Answer>> {
         let squares = own.iter().map(|x| x * x).sum::<f64>() / count;
         let deviation = (own.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
         // ONNX takes the difference of two squares, which cancels.
-        let is_open =
-            deviation * deviation < 0.01 * squares || deviation < 1e-4 || !(squares < 1e15);
+        let is_usual = (1e-8..1e15).contains(&(deviation * deviation)) && squares < 1e15;
+        let is_open = !is_usual || deviation * deviation < 0.01 * squares;
         for at in &group {
             let value = (all[*at] - mean) / (deviation + 1e-9);
             let off = (count + 8.0) * 400.0 * epsilon(wide(x.ty)) * (1.0 + value.abs());

@@ -226,6 +226,10 @@ fn padded(ask: &Ask) -> Option<Vec<Answer>> {
     let rank = x.shape.len();
     let fill = ask.input(2).map_or(0, |fill| fill.codes[0]);
     let mode = ask.text("mode", "constant");
+    let reaches = |(at, pad): (usize, &i64)| *pad >= x.shape[at % rank] as i64;
+    if mode == "reflect" && pads.iter().enumerate().any(reaches) {
+        return None;
+    }
     let sizes = x.shape.iter().enumerate();
     let shape: Vec<usize> =
         sizes.map(|(axis, size)| size + (pads[axis] + pads[axis + rank]) as usize).collect();
@@ -296,6 +300,9 @@ fn taken(ask: &Ask) -> Option<Vec<Answer>> {
     let inner = &x.shape[batch + depth..];
     let count = volume(inner);
     let places = to.i64s()?;
+    if x.shape[..batch] != to.shape[..batch] {
+        return None;
+    }
     let mut sources = vec![];
     for (index, own) in indices(outer).zip(places.chunks(*depth)) {
         let mut at = index[..batch].to_vec();

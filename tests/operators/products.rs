@@ -21,8 +21,11 @@ pub const ROWS: &[Row] = &[
     row("Einsum", einsum, contracted),
 ];
 
+/// A shape, and the places of each element's factors.
+type Terms = (Vec<usize>, Vec<Vec<(usize, usize)>>);
+
 /// Terms of each element of a product of matrices with broadcast batches.
-fn terms(a: &Val, b: &Val) -> Option<(Vec<usize>, Vec<Vec<(usize, usize)>>)> {
+fn terms(a: &Val, b: &Val) -> Option<Terms> {
     let (mut left, mut right) = (a.shape.clone(), b.shape.clone());
     let (is_row, is_column) = (left.len() == 1, right.len() == 1);
     if is_row {
@@ -171,7 +174,9 @@ fn general(ask: &Ask) -> Option<Vec<Answer>> {
         let mut all: Vec<f64> = terms.iter().map(|(i, j)| alpha * x[*i] * y[*j]).collect();
         all.push(beta * bias);
         let (value, slack) = sum(wide(a.ty), &all);
-        (value, 2.0 * slack)
+        // The product may be beyond the type before it is scaled.
+        let plain: Vec<f64> = terms.iter().map(|(i, j)| x[*i] * y[*j]).collect();
+        (value, 2.0 * slack.max(sum(wide(a.ty), &plain).1 * alpha.abs()))
     };
     let values: Vec<_> = cells.iter().zip(bias).map(value).collect();
     Some(vec![Answer::near(a.ty, shape, 1.0, values)])
@@ -230,6 +235,11 @@ fn contracted(ask: &Ask) -> Option<Vec<Answer>> {
         sums[place(&shape, &index[..to.len()])].push(term);
     }
     let ty = operands.first()?.1.ty;
-    let values: Vec<_> = sums.iter().map(|terms| sum(wide(ty), terms)).collect();
+    let value = |terms: &Vec<f64>| match sum(wide(ty), terms) {
+        // Factors may be summed before they are multiplied, which makes NaN of other infinities.
+        (value, _) if !value.is_finite() => (value, f64::INFINITY),
+        other => other,
+    };
+    let values: Vec<_> = sums.iter().map(value).collect();
     Some(vec![Answer::near(ty, shape, 1.0, values)])
 }

@@ -52,7 +52,8 @@ const OTHERS: [(&str, &str); 8] = [
     ("RNN GRU LSTM Attention", "vectors in tests/data"),
     ("If Scan", "tests/graphs"),
     (
-        "com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4 com.microsoft.MatMulNBits \
+        "com.microsoft.FusedConv com.microsoft.FusedGemm com.microsoft.FusedMatMul \
+         com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4 com.microsoft.MatMulNBits \
          com.microsoft.MultiHeadAttention com.microsoft.QGemm com.microsoft.QLinearAdd \
          com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat com.microsoft.QLinearConv \
          com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu \

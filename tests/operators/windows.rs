@@ -30,7 +30,6 @@ struct Window {
     strides: Vec<usize>,
     dilations: Vec<usize>,
     before: Vec<usize>,
-    after: Vec<usize>,
     out: Vec<usize>,
 }
 
@@ -73,7 +72,7 @@ impl Window {
                 return None;
             }
         }
-        Some(Window { kernel: kernel.to_vec(), strides, dilations, before, after, out })
+        Some(Window { kernel: kernel.to_vec(), strides, dilations, before, out })
     }
 
     /// Where a window's element lies, if it is no padding.
@@ -317,7 +316,6 @@ fn pooled(ask: &Ask) -> Option<Vec<Answer>> {
             _ => (total / count as f64, slack),
         });
     }
-    let ends = window.after.iter().zip(&window.before).any(|(after, before)| before + after > 64);
     let places = Val::of_ints(
         Int64,
         shape.clone(),
@@ -325,7 +323,7 @@ fn pooled(ask: &Ask) -> Option<Vec<Answer>> {
     );
     let units = if ask.op == "MaxPool" { 0.0 } else { 1.0 };
     let has_nan = values.iter().any(|(value, _)| value.is_nan());
-    (!ends && !(has_nan && ask.outputs > 1))
+    (!has_nan || ask.outputs == 1)
         .then(|| vec![Answer::near(x.ty, shape, units, values), Answer::exact(places)])
 }
 
@@ -372,7 +370,11 @@ fn pooled_whole(ask: &Ask) -> Option<Vec<Answer>> {
             "GlobalMaxPool" if has_nan => (f64::NAN, f64::INFINITY),
             "GlobalMaxPool" => (own.into_iter().fold(f64::NEG_INFINITY, f64::max), 0.0),
             _ if slack == f64::INFINITY || total > 0.0 && total < 1e-12 => (root, f64::INFINITY),
-            _ => (root, finite(slack / total * root + 4.0 * epsilon(wide(x.ty)) * root)),
+            // The exponent is rounded as well.
+            _ => {
+                let off = epsilon(wide(x.ty)) * root * (4.0 + total.ln().abs());
+                (root, finite(slack / total * root + off))
+            }
         }
     };
     let shape = crate::reduce::without(&x.shape, &axes, true);

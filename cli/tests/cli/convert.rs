@@ -67,6 +67,10 @@ fn what_does_not_hold_is_not_written() {
     let options = ["--to", "FLOAT16", "--rtol", "1e-9"];
     let (report, model) = convert(1, &squares(0.3), &options);
     assert_eq!((&report["verdict"], model.is_none()), (&json!("fails"), true));
+    assert_eq!(report["problem"], json!("the outputs hold only where nothing is converted"));
+    let both = [&options[..], &["--convert-io"]].concat();
+    let (report, model) = convert(1, &squares(0.3), &both);
+    assert_eq!((&report["verdict"], model.is_none()), (&json!("fails"), true));
     assert!(report["problem"].as_str().is_some_and(|problem| problem.contains("output `y`")));
     let (report, model) = convert(0, &squares(0.3), &[&options[..], &["--unverified"]].concat());
     assert_eq!((&report["verdict"], model.is_some()), (&json!("unverified"), true));

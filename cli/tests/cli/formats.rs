@@ -140,7 +140,10 @@ fn the_page_of_a_thousand_casts_is_small_and_folded() {
     assert!(
         html.contains("class=\"graph\"") && place("class=\"advice\"") < place("class=\"parting")
     );
-    assert_eq!(html.matches("<svg").count(), html.matches("aria-label").count());
+    for picture in html.split("<svg").skip(1) {
+        let tag = picture.split('>').next().unwrap_or_default();
+        assert!(tag.contains("aria-label"), "{tag}");
+    }
     // Of many models those that failed come first, and those that passed are folded.
     let fixed = in_repository("models/whole/rms_norm_FLOAT16_fixed/model.onnx");
     let words = ["audit", &fixed, &fixed, &fixed, &fixed, &fixed, &broken, "--report", &page];

@@ -97,7 +97,7 @@ fn models_that_cannot_be_used_take_one_line() {
             &["`c1`", "INT32", "FLOAT"],
         ),
         (dim_model("N-5000"), &["`x`", "-4999"]),
-        (shape_model(k("ConstantOfShape", &["s"]), &[-1]), &["cannot handle"]),
+        (shape_model(k("ConstantOfShape", &["s"]), &[-1]), &["`k` (ConstantOfShape)", "-1"]),
         (shape_model(k("Reshape", &["f", "s"]), &[7]), &["\"k\"", "7"]),
         (shape_model(k("Loop", &["f", "s"]), &[7]), &["`k`", "Loop"]),
     ];

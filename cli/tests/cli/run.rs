@@ -15,19 +15,21 @@ use crate::program::*;
 
 #[test]
 fn help_has_examples() {
-    for subcommand in ["run", "test", "inspect"] {
+    let whole = done(&["--help"]);
+    for subcommand in ["compare", "keep", "audit", "fix", "run", "test"] {
         let help = done(&[subcommand, "--help"]);
         assert!(help.contains(&format!("\n  onnx-cast {subcommand} ")), "{help}");
-        assert!(done(&["--help"]).contains(&format!("\n  onnx-cast {subcommand} ")));
+        assert!(whole.contains(&format!("\n  onnx-cast {subcommand} ")), "{whole}");
     }
+    // Alone it says the same.
+    assert_eq!(done(&[]), whole);
     assert_eq!(done(&["--version"]), concat!("onnx-cast ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
 fn wrong_calls_take_one_line() {
     for arguments in [
-        &[][..],
-        &["fly"],
+        &["fly"][..],
         &["run"],
         &["run", "a.onnx", "b.onnx"],
         &["run", "a.onnx", "--seed", "-1"],

@@ -27,6 +27,7 @@ fn expected(op: Quantize, x: &[f32], scale: f32, back: &[f32]) -> CastStats {
         if quotient.is_finite() && quotient.abs() > limit && back.is_finite() {
             let was = Outcome::ALL.into_iter().find(|outcome| one.count(*outcome) > 0);
             one.recount(1, was.expect("an outcome"), Outcome::Saturated);
+            one.cut_off_at = back.abs().into();
         }
         one.errors.ulp = 0.0;
         stats.merge(&one);

@@ -204,7 +204,8 @@ impl Request for KeepRequest {
         };
         let folder = file.parent();
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
-        let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, count: 0 };
+        let mut runs =
+            CountedRuns { loader, onnx, folder, to, sets: &sets, takes: &model.takes, count: 0 };
         let reference = Reference::of(&proto, &mut runs)?;
         let notes = notes(&sets, &proto);
         if let Some(problem) = reference.problem() {

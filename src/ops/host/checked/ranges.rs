@@ -233,9 +233,8 @@ fn padded(numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Option<Bounds
         None => vec![None; numbers.len()],
     };
     let each = sides.iter().map(|dim| match (mode, dim) {
-        (b"constant", dim) => (-dim.unwrap_or(MOST), MOST),
-        (b"reflect", Some(dim)) => (0, dim - 1),
-        _ => (0, MOST),
+        (b"reflect", Some(dim)) => (-dim, dim - 1),
+        (_, dim) => (-dim.unwrap_or(MOST), MOST),
     });
     let of = shape.map_or_else(String::new, |shape| format!(" of rank {}", shape.len()));
     Some(Bounds { each: each.collect(), distinct: None, of })

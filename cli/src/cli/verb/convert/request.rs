@@ -17,7 +17,8 @@ use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::Severity;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
-use crate::cli::input::sets;
+use crate::cli::input::given::Source;
+use crate::cli::input::sets::{self, Tensors};
 use crate::cli::input_file::{read_regular, read_regular_text};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{ErrorKind, about};
@@ -26,7 +27,7 @@ use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::verb::compare::CompareRequest;
 use crate::cli::verb::keep::search::{CountedRuns, NodeList, Reference, Search};
-use crate::cli::work::model::Loader;
+use crate::cli::work::model::{Loader, tried};
 
 /// A model to be converted.
 #[derive(Serialize, Deserialize)]
@@ -147,6 +148,10 @@ impl Request for ConvertRequest {
         let mut report = self.report(&converted, &needed);
         (report.notes, report.problem) = (notes, problem);
         report.size_before = file.len() as u64;
+        if report.nodes == 0 && !needed.is_empty() {
+            let problem = "the outputs hold only where nothing is converted";
+            report.problem.get_or_insert(problem.into());
+        }
         if report.problem.is_some() {
             return Ok(report);
         }
@@ -230,12 +235,14 @@ impl ConvertRequest {
         scratch: &Path,
     ) -> TractResult<NodeList> {
         let model = loader.open(&self.model)?;
-        let sets = sets::gather(&model.takes, &self.model, &self.input)?;
-        drop(model);
-        let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
         let (proto, folder) = (loader.read(&self.model)?, self.folder());
+        let run = |tensors: Tensors| tried(&model, tensors);
+        let source = Source { takes: &model.takes, proto: &proto, other: None, run: &run };
+        let sets = sets::gather(&source, &self.model, &self.input)?;
+        let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
         let to = options.to;
-        let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, count: 0 };
+        let mut runs =
+            CountedRuns { loader, onnx, folder, to, sets: &sets, takes: &model.takes, count: 0 };
         let reference = Reference::of(&proto, &mut runs)?;
         let types = reference.types.clone();
         let written = Written::new((file, folder), options, &proto, types, scratch)?;
@@ -255,6 +262,7 @@ impl ConvertRequest {
             limits_file: None,
             all_tensors: false,
             graph: None,
+            is_strict: false,
         };
         request.answer(loader)
     }

@@ -14,12 +14,14 @@ use super::minimal::minimal;
 use super::overflow::{Broken, add_broken};
 use super::simulated::exposing;
 use super::suspects::{NarrowedValues, jumps, values_of};
+use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
 
 /// The most runs of the model, each on one set of inputs.
@@ -100,6 +102,8 @@ pub(crate) struct CountedRuns<'a> {
     pub(crate) folder: Option<&'a Path>,
     pub(crate) to: ElementType,
     pub(crate) sets: &'a [Set],
+    /// What the model in FLOAT takes.
+    pub(crate) takes: &'a Declared,
     pub(crate) count: usize,
 }
 
@@ -113,7 +117,16 @@ impl CountedRuns<'_> {
         self.count += 1;
         progress::tell(format_args!("run {}", self.count));
         let model = self.loader.load(&self.onnx, proto, folder.or(self.folder))?;
-        Ok(model.run(set.tensors()?)?.outputs)
+        // A simulated conversion takes what the original does, under names of its own.
+        let types =
+            |takes: &Declared| takes.inputs.iter().map(|input| input.ty).collect::<Vec<_>>();
+        let called = ["the model", "the converted model"];
+        let tensors = if types(self.takes) == types(&model.takes) {
+            set.tensors()?
+        } else {
+            carried(self.takes, &model.takes, called, set, &mut vec![])?.tensors()?
+        };
+        Ok(model.run(tensors)?.outputs)
     }
 
     /// Whether all sets can be run once more.

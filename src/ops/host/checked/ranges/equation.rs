@@ -32,11 +32,13 @@ pub(super) fn check(node: &NodeProto, known: &dyn Known) -> Result<(), String> {
         }
         if place == terms.len() {
             let mut seen = HashSet::new();
-            let is_new = |letter: &char| !letters.contains(letter) || !seen.insert(*letter);
-            if let Some(letter) = named.chars().find(is_new) {
-                return problem(&format!(
-                    "where `{letter}` is no axis of an input, or twice one of the output"
-                ));
+            for letter in named.chars() {
+                if !letters.contains(&letter) {
+                    return problem(&format!("and no operand with the axis {letter}"));
+                }
+                if !seen.insert(letter) {
+                    return problem(&format!("with the axis {letter} twice in the output"));
+                }
             }
             continue;
         }
