@@ -48,16 +48,18 @@ def test_compare_passes_what_was_mended(whole):
 
 
 def test_a_pass_on_random_inputs_warns(whole):
-    models = [whole / name / "model.onnx" for name in ("rms_norm_FLOAT", "rms_norm_FLOAT16")]
+    reference = whole / "rms_norm_FLOAT" / "model.onnx"
+    fixed = whole / "rms_norm_FLOAT16_fixed" / "model.onnx"
     with pytest.warns(onnx_cast.OnnxCastWarning, match="the inputs are random"):
-        result = onnx_cast.compare(*models, random=True, **TOLERANCE)
-    assert result.passed and result.inputs.are_random and result.inputs.seeds == [0, 1, 2]
-    assert any("FLOAT16 ends at 65504" in warning for warning in result.warnings)
+        result = onnx_cast.compare(reference, fixed, random=True, **TOLERANCE)
+    assert result.passed and result.inputs.are_random and result.inputs.seeds == [0, 1, 2, 3, 4]
     assert "warning: the inputs are random" in str(result)
     with pytest.warns(onnx_cast.OnnxCastWarning):
-        assert onnx_cast.audit(models[1], random=True).warnings
-    # Those beside the file are taken as those of the folder are.
-    assert not onnx_cast.compare(*models, **TOLERANCE).passed
+        assert onnx_cast.audit(fixed, random=True).warnings
+    # Those beside the file are taken as those of the folder are; chosen ones find the fault as well.
+    broken = whole / "rms_norm_FLOAT16" / "model.onnx"
+    for random in (False, True):
+        assert not onnx_cast.compare(reference, broken, random=random, **TOLERANCE).passed
 
 
 def test_models_may_be_objects_or_bytes(whole, x, tmp_path):

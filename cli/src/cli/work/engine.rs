@@ -84,9 +84,10 @@ impl Failed {
     pub(crate) fn of(error: TractError) -> TractResult<Failed> {
         let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
         let is_missing = |own: &Error| own.operator().is_some_and(Interpreter::runs_alone);
-        match own {
-            Some(own) if own.kind() == ErrorKind::Tract || is_missing(own) => {}
-            _ => return Err(error),
+        // What tract says of a node while it types the model is no error of this project's.
+        let is_tracts = own.is_none_or(|own| own.kind() == ErrorKind::Tract || is_missing(own));
+        if !is_tracts {
+            return Err(error);
         }
         Ok(Failed(Arc::new(Mutex::new(Some(error)))))
     }
