@@ -6,7 +6,7 @@
 //! topological order. Each node is a model of its own, of the types and shapes that are there: it goes through the same
 //! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike
 //! in all but their values share what was built. A value is dropped behind its last use (`schedule`), a weight is read where
-//! it is needed (`weights`).
+//! it is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
 //! (`control`, `sequences`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
@@ -21,7 +21,6 @@ mod scan;
 mod schedule;
 mod sequences;
 mod value;
-mod weights;
 
 use std::path::Path;
 

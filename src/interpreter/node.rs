@@ -1,7 +1,7 @@
 //! A node as a model of its own: built for the types and shapes of its inputs, kept for nodes that are alike, run.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView};
@@ -14,7 +14,6 @@ use tract_onnx::pb::{
 use tract_onnx::prelude::*;
 
 use super::value::Typed;
-use super::weights::Weights;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::node::{is_default_domain, refusal};
@@ -26,7 +25,8 @@ use crate::tensor::proto;
 /// Builds nodes.
 pub(super) struct Builder {
     onnx: CastOnnx,
-    weights: Weights,
+    /// Where external data is.
+    folder: Option<PathBuf>,
     /// The model without its graph: versions and opset imports.
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
@@ -93,13 +93,18 @@ const DECIDED_BY_NONE: &[&str] = &[
 
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
-        let (weights, model) = (Weights::beside(folder), graph.model().clone());
-        Builder { onnx, weights, model, built: Mutex::default() }
+        let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
+        Builder { onnx, folder, model, built: Mutex::default() }
     }
 
-    /// Reads a constant of the model.
+    /// Reads a constant, from the model or from a file beside it.
+    ///
+    /// # Errors
+    ///
+    /// When it contradicts its description, or its file does not hold it.
     pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<Typed> {
-        self.weights.read(tensor, self.onnx.resolver())
+        let (ty, tensor) = proto::read_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
+        Typed::new(ty, tensor)
     }
 
     /// Runs a node on the tensors by place that it is given.
@@ -198,7 +203,7 @@ impl Builder {
         if let Some(node) = model.graph.as_mut().and_then(|graph| graph.node.first_mut()) {
             node.name = name.into();
         }
-        let folder = self.weights.folder();
+        let folder = self.folder.as_deref();
         let typed =
             without_panic(|| self.onnx.load_proto(model, folder)?.into_model().into_typed())?;
         let optimized = || typed.clone().into_optimized()?.into_runnable();

@@ -79,19 +79,30 @@ fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> Trac
     }
     let is_upper = site.proto.get_attr_opt::<&str>("auto_pad")? == Some("SAME_UPPER");
     let (mut before, mut after): (TVec<usize>, TVec<usize>) = Default::default();
-    for axis in 0..rank {
-        let size = data.get(axis + 2).and_then(|dim| dim.to_usize().ok());
-        let size = size.filter(|size| *size > 0).ok_or_else(|| {
+    let data = data.iter().skip(2).map(Some).chain(std::iter::repeat(None));
+    let steps = of_kernel.iter().zip(&dilations).zip(&strides);
+    for (((data, wanted), ((field, dilation), stride)), more) in
+        data.zip(output).zip(steps).zip(&mut adjustments)
+    {
+        let size = data.and_then(|dim| dim.to_usize().ok()).filter(|size| *size > 0);
+        let size = size.ok_or_else(|| {
             site.error("has `output_shape`, and an input of sizes that only a run tells")
         })?;
-        let field = (of_kernel[axis] - 1) * dilations[axis] + 1;
-        let all = (size - 1) * strides[axis] + field + adjustments[axis];
-        let cut = all.saturating_sub(output[axis]);
-        let (less, more) = (cut / 2, cut - cut / 2);
-        before.push(if is_upper { less } else { more });
-        after.push(if is_upper { more } else { less });
-        adjustments[axis] += output[axis].saturating_sub(all);
+        let all = made(size, *field, *dilation, *stride).and_then(|all| all.checked_add(*more));
+        let all =
+            all.ok_or_else(|| site.error("has a window of no size, or of too many places"))?;
+        let cut = all.saturating_sub(*wanted);
+        let (less, rest) = (cut / 2, cut - cut / 2);
+        before.push(if is_upper { less } else { rest });
+        after.push(if is_upper { rest } else { less });
+        *more += wanted.saturating_sub(all);
     }
     let padding = PaddingSpec::Explicit(before, after);
     Ok(Sizes { kernel: of_kernel, dilations, strides, padding, adjustments })
+}
+
+/// How many places an axis of a size becomes; `None` for a kernel without places, or for more than can be counted.
+fn made(size: usize, field: usize, dilation: usize, stride: usize) -> Option<usize> {
+    let field = field.checked_sub(1)?.checked_mul(dilation)?.checked_add(1)?;
+    (size - 1).checked_mul(stride)?.checked_add(field)
 }
