@@ -16,6 +16,7 @@
 
 mod control;
 mod node;
+mod observer;
 mod run;
 mod scan;
 mod schedule;
@@ -33,6 +34,7 @@ use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::tensor::typed::OnnxTensor;
 use node::Builder;
+pub use observer::{NodeRun, ObservedTensor, Observer, SharedTensor};
 use run::Run;
 use schedule::Schedules;
 use value::Value;
@@ -110,10 +112,23 @@ impl Interpreter {
     /// When an input is missing, a node cannot be built for its inputs, or cannot be run on them; an error names the node. An
     /// output that is a sequence or an optional is an error as well.
     pub fn run(&self, inputs: Vec<OnnxTensor>) -> Result<Vec<OnnxTensor>> {
-        without_panic(|| self.outputs(inputs)).map_err(Error::of)
+        without_panic(|| self.outputs(inputs, Run::new(self))).map_err(Error::of)
     }
 
-    fn outputs(&self, inputs: Vec<OnnxTensor>) -> TractResult<Vec<OnnxTensor>> {
+    /// As [`Interpreter::run`], shown to an observer, which may change what nodes make.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpreter::run`], and those of the observer.
+    pub fn run_observed(
+        &self,
+        inputs: Vec<OnnxTensor>,
+        observer: &mut dyn Observer,
+    ) -> Result<Vec<OnnxTensor>> {
+        without_panic(|| self.outputs(inputs, Run::observed_by(self, observer))).map_err(Error::of)
+    }
+
+    fn outputs(&self, inputs: Vec<OnnxTensor>, mut run: Run) -> TractResult<Vec<OnnxTensor>> {
         let main = self.graph.main();
         let wanted = self.input_names();
         if inputs.len() != wanted.len() {
@@ -122,7 +137,7 @@ impl Interpreter {
             Err(Error::from(Cause::Model { problem }))?;
         }
         let inputs = inputs.into_iter().map(Value::from).collect();
-        let outputs = Run::new(self).body(main, inputs)?;
+        let outputs = run.body(main, inputs)?;
         let tensor = |(value, name): (Value, &str)| {
             value.into_onnx().ok_or_else(|| {
                 let problem = format!("has the output `{name}`, which is no tensor");

@@ -4,6 +4,7 @@ use onnx_cast_graph::{BodyId, NodeId, NodeView, Table, ValueId};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
+use super::observer::{ObservedTensor, Observer};
 use super::value::{Typed, Value};
 use super::{Interpreter, control, scan, sequences};
 use crate::cast::element_type::ElementType;
@@ -15,6 +16,7 @@ use crate::passes::value_type::declared_type;
 pub(super) struct Run<'a> {
     pub(super) model: &'a Interpreter,
     values: Table<ValueId, Value>,
+    observer: Option<&'a mut dyn Observer>,
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
@@ -73,7 +75,11 @@ const CONSTANTS: &[&str] = &[
 
 impl<'a> Run<'a> {
     pub(super) fn new(model: &'a Interpreter) -> Run<'a> {
-        Run { model, values: Table::default() }
+        Run { model, values: Table::default(), observer: None }
+    }
+
+    pub(super) fn observed_by(model: &'a Interpreter, observer: &'a mut dyn Observer) -> Run<'a> {
+        Run { observer: Some(observer), ..Run::new(model) }
     }
 
     /// Runs a body on values for its inputs, and returns those of its outputs.
@@ -118,7 +124,13 @@ impl<'a> Run<'a> {
             let problem = format!("has nothing that makes `{}`", value.name);
             return Err(Error::from(Cause::Model { problem }).into());
         };
-        let value = Value::Tensor(self.model.builder.constant(constant)?);
+        let mut value = Value::Tensor(self.model.builder.constant(constant)?);
+        if let Some(observer) = &mut self.observer
+            && let Some(mut tensor) = self.model.observed(id, &value)
+        {
+            observer.constant(&mut tensor)?;
+            value = tensor.into();
+        }
         self.values.insert(id, value.clone());
         Ok(value)
     }
@@ -129,17 +141,17 @@ impl<'a> Run<'a> {
         for input in node.inputs() {
             inputs.push(input.map(|input| self.value(input)).transpose()?);
         }
-        let outputs = match OPERATORS.iter().find(|(name, ..)| node.is(name)) {
-            Some((_, operator, most, attributes)) => {
-                if inputs.len() > *most {
-                    return self
-                        .refuse(id, format!("has {} inputs, and takes {most}", inputs.len()));
-                }
-                self.check_attributes(id, attributes)?;
-                operator(self, id, inputs)?
+        let seen = self.observer.is_some().then(|| self.model.node_run(id, &inputs));
+        let mut outputs = self.made(id, inputs)?;
+        if let (Some(observer), Some(seen)) = (&mut self.observer, seen) {
+            let places = node.outputs().iter().zip(&outputs);
+            let observed = places.map(|(id, value)| self.model.observed((*id)?, value));
+            let mut observed: Vec<Option<ObservedTensor>> = observed.collect();
+            observer.node(&seen, &mut observed)?;
+            for (output, tensor) in outputs.iter_mut().zip(observed) {
+                *output = tensor.map_or_else(|| output.clone(), Value::from);
             }
-            None => self.tensors(id, inputs)?,
-        };
+        }
         for (made, value) in node.outputs().iter().zip(outputs) {
             if let Some(made) = *made {
                 self.check(id, made, &value)?;
@@ -147,6 +159,21 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What a node makes of its inputs, by place.
+    pub(super) fn made(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+        let node = self.model.graph.node(id);
+        let Some((_, operator, most, attributes)) =
+            OPERATORS.iter().find(|(name, ..)| node.is(name))
+        else {
+            return self.tensors(id, inputs);
+        };
+        if inputs.len() > *most {
+            return self.refuse(id, format!("has {} inputs, and takes {most}", inputs.len()));
+        }
+        self.check_attributes(id, attributes)?;
+        operator(self, id, inputs)
     }
 
     /// Refuses an attribute that the operator does not have: of the others the passes do.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
+use super::observer::ObservedTensor;
 use crate::cast::element_type::ElementType;
 use crate::tensor::typed::OnnxTensor;
 
@@ -26,6 +27,12 @@ impl From<OnnxTensor> for Value {
     fn from(tensor: OnnxTensor) -> Value {
         let ty = tensor.element_type();
         Value::Tensor(Typed { ty, tensor: tensor.into_tensor().into() })
+    }
+}
+
+impl From<ObservedTensor> for Value {
+    fn from(tensor: ObservedTensor) -> Value {
+        Value::Tensor(Typed { ty: tensor.element_type, tensor: tensor.tensor })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{ElementType, OnnxTensor};
 
@@ -209,5 +209,59 @@ fn what_does_not_fit_is_one_line() {
     ] {
         let error = walk(model, given).unwrap_err().to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error}");
+    }
+}
+
+/// Notes what each node made, and has one value doubled for what is behind it.
+#[derive(Default)]
+struct Watcher {
+    seen: Vec<String>,
+    constants: usize,
+    doubled: &'static str,
+}
+
+impl Observer for Watcher {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        outputs: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        for made in outputs.iter_mut().flatten() {
+            self.seen.push(format!("{}/{} {}", made.graph, made.name, node.op_type));
+            if &*made.name == self.doubled {
+                let given = |input: &Option<ObservedTensor>| {
+                    input.as_ref().map(|input| (input.element_type, made.tensor.clone()))
+                };
+                let inputs: Vec<_> = node.inputs.iter().map(given).collect();
+                made.tensor = node.run_on(&inputs)?[0].clone().expect("a tensor").1;
+            }
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+        assert!(tensor.is_constant);
+        self.constants += 1;
+        Ok(())
+    }
+}
+
+/// The body of the loop runs three times, for 30, 60 and 120; once each step counts twice, for 60 and 240.
+#[test]
+fn a_run_is_watched_and_changed() {
+    for (doubled, last) in [("", 120f32), ("twice", 240.0)] {
+        let mut watcher = Watcher { doubled, ..Watcher::default() };
+        let model = Interpreter::of_proto(tract_onnx_cast::onnx(), doubling(9), None);
+        let outputs = model.expect("sound").run_observed(vec![float(&[15.0])], &mut watcher);
+        let carried = outputs.expect("it runs").swap_remove(0).into_tensor();
+        assert_eq!(carried, tensor1(&[last]));
+        let steps = watcher.seen.iter().filter(|seen| seen.ends_with("/twice Add")).count();
+        assert_eq!(steps, if doubled.is_empty() { 3 } else { 2 });
+        assert!(watcher.constants > 0);
+        assert!(
+            watcher.seen.last().is_some_and(|seen| seen.starts_with('/')),
+            "{:?}",
+            watcher.seen
+        );
     }
 }

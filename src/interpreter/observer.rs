@@ -1,0 +1,138 @@
+//! What a run shows of each node, and what whoever watches it may change.
+
+use std::sync::Arc;
+
+use onnx_cast_graph::{NodeId, ValueId};
+use tract_onnx::pb::AttributeProto;
+use tract_onnx::prelude::Tensor;
+
+use super::Interpreter;
+use super::run::Run;
+use super::value::{Typed, Value};
+use crate::cast::element_type::ElementType;
+use crate::error::{Error, Result};
+use crate::plug::guard::without_panic;
+
+/// Watches a run of an [`Interpreter`] ([`Interpreter::run_observed`]), and may change what it sees. The nodes of a body are
+/// seen before the node that holds it, once for each time that the body runs.
+pub trait Observer {
+    /// A node that has run. The nodes behind it are given what is left in `outputs`.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is to end the run.
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()>;
+
+    /// A constant of the model, when it is read: in the main graph once, in a body each time that the body runs.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is to end the run.
+    fn constant(&mut self, _: &mut ObservedTensor) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A tensor of a running model.
+#[derive(Debug, Clone)]
+pub struct ObservedTensor {
+    /// The value's name in the file; inside functions, behind the names of their calls.
+    pub name: Arc<str>,
+    /// The path of the graph in which it is made below the main one, in steps `node.attribute`; empty for the main graph.
+    pub graph: Arc<str>,
+    /// What the elements are.
+    pub element_type: ElementType,
+    /// The carrier, as tract has it.
+    pub tensor: Arc<Tensor>,
+    /// Whether it is an initializer.
+    pub is_constant: bool,
+}
+
+/// A node as it ran.
+pub struct NodeRun<'a> {
+    model: &'a Interpreter,
+    id: NodeId,
+    /// What messages call it: its name, or its first output where it has none.
+    pub name: &'a str,
+    /// The path of the graph in which it stands below the main one; empty for the main graph.
+    pub graph: Arc<str>,
+    /// The operator's name.
+    pub op_type: &'a str,
+    /// The operator's domain.
+    pub domain: &'a str,
+    /// The version of the default domain by which the operator is understood.
+    pub opset: i64,
+    /// Its attributes, those that hold graphs excepted.
+    pub attributes: &'a [AttributeProto],
+    /// What it was given, by place; `None` for what is not given, and for what is no tensor.
+    pub inputs: Vec<Option<ObservedTensor>>,
+}
+
+impl NodeRun<'_> {
+    /// Whether it holds bodies, which have run before it is seen.
+    pub fn has_bodies(&self) -> bool {
+        !self.model.graph.node(self.id).bodies().is_empty()
+    }
+
+    /// What the node makes of other inputs, by place. It is built as for the run.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be built for these inputs, or run on them; when it holds bodies.
+    pub fn run_on(&self, inputs: &[Option<SharedTensor>]) -> Result<Vec<Option<SharedTensor>>> {
+        let given = |input: &Option<SharedTensor>| {
+            let (ty, tensor) = input.clone()?;
+            Some(Value::Tensor(Typed { ty, tensor }))
+        };
+        let given = inputs.iter().map(given).collect();
+        let mut run = Run::new(self.model);
+        let made = without_panic(|| run.made(self.id, given)).map_err(Error::of)?;
+        let tensor = |value| match value {
+            Value::Tensor(Typed { ty, tensor }) => Some((ty, tensor)),
+            _ => None,
+        };
+        Ok(made.into_iter().map(tensor).collect())
+    }
+}
+
+/// A type, and a carrier of it.
+pub type SharedTensor = (ElementType, Arc<Tensor>);
+
+impl Interpreter {
+    /// The path of a value's body below the main graph.
+    fn path_below(&self, path: &Arc<str>) -> Arc<str> {
+        let main = &self.graph.body(self.graph.main()).path;
+        let below = path.strip_prefix(&**main).unwrap_or(path);
+        below.strip_prefix('/').unwrap_or(below).into()
+    }
+
+    pub(super) fn observed(&self, id: ValueId, value: &Value) -> Option<ObservedTensor> {
+        let Value::Tensor(Typed { ty, tensor }) = value else { return None };
+        let held = self.graph.value(id);
+        Some(ObservedTensor {
+            name: held.name.clone(),
+            graph: self.path_below(&self.graph.body(held.body()).path),
+            element_type: *ty,
+            tensor: tensor.clone(),
+            is_constant: held.is_constant(),
+        })
+    }
+
+    pub(super) fn node_run(&self, id: NodeId, inputs: &[Option<Value>]) -> NodeRun<'_> {
+        let node = self.graph.node(id);
+        let observed = |(id, value): (&Option<ValueId>, &Option<Value>)| {
+            self.observed((*id)?, value.as_ref()?)
+        };
+        NodeRun {
+            model: self,
+            id,
+            name: node.shared_label(),
+            graph: self.path_below(&self.graph.body(node.body()).path),
+            op_type: &node.op_type,
+            domain: &node.domain,
+            opset: node.opset,
+            attributes: &node.attributes,
+            inputs: node.inputs().iter().zip(inputs).map(observed).collect(),
+        }
+    }
+}
