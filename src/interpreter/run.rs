@@ -10,7 +10,7 @@ use super::{Interpreter, control, scan, sequences};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
-use crate::passes::value_type::declared_type;
+use crate::passes::facts::value_type::declared_type;
 
 /// The values of a running model.
 pub(super) struct Run<'a> {

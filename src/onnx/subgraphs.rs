@@ -3,8 +3,8 @@
 use super::node::{NodeView, refusal};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::passes::fact::Fact;
-use crate::passes::value_type::same_types;
+use crate::passes::facts::fact::Fact;
+use crate::passes::facts::value_type::same_types;
 
 /// The types that a node feeds to its bodies' inputs: Loop a count, a condition, and its own inputs from the third on; Scan
 /// its inputs.

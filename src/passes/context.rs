@@ -11,16 +11,16 @@ use tract_onnx::prelude::{Tensor, TractResult};
 
 use super::casts::CastNode;
 use super::diagnostics::{Diagnostics, Survey};
-use super::fact::Facts;
 use super::findings::{Finding, FindingKind};
 use super::half_in_float::{WidenedNode, Widening};
 use super::symbols::plan::Plan;
-use super::types::Meaning;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::limits::Limits;
 use crate::onnx::lowered::{Form, Lowered};
 use crate::onnx::quantizers::QuantizerNode;
+use crate::passes::facts::fact::Facts;
+use crate::passes::facts::types::Meaning;
 use crate::tensor::proto;
 
 /// What to lower a model by.

@@ -8,12 +8,12 @@ use tract_onnx::prelude::TractResult;
 
 use super::casts::{CastKind, CastNode};
 use super::context::Context;
-use super::types::Meaning;
-use super::value_type::declared_type;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
 use crate::onnx::operators::behaviour::Behaviour;
+use crate::passes::facts::types::Meaning;
+use crate::passes::facts::value_type::declared_type;
 
 /// Something to know about a cast that can be seen without running the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

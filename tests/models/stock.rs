@@ -1,4 +1,4 @@
-//! Each operator that this crate puts right (`src/ops/fixes/table.rs`), on a minimal case: tract's own still fails on it, by another
+//! Each operator that this crate puts right (`src/ops/fixes/table/mod.rs`), on a minimal case: tract's own still fails on it, by another
 //! result, a refusal or a panic. Where a newer tract passes, the fix may go.
 
 mod cases;
@@ -11,7 +11,7 @@ use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 use self::cases::cases;
 use crate::common::proto::{dim, graph, imports, model, shaped, symbol, unshaped};
 
-const TABLE: &str = include_str!("../../src/ops/fixes/table.rs");
+const TABLE: &str = include_str!("../../src/ops/fixes/table/mod.rs");
 
 /// How a model comes to a tensor.
 #[derive(Clone, Copy, PartialEq)]

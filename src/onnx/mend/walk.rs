@@ -18,7 +18,7 @@ use crate::onnx::operators::schema;
 use crate::onnx::spec::{CastSpec, Operator};
 use crate::onnx::subgraphs;
 use crate::passes::error_of;
-use crate::passes::fact::Fact;
+use crate::passes::facts::fact::Fact;
 
 /// What a walk is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

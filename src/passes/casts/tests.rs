@@ -1,6 +1,6 @@
 use super::super::testing::{after, lines};
-use super::super::types;
 use super::*;
+use crate::passes::facts::types;
 
 #[test]
 fn a_cast_whose_target_is_known_needs_no_second_input() {

@@ -1,6 +1,6 @@
 use super::super::testing::{after, lines};
-use super::super::types;
 use super::*;
+use crate::passes::facts::types;
 
 #[test]
 fn an_operator_computes_in_float_and_its_result_is_rounded_once() {

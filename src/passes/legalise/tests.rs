@@ -1,5 +1,5 @@
-use super::super::testing::{after, lines};
 use super::*;
+use crate::passes::testing::{after, lines};
 
 #[test]
 fn an_output_that_the_operator_always_has_is_named() {

@@ -5,18 +5,18 @@
 use onnx_cast_graph::{BodyId, Graph, NewNode, Origin, Place, Use};
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
-use super::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::passes::context::Context;
+use crate::passes::facts::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 
 /// Gives the outputs of all bodies their carriers, and nodes of their own where tract needs them.
 ///
 /// # Errors
 ///
 /// When an output that no node makes is declared of another type, and one of the two is exotic.
-pub(super) fn prepare(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for place in 0..graph.body(body).outputs().len() {
             let prepared = output(graph, context, body, place);

@@ -1,5 +1,5 @@
-use super::super::testing::{after, lines};
 use super::*;
+use crate::passes::testing::{after, lines};
 
 #[test]
 fn a_constant_without_elements_is_cast() {

@@ -3,19 +3,19 @@
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
 
-use super::fact::Fact;
 use crate::cast::element_type::{self, ElementType};
 use crate::error::Error;
+use crate::passes::facts::fact::Fact;
 
 /// Whether tract would confuse one of the two with another type.
-pub(super) fn either_exotic(a: ElementType, b: ElementType) -> bool {
+pub(in crate::passes) fn either_exotic(a: ElementType, b: ElementType) -> bool {
     a.is_exotic() || b.is_exotic()
 }
 
 /// The type of a value, after comparing what the graph makes with what the model declares; what is wrong with its node if
 /// they contradict each other. A contradiction that neither a Cast nor an exotic type is part of is left to tract, whose
 /// analysis has the last word on native types.
-pub(super) fn agree(
+pub(in crate::passes) fn agree(
     value: &str,
     made: Option<ElementType>,
     declared: Option<ElementType>,
@@ -93,7 +93,7 @@ pub(crate) fn declared_type(
 
 /// Refuses an output that is declared as something else than a tensor: tract makes tensors alone, and its messages hold no
 /// other type.
-pub(super) fn is_tensor(
+pub(in crate::passes) fn is_tensor(
     declared: Option<&TypeProto>,
     name: &str,
     graph: &str,
@@ -105,7 +105,7 @@ pub(super) fn is_tensor(
 }
 
 /// Declares a value as its type's carrier.
-pub(super) fn set_carrier(declared: &mut Option<TypeProto>, ty: ElementType) {
+pub(in crate::passes) fn set_carrier(declared: &mut Option<TypeProto>, ty: ElementType) {
     let carrier = ElementType::native(ty.datum_type()).unwrap_or(ty);
     let tensor = declared
         .get_or_insert_default()

@@ -3,9 +3,7 @@
 //! and the `verdict` are what they have in common, and `destinations` has each written to its
 //! place.
 
-pub(crate) mod charts;
 pub(crate) mod destinations;
-mod drawing;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;

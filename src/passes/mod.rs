@@ -8,27 +8,21 @@
 
 #![forbid(unsafe_code)]
 
-pub(crate) mod carriers;
 pub(crate) mod casts;
 mod context;
 mod data_shapes;
 mod decompose;
 pub(crate) mod diagnostics;
-pub(crate) mod fact;
+pub(crate) mod facts;
 pub(crate) mod findings;
 mod folding_limit;
 pub(crate) mod half_in_float;
 mod honoured;
 mod inline;
 mod legalise;
-mod outputs;
 mod symbols;
-mod tensors;
 #[cfg(test)]
 pub(crate) mod testing;
-mod types;
-mod unsigned;
-pub(crate) mod value_type;
 
 use std::env;
 
@@ -53,7 +47,7 @@ const PASSES: &[(&str, Pass)] = &[
     // While nodes are the file's: what follows trusts that nothing of them is ignored.
     ("honoured", honoured::check),
     // Before constants are read: tract reads these as signed.
-    ("unsigned", unsigned::cast_empty),
+    ("unsigned", legalise::unsigned::cast_empty),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
     ("data shapes", data_shapes::rewrite),
     // After sizes beyond 32 bits are named as such, and before nodes are there twice: what tract would fold beyond the limit.
@@ -63,7 +57,7 @@ const PASSES: &[(&str, Pass)] = &[
     // Before types are told: what operators of ONNX Runtime stand for has types, they themselves have none here.
     ("decompose", decompose::decompose),
     // Pure analysis, on which all that follows relies.
-    ("types", types::infer),
+    ("types", facts::types::infer),
     // While types are the model's, and nodes the file's.
     ("casts", casts::lower),
     // While what casts take is what the file says.
@@ -71,11 +65,11 @@ const PASSES: &[(&str, Pass)] = &[
     // Before values become carriers, so that what computes wide takes FLOAT.
     ("half in float", half_in_float::widen),
     // After all that reads constants by their types: from here on tensors are what tract holds.
-    ("tensors", tensors::carry),
+    ("tensors", legalise::tensors::carry),
     // What is left that tract's loader mishandles.
     ("legalise", legalise::legalise),
     // Last: outputs get nodes of their own, which nothing before may take for users.
-    ("outputs", outputs::prepare),
+    ("outputs", legalise::outputs::prepare),
     // Names are given when all nodes are there.
     ("names", legalise::name_nodes_apart),
     // In the order of computation, which is that of the rows of an audit.

@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::charts::named;
 use crate::cli::found::profile::Neighbour;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{single_line, without_middle};
-use crate::cli::report::charts::named;
 
 const NODE: (usize, usize) = (200, 40);
 const GAP: (usize, usize) = (24, 46);

@@ -4,6 +4,9 @@
 //! A hostile model may have any names: the template engine escapes them, as the template's name
 //! ends in .html.
 
+mod charts;
+mod drawing;
+
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
 
@@ -13,12 +16,12 @@ use crate::cli::found::finding::{Code, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
-use crate::cli::report::drawing::drawing;
-use crate::cli::report::{charts, phrases, remarks, verdict};
+use crate::cli::report::{phrases, remarks, verdict};
+use drawing::drawing;
 
-const TEMPLATE: &str = include_str!("page/report.html");
-const STYLE: &str = include_str!("page/report.css");
-const SCRIPT: &str = include_str!("page/report.js");
+const TEMPLATE: &str = include_str!("report.html");
+const STYLE: &str = include_str!("report.css");
+const SCRIPT: &str = include_str!("report.js");
 
 /// Charts are drawn of that many casts or tensors, the worst ones; the tables have all of them.
 const CHARTS: usize = 60;

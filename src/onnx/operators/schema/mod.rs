@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use crate::cast::element_type::ElementType;
 
-const TABLE: &str = include_str!("schemas.tsv");
+const TABLE: &str = include_str!("../schemas.tsv");
 
 /// An operator of the default domain in one of its versions.
 #[derive(Debug)]

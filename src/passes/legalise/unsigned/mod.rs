@@ -5,12 +5,12 @@ use onnx_cast_graph::{Graph, NewNode, NodeId, NodeView, Place, ValueId};
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
-use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::passes::context::Context;
 
 /// Makes readable the empty tensors of UINT32 and UINT64: they are cast from INT64.
-pub(super) fn cast_empty(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn cast_empty(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for value in graph.body(body).constants().to_vec() {
             if let Some(ty) = graph.constant(value).and_then(|tensor| empty_unsigned(tensor)) {

@@ -5,13 +5,13 @@ use onnx_cast_graph::{Graph, NodeId, ValueId};
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
-use super::context::{Context, Options};
-use super::value_type::{declared_type, set_carrier};
 use crate::cast::element_type::ElementType;
+use crate::passes::context::{Context, Options};
+use crate::passes::facts::value_type::{declared_type, set_carrier};
 use crate::tensor::proto;
 
 /// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
-pub(super) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for value in graph.body(body).inputs().to_vec() {
             input(graph, context, value);

@@ -1,6 +1,6 @@
-use super::super::testing::after;
-use super::super::types;
 use super::*;
+use crate::passes::facts::types;
+use crate::passes::testing::after;
 
 /// Exporters list initializers in `value_info` too.
 #[test]

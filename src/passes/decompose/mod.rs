@@ -18,11 +18,11 @@ use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
 use super::diagnostics::Diagnostics;
-use super::types;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::refusal;
+use crate::passes::facts::types;
 
 const MICROSOFT: &str = "com.microsoft";
 

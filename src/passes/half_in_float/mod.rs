@@ -12,8 +12,6 @@ use tract_onnx::prelude::TractResult;
 
 use super::casts::CastNode;
 use super::context::Context;
-use super::fact::{Fact, Origin};
-use super::types::Meaning;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
@@ -22,6 +20,8 @@ use crate::onnx::operators::behaviour::{Behaviour, Elements, Inputs};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::onnx::operators::types::output_types;
+use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::types::Meaning;
 
 /// How operators compute on FLOAT16. On BFLOAT16, which tract does not have, they always compute in FLOAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,13 +7,13 @@ use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Table, ValueId, int};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
-use super::types::{Meaning, named_type};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::quantizers::{QUANTIZE, QuantizerNode};
 use crate::onnx::spec::{self, CastSpec, Operator};
+use crate::passes::facts::types::{Meaning, named_type};
 use crate::tensor::conversion::Conversion;
 
 /// A `Cast` or `CastLike` node of a model, and what becomes of it.

@@ -7,7 +7,7 @@ use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::types::output_types;
 
 /// The types of a node's outputs if exotic elements go into it; an error unless it only moves them.
-pub(super) fn move_through(
+pub(in crate::passes) fn move_through(
     node: &(impl NodeView + ?Sized),
     opset: i64,
     inputs: &[Option<ElementType>],

@@ -9,12 +9,6 @@ use std::sync::Arc;
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId, int};
 use tract_onnx::prelude::TractResult;
 
-use super::casts::{self, CastNode, Fate};
-use super::context::Context;
-use super::fact::{Fact, Origin};
-use super::half_in_float::{self, Halves};
-use super::value_type::{agree, declared_type, either_exotic};
-use super::{carriers, decompose, findings};
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
@@ -25,6 +19,13 @@ use crate::onnx::operators::types::{constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerNode, QuantizerSpec, is_quantizer};
 use crate::onnx::spec::Operator;
 use crate::onnx::subgraphs;
+use crate::passes::casts::{self, CastNode, Fate};
+use crate::passes::context::Context;
+use crate::passes::facts::carriers;
+use crate::passes::facts::fact::{Fact, Origin};
+use crate::passes::facts::value_type::{agree, declared_type, either_exotic};
+use crate::passes::half_in_float::{self, Halves};
+use crate::passes::{decompose, findings};
 use crate::tensor::proto;
 
 /// What a node means that is more than an operator on its inputs.
@@ -48,7 +49,7 @@ enum Made {
 }
 
 /// Fills [`Context::facts`] and [`Context::meanings`].
-pub(super) fn infer(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+pub(in crate::passes) fn infer(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let main = graph.main();
     let outputs = Inference { graph, context }.body(main, &[])?;
     context.output_types = outputs.iter().map(|fact| fact.and_then(|fact| fact.ty)).collect();
@@ -375,6 +376,6 @@ fn named(error: anyhow::Error, node: &Node, attribute: &str) -> anyhow::Error {
 }
 
 /// The type that a node's attribute names, as in `to`.
-pub(super) fn named_type(node: &Node, attribute: &str) -> Option<ElementType> {
+pub(in crate::passes) fn named_type(node: &Node, attribute: &str) -> Option<ElementType> {
     int(node, attribute).and_then(|id| i32::try_from(id).ok()).and_then(ElementType::from_id)
 }

@@ -1,5 +1,9 @@
 //! Legalisation: rewrites constructs that tract's loader mishandles. Each function is a row of docs/upstream.md.
 
+pub(super) mod outputs;
+pub(super) mod tensors;
+pub(super) mod unsigned;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
@@ -13,11 +17,11 @@ use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
-use super::fact::{Fact, Origin};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::operators::schema::schema;
 use crate::onnx::spec::Operator;
+use crate::passes::facts::fact::{Fact, Origin};
 
 /// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that
 /// tract's builder for it reads right.

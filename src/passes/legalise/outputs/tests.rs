@@ -1,6 +1,6 @@
-use super::super::testing::{after, lines};
-use super::super::types;
 use super::*;
+use crate::passes::facts::types;
+use crate::passes::testing::{after, lines};
 
 #[test]
 fn an_output_that_no_node_makes_gets_one() {

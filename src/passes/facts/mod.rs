@@ -1,0 +1,9 @@
+//! What is known of values: `fact` holds it, `types` infers it, `value_type` reads what a model declares, `carriers` are
+//! values that only move.
+
+#![forbid(unsafe_code)]
+
+pub(crate) mod carriers;
+pub(crate) mod fact;
+pub(super) mod types;
+pub(crate) mod value_type;
