@@ -34,6 +34,7 @@ mod reexports;
 mod refusals;
 mod reports;
 mod run;
+mod samples;
 #[cfg(unix)]
 mod strange_files;
 mod test;

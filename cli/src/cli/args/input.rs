@@ -11,9 +11,16 @@ use crate::cli::message::{ErrorKind, Problem};
 /// What the user says about a model's inputs.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct InputArgs {
-    /// An input's values, an archive of several, or a folder of input_*.pb.
-    #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz")]
+    /// An input's values, an archive of several, a folder of input_*.pb, or many samples: a folder of them, arrays with an axis of
+    /// samples before their own, or a file of JSON lines.
+    #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz|FILE.jsonl|DIR")]
     pub(crate) inputs: Vec<String>,
+    /// Take at most so many of the samples that -i gives.
+    #[arg(long, value_name = "N", value_parser = parse_limit)]
+    pub(crate) limit: Option<usize>,
+    /// Shuffle the samples that -i gives, before --limit takes the first.
+    #[arg(long, value_name = "SEED")]
+    pub(crate) shuffle: Option<u64>,
     /// Where the random values start.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -57,6 +64,19 @@ impl InputArgs {
         InputArgs { sets: sets.sets, random: sets.random, ..self.clone() }
     }
 
+    /// Refuses what only says which of many samples are taken.
+    ///
+    /// # Errors
+    ///
+    /// When `--limit` or `--shuffle` is given.
+    pub(crate) fn check_all_is_taken(&self, because: &str) -> TractResult<()> {
+        let message = format!("--limit and --shuffle are for the samples of -i: {because}");
+        match self.limit.is_some() || self.shuffle.is_some() {
+            true => Err(Problem { kind: ErrorKind::Call, message }.into()),
+            false => Ok(()),
+        }
+    }
+
     /// Whether the inputs that lie beside a model are taken. Where it is named by its file and not
     /// by its folder, an option that says how random ones are made refuses them.
     pub(crate) fn takes_recorded(&self, is_folder: bool) -> bool {
@@ -78,6 +98,15 @@ impl InputArgs {
         };
         let message = format!("{options} for random inputs: {because}");
         Err(Problem { kind: ErrorKind::Call, message }.into())
+    }
+}
+
+/// Reads `--limit`.
+fn parse_limit(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it should be 1 or more".into()),
+        Ok(limit) => Ok(limit),
+        Err(error) => Err(format!("{error}")),
     }
 }
 

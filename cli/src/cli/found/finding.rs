@@ -98,6 +98,7 @@ codes! {
     NotFinite = "not_finite", Note, "note", "`onnx-cast compare` finds where it arises";
     Excused = "excused", Note, "as in the original", "";
     NotExercised = "not_exercised", Note, "not exercised", "give inputs that reach it";
+    BySample = "by_sample", Note, "by sample", "";
 }
 
 impl Code {

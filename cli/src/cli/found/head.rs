@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::coverage::Unexercised;
 use super::finding::{Code, Finding, Severity};
 use super::inputs::Inputs;
+use super::samples::SampleResult;
 use super::status::Status;
 use super::weights::ComparedWeights;
 use crate::cli::message::Problem;
@@ -23,6 +24,9 @@ pub(crate) struct Head {
     pub(crate) rows: Vec<Finding>,
     /// What the conversion did to the constants.
     pub(crate) weights: ComparedWeights,
+    /// How each set fared where there are several, the worst first.
+    #[serde(default)]
+    pub(crate) samples: Vec<SampleResult>,
     /// What no run has reached.
     pub(crate) unexercised: Vec<Unexercised>,
 }

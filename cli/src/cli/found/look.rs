@@ -71,7 +71,16 @@ impl Look {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("`{name}`{more} taken for {taken_for} ({why})")
         });
-        let all: Vec<String> = sizes.chain(scales).chain(inputs).collect();
+        let all: Vec<String> =
+            few(sizes, "dimensions").chain(scales).chain(few(inputs, "kinds of inputs")).collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
+}
+
+/// The first of these, and how many others there are.
+fn few(all: impl ExactSizeIterator<Item = String>, what: &str) -> impl Iterator<Item = String> {
+    const TOLD: usize = 8;
+    let more = all.len().saturating_sub(TOLD);
+    let counted = (more > 0).then(|| format!("{more} more {what}"));
+    all.take(TOLD).chain(counted)
 }

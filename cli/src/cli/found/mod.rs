@@ -11,5 +11,6 @@ pub(crate) mod inputs;
 pub(crate) mod limits;
 pub(crate) mod look;
 pub(crate) mod profile;
+pub(crate) mod samples;
 pub(crate) mod status;
 pub(crate) mod weights;

@@ -30,6 +30,11 @@ pub(super) enum Origin {
 }
 
 impl Array {
+    /// Values in their type's carrier.
+    pub(super) fn of_values(source: String, ty: ElementType, tensor: Tensor) -> Array {
+        Array { source, name: None, tensor, ty, origin: Origin::TensorProto }
+    }
+
     /// The array as a saved output, of the type that the file says. It has the file's name for it, or else the other one.
     ///
     /// # Errors

@@ -1,52 +1,14 @@
-//! One tensor for each input of a model: what `-i` gives, and random values for the rest.
+//! What `-i` gives in files: an array for each of some inputs.
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use anyhow::{bail, ensure};
-use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 
-use crate::cli::args::input::InputArgs;
-use crate::cli::found::look::Look;
 use crate::cli::input::array::Array;
-use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::declared::Declared;
 use crate::cli::input::files::{self, Format};
-use crate::cli::input::made_up::MadeUp;
-use crate::cli::input::random::{Ends, Generator};
-use crate::cli::input::size_plan::ROUNDS;
-use crate::cli::input::sizes;
-use crate::cli::tensor::NamedTensor;
-
-/// How long sizes are tried.
-const TRYING: Duration = Duration::from_millis(2500);
-use crate::cli::message::{ErrorKind, about, at};
-
-/// A model whose inputs are wanted, and what helps to choose those that nobody gives.
-pub(crate) struct Source<'a> {
-    pub(crate) takes: &'a Declared,
-    pub(crate) proto: &'a ModelProto,
-    /// What the model is compared with takes.
-    pub(crate) other: Option<&'a Declared>,
-    /// Runs the model.
-    pub(crate) run: &'a dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>>,
-}
-
-/// How a tensor for each of a model's inputs is made.
-pub(crate) struct Recipe {
-    inputs: Vec<Input>,
-    given: Vec<Option<Arc<Tensor>>>,
-    /// What `--range` says, by the input's name.
-    ends: HashMap<String, Ends>,
-    /// What the random inputs are.
-    made_up: MadeUp,
-    /// The inputs whose values are random.
-    pub(crate) random: Vec<String>,
-    /// What to know about the others.
-    pub(crate) notes: Vec<String>,
-}
+use crate::cli::message::at;
 
 /// What becomes of floating-point values of another type than the input's.
 #[derive(Clone, Copy, PartialEq)]
@@ -55,183 +17,82 @@ pub(crate) enum OtherFloats {
     Cast,
 }
 
-impl Recipe {
-    /// Of what the arguments give, and of so many sets otherwise.
-    ///
-    /// # Errors
-    ///
-    /// When a given array is not what the model declares, names no input or an input twice, or
-    /// sizes contradict each other.
-    pub(crate) fn of(
-        source: &Source,
-        args: &InputArgs,
-        others: OtherFloats,
-        sets: usize,
-    ) -> TractResult<Recipe> {
-        let model = source.takes;
-        let read = || {
-            let mut notes = vec![];
-            let given = given(model, &args.inputs, others, &mut notes)?;
-            let ends = ranges(model, args, &given)?;
-            let places = model.inputs.iter().zip(&given).filter(|(_, given)| given.is_none());
-            let random: Vec<String> = places.map(|(input, _)| input.name.clone()).collect();
-            let shapes: Vec<Option<&[usize]>> =
-                given.iter().map(|tensor| tensor.as_ref().map(|tensor| tensor.shape())).collect();
-            let sizes = sizes::find(model, &args.sizes, &shapes)?;
-            let is_random: Vec<bool> = given.iter().map(Option::is_none).collect();
-            let made_up = MadeUp::of(source, &is_random, sizes);
-            let given = given.into_iter().map(|tensor| tensor.map(Arc::new)).collect();
-            Ok(Recipe { inputs: model.inputs.clone(), given, ends, made_up, random, notes })
-        };
-        let mut recipe = about(ErrorKind::Input, read())?;
-        if !recipe.random.is_empty() {
-            recipe.settle(source, args.seed, sets);
-        }
-        Ok(recipe)
-    }
+/// Arrays with the names that a file has for them; those that nobody wants are not read.
+pub(super) type NamedArrays = Vec<(String, Option<Array>)>;
 
-    /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of further sets on which it does.
-    fn settle(&mut self, source: &Source, seed: u64, sets: usize) {
-        if !self.made_up.has_choice() {
-            return;
-        }
-        let start = Instant::now();
-        let is_late = || start.elapsed() > TRYING;
-        let mut plans = self.made_up.attempts().into_iter().peekable();
-        while let Some(plan) = plans.next() {
-            if is_late() && plans.peek().is_some() {
-                continue;
-            }
-            self.made_up.plan = plan;
-            if let Ok(outputs) = self.tensors(0, seed).and_then(source.run) {
-                self.made_up.remember(outputs);
-                break;
-            }
-        }
-        for round in 1..ROUNDS.min(sets) {
-            let set = seed.wrapping_add(round as u64);
-            if !is_late() && self.made_up.is_new(round) {
-                self.made_up.rounds.push(round);
-                let place = self.made_up.rounds.len() - 1;
-                if self.tensors(place, set).and_then(source.run).is_err() {
-                    self.made_up.rounds.pop();
-                }
-            }
-        }
-    }
-
-    /// The shapes of all inputs in a set.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recipe::tensors`].
-    pub(crate) fn shapes(&self, index: usize) -> TractResult<Vec<Vec<usize>>> {
-        self.made_up.shapes(&self.inputs, &self.given, index)
-    }
-
-    /// How many sets differ in their sizes.
-    pub(crate) fn rounds(&self) -> usize {
-        self.made_up.rounds.len()
-    }
-
-    /// What was chosen for so many sets.
-    pub(crate) fn look(&self, sets: usize) -> Look {
-        let is_free = |name: &String| !self.ends.contains_key(name);
-        self.made_up.look(&self.inputs, &|name| self.random.contains(name) && is_free(name), sets)
-    }
-
-    /// A tensor for each input, the random ones those of a set and of its seed.
-    ///
-    /// # Errors
-    ///
-    /// When an input has no known number of dimensions, or a type does not hold what is wanted of
-    /// it.
-    pub(crate) fn tensors(&self, index: usize, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
-        let mut generator = Generator::new(seed);
-        let mut made = || {
-            let shapes = self.shapes(index)?;
-            let mut tensors = vec![];
-            let given = self.inputs.iter().zip(&self.given).zip(&shapes);
-            for (position, ((input, given), shape)) in given.enumerate() {
-                if let Some(tensor) = given {
-                    tensors.push(tensor.clone());
-                    continue;
-                }
-                let ends = self.ends.get(&input.name).copied();
-                let tensor = self.made_up.with(index, position, &shapes, |role| {
-                    generator.tensor(position, input.ty, shape, ends, role)
-                });
-                tensors.push(at(format!("input `{}`", input.name), tensor.map(Arc::new))?);
-            }
-            Ok(tensors)
-        };
-        about(ErrorKind::Input, made())
-    }
-}
-
-/// What `--range` says, by the input's name.
-fn ranges(
-    model: &Declared,
-    args: &InputArgs,
-    given: &[Option<Tensor>],
-) -> TractResult<HashMap<String, Ends>> {
-    let mut ranges = HashMap::new();
-    for (name, ends) in &args.ranges {
-        let place = model.inputs.iter().position(|input| input.name == *name);
-        let Some(place) = place else {
-            let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
-            bail!("--range {name}: the model has no such input, but {names:?}");
-        };
-        let is_given = given.get(place).is_some_and(Option::is_some);
-        ensure!(!is_given, "--range {name}: -i gives that input, so its values are not random");
-        ensure!(ranges.insert(name.clone(), *ends).is_none(), "--range {name}: is given twice");
-    }
-    Ok(ranges)
-}
-
-/// The tensors from the files, by the position of the input.
-fn given(
-    model: &Declared,
-    arguments: &[String],
+/// The tensors that are given, by the position of the input, and what to know about them.
+pub(crate) struct Given {
+    pub(super) tensors: Vec<Option<Tensor>>,
+    pub(super) notes: Vec<String>,
     others: OtherFloats,
-    notes: &mut Vec<String>,
-) -> TractResult<Vec<Option<Tensor>>> {
-    let mut given: Vec<Option<Tensor>> = model.inputs.iter().map(|_| None).collect();
-    for argument in arguments {
+}
+
+impl Given {
+    /// Nothing yet.
+    pub(super) fn nothing(model: &Declared, others: OtherFloats) -> Given {
+        Given { tensors: model.inputs.iter().map(|_| None).collect(), notes: vec![], others }
+    }
+
+    /// Of `NAME=FILE` and `FILE.npz`.
+    ///
+    /// # Errors
+    ///
+    /// When an array is not what the model declares, or names no input or an input twice.
+    pub(crate) fn read(
+        model: &Declared,
+        arguments: &[String],
+        others: OtherFloats,
+    ) -> TractResult<Given> {
+        let mut given = Given::nothing(model, others);
+        for argument in arguments {
+            let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
+            let arrays = at(format!("-i {argument}"), arrays(argument, &is_input))?;
+            given.take(model, &format!("-i {argument}"), arrays)?;
+        }
+        Ok(given)
+    }
+
+    /// Takes further arrays from somewhere.
+    ///
+    /// # Errors
+    ///
+    /// As [`Given::read`].
+    pub(super) fn take(
+        &mut self,
+        model: &Declared,
+        source: &str,
+        arrays: NamedArrays,
+    ) -> TractResult<()> {
         let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
-        let arrays = at(format!("-i {argument}"), arrays(argument, &is_input))?;
         // An archive may hold more than one model's inputs, but not none of them.
         let is_archive = arrays.iter().any(|(name, _)| is_input(name));
         for (name, array) in arrays {
-            let mut places = model.inputs.iter().zip(&mut given);
+            let mut places = model.inputs.iter().zip(&mut self.tensors);
             let place = places.find(|(input, _)| input.name == name);
             let (Some((input, place)), Some(array)) = (place, array) else {
                 if is_archive {
                     let unused = "is no input of the model, and not used";
-                    notes.push(format!("-i {argument}: `{name}` {unused}"));
+                    self.notes.push(format!("{source}: `{name}` {unused}"));
                     continue;
                 }
                 let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
-                bail!("-i {argument}: the model has no input `{name}`, but {names:?}");
+                bail!("{source}: the model has no input `{name}`, but {names:?}");
             };
-            let fitting = match others {
+            let fitting = match self.others {
                 OtherFloats::Cast => array.fitting(input.ty),
                 OtherFloats::Refused => array.into_tensor(input.ty).map(|tensor| (tensor, None)),
             };
             let (tensor, held) = at(format!("input `{name}`"), fitting)?;
-            notes.extend(held.map(|held| input.cast_from(held)));
+            self.notes.extend(held.map(|held| input.cast_from(held)));
             ensure!(place.replace(tensor).is_none(), "input `{name}` is given twice");
         }
+        Ok(())
     }
-    Ok(given)
 }
 
 /// The arrays that one `-i` gives, by the input's name; without their values those of an archive
 /// that are no inputs.
-fn arrays(
-    argument: &str,
-    is_input: &impl Fn(&str) -> bool,
-) -> TractResult<Vec<(String, Option<Array>)>> {
+fn arrays(argument: &str, is_input: &impl Fn(&str) -> bool) -> TractResult<NamedArrays> {
     let (name, file) = split(argument, is_input)?;
     let path = Path::new(file);
     let array = match (Format::of(path), name) {

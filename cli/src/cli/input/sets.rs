@@ -12,10 +12,12 @@ use tract_onnx::prelude::*;
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::look::Look;
-use crate::cli::input::cases::{self, Case};
+use crate::cli::input::cases::Case;
+use crate::cli::input::chosen::size_plan::ROUNDS;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::{OtherFloats, Recipe, Source};
-use crate::cli::input::size_plan::ROUNDS;
+use crate::cli::input::given::{Given, OtherFloats};
+use crate::cli::input::recipe::{Recipe, Source};
+use crate::cli::input::samples::{self, Sample};
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at};
 
@@ -132,15 +134,7 @@ fn most_sets(path: &Path, args: &InputArgs) -> u64 {
     args.sets.unwrap_or(if is_large { 1 } else { ROUNDS as u64 }).max(1)
 }
 
-/// The folders among `-i` arguments, and what else there is.
-fn split(args: &InputArgs) -> (Vec<PathBuf>, InputArgs) {
-    let (folders, files): (Vec<_>, Vec<_>) =
-        args.inputs.iter().cloned().partition(|argument| Path::new(argument).is_dir());
-    (folders.into_iter().map(PathBuf::from).collect(), InputArgs { inputs: files, ..args.clone() })
-}
-
-/// The sets that `-i` gives: those of a folder, which may be several, or else one of files and
-/// random values.
+/// The sets that `-i` gives: those of samples, or else one of files and random values.
 ///
 /// # Errors
 ///
@@ -150,20 +144,74 @@ pub(crate) fn gather(source: &Source, path: &Path, args: &InputArgs) -> TractRes
 }
 
 fn gathered(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
-    let (folders, rest) = split(args);
     let shelf = Shelf::default();
-    if folders.is_empty() {
-        return of_seeds(source, path, &rest, &shelf);
+    if let Some(samples) = samples::of(source.takes, path, args)? {
+        args.check_nothing_is_random("-i gives recorded ones")?;
+        return of_samples(source.takes, samples, &shelf);
     }
-    ensure!(rest.inputs.is_empty(), "-i is given folders and files, but it is one or the other");
-    args.check_nothing_is_random("-i gives recorded ones")?;
-    let (model, mut sets) = (Rc::new(source.takes.clone()), vec![]);
-    for folder in folders {
-        for case in cases::sets_in(&folder, path)? {
-            sets.push(recorded(&model, case, &shelf)?);
+    let mut given = Given::read(source.takes, &args.inputs, OtherFloats::Cast)?;
+    if let Some(samples) = samples::rows(source.takes, &mut given)? {
+        args.check_nothing_is_random("-i gives samples")?;
+        let samples = args.chosen(samples).into_iter().map(Sample::Other).collect();
+        return of_samples(source.takes, samples, &shelf);
+    }
+    args.check_all_is_taken("there is one set of them, or they are random")?;
+    of_seeds(source, path, args, given, &shelf)
+}
+
+/// What one run takes.
+pub(crate) enum One {
+    /// A sample, and what to know about it.
+    Sample(Tensors, Vec<String>),
+    /// What files give of it.
+    Given(Given),
+}
+
+/// The one set of inputs that `-i` gives.
+///
+/// # Errors
+///
+/// As [`gather`], and when there are more samples than one.
+pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<One> {
+    let read = || {
+        let mut samples = samples::of(model, path, args)?;
+        if samples.is_none() {
+            let mut given = Given::read(model, &args.inputs, OtherFloats::Refused)?;
+            let Some(rows) = samples::rows(model, &mut given)? else {
+                args.check_all_is_taken("there is one set of them, or they are random")?;
+                return Ok(One::Given(given));
+            };
+            samples = Some(args.chosen(rows).into_iter().map(Sample::Other).collect());
         }
-    }
-    Ok(sets)
+        args.check_nothing_is_random("-i gives samples")?;
+        let samples = samples.unwrap_or_default();
+        let (count, way_out) = (samples.len(), "--limit 1 takes the first");
+        ensure!(count == 1, "-i gives {count} sets of inputs, a run takes one: {way_out}");
+        let (tensors, notes) = match samples.first() {
+            Some(Sample::Case(case)) => of_case(model, case)?,
+            Some(Sample::Other(sample)) => sample.tensors(model)?,
+            None => (vec![], vec![]),
+        };
+        Ok(One::Sample(tensors, notes))
+    };
+    about(ErrorKind::Input, read())
+}
+
+/// The sets of samples, each of which is read to see whether it can be.
+fn of_samples(model: &Declared, samples: Vec<Sample>, shelf: &Shelf) -> TractResult<Vec<Set>> {
+    let model = Rc::new(model.clone());
+    let set = |sample: Sample| match sample {
+        Sample::Case(case) => recorded(&model, case, shelf),
+        Sample::Other(sample) => {
+            let (tensors, notes) = sample.tensors(&model)?;
+            let shapes = shapes_of(&tensors);
+            at(&sample.name, sizes::check_shapes(&model, &shapes))?;
+            let (name, model) = (sample.name.clone(), model.clone());
+            let make = shelf.keeping(Some(tensors), move || Ok(sample.tensors(&model)?.0));
+            Ok(Set { notes, ..Set::new(name, Provenance::Given, shapes, make) })
+        }
+    };
+    samples.into_iter().map(set).collect()
 }
 
 /// The sets of files and of random values, one for each seed.
@@ -171,10 +219,11 @@ fn of_seeds(
     source: &Source,
     path: &Path,
     args: &InputArgs,
+    given: Given,
     shelf: &Shelf,
 ) -> TractResult<Vec<Set>> {
     let most = most_sets(path, args);
-    let recipe = Rc::new(Recipe::of(source, args, OtherFloats::Cast, most as usize)?);
+    let recipe = Rc::new(Recipe::of(source, args, given, most as usize)?);
     // What can go wrong with one seed goes wrong with the first.
     let mut first = Some(recipe.tensors(0, args.seed)?);
     let is_given = recipe.random.is_empty();
@@ -200,14 +249,18 @@ fn of_seeds(
     (0..count).map(set).collect()
 }
 
-/// The sets that test cases hold.
+/// The sets that test cases hold, those that are wanted of them.
 ///
 /// # Errors
 ///
 /// As [`of_case`].
-pub(crate) fn of_cases(model: &Declared, cases: &[Case]) -> TractResult<Vec<Set>> {
+pub(crate) fn of_cases(
+    model: &Declared,
+    cases: &[Case],
+    args: &InputArgs,
+) -> TractResult<Vec<Set>> {
     let (model, shelf) = (Rc::new(model.clone()), Shelf::default());
-    let sets = cases.iter().map(|case| recorded(&model, case.clone(), &shelf));
+    let sets = args.chosen(cases.to_vec()).into_iter().map(|case| recorded(&model, case, &shelf));
     about(ErrorKind::Input, sets.collect())
 }
 

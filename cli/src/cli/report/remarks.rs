@@ -21,7 +21,7 @@ pub(crate) fn note_lines(head: &Head) -> Vec<String> {
 }
 
 fn is_general(row: &Finding) -> bool {
-    matches!(row.code, Code::Remark | Code::NotFinite | Code::LookedAt)
+    matches!(row.code, Code::Remark | Code::NotFinite | Code::LookedAt | Code::BySample)
 }
 
 /// So many notes of a kind stand as they are; of more the first does, and how many others there are.
@@ -58,8 +58,9 @@ pub(crate) fn part_lines(head: &Head) -> Vec<String> {
 /// All that there is to say of a comparison besides its tensors, the weights first.
 pub(crate) fn of_comparison(pair: &Compared) -> Vec<String> {
     let notes = pair.head.told(Code::Remark);
+    let samples = pair.head.rows.iter().filter(|row| row.code == Code::BySample).map(line);
     let parts = part_lines(&pair.head);
-    parts.into_iter().chain(notes).chain(change_lines(pair)).collect()
+    samples.chain(parts).chain(notes).chain(change_lines(pair)).collect()
 }
 
 /// What the conversion did to the constants: a line for each that is more than rounded, the worst

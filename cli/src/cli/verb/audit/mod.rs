@@ -1,6 +1,7 @@
 //! `onnx-cast audit`: what the casts of models do to the numbers.
 
 mod baseline;
+mod by_sample;
 
 use std::path::{Path, PathBuf};
 
@@ -19,9 +20,10 @@ use crate::cli::found::finding::{Code, Finding, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, file_of};
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::sets::{self, Set, Tensors};
 use crate::cli::message::{ErrorKind, Problem, add_once};
 use crate::cli::process::jobs::ask_all;
@@ -33,6 +35,7 @@ use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
 use baseline::{Baseline, suspicious};
+use by_sample::Samples;
 
 /// Show what a model's casts do to the numbers.
 ///
@@ -193,8 +196,10 @@ impl Request for AuditRequest {
             Some((path, original)) => Some(Baseline::of(path, original)?),
             None => None,
         };
+        let mut samples = Samples::of(sets.len());
         for (place, set) in sets.iter().enumerate() {
             let run = watched.run(set, sets.len() > 1)?;
+            samples.add(&set.name, || watched.rows());
             if place + 1 == sets.len() {
                 watched.rest();
             }
@@ -215,6 +220,7 @@ impl Request for AuditRequest {
                 inputs: sets::inputs_of(&takes, &sets),
                 tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
                 unexercised: unexercised(Some(&watched.exercise), &rows),
+                samples: samples.finish(),
                 ..Head::default()
             },
         };
@@ -237,7 +243,8 @@ impl Request for AuditRequest {
         }
         let declared = probed.findings(&rows);
         let looked = model.head.inputs.looked();
-        let notes = looked.into_iter().chain(remarks(notes)).collect();
+        let by_sample = samples::finding(&model.head.samples, "the share of values spoilt");
+        let notes = looked.into_iter().chain(by_sample).chain(remarks(notes)).collect();
         self.finish(&mut model, notes, excused, declared, errors, &rows);
         Ok(model)
     }
@@ -258,7 +265,7 @@ impl AuditRequest {
     fn sets(&self, probed: &Probed, model: &Model) -> TractResult<Vec<Set>> {
         let takes = &model.takes;
         if !self.cases.is_empty() {
-            return sets::of_cases(takes, &self.cases);
+            return sets::of_cases(takes, &self.cases, &self.input);
         }
         let run = |tensors: Tensors| tried(model, tensors);
         let source = Source { takes, proto: &probed.proto, other: None, run: &run };

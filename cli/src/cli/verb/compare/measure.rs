@@ -7,6 +7,7 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::AuditRow;
 
 use super::bodies::spread;
+use super::by_sample::Samples;
 use super::divergence::Growth;
 use super::dumped::Dumped;
 use super::inner::{Inner, inner_tensors};
@@ -17,6 +18,7 @@ use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::samples::SampleResult;
 use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::pairing::{Pairs, pair};
@@ -38,6 +40,7 @@ pub(super) struct Measured {
     pub(super) rows: Vec<AuditRow>,
     pub(super) unexercised: Vec<Unexercised>,
     pub(super) notes: Vec<String>,
+    pub(super) samples: Vec<SampleResult>,
 }
 
 impl Measured {
@@ -63,11 +66,13 @@ pub(super) fn measure(
     let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
+    let mut samples = Samples::of(sides, sets);
     for place in 0..sets {
         let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
         let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
         let (a, b) = dumped.add(a, b, limits, &mut notes)?;
         metrics.add(&a, &b, limits, &mut notes)?;
+        samples.add(place, &a, &b, limits)?;
     }
     let rows = converted.rows();
     let mut measured = Measured {
@@ -79,6 +84,7 @@ pub(super) fn measure(
         unexercised: unexercised(converted.exercise(), &rows),
         rows,
         notes,
+        samples: samples.finish(),
     };
     let failed = measured.failed();
     let Some(mut weights) = paired.weights else { return Ok(measured) };

@@ -5,6 +5,7 @@
 //! `explain` where the graphs part, and why.
 
 mod bodies;
+mod by_sample;
 mod divergence;
 mod dumped;
 mod error_profile;
@@ -33,6 +34,7 @@ use crate::cli::found::finding::{Code, Finding, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::file_of;
 use crate::cli::measure::tolerance::Tolerance;
@@ -173,7 +175,7 @@ impl Request for CompareRequest {
 impl CompareRequest {
     /// What the four stages have found, judged.
     fn report(&self, sides: &Sides, measured: Measured, explained: Explained) -> Compared {
-        let Measured { outputs, mut notes, weights, unexercised, sets, .. } = measured;
+        let Measured { outputs, mut notes, weights, unexercised, sets, samples, .. } = measured;
         let Explained { tensors, casts, converted_casts, divergences, profile, .. } = explained;
         notes.extend(explained.notes);
         notes.extend(outputs.iter().filter_map(emptiness));
@@ -190,7 +192,8 @@ impl CompareRequest {
         let errors = outside.chain(inside).chain(weights.errors()).chain(nothing);
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
         let inputs = sides.inputs();
-        let general = inputs.looked().into_iter().chain(remarks(notes));
+        let by_sample = samples::finding(&samples, "relative error");
+        let general = inputs.looked().into_iter().chain(by_sample).chain(remarks(notes));
         let narrow = inputs.narrow(sets, &unexercised, self.is_strict);
         let mut rows: Vec<Finding> = general.chain(unexercised_rows).chain(errors).collect();
         rows.extend(narrow);
@@ -209,6 +212,7 @@ impl CompareRequest {
                 tolerance_file,
                 rows,
                 weights,
+                samples,
                 unexercised,
             },
             identical: outputs.iter().all(|output| output.identical),

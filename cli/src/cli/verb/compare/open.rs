@@ -14,7 +14,7 @@ use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
@@ -120,6 +120,7 @@ impl Sides {
         let Some(first) = a.model.as_ref().or(b.model.as_ref()) else {
             let because = "both sides are saved outputs";
             ensure!(args.inputs.is_empty(), "-i: nothing is run, {because}");
+            args.check_all_is_taken(because)?;
             return args.check_nothing_is_random(because);
         };
         let saved =
@@ -135,9 +136,10 @@ impl Sides {
         let sets: Vec<Set> = match known {
             Some(cases) => {
                 args.check_nothing_is_random("those beside the model or the outputs are recorded")?;
-                at(first.path.display(), sets::of_cases(&first.model.takes, &cases))?
+                at(first.path.display(), sets::of_cases(&first.model.takes, &cases, args))?
             }
             None if self.inputs_in_dump(args) => {
+                args.check_all_is_taken("the saved tensors hold the inputs")?;
                 let dumps = [a, b].into_iter().filter(|side| side.model.is_none());
                 let sets = dumps.flat_map(|side| &side.saved);
                 sets.map(|saved| of_dump(&first.model.takes, saved)).collect::<TractResult<_>>()?

@@ -17,7 +17,7 @@ use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::Severity;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::sets::{self, Tensors};
 use crate::cli::input_file::{read_regular, read_regular_text};
 use crate::cli::measure::tolerance::Tolerance;

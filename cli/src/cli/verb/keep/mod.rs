@@ -21,7 +21,7 @@ use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Provenance, Set, Tensors};
 use crate::cli::measure::tolerance::Tolerance;
@@ -193,7 +193,7 @@ impl Request for KeepRequest {
         let sets = match (&cases[..], self.input.random) {
             ([_, ..], false) => {
                 self.input.check_nothing_is_random("those beside the model are recorded")?;
-                sets::of_cases(&model.takes, &cases)?
+                sets::of_cases(&model.takes, &cases, &self.input)?
             }
             _ => {
                 let run = |tensors: Tensors| tried(&model, tensors);

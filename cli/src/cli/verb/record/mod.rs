@@ -21,7 +21,7 @@ use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::sets::{self, Tensors};
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};

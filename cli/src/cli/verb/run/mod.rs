@@ -5,7 +5,7 @@ mod numpy;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,8 @@ use crate::cli::found::look::Look;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::input::files::Format;
-use crate::cli::input::given::{OtherFloats, Recipe, Source};
-use crate::cli::input::sets::{self, Tensors};
+use crate::cli::input::recipe::{Recipe, Source};
+use crate::cli::input::sets::{self, One, Tensors};
 use crate::cli::measure::value::{Value, values};
 use crate::cli::message::{ErrorKind, about, single_line};
 use crate::cli::output_file::{Drafts, locked};
@@ -109,32 +109,18 @@ impl Verb for Run {
     }
 }
 
-/// The recorded set to run on: that of a folder that `-i` gives, or, without any `-i`, the first
-/// beside the model of a folder.
+/// The recorded set to run on where nothing is given: the first beside the model of a folder.
 fn recorded(model: &Path, input: &InputArgs) -> anyhow::Result<Option<Case>> {
-    let folder = match &input.inputs[..] {
-        [] if model.is_dir() => model,
-        [folder] if Path::new(folder).is_dir() => Path::new(folder),
-        inputs => {
-            let folder = inputs.iter().find(|input| Path::new(input).is_dir());
-            ensure!(folder.is_none(), "-i is given a folder and more, but a run takes one set");
-            return Ok(None);
-        }
-    };
-    let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
-    let sets: Vec<Case> = sets_in(folder, model)?.into_iter().filter(has_data).collect();
-    let count = sets.len();
-    let is_asked_for = !input.inputs.is_empty();
-    let name = folder.display();
-    ensure!(!is_asked_for || count > 0, "-i {name}: holds no input_0.pb");
-    ensure!(
-        !is_asked_for || count == 1,
-        "-i {name}: holds {count} sets of inputs, a run takes one"
-    );
-    if count > 0 {
-        input.check_nothing_is_random("those of the folder are recorded")?;
+    if !model.is_dir() || !input.inputs.is_empty() {
+        return Ok(None);
     }
-    Ok(sets.into_iter().next())
+    let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
+    let case = sets_in(model, model)?.into_iter().find(has_data);
+    if case.is_some() {
+        input.check_nothing_is_random("those of the folder are recorded")?;
+        input.check_all_is_taken("those of the folder are recorded")?;
+    }
+    Ok(case)
 }
 
 fn shown(output: &RunOutput) -> ShownOutput<'_> {
@@ -205,14 +191,17 @@ impl Request for RunRequest {
                 let (tensors, notes) = sets::of_case(&model.takes, case)?;
                 (tensors, vec![], notes)
             }
-            None => {
-                let run = |tensors: Tensors| tried(&model, tensors);
-                let (takes, proto) = (&model.takes, &loader.read(&self.model)?);
-                let source = Source { takes, proto, other: None, run: &run };
-                let recipe = Recipe::of(&source, &self.input, OtherFloats::Refused, 1)?;
-                look = recipe.look(1);
-                (recipe.tensors(0, self.input.seed)?, recipe.random, recipe.notes)
-            }
+            None => match sets::one(&model.takes, &self.model, &self.input)? {
+                One::Sample(tensors, notes) => (tensors, vec![], notes),
+                One::Given(given) => {
+                    let run = |tensors: Tensors| tried(&model, tensors);
+                    let (takes, proto) = (&model.takes, &loader.read(&self.model)?);
+                    let source = Source { takes, proto, other: None, run: &run };
+                    let recipe = Recipe::of(&source, &self.input, given, 1)?;
+                    look = recipe.look(1);
+                    (recipe.tensors(0, self.input.seed)?, recipe.random, recipe.notes)
+                }
+            },
         };
         notes.extend(look.note().filter(|_| !random.is_empty()));
         let random = (!random.is_empty()).then_some((random, self.input.seed, look));

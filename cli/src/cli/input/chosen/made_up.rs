@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 
 use crate::cli::found::look::{Look, LookedAt, Sizes};
+use crate::cli::input::chosen::random::check_size;
+use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
+use crate::cli::input::chosen::size_plan::{Plan, Unset};
+use crate::cli::input::chosen::values::{Around, SCALES};
 use crate::cli::input::declared::Input;
-use crate::cli::input::given::Source;
-use crate::cli::input::random::check_size;
-use crate::cli::input::roles::{self, Bound, Role, Taken};
-use crate::cli::input::size_plan::{Plan, Unset};
-use crate::cli::input::values::{Around, SCALES};
+use crate::cli::input::recipe::Source;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 

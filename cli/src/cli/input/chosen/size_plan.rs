@@ -7,8 +7,8 @@
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::infer::Factoid;
 
+use crate::cli::input::chosen::roles::{Role, Taken};
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::roles::{Role, Taken};
 use crate::cli::input::sizes::with_sizes;
 
 /// How many sets there are of different sizes.

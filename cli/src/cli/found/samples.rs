@@ -1,0 +1,78 @@
+//! How each of several sets of inputs fared.
+
+use serde::{Deserialize, Serialize};
+
+use super::compared::ComparedTensor;
+use super::finding::{Code, Finding};
+use crate::cli::measure::number::Num;
+use crate::cli::message::single_line;
+
+/// How many of the worst stand in a sentence.
+const TOLD: usize = 3;
+
+/// How one set fared.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct SampleResult {
+    /// What the set is called.
+    pub(crate) sample: String,
+    pub(crate) passed: bool,
+    /// The output or the cast that fared worst on it; empty where nothing is to be said of any.
+    pub(crate) worst: String,
+    /// √(Σ (y − x)² / Σ x²) of that output; infinite where one side alone is NaN or infinite, or nothing can be compared. Of a cast the
+    /// share of its values that it spoilt.
+    pub(crate) error: Num,
+    /// Values beyond the tolerance, or spoilt ones, of all outputs or casts.
+    pub(crate) mismatches: u64,
+}
+
+impl SampleResult {
+    /// How the outputs of a set fared.
+    pub(crate) fn of_outputs(sample: &str, outputs: &[ComparedTensor]) -> SampleResult {
+        let errors = outputs.iter().map(|output| (error_of(output), output));
+        let worst =
+            errors.max_by(|(a, _), (b, _)| a.total_cmp(b)).filter(|(error, _)| *error > 0.0);
+        SampleResult {
+            sample: sample.into(),
+            passed: outputs.iter().all(|output| output.passed),
+            error: Num(worst.map_or(0.0, |(error, _)| error)),
+            worst: worst.map(|(_, output)| output.name.clone()).unwrap_or_default(),
+            mismatches: outputs.iter().map(|output| output.mismatches).sum(),
+        }
+    }
+}
+
+/// The relative error of an output as a whole.
+pub(crate) fn error_of(output: &ComparedTensor) -> f64 {
+    let is_apart = output.apart() > 0 || output.problem.is_some();
+    match output.sqnr {
+        _ if is_apart => f64::INFINITY,
+        Some(Num(sqnr)) => 10f64.powf(-sqnr / 20.0),
+        None if output.differing > 0 => f64::INFINITY,
+        None => 0.0,
+    }
+}
+
+/// Puts the worst first.
+pub(crate) fn sort(samples: &mut [SampleResult]) {
+    samples.sort_by(|a, b| {
+        let graver = b.error.0.total_cmp(&a.error.0);
+        a.passed.cmp(&b.passed).then(graver).then(b.mismatches.cmp(&a.mismatches))
+    });
+}
+
+/// A row of how many failed, and of the worst.
+pub(crate) fn finding(samples: &[SampleResult], by: &str) -> Option<Finding> {
+    let failed = samples.iter().filter(|sample| !sample.passed).count();
+    let told = |sample: &&SampleResult| !sample.passed || sample.error.0 > 0.0;
+    let worst = samples.iter().filter(told).take(TOLD).map(|sample| {
+        let SampleResult { sample, worst, error, .. } = sample;
+        format!("{} (`{}` {error})", single_line(sample), single_line(worst))
+    });
+    let worst: Vec<String> = worst.collect();
+    if samples.len() < 2 || worst.is_empty() {
+        return None;
+    }
+    let (count, worst) = (samples.len(), worst.join(", "));
+    let sentence = format!("{failed} of {count} fail; the worst, by {by}: {worst}");
+    Some(Finding::new(Code::BySample, sentence))
+}

@@ -1,0 +1,8 @@
+//! What is chosen of inputs that nobody gives (`made_up`): what they are taken for (`roles`), their sizes (`size_plan`) and their values
+//! (`random`, `values`).
+
+pub(super) mod made_up;
+pub(super) mod random;
+pub(super) mod roles;
+pub(super) mod size_plan;
+mod values;

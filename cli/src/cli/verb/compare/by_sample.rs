@@ -1,0 +1,55 @@
+//! How each set of inputs fares by itself.
+
+use tract_onnx::prelude::TractResult;
+
+use super::open::Sides;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::samples::{SampleResult, sort};
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::pairing::pair;
+use crate::cli::tensor::NamedTensor;
+
+/// What has been found of the sets so far. Of one set alone nothing is.
+pub(super) struct Samples {
+    names: Vec<String>,
+    results: Vec<SampleResult>,
+}
+
+impl Samples {
+    pub(super) fn of(sides: &Sides, count: usize) -> Samples {
+        let named = sides.reference_sets.iter().map(|set| set.name.clone());
+        let numbered = (named.len()..count).map(|place| format!("set {place}"));
+        let names = named.chain(numbered).filter(|_| count > 1);
+        Samples { names: names.collect(), results: vec![] }
+    }
+
+    /// Judges the outputs of the set at a place.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier.
+    pub(super) fn add(
+        &mut self,
+        place: usize,
+        reference: &[NamedTensor],
+        converted: &[NamedTensor],
+        limits: &Limits,
+    ) -> TractResult<()> {
+        let Some(name) = self.names.get(place) else { return Ok(()) };
+        let mut outputs = vec![];
+        for (a, b) in pair(reference, converted)?.places {
+            let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
+            let mut metrics = Metrics::new(a, b, limits.output(&a.name));
+            metrics.add(a, b)?;
+            outputs.push(metrics.finish());
+        }
+        self.results.push(SampleResult::of_outputs(name, &outputs));
+        Ok(())
+    }
+
+    /// The results, the worst first.
+    pub(super) fn finish(mut self) -> Vec<SampleResult> {
+        sort(&mut self.results);
+        self.results
+    }
+}
