@@ -38,8 +38,7 @@ pub(super) fn retype(node: &mut Node, to: ElementType) -> Result<()> {
         _ if node.is("Cast") => "to",
         // Where none gives a type it is an input's.
         Some(found)
-            if attribute(node, found.name).is_none()
-                && matches!(found.otherwise, Otherwise::Input(_)) =>
+            if !names_type(node, found.name) && matches!(found.otherwise, Otherwise::Input(_)) =>
         {
             return Ok(());
         }
@@ -60,7 +59,7 @@ fn set_int(node: &mut Node, name: &str, to: ElementType) {
 
 /// Whether an attribute of this name stands for the type of an output.
 pub(super) fn names_type(node: &Node, name: &str) -> bool {
-    attribute(node, name).is_some()
+    attribute(node, name).is_some_and(|attribute| attribute.i != 0)
 }
 
 fn retype_tensor(node: &mut Node, to: ElementType) -> Result<()> {

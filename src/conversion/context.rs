@@ -8,7 +8,7 @@ use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Table, ValueId, is_
 use super::classes::Classes;
 use super::unknown_fields::Renamed;
 use super::{KeptNode, Options};
-use crate::cast::element_type::ElementType;
+use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::operators::schema;
 
 /// Options, what analyses have found out, and what is to be reported.
@@ -33,6 +33,8 @@ pub(super) struct Context<'o> {
     /// What was converted.
     pub(super) counts: Counts,
     pub(super) renamed: Renamed,
+    /// What was cast by the conversion: a value, and the same in the other type.
+    pub(super) added: Vec<(ValueId, ValueId)>,
     /// The nodes that stay as they are, for the report.
     pub(super) report: Vec<KeptNode>,
 }
@@ -67,6 +69,7 @@ impl<'o> Context<'o> {
             classes: Classes::default(),
             counts: Counts::default(),
             renamed: Renamed::default(),
+            added: vec![],
             report: vec![],
         }
     }
@@ -84,6 +87,11 @@ impl<'o> Context<'o> {
     /// The type of a value, if it is one that is converted.
     pub(super) fn source(&self, value: ValueId) -> Option<ElementType> {
         self.types.get(value).copied().filter(|ty| self.is_source(*ty))
+    }
+
+    /// Whether a value is of a type without fractions.
+    pub(super) fn is_integer(&self, value: ValueId) -> bool {
+        self.types.get(value).is_some_and(|ty| !matches!(ty.family(), Family::Float(_)))
     }
 
     /// The body of the function that a node calls.

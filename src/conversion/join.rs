@@ -252,8 +252,13 @@ impl Joining<'_, '_, '_> {
         let node = self.graph.node(id);
         let (inputs, outputs) = (node.input_places(), node.output_places());
         let taken: Vec<Point> = (0..inputs).filter_map(|place| self.taken(id, place)).collect();
-        if !foreign::takes(node, self.context.to()) {
-            let why = "which types it takes is not known";
+        let mut given = node.inputs().iter().flatten();
+        let has_unknown = given.any(|value| !self.context.types.contains(*value));
+        if has_unknown || !foreign::takes(node, self.context.to()) {
+            let why = match has_unknown {
+                true => "the type of another input is not known",
+                false => "which types it takes is not known",
+            };
             taken.iter().for_each(|point| self.context.classes.fix(*point, why));
             return self.fix_all(id, why);
         }

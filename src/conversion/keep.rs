@@ -1,5 +1,10 @@
 //! Pass: the nodes that stay as they are as a whole, each with the reason. It changes nothing in
 //! the graph.
+//!
+//! - `exact`: what computes shapes and angles; `products`: what scales integer products
+
+mod exact;
+mod products;
 
 use onnx_cast_graph::{Graph, Node, NodeView, Origin, Table, Use, ValueId};
 
@@ -7,7 +12,7 @@ use super::context::Context;
 use super::data;
 use crate::error::{Cause, Result};
 use crate::onnx::node::attribute;
-use crate::onnx::operators::behaviour::{Behaviour, Inputs};
+use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 
@@ -23,7 +28,8 @@ pub(super) fn keep(graph: &mut Graph, context: &mut Context) -> Result<()> {
             context.keep(id, why);
         }
     }
-    shapes(graph, context);
+    exact::keep(graph, context);
+    products::keep(graph, context);
     weights(graph, context)
 }
 
@@ -80,6 +86,17 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
         "Range" => Some("the numbers of a range would not be exact".into()),
         "Bernoulli" | "Multinomial" | "RandomNormal" | "RandomNormalLike" | "RandomUniform"
         | "RandomUniformLike" => Some("its random numbers would be others".into()),
+        "BlackmanWindow" | "EyeLike" | "HammingWindow" | "HannWindow" | "MelWeightMatrix" => {
+            Some("what makes it is not in every runtime in another type".into())
+        }
+        "AffineGrid" | "MeanVarianceNormalization" => {
+            Some("ONNX Runtime does not compute it in another type".into())
+        }
+        "ScatterElements" | "ScatterND"
+            if Behaviour::of(node).elements(node) == Elements::Computed =>
+        {
+            Some("ONNX Runtime does not reduce by it in another type".into())
+        }
         _ => None,
     }
 }
@@ -90,61 +107,6 @@ fn has_sequences(node: &Node, schema: &Schema) -> bool {
     let inputs = (0..node.input_places()).filter_map(|place| schema.input(place));
     let outputs = (0..node.output_places()).filter_map(|place| schema.output(place));
     inputs.chain(outputs).any(|parameter| is_none(parameter.ty))
-}
-
-/// The nodes that compute shapes: from integers and constants alone, for inputs that decide on
-/// shapes.
-fn shapes(graph: &Graph, context: &mut Context) {
-    let nodes = context.nodes(graph);
-    let mut measured: Table<ValueId, ()> = Table::default();
-    for id in &nodes {
-        let node = graph.node(*id);
-        if !node.bodies().is_empty() || context.function(node).is_some() {
-            continue;
-        }
-        let is_measured = |value: &ValueId| {
-            context.source(*value).is_none()
-                || graph.value(*value).is_constant()
-                || measured.contains(*value)
-        };
-        if node.inputs().iter().flatten().all(is_measured) && !Behaviour::of(node).is_undetermined {
-            for value in node.outputs().iter().flatten() {
-                measured.insert(*value, ());
-            }
-        }
-    }
-    let mut wanted: Table<ValueId, ()> = Table::default();
-    for id in nodes.iter().rev() {
-        let node = graph.node(*id);
-        let is_wanted = node.outputs().iter().flatten().any(|value| wanted.contains(*value));
-        for (place, value) in node.inputs().iter().enumerate() {
-            let Some(value) = value else { continue };
-            let is_exact = context.source(*value).is_none() || measured.contains(*value);
-            if is_exact && (is_wanted || decides_on_shape(node, place)) {
-                wanted.insert(*value, ());
-            }
-        }
-        let is_source =
-            |value: &ValueId| context.source(*value).is_some() && measured.contains(*value);
-        let makes = node.outputs().iter().flatten().any(is_source);
-        let takes = node.inputs().iter().flatten().any(is_source);
-        if is_wanted && (makes || takes) {
-            context.keep(*id, "it computes a shape");
-        }
-    }
-}
-
-/// Whether an input decides on the shape of the node's output.
-fn decides_on_shape(node: &Node, place: usize) -> bool {
-    match (node.op_type(), place) {
-        _ if !node.is_onnx() => false,
-        ("If", _) => false,
-        ("Resize" | "Upsample", 1..) | ("OneHot" | "TopK", 1) => true,
-        _ => match Behaviour::of(node).shapes {
-            Inputs::All => true,
-            inputs @ Inputs::Only(_) => inputs.contains(place),
-        },
-    }
 }
 
 /// The nodes with a weight that does not fit.
@@ -204,3 +166,6 @@ fn weights(graph: &Graph, context: &mut Context) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

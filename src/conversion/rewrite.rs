@@ -45,6 +45,7 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> Result<()> {
     for id in nodes {
         remove_cast(graph, context, id);
     }
+    merge_casts(graph, context);
     declare(graph, context);
     Ok(())
 }
@@ -187,6 +188,7 @@ fn border(
         let node = graph.add(place, new);
         if let Some(output) = graph.node(node).output(0) {
             context.types.insert(output, wanted);
+            context.added.push((value, output));
             graph.replace_uses(value, output, |used| others.contains(&used));
         }
         return;
@@ -196,13 +198,14 @@ fn border(
     graph.value_mut(inner).declared = declared;
     graph.replace_uses(value, inner, |used| !others.contains(&used));
     if let Some(node) = graph.maker(inner) {
-        if graph.node(node).name.is_empty() && graph.node(node).output(0) == Some(inner) {
+        if graph.node(node).outputs().iter().flatten().next() == Some(&inner) {
             context.renamed.0.insert(graph.value(inner).name.to_string(), name.clone());
         }
         graph.add(Place::After(node), cast(node_name, &[inner], wanted, Made::Value(value)));
     }
     context.types.insert(inner, made.unwrap_or(wanted));
     context.types.insert(value, wanted);
+    context.added.push((inner, value));
 }
 
 fn suffixed(name: &str, ty: Option<ElementType>) -> String {
@@ -229,6 +232,26 @@ fn source_of(
     let source = graph.node(maker).input(0)?;
     let (from, made) = (context.types.get(source).copied()?, context.types.get(value).copied()?);
     (from == wanted && data::is_lossless(from, made)).then_some(source)
+}
+
+/// Has one cast do where the model casts a value as an added one does: that one is right behind
+/// what makes the value.
+fn merge_casts(graph: &mut Graph, context: &mut Context) {
+    for (value, made) in std::mem::take(&mut context.added) {
+        let first = graph.maker(made);
+        let ty = context.types.get(made).copied();
+        let uses: Vec<Use> = graph.value(value).uses().collect();
+        for used in uses {
+            let Use::Node(id, 0) = used else { continue };
+            let output = graph.node(id).output(0).filter(|_| Some(id) != first);
+            let is_cast = Operator::of(graph.node(id)).is_some();
+            let Some(output) = output.filter(|_| is_cast) else { continue };
+            if context.types.get(output).copied() == ty && !graph.value(output).is_output() {
+                graph.replace_all_uses(output, made);
+                context.counts.removed_casts += usize::from(graph.remove(id));
+            }
+        }
+    }
 }
 
 /// Takes out a cast that changes nothing any more.
@@ -268,6 +291,11 @@ fn rename_maker(
         .and_then(|maker| graph.node(maker).outputs().iter().position(|made| *made == Some(input)));
     let (Some(maker), Some(place)) = (maker, place) else { return };
     let name = graph.value(output).name.to_string();
+    if graph.node(maker).outputs().iter().flatten().next() == Some(&input) {
+        let before = graph.value(input).name.to_string();
+        let before = context.renamed.0.remove(&before).unwrap_or(before);
+        context.renamed.0.insert(name.clone(), before);
+    }
     graph.take_output(output, &name);
     graph.replace_uses(input, output, |used| used != Use::Node(cast, 0));
     context.counts.removed_casts += usize::from(graph.remove(cast));

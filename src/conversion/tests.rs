@@ -8,13 +8,13 @@ use super::*;
 use crate::passes::testing::{lines, read};
 use ElementType::{BFloat16, Float, Float16};
 
-fn written(file: &[u8], options: &Options) -> (ModelProto, Converted) {
+pub(super) fn written(file: &[u8], options: &Options) -> (ModelProto, Converted) {
     let bytes = bytes(file, options);
     let converted = convert(file, None, options).expect("a conversion");
     (ModelProto::decode(&*bytes).expect("a model"), converted)
 }
 
-fn bytes(file: &[u8], options: &Options) -> Vec<u8> {
+pub(super) fn bytes(file: &[u8], options: &Options) -> Vec<u8> {
     let converted = convert(file, None, options).expect("a conversion");
     let mut bytes = vec![];
     converted.write(&mut bytes, None).expect("a file");
@@ -33,7 +33,7 @@ fn declared_name(value: &ValueInfoProto) -> String {
 }
 
 /// A graph as the tests write it down: what is FLOAT in weights and declarations is left out.
-fn told(graph: &GraphProto) -> String {
+pub(super) fn told(graph: &GraphProto) -> String {
     let mut lines = vec![];
     for tensor in &graph.initializer {
         lines.push(format!("const {} {}", tensor.name, type_name(tensor.data_type)));
@@ -58,7 +58,7 @@ fn told(graph: &GraphProto) -> String {
     lines.join("\n")
 }
 
-fn check(model: &str, options: &Options, expected: &str) -> Converted {
+pub(super) fn check(model: &str, options: &Options, expected: &str) -> Converted {
     let file = ModelProto { ir_version: 8, ..read(model) }.encode_to_vec();
     let (proto, converted) = written(&file, options);
     assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(expected));
@@ -68,7 +68,7 @@ fn check(model: &str, options: &Options, expected: &str) -> Converted {
     converted
 }
 
-fn to(ty: ElementType) -> Options {
+pub(super) fn to(ty: ElementType) -> Options {
     Options::new(ty)
 }
 
@@ -102,6 +102,29 @@ fn casts_stand_at_the_ends() {
     assert_eq!(converted.kept, []);
     let Counts { casts, added_casts, weights, nodes, .. } = converted.counts;
     assert_eq!((casts, added_casts, weights, nodes), (2, 2, 1, 4));
+}
+
+#[test]
+fn a_cast_of_the_model_and_an_added_one_are_one() {
+    let model = "
+        in x FLOAT
+        info h FLOAT16
+        a = Neg(x)
+        h = Cast<to=10>(x)
+        b = Exp(h)
+        c = Cast<to=1>(b)
+        d = Add(a, c)
+        out d FLOAT
+        out b FLOAT16";
+    let expected = "
+        x_FLOAT16 = Cast(x) to FLOAT16
+        a = Neg(x_FLOAT16)
+        b = Exp(x_FLOAT16)
+        d_FLOAT16 = Add(a, b)
+        d = Cast(d_FLOAT16) to FLOAT
+        out d FLOAT
+        out b FLOAT16";
+    check(model, &to(Float16), expected);
 }
 
 #[test]
@@ -259,6 +282,21 @@ fn operators_of_onnx_runtime_are_converted_where_their_types_are_known() {
         a_FLOAT = Cast(a) to FLOAT
         b = Strange(a_FLOAT)
         out b FLOAT";
+    check(model, &to(Float16), expected);
+    // Of what nobody knows it cannot be told whether a weight beside it may change.
+    let model = "
+        in x FLOAT
+        const w FLOAT 2
+        b = com.microsoft::Strange(x)
+        c = com.microsoft::BiasGelu(b, w)
+        d = Shape(c)
+        out d INT64";
+    let expected = "
+        const w FLOAT
+        b = Strange(x)
+        c = BiasGelu(b, w)
+        d = Shape(c)
+        out d INT64";
     check(model, &to(Float16), expected);
 }
 

@@ -1,4 +1,4 @@
-//! The fields of a file that tract's messages do not have, such as `metadata_props` of nodes and
+//! The fields of a file that tract's messages do not have or drop, such as `metadata_props` of nodes and
 //! the types of sequences: they are taken out of the file before it is decoded, and put back when
 //! the model is written.
 
@@ -9,6 +9,9 @@ use prost::encoding::{
 };
 
 use crate::error::{Cause, Error, Result};
+
+/// What stands between the name and the output of a node in what it is known by.
+const SEPARATOR: &str = "\n";
 
 /// The messages of onnx.proto in which there may be such fields. The numbers are those of
 /// onnx.proto.
@@ -54,12 +57,13 @@ impl Kind {
         })
     }
 
-    /// The fields that a message of this kind is known by among others, the first that is not
-    /// empty.
+    /// The fields that a message of this kind is known by among others, by their first values: a
+    /// node's name may be that of several, and only its output tells it apart.
     fn names(self) -> &'static [u32] {
         match self {
             Kind::Node => &[3, 2],
-            Kind::Attribute | Kind::Value | Kind::Function => &[1],
+            Kind::Attribute | Kind::Value => &[1],
+            Kind::Function => &[1, 13],
             Kind::Tensor => &[8],
             Kind::Model | Kind::Graph | Kind::Type => &[],
         }
@@ -73,15 +77,17 @@ pub(super) struct Unknown {
     children: HashMap<(u32, String), Unknown>,
 }
 
-/// The nodes without a name whose first output has another name now: by that, what it was.
+/// The first outputs of nodes that have another name now: by that, what it was.
 #[derive(Debug, Default)]
 pub(super) struct Renamed(pub(super) HashMap<String, String>);
 
 impl Renamed {
     /// What a message was known by.
     fn before(&self, kind: Kind, key: String) -> String {
-        let before = self.0.get(&key).filter(|_| kind == Kind::Node);
-        before.cloned().unwrap_or(key)
+        let Some((name, output)) = key.rsplit_once(SEPARATOR).filter(|_| kind == Kind::Node) else {
+            return key;
+        };
+        self.0.get(output).map_or(key.clone(), |before| format!("{name}{SEPARATOR}{before}"))
     }
 }
 
@@ -92,6 +98,15 @@ struct Field<'a> {
     raw: &'a [u8],
     /// What is in it, of one that has a length.
     value: Option<&'a [u8]>,
+}
+
+impl Field<'_> {
+    /// Whether it is the number 0 or the empty text of an attribute. tract's messages do not tell
+    /// these from none at all, ONNX does.
+    fn is_zero(&self) -> bool {
+        let (_, value) = self.raw.split_at_checked(1).unwrap_or_default();
+        matches!(self.number, 2..=4) && value.iter().all(|byte| *byte == 0)
+    }
 }
 
 impl Unknown {
@@ -105,7 +120,7 @@ impl Unknown {
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
             let number = field.number;
-            if !kind.known().contains(&number) {
+            if !kind.known().contains(&number) || (kind == Kind::Attribute && field.is_zero()) {
                 unknown.fields.extend_from_slice(field.raw);
             }
             let (Some(child), Some(value)) = (kind.child(number), field.value) else { continue };
@@ -149,7 +164,31 @@ impl Unknown {
             return Ok(message);
         };
         let key = renamed.before(child, key(child, &message, &mut 0)?);
-        match self.children.get(&(field, key)) {
+        self.restore_known(child, (field, key), message, renamed)
+    }
+
+    /// Puts them back into a function, given its name with the overload that is joined to it.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no message.
+    pub(super) fn restore_function(
+        &self,
+        name: &str,
+        message: Vec<u8>,
+        renamed: &Renamed,
+    ) -> Result<Vec<u8>> {
+        self.restore_known(Kind::Function, (25, name.into()), message, renamed)
+    }
+
+    fn restore_known(
+        &self,
+        child: Kind,
+        key: (u32, String),
+        message: Vec<u8>,
+        renamed: &Renamed,
+    ) -> Result<Vec<u8>> {
+        match self.children.get(&key) {
             Some(unknown) => unknown.restore(child, &message, renamed),
             None => Ok(message),
         }
@@ -157,6 +196,8 @@ impl Unknown {
 
     fn restore(&self, kind: Kind, message: &[u8], renamed: &Renamed) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(message.len() + self.fields.len());
+        // A number that has become another is behind the zero that it was, so that it counts.
+        out.extend_from_slice(&self.fields);
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
             let inner = kind.child(field.number).zip(field.value);
@@ -172,7 +213,6 @@ impl Unknown {
                 None => out.extend_from_slice(field.raw),
             }
         }
-        out.extend_from_slice(&self.fields);
         Ok(out)
     }
 }
@@ -191,13 +231,17 @@ fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
         return Ok((*ordinal - 1).to_string());
     }
     let fields = fields(message)?;
-    let mut names = kind.names().iter().flat_map(|number| {
-        fields.iter().filter(move |field| field.number == *number).filter_map(|field| field.value)
-    });
-    let name = names.find(|name| !name.is_empty()).unwrap_or_default();
-    let name = String::from_utf8_lossy(name);
-    // What this crate has made of a name and an overload is known by the name.
-    Ok(if kind == Kind::Function { unjoined(&name).into() } else { name.into_owned() })
+    let name = |number: &u32| {
+        let mut named = fields.iter().filter(|field| field.number == *number);
+        let value = named.find_map(|field| field.value.filter(|value| !value.is_empty()));
+        value.map(|value| String::from_utf8_lossy(value).into_owned())
+    };
+    let names = kind.names().iter().map(name);
+    Ok(match kind {
+        // As this crate joins a name and an overload.
+        Kind::Function => names.flatten().collect::<Vec<_>>().join(":"),
+        _ => names.map(Option::unwrap_or_default).collect::<Vec<_>>().join(SEPARATOR),
+    })
 }
 
 /// The name of a function without the overload that this crate has joined to it.

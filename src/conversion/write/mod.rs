@@ -66,8 +66,9 @@ impl File {
         let functions = std::mem::take(&mut self.model.functions);
         let mut head = self.model.encode_to_vec();
         for (function, values) in functions.into_iter().zip(&self.function_values) {
+            let name = function.name().to_owned();
             let bytes = function_bytes(function, values);
-            let bytes = self.unknown.restore_child(Kind::Model, 25, bytes, &self.renamed)?;
+            let bytes = self.unknown.restore_function(&name, bytes, &self.renamed)?;
             write(25, &bytes, &mut head);
         }
         head.extend_from_slice(self.unknown.fields());

@@ -1,5 +1,6 @@
 use std::fs;
 
+use tract_onnx::pb::OperatorSetIdProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
 
 use super::*;
@@ -25,6 +26,76 @@ fn fields_that_tract_does_not_know_stay() {
     converted.write(&mut out, None).expect("a file");
     let has = |part: &[u8]| out.windows(part.len()).any(|window| window == part);
     assert!(has(&entry(9)) && has(&entry(4)));
+}
+
+#[test]
+fn overloads_of_a_function_stay_apart() {
+    let overload = |text: &[u8]| {
+        let mut field = vec![];
+        write(13, text, &mut field);
+        field
+    };
+    let function = |op: &str, text: &[u8]| {
+        let function = FunctionProto {
+            name: Some("F".into()),
+            domain: Some("my".into()),
+            input: vec!["a".into()],
+            output: vec!["b".into()],
+            node: read(&format!("b = {op}(a)")).graph.expect("a graph").node,
+            opset_import: read("").opset_import,
+            ..FunctionProto::default()
+        };
+        [function.encode_to_vec(), overload(text)].concat()
+    };
+    let model = read("in x FLOAT\ny = my::F(x)\nz = my::F(y)\nout z FLOAT");
+    let graph = model.graph.clone().expect("a graph");
+    let mut inner = vec![];
+    // Both nodes have one name; a node's overload is its field 8.
+    for (node, text) in graph.node.into_iter().zip([b"r", b"t"]) {
+        let node = NodeProto { name: "same".into(), ..node };
+        let mut field = vec![];
+        write(8, text, &mut field);
+        write(1, &[node.encode_to_vec(), field].concat(), &mut inner);
+    }
+    write(11, &graph.input[0].encode_to_vec(), &mut inner);
+    write(12, &graph.output[0].encode_to_vec(), &mut inner);
+    let mut opsets = model.opset_import.clone();
+    opsets.push(OperatorSetIdProto { domain: "my".into(), version: 1 });
+    let mut whole = ModelProto { graph: None, opset_import: opsets, ..model }.encode_to_vec();
+    write(7, &inner, &mut whole);
+    write(25, &function("Relu", b"r"), &mut whole);
+    write(25, &function("Tanh", b"t"), &mut whole);
+    let mut out = vec![];
+    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
+    converted.write(&mut out, None).expect("a file");
+    let count = |part: &[u8]| out.windows(part.len()).filter(|window| *window == part).count();
+    assert_eq!((count(&overload(b"r")), count(&overload(b"t"))), (1, 1));
+    assert_eq!((count(&[8 << 3 | 2, 1, b'r']), count(&[8 << 3 | 2, 1, b't'])), (1, 1));
+    convert(&out, None, &Options::new(Float)).expect("a conversion back");
+}
+
+#[test]
+fn zeros_of_attributes_stay_given() {
+    // As `value_int` is, which has to be there; `to` becomes another number.
+    let zero = |name: &str| {
+        let mut attribute = vec![];
+        write(1, name.as_bytes(), &mut attribute);
+        [&attribute[..], &[3 << 3, 0, 0xa0, 0x01, 2]].concat()
+    };
+    let graph = read("in x FLOAT\nk = Constant()\ny = Neg(x)\nout y FLOAT");
+    let graph = graph.graph.expect("a graph");
+    let (mut constant, mut inner) = (graph.node[0].encode_to_vec(), vec![]);
+    write(5, &zero("value_int"), &mut constant);
+    write(1, &constant, &mut inner);
+    write(1, &graph.node[1].encode_to_vec(), &mut inner);
+    write(11, &graph.input[0].encode_to_vec(), &mut inner);
+    write(12, &graph.output[0].encode_to_vec(), &mut inner);
+    let mut whole = ModelProto { graph: None, ..read("") }.encode_to_vec();
+    write(7, &inner, &mut whole);
+    let mut out = vec![];
+    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
+    converted.write(&mut out, None).expect("a file");
+    assert!(out.windows(2).any(|window| window == [3 << 3, 0]));
 }
 
 #[test]
