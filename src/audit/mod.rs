@@ -62,10 +62,10 @@ pub use crate::tensor::numbers::Numbers;
 
 use record::Records;
 
-/// Counts what the casts of a model do, over as many runs as there are.
-#[derive(Debug)]
+/// Counts what the casts of a model do, over as many runs as there are. Clones count together.
+#[derive(Debug, Clone)]
 pub struct Audit {
-    casts: Vec<CastNode>,
+    casts: Arc<[CastNode]>,
     records: Arc<Records>,
 }
 
@@ -132,7 +132,25 @@ impl Audit {
     /// An audit of a model with these rows.
     pub(crate) fn new(casts: Vec<CastNode>) -> Audit {
         let records = Arc::new(Records::new(casts.len()));
-        Audit { casts, records }
+        Audit { casts: casts.into(), records }
+    }
+
+    /// What the rows are about.
+    pub(crate) fn casts(&self) -> &[CastNode] {
+        &self.casts
+    }
+
+    /// Adds what another audit has counted of a cast that is at another place there.
+    pub(crate) fn take(&self, place: usize, other: &Audit, there: usize) {
+        other.records.wait();
+        if let Some(counted) = other.records.with(there, |record| record.clone()) {
+            self.records.with(place, |record| record.merge(&counted));
+        }
+    }
+
+    /// Forgets all but what was known when the model was built, and so is not counted when it runs.
+    pub(crate) fn begin_anew(&self) {
+        self.records.begin_anew();
     }
 
     /// Has the probes of the model count. Its casts of constants are counted here and now.
@@ -144,7 +162,9 @@ impl Audit {
     ///
     /// When the model is not sound.
     pub fn watch(&self, model: &mut TypedModel) -> Result<()> {
-        probe::watch(model, &self.records).map_err(Error::of)
+        probe::watch(model, &self.records).map_err(Error::of)?;
+        self.records.keep();
+        Ok(())
     }
 
     /// Ends a run on one set of inputs. What is the same in every run is not counted again.

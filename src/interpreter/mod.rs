@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 mod control;
+mod counted;
 mod node;
 mod observer;
 mod run;
@@ -29,6 +30,7 @@ use onnx_cast_graph::{BodyId, Graph, Origin, ValueId};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::{Framework, TractResult};
 
+use crate::audit::Audit;
 use crate::error::{Cause, Error, Result};
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
@@ -86,6 +88,12 @@ impl Interpreter {
         let schedules = Schedules::of(&graph);
         let builder = Builder::new(onnx, &graph, folder);
         Ok(Interpreter { graph, builder, schedules })
+    }
+
+    /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the
+    /// probes of a plan do.
+    pub fn watch(&mut self, audit: &Audit) {
+        self.builder.watch(audit);
     }
 
     /// Whether an operator of ONNX's runs here that no plan has.

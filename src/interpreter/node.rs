@@ -13,7 +13,9 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 
+use super::counted::Counted;
 use super::value::Typed;
+use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::node::{is_default_domain, refusal};
@@ -31,12 +33,18 @@ pub(super) struct Builder {
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
     built: Mutex<HashMap<Vec<u8>, Arc<Built>>>,
+    /// Where the casts of nodes are counted.
+    counted: Option<Counted>,
 }
 
 /// A node that was built, and the types of its outputs.
 struct Built {
     plan: Arc<TypedRunnableModel>,
     types: Vec<ElementType>,
+    /// The name of the node that it was built for.
+    name: String,
+    /// What counts its casts.
+    audit: Option<Audit>,
 }
 
 /// How many nodes are kept as they were built.
@@ -94,7 +102,19 @@ const DECIDED_BY_NONE: &[&str] = &[
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
-        Builder { onnx, folder, model, built: Mutex::default() }
+        Builder { onnx, folder, model, built: Mutex::default(), counted: None }
+    }
+
+    /// Has an audit of the whole model count what the casts of nodes do.
+    pub(super) fn watch(&mut self, audit: &Audit) {
+        self.onnx = self.onnx.clone().with_probes(true);
+        self.built = Mutex::default();
+        self.counted = Some(Counted::new(audit));
+    }
+
+    /// Whether what the model declares of types is overlooked.
+    pub(super) fn overlooks_types(&self) -> bool {
+        self.onnx.overlooks_types()
     }
 
     /// Reads a constant, from the model or from a file beside it.
@@ -125,7 +145,11 @@ impl Builder {
         });
         let run = || {
             let built = built?;
-            outputs(graph, id, &built, built.run(inputs)?)
+            let made = built.run(inputs)?;
+            if let (Some(counted), Some(audit)) = (&self.counted, &built.audit) {
+                counted.add(graph, graph.node(id), &built.name, audit);
+            }
+            outputs(graph, id, &built, made)
         };
         run().map_err(|error| at_node(graph.node(id), &error).into())
     }
@@ -204,15 +228,24 @@ impl Builder {
             node.name = name.into();
         }
         let folder = self.folder.as_deref();
-        let typed =
-            without_panic(|| self.onnx.load_proto(model, folder)?.into_model().into_typed())?;
+        let load = || {
+            let loaded = self.onnx.load_proto(model, folder)?;
+            let has_casts = self.counted.is_some() && !loaded.survey().rows().is_empty();
+            let audit = has_casts.then(|| loaded.audit());
+            let mut typed = loaded.into_model().into_typed()?;
+            if let Some(audit) = &audit {
+                audit.watch(&mut typed)?;
+            }
+            TractResult::Ok((typed, audit))
+        };
+        let (typed, audit) = without_panic(load)?;
         let optimized = || typed.clone().into_optimized()?.into_runnable();
         let plan = match without_panic(optimized) {
             Ok(plan) => plan,
             Err(_) => without_panic(|| typed.into_runnable())?,
         };
         let types = output_element_types(plan.model())?;
-        Ok(Built { plan, types })
+        Ok(Built { plan, types, name: name.into(), audit })
     }
 }
 

@@ -162,6 +162,11 @@ impl CastOnnx {
         passes::inlined(proto, &self.options(folder))
     }
 
+    /// Whether declared types are overlooked.
+    pub(crate) fn overlooks_types(&self) -> bool {
+        self.onnx.ignore_value_info && self.onnx.ignore_output_types
+    }
+
     /// How external data is read.
     pub(crate) fn resolver(&self) -> &dyn ModelDataResolver {
         self.onnx.provider.as_ref()

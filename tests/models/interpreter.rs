@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::HalfArithmetic;
+use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{ElementType, OnnxTensor};
@@ -264,4 +266,59 @@ fn a_run_is_watched_and_changed() {
             watcher.seen
         );
     }
+}
+
+/// What the casts of a model do when its plan runs, and when it runs node by node.
+fn counted(path: &Path, inputs: &[Typed]) -> TractResult<[Vec<AuditRow>; 2]> {
+    let onnx = tract_onnx_cast::onnx().with_half_arithmetic(HalfArithmetic::Widened);
+    let loaded = onnx.clone().with_probes(true).load(path)?;
+    let [planned, walked] = [loaded.audit(), loaded.audit()];
+    let mut model = loaded.into_model();
+    let run = || -> TractResult<()> {
+        for (place, input) in inputs.iter().enumerate() {
+            let fact = InferenceFact::dt_shape(input.tensor.datum_type(), input.tensor.shape());
+            model.set_input_fact(place, fact)?;
+        }
+        let mut typed = model.into_typed()?;
+        planned.watch(&mut typed)?;
+        let given = inputs.iter().map(|input| input.tensor.clone().into_tvalue());
+        typed.into_optimized()?.into_runnable()?.run(given.collect())?;
+        Ok(())
+    };
+    without_panic(run)?;
+    let mut interpreter = Interpreter::open(onnx, path)?;
+    interpreter.watch(&walked);
+    let given = inputs.iter().map(|typed| OnnxTensor::new(typed.ty, typed.tensor.clone()));
+    interpreter.run(given.collect::<Result<_, _>>()?)?;
+    Ok([planned.rows(), walked.rows()])
+}
+
+#[test]
+fn casts_count_as_in_plans() {
+    let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
+    let folders = ["models", "tests/data/node_tests", "tests/data/expanded_tests"];
+    let folders = folders.map(|folder| root().join(folder));
+    let (mut wrong, mut equal) = (vec![], 0);
+    for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
+        let inputs = tensors(&data(&folder), "input");
+        let Ok([planned, walked]) = counted(&folder.join("model.onnx"), &inputs) else { continue };
+        for (planned, walked) in planned.iter().zip(&walked) {
+            let told = |row: &AuditRow| (row.runs, row.stats.elements(), row.types);
+            // Values may differ by the order of sums.
+            let is_exact = !name.contains("real") || planned.stats == walked.stats;
+            // A plan leaves out what nobody wants to know.
+            if planned.runs == 0 || told(planned) == told(walked) && is_exact {
+                equal += 1;
+            } else {
+                let [a, b] = [planned, walked].map(|row| format!("{:?}", told(row)));
+                wrong.push(format!(
+                    "{name}: {} {:?}: {a}, {b}",
+                    planned.cast.node, planned.cast.kind
+                ));
+            }
+        }
+    }
+    println!("{equal} equal");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(equal > 500, "{equal}");
 }

@@ -17,6 +17,8 @@ const COUNTED_LATER: std::ops::Range<usize> = 1 << 14..1 << 22;
 #[derive(Debug)]
 pub(super) struct Records {
     all: Vec<Mutex<Record>>,
+    /// What was counted before the model ran.
+    known: Mutex<Vec<Record>>,
     /// How many tensors are still to be counted.
     pending: Mutex<usize>,
     is_done: Condvar,
@@ -33,10 +35,22 @@ pub(super) struct Record {
     pub(super) is_closed: bool,
 }
 
+impl Record {
+    /// Adds what was counted elsewhere of the same cast.
+    pub(super) fn merge(&mut self, other: &Record) {
+        if !self.is_closed && other.runs > 0 {
+            self.types = other.types;
+            self.stats.merge(&other.stats);
+            self.runs += other.runs;
+        }
+    }
+}
+
 impl Records {
     pub(super) fn new(casts: usize) -> Records {
         Records {
             all: (0..casts).map(|_| Mutex::default()).collect(),
+            known: Mutex::default(),
             pending: Mutex::new(0),
             is_done: Condvar::new(),
         }
@@ -46,6 +60,22 @@ impl Records {
     pub(super) fn with<R>(&self, place: usize, act: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let record = self.all.get(place)?;
         Some(act(&mut record.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// Keeps what was counted so far as what is known before the model runs.
+    pub(super) fn keep(&self) {
+        self.wait();
+        let known = (0..self.all.len()).filter_map(|place| self.with(place, |r| r.clone()));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
+    }
+
+    /// Goes back to what was known before the model ran.
+    pub(super) fn begin_anew(&self) {
+        self.wait();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (place, before) in known.iter().enumerate() {
+            self.with(place, |record| record.clone_from(before));
+        }
     }
 
     /// Counts what a cast has done.
