@@ -53,6 +53,7 @@ mod names;
 mod new_node;
 mod node;
 mod order;
+mod part;
 mod root;
 mod splice;
 mod trace;
@@ -71,6 +72,7 @@ pub use node::{
     float_attribute, int, int_attribute, is_default_domain, subgraphs, word,
 };
 pub use order::{free_names, given, needed, sorted};
+pub use part::Given;
 pub use splice::Splice;
 pub use trace::Changes;
 pub use value::{Origin, Use, Value};

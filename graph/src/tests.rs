@@ -1,9 +1,9 @@
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
+    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto,
 };
 
-use crate::{At, Graph, Made, NewNode, NodeView, Origin, Place, Use};
+use crate::{At, Given, Graph, Made, NewNode, NodeView, Origin, Place, Use};
 
 fn value(name: &str) -> ValueInfoProto {
     ValueInfoProto { name: name.into(), ..ValueInfoProto::default() }
@@ -231,4 +231,51 @@ fn a_value_takes_the_place_of_another() {
     graph.verify().unwrap();
     assert_eq!(graph.maker(z), Some(choice));
     assert_eq!(graph.maker(y), None);
+}
+
+#[test]
+fn a_part_takes_what_is_given_and_makes_what_is_wanted() {
+    let graph = import(model());
+    let find = |name: &str| {
+        let main = graph.nodes_of(graph.main());
+        let mut made = main.into_iter().flat_map(|id| graph.node(id).outputs().to_vec()).flatten();
+        made.find(|id| &*graph.value(*id).name == name).unwrap()
+    };
+    let given = || vec![(find("y"), Given::Input(TypeProto::default()))];
+    let names = |infos: &[ValueInfoProto]| infos.iter().map(|i| i.name.clone()).collect::<Vec<_>>();
+    let ops = |graph: &GraphProto| graph.node.iter().map(|n| n.op_type.clone()).collect::<Vec<_>>();
+    let (part, stands) = graph.part(given(), vec![(find("z"), value("z"))]);
+    part.verify().unwrap();
+    assert_eq!(&*part.value(stands[0]).name, "y");
+    let held = part.export(|_, _| {}).graph.unwrap();
+    assert_eq!((names(&held.input), names(&held.output)), (vec!["y".into()], vec!["z".into()]));
+    assert_eq!((ops(&held), held.initializer.len()), (vec!["Abs".into()], 0));
+    // What is made and given has two names.
+    let wanted = ["y", "z"].map(|name| (find(name), value(name))).to_vec();
+    let (part, stands) = graph.part(given(), wanted);
+    part.verify().unwrap();
+    assert_ne!(&*part.value(stands[0]).name, "y");
+    let held = part.export(|_, _| {}).graph.unwrap();
+    assert_eq!((names(&held.output), held.initializer.len()), (vec!["y".into(), "z".into()], 1));
+    // A constant in the place of an input.
+    let x = graph.body(graph.main()).inputs()[0];
+    let tensor = TensorProto { name: "x".into(), data_type: 1, ..TensorProto::default() };
+    let given = vec![(x, Given::Constant(tensor.into()))];
+    let (part, _) = graph.part(given, vec![(find("z"), value("z"))]);
+    part.verify().unwrap();
+    let held = part.export(|_, _| {}).graph.unwrap();
+    assert_eq!((names(&held.input), held.initializer.len()), (vec!["c".into()], 2));
+}
+
+#[test]
+fn a_body_becomes_the_main_graph() {
+    let mut graph = import(model());
+    let choice = graph.nodes_of(graph.main())[0];
+    let body = graph.node(choice).bodies()[1].body;
+    let captured = graph.open(body, |_| None);
+    graph.verify().unwrap();
+    assert_eq!(captured.len(), 1);
+    let held = graph.export(|_, _| {}).graph.unwrap();
+    assert_eq!((held.input[0].name.as_str(), held.initializer.len()), ("x", 1));
+    assert_eq!(held.node[0].op_type, "Add");
 }

@@ -6,7 +6,8 @@ use tract_onnx::pb::ModelProto;
 
 use super::loaded::Loaded;
 use super::loader::CastOnnx;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::onnx::node::refusal;
 use crate::passes::diagnostics::Survey;
 
 pub use crate::onnx::spec::CastSpec;
@@ -29,6 +30,25 @@ pub use crate::onnx::spec::CastSpec;
 /// As [`CastOnnx::load`].
 pub fn load(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Result<Loaded> {
     onnx.load_proto(model, folder)
+}
+
+/// The model with its functions in the place of their calls, and nothing else changed: what a function's nodes and values are
+/// called has the call's name in front.
+///
+/// # Errors
+///
+/// When the model is not sound, or a function imports another version of the operators than the model.
+pub fn inlined(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Result<ModelProto> {
+    let graph = onnx.inlined(model, folder).map_err(Error::of)?;
+    let nodes = graph.all_nodes(graph.main()).into_iter().map(|id| graph.node(id));
+    if let Some(node) = nodes.into_iter().find(|node| node.opset != graph.opset) {
+        let problem = format!(
+            "is of a function that imports opset {}, and the model imports {}",
+            node.opset, graph.opset
+        );
+        return Err(refusal(node, problem));
+    }
+    Ok(graph.export(|_, _| {}))
 }
 
 /// As [`CastOnnx::survey`], of a model whose external data is in `folder`.

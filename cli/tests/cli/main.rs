@@ -30,6 +30,8 @@ mod program;
 mod progress;
 mod quantized;
 mod reading;
+#[cfg(unix)]
+mod reduce;
 mod reexports;
 mod refusals;
 mod reports;

@@ -3,9 +3,11 @@
 //! tract can panic, run out of stack or out of memory on a hostile file, so it runs in a second
 //! process of the same program, the `worker`. The `supervisor` asks it a `request` by the
 //! `protocol`, and turns whatever becomes of it into an outcome; `progress` is what the worker says
-//! meanwhile, `jobs` has several of them at work, and `signals` has an interruption leave nothing
+//! meanwhile, `command` runs what the user wants to be run on a model, `jobs` has several of them
+//! at work, and `signals` has an interruption leave nothing
 //! half-written.
 
+pub(crate) mod command;
 pub(crate) mod jobs;
 pub(crate) mod progress;
 pub(crate) mod protocol;

@@ -9,6 +9,7 @@ use std::{env, thread};
 
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts;
+use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
@@ -44,12 +45,14 @@ pub(crate) fn serve(answerers: &'static [Answerer]) -> ExitCode {
             break;
         }
     }
+    end_command();
     remove_drafts();
     ExitCode::SUCCESS
 }
 
 /// Replies that a model takes too long to load, and ends.
 fn give_up(allowed: Duration) {
+    end_command();
     remove_drafts();
     let seconds = allowed.as_secs();
     let message = format!(
@@ -90,7 +93,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let Order::<R> { request, memory_bytes, max_nodes, load_seconds, .. } =
         serde_json::from_str(order)?;
     deadline.allow(load_seconds.map(Duration::from_secs));
-    limit_memory(memory_bytes);
+    limit(memory_bytes);
     let loader = Loader::new(max_nodes, deadline.clone());
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false },
@@ -109,15 +112,10 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
 /// core file when the worker dies. Systems without such limits are left as they are.
-#[cfg(unix)]
-fn limit_memory(bytes: u64) {
-    use rlimit::Resource;
-    for (resource, limit) in [(Resource::AS, bytes), (Resource::CORE, 0)] {
-        if let Ok((_, hard)) = resource.get() {
-            let _ = resource.set(limit.min(hard), hard);
-        }
+fn limit(memory_bytes: u64) {
+    limit_memory(memory_bytes);
+    #[cfg(unix)]
+    if let Ok((_, hard)) = rlimit::Resource::CORE.get() {
+        let _ = rlimit::Resource::CORE.set(0, hard);
     }
 }
-
-#[cfg(not(unix))]
-fn limit_memory(_bytes: u64) {}

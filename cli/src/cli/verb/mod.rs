@@ -8,6 +8,7 @@ mod fix;
 mod inspect;
 pub(crate) mod keep;
 pub(crate) mod record;
+mod reduce;
 mod rerecord;
 pub(crate) mod run;
 mod shell;
@@ -55,6 +56,7 @@ macro_rules! verbs {
 // What people come for first.
 verbs! {
     compare::Compare,
+    reduce::Reduce,
     keep::Keep,
     convert::Convert,
     audit::Audit,

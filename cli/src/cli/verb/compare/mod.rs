@@ -46,8 +46,8 @@ use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text
 use crate::cli::work::model::Loader;
 use explain::Explained;
 use measure::Measured;
-pub(crate) use open::CompareRequest;
 use open::Sides;
+pub(crate) use open::{CompareRequest, OpenModels};
 
 /// Compare a model with its conversion, on the same inputs.
 ///

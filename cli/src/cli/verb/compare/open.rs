@@ -21,6 +21,7 @@ use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
 use crate::cli::message::{ErrorKind, about, at, one_line};
+use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::Probed;
@@ -110,6 +111,56 @@ pub(super) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<Sid
         ensure!(side.model.is_some(), "{name}: {because}");
     }
     Ok(sides)
+}
+
+/// Two models to compare, and the sets of inputs that they run on.
+pub(crate) struct OpenModels(Sides);
+
+impl OpenModels {
+    /// Opens both models, and finds what they run on.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`], or when a side is saved outputs.
+    pub(crate) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<OpenModels> {
+        let sides = open(loader, request)?;
+        for side in [&sides.reference, &sides.converted] {
+            let name = side.path.display();
+            ensure!(side.model.is_some(), "{name}: is saved outputs, and a model is asked for");
+        }
+        Ok(OpenModels(sides))
+    }
+
+    /// The files of the models, the reference first.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let sides = [&self.0.reference, &self.0.converted].into_iter();
+        sides.filter_map(|side| Some(side.model.as_ref()?.path.clone())).collect()
+    }
+
+    /// How many sets there are.
+    pub(crate) fn sets(&self) -> usize {
+        self.0.reference_sets.len()
+    }
+
+    /// The inputs of both models, in their order, of one set.
+    ///
+    /// # Errors
+    ///
+    /// When the set cannot be read.
+    pub(crate) fn set(&self, place: usize) -> TractResult<[Vec<NamedTensor>; 2]> {
+        let of = |side: &Side, sets: &[Set]| -> TractResult<Vec<NamedTensor>> {
+            let takes = side.model.as_ref().map_or(&[][..], |loaded| &loaded.model.takes.inputs);
+            let tensors = sets.get(place).context("as many sets on both sides")?.tensors()?;
+            let named = |(input, tensor): (&Input, Arc<Tensor>)| NamedTensor {
+                name: input.name.clone(),
+                ty: input.ty,
+                tensor: Arc::unwrap_or_clone(tensor),
+            };
+            Ok(takes.iter().zip(tensors).map(named).collect())
+        };
+        let Sides { reference, converted, reference_sets, converted_sets, .. } = &self.0;
+        Ok([of(reference, reference_sets)?, of(converted, converted_sets)?])
+    }
 }
 
 impl Sides {

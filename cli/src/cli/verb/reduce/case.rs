@@ -1,0 +1,125 @@
+//! A part as a test case, in the layout that every ONNX runtime reads.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use prost::Message;
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::type_proto::Value::TensorType;
+use tract_onnx::pb::{ModelProto, StringStringEntryProto};
+use tract_onnx::prelude::*;
+
+use super::part::{Part, for_tensors};
+use super::values::{declared, written};
+use crate::cli::output_file::{Drafts, MadeFolders};
+use crate::cli::tensor::NamedTensor;
+
+/// The names of what a case holds.
+pub(super) const MODEL: &str = "model.onnx";
+pub(super) const REFERENCE: &str = "reference.onnx";
+pub(super) const SET: &str = "test_data_set_0";
+
+/// Writes a case in the place of what is there, as a whole.
+///
+/// # Errors
+///
+/// When it cannot be written.
+pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> {
+    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let _made = MadeFolders::of(parent.unwrap_or(Path::new(".")))
+        .with_context(|| place.display().to_string())?;
+    let mut drafts = Drafts::default();
+    let folder = drafts.folder(place)?;
+    write_into(part, &folder)?;
+    fs::write(folder.join("README.md"), readme)?;
+    drafts.put()
+}
+
+/// Writes the models and the data of a case into a folder.
+///
+/// # Errors
+///
+/// When they cannot be written.
+pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
+    write_model(part.model.clone(), &part.outputs, &folder.join(MODEL))?;
+    if let Some(reference) = &part.reference {
+        write_model(reference.clone(), &part.outputs, &folder.join(REFERENCE))?;
+    }
+    let set = folder.join(SET);
+    fs::create_dir_all(&set).with_context(|| set.display().to_string())?;
+    write_tensors(&part.inputs, "input_", &set)?;
+    write_tensors(&part.outputs, "output_", &set)
+}
+
+/// Writes tensors as numbered files.
+///
+/// # Errors
+///
+/// When they cannot be written.
+pub(super) fn write_tensors(
+    tensors: &[NamedTensor],
+    prefix: &str,
+    folder: &Path,
+) -> TractResult<()> {
+    for (place, tensor) in tensors.iter().enumerate() {
+        let path = folder.join(format!("{prefix}{place}.pb"));
+        let bytes = written(tensor)?.encode_to_vec();
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+/// From so many bytes on a model has its tensors in another file: a message of more than 2 GB cannot
+/// be read.
+const LARGE: usize = 1 << 30;
+
+fn write_model(mut model: ModelProto, outputs: &[NamedTensor], path: &Path) -> TractResult<()> {
+    if let Some(graph) = &mut model.graph {
+        for (info, output) in graph.output.iter_mut().zip(outputs) {
+            let held = info.r#type.as_mut().and_then(|ty| ty.value.as_mut());
+            let new = declared(output).r#type.and_then(|ty| ty.value);
+            if let (Some(TensorType(held)), Some(TensorType(new))) = (held, new) {
+                held.shape = new.shape;
+            }
+        }
+    }
+    if model.encoded_len() > LARGE {
+        spill(&mut model, path)?;
+    }
+    fs::write(path, model.encode_to_vec()).with_context(|| path.display().to_string())
+}
+
+/// Moves a model's large tensors into a file beside it.
+fn spill(model: &mut ModelProto, path: &Path) -> TractResult<()> {
+    const SMALL: usize = 1 << 10;
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".data");
+    let beside = PathBuf::from(beside);
+    let location = beside.file_name().and_then(|name| name.to_str()).context("a file's name")?;
+    let mut file = fs::File::create(&beside).with_context(|| beside.display().to_string())?;
+    let mut offset = 0usize;
+    let Some(graph) = &mut model.graph else { return Ok(()) };
+    for_tensors(graph, &mut |tensor| {
+        if tensor.raw_data.len() > SMALL {
+            let bytes = std::mem::take(&mut tensor.raw_data);
+            std::io::Write::write_all(&mut file, &bytes)?;
+            let entry =
+                |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+            tensor.data_location = Some(DataLocation::External as i32);
+            tensor.external_data = vec![
+                entry("location", location.into()),
+                entry("offset", offset.to_string()),
+                entry("length", bytes.len().to_string()),
+            ];
+            offset += bytes.len();
+        }
+        Ok(())
+    })
+}
+
+/// How many bytes a folder's files have.
+pub(super) fn size_of(folder: &Path) -> u64 {
+    let entries = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok);
+    entries.filter_map(|entry| entry.metadata().ok()).filter(|m| m.is_file()).map(|m| m.len()).sum()
+}

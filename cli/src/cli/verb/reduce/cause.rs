@@ -1,0 +1,212 @@
+//! Where two models part of themselves: the values that the converted model makes wrongly of what is right.
+
+use std::collections::HashSet;
+
+use onnx_cast_graph::{Use, ValueId};
+use tract_onnx::prelude::*;
+
+use super::finding::{Finding, compared, error_of, noise};
+use super::matched::{Matched, Pair};
+use super::values::by_name;
+use crate::cli::found::limits::Limits;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::process::progress;
+use crate::cli::tensor::NamedTensor;
+
+/// A value that the converted model makes wrongly of what is right.
+pub(super) struct Cause {
+    /// Where the part ends: there the finding shows.
+    pub(super) end: Matched,
+    /// The values of the reference that are not given, though they are paired.
+    pub(super) inside: HashSet<ValueId>,
+    /// The node of the converted model that is blamed.
+    pub(super) blamed: Option<String>,
+}
+
+/// How many values are suspected at most, and how many causes are told.
+const SUSPECTS: usize = 8;
+const CAUSES: usize = 5;
+
+/// A cause takes the outputs' error below this part of what it was.
+const EXPLAINS: f64 = 0.3;
+
+/// The search for causes.
+pub(super) struct Search<'a> {
+    pub(super) pair: &'a Pair,
+    pub(super) limits: &'a Limits,
+    /// How often models or parts were run.
+    pub(super) runs: usize,
+}
+
+impl Search<'_> {
+    /// The causes, gravest first, and how far the outputs are off once they are right; none where the
+    /// error comes from no single place.
+    ///
+    /// Each value of the converted model is made once of the reference's values. Where that goes
+    /// wrong, the value is suspected; it is a cause if the outputs are better once it is right.
+    ///
+    /// # Errors
+    ///
+    /// When the parts cannot be run.
+    pub(super) fn causes(&mut self, whole: f64) -> TractResult<(Vec<Cause>, f64)> {
+        let suspects = self.suspects()?;
+        let (mut causes, mut right, mut left): (Vec<Cause>, Vec<Matched>, f64) =
+            (vec![], vec![], whole);
+        for (matched, found) in suspects.into_iter().take(SUSPECTS) {
+            let given: Vec<Matched> = right.iter().chain([&matched]).cloned().collect();
+            let Ok(error) = self.outputs_given(&given) else { continue };
+            let is_better = error < left * EXPLAINS || left.is_infinite() && error.is_finite();
+            if !is_better {
+                continue;
+            }
+            causes.push(self.cause(&matched, found.as_ref())?);
+            (right, left) = (given, error);
+            if left == 0.0 || causes.len() >= CAUSES {
+                break;
+            }
+        }
+        Ok((causes, left))
+    }
+
+    /// The values that the converted model makes wrongly, each of what is right, the gravest first,
+    /// and what is wrong beyond the tolerance.
+    fn suspects(&mut self) -> TractResult<Vec<(Matched, Option<Finding>)>> {
+        let pair = self.pair;
+        let made: Vec<Matched> =
+            pair.matched.iter().filter(|matched| pair.is_made(matched)).cloned().collect();
+        progress::tell(format_args!("making {} values of what is right", made.len()));
+        self.runs += 2;
+        let [right, found] = pair.run(&pair.matched, &made, [true, true])?;
+        let mut suspects: Vec<(f64, Matched, Option<Finding>)> = vec![];
+        for ((matched, x), y) in made.into_iter().zip(&right).zip(&found) {
+            let (x, y) = (x, &reshaped(y, x.tensor.shape()));
+            let tensor = compared(x, y, self.tolerance(x, y))?;
+            let error = error_of(&tensor);
+            if error > noise(x.ty, y.ty) {
+                suspects.push((error, matched, Finding::of(&tensor)));
+            }
+        }
+        // Stable: of equally grave ones the first goes first.
+        suspects.sort_by(|a, b| b.0.total_cmp(&a.0));
+        Ok(suspects.into_iter().map(|(_, matched, found)| (matched, found)).collect())
+    }
+
+    /// What an inner tensor may be off by.
+    fn tolerance(&self, x: &NamedTensor, y: &NamedTensor) -> Tolerance {
+        let given = self.limits.inner();
+        if given != Tolerance::default() || x.ty == y.ty {
+            return given;
+        }
+        Tolerance { rtol: Some(noise(x.ty, y.ty)), atol: Some(0.0), ..given }
+    }
+
+    /// How far the outputs of the converted model are off where some values are right; 0 if they
+    /// pass.
+    pub(super) fn outputs_given(&mut self, right: &[Matched]) -> TractResult<f64> {
+        let pair = self.pair;
+        self.runs += 1;
+        let inputs = pair.matched.iter().filter(|matched| !pair.is_made(matched));
+        let given: Vec<Matched> = inputs.chain(right).cloned().collect();
+        let outputs: Vec<Matched> = self.outputs();
+        let names: Vec<String> =
+            right.iter().map(|m| pair.reference.name(m.reference).into()).collect();
+        let wanted: Vec<Matched> = outputs.into_iter().collect();
+        let [_, made] = pair.run(&given, &wanted, [false, true])?;
+        let mut worst = 0f64;
+        for (matched, y) in wanted.iter().zip(&made) {
+            let x = pair.value(matched)?;
+            if names.contains(&x.name) {
+                continue;
+            }
+            let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
+            worst = worst.max(if tensor.passed { 0.0 } else { error_of(&tensor) });
+        }
+        Ok(worst)
+    }
+
+    /// The outputs of the models that are paired and made.
+    pub(super) fn outputs(&self) -> Vec<Matched> {
+        let outputs: HashSet<ValueId> = self.pair.reference.outputs().into_iter().collect();
+        let matched = self.pair.matched.iter();
+        let is_output = |m: &&Matched| outputs.contains(&m.reference) && self.pair.is_made(m);
+        matched.filter(is_output).cloned().collect()
+    }
+
+    /// What a part has to hold so that it shows the cause. Where a value is off by less than the
+    /// tolerance, and what is made of it by more, the part goes on to there.
+    fn cause(&mut self, matched: &Matched, found: Option<&Finding>) -> TractResult<Cause> {
+        let converted = &self.pair.converted;
+        let blamed = converted.graph.maker(matched.converted).map(|id| {
+            let node = converted.graph.node(id);
+            node.shared_label().to_string()
+        });
+        let alone = Cause { end: matched.clone(), inside: HashSet::new(), blamed };
+        if found.is_some() {
+            return Ok(alone);
+        }
+        let behind = self.behind(matched.converted);
+        let (inner, given): (Vec<Matched>, Vec<Matched>) = self
+            .pair
+            .matched
+            .iter()
+            .cloned()
+            .partition(|m| m.converted == matched.converted || behind.contains(&m.converted));
+        self.runs += 2;
+        let [right, found] = self.pair.run(&given, &inner, [true, true])?;
+        for ((m, x), y) in inner.iter().zip(&right).zip(&found) {
+            let y = reshaped(y, x.tensor.shape());
+            if !compared(x, &y, self.limits.output(&x.name))?.passed {
+                let inside = inner.iter().map(|m| m.reference).collect();
+                return Ok(Cause { end: m.clone(), inside, ..alone });
+            }
+        }
+        Ok(alone)
+    }
+
+    /// The values of the converted model that are made of one.
+    fn behind(&self, value: ValueId) -> HashSet<ValueId> {
+        let graph = &self.pair.converted.graph;
+        let (mut behind, mut next) = (HashSet::new(), vec![value]);
+        while let Some(value) = next.pop() {
+            for used in graph.value(value).uses() {
+                if matches!(used, Use::Output(body, _) if body == graph.main()) {
+                    continue;
+                }
+                let Some(node) = graph.user_in(used, graph.main()) else { continue };
+                let made = graph.node(node).outputs().iter().flatten();
+                next.extend(made.copied().filter(|made| behind.insert(*made)));
+            }
+        }
+        behind
+    }
+
+    /// How far each output of the whole is off.
+    pub(super) fn worst_output(
+        &self,
+        made: Vec<NamedTensor>,
+    ) -> TractResult<Option<(f64, Matched)>> {
+        let made = by_name(made);
+        let mut worst: Option<(f64, Matched)> = None;
+        for matched in self.outputs() {
+            let x = self.pair.value(&matched)?;
+            let name = self.pair.converted.name(matched.converted);
+            let Some(y) = made.get(name) else { continue };
+            let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
+            let error = if tensor.passed { 0.0 } else { error_of(&tensor) };
+            if worst.as_ref().is_none_or(|(most, _)| error > *most) {
+                worst = Some((error, matched));
+            }
+        }
+        Ok(worst)
+    }
+}
+
+/// The tensor in another shape, if it has as many elements: another exporter may keep them so.
+pub(super) fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> NamedTensor {
+    let held = tensor.tensor.clone().into_shape(shape);
+    NamedTensor {
+        name: tensor.name.clone(),
+        ty: tensor.ty,
+        tensor: held.unwrap_or_else(|_| tensor.tensor.clone()),
+    }
+}

@@ -1,0 +1,104 @@
+//! What is wrong with a tensor of a pair of models, and how grave it is.
+
+use std::fmt;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, Family};
+
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::tensor::NamedTensor;
+
+/// What is wrong with a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It is of another shape, or of a type that cannot be compared.
+    Shape,
+    /// Infinite where the reference is finite, or the other way round.
+    Overflow,
+    /// NaN on one side alone.
+    Nan,
+    /// Beyond its tolerance.
+    Beyond,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Shape => "has another shape",
+            Kind::Overflow => "overflows",
+            Kind::Nan => "makes NaN",
+            Kind::Beyond => "is beyond its tolerance",
+        })
+    }
+}
+
+/// What was found of one tensor.
+#[derive(Debug, Clone)]
+pub(super) struct Finding {
+    pub(super) kind: Kind,
+    /// How far it is off: its largest error by its largest value, infinite where that is no number.
+    pub(super) error: f64,
+    /// In words.
+    pub(super) text: String,
+}
+
+/// Compares a tensor of both sides; nothing if it passes.
+///
+/// # Errors
+///
+/// When a tensor is not of its type's carrier.
+pub(super) fn compared(
+    reference: &NamedTensor,
+    converted: &NamedTensor,
+    tolerance: Tolerance,
+) -> TractResult<ComparedTensor> {
+    let mut metrics = Metrics::new(reference, converted, tolerance);
+    metrics.add(reference, converted)?;
+    Ok(metrics.finish())
+}
+
+impl Finding {
+    /// What is wrong with a tensor, if anything is.
+    pub(super) fn of(tensor: &ComparedTensor) -> Option<Finding> {
+        let kind = match tensor {
+            _ if tensor.problem.is_some() => Kind::Shape,
+            _ if tensor.infinity_differences > 0 => Kind::Overflow,
+            _ if tensor.nan_differences > 0 => Kind::Nan,
+            _ if !tensor.passed => Kind::Beyond,
+            _ => return None,
+        };
+        Some(Finding { kind, error: error_of(tensor), text: tensor.difference() })
+    }
+
+    /// Whether this is what another one is: of the same kind, and not far less grave.
+    pub(super) fn is_like(&self, other: &Finding) -> bool {
+        const LESS: f64 = 0.25;
+        let is_less = self.error < other.error * LESS;
+        self.kind == other.kind && !(is_less && other.error.is_finite())
+    }
+}
+
+/// How far a tensor is off: its largest error by its largest value.
+pub(super) fn error_of(tensor: &ComparedTensor) -> f64 {
+    let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
+    let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
+    match tensor {
+        _ if tensor.problem.is_some() || tensor.apart() > 0 => f64::INFINITY,
+        _ if tensor.max_abs.0 == 0.0 => f64::from(u8::from(tensor.differing > 0)),
+        _ if peak == 0.0 => f64::INFINITY,
+        _ => tensor.max_abs.0 / peak,
+    }
+}
+
+/// What is no more than the roundings of an operator.
+pub(super) fn noise(a: ElementType, b: ElementType) -> f64 {
+    const ROUNDINGS: f64 = 8.0;
+    let bits = |ty: ElementType| match ty.family() {
+        Family::Float(format) => format.mantissa_bits.min(23) as i32,
+        _ => 23,
+    };
+    ROUNDINGS * 0.5f64.powi(bits(a).min(bits(b)))
+}

@@ -1,0 +1,258 @@
+//! The values of two models that belong together, and pairs of parts between them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use onnx_cast_graph::{Given, Graph, Origin, Table, ValueId};
+use tract_onnx::pb::{ModelProto, ValueInfoProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+
+use super::part::{Part, exported};
+use super::side::Side;
+use super::values::{Values, are_alike, saturated, type_of};
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::tensor::NamedTensor;
+
+/// A value of both models.
+#[derive(Clone)]
+pub(super) struct Matched {
+    pub(super) reference: ValueId,
+    pub(super) converted: ValueId,
+    /// The type that the converted model holds it in, and its shape there.
+    ty: ElementType,
+    shape: Vec<usize>,
+}
+
+/// Two models, their values on one set of inputs, and which of these belong together.
+pub(super) struct Pair {
+    pub(super) reference: Side,
+    pub(super) converted: Side,
+    /// What each takes.
+    pub(super) inputs: [Values; 2],
+    /// The reference's values.
+    pub(super) right: Values,
+    /// The types and shapes of the converted model's values.
+    held: HashMap<String, (ElementType, Vec<usize>)>,
+    /// What belongs together, in the order of the reference; inputs come first.
+    pub(super) matched: Vec<Matched>,
+    /// What each side makes of constants alone.
+    fixed: [Table<ValueId, ()>; 2],
+}
+
+impl Pair {
+    /// Records both models, and pairs values by what a comparison has found.
+    ///
+    /// # Errors
+    ///
+    /// When a model cannot be run.
+    pub(super) fn of(
+        reference: Side,
+        converted: Side,
+        inputs: [Values; 2],
+        found: &[ComparedTensor],
+    ) -> TractResult<Pair> {
+        let right = reference.record(&inputs[0])?;
+        let made = converted.record(&inputs[1])?;
+        let fixed = [reference.fixed(), converted.fixed()];
+        let held =
+            |(name, made): (String, NamedTensor)| (name, (made.ty, made.tensor.shape().to_vec()));
+        let held = made.into_iter().map(held).collect();
+        let matched = vec![];
+        let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed };
+        pair.pair_up(found);
+        Ok(pair)
+    }
+
+    /// Pairs what a comparison has paired.
+    fn pair_up(&mut self, found: &[ComparedTensor]) {
+        let told = found.iter().map(|tensor| (tensor.name.as_str(), tensor.converted()));
+        self.matched = self.pairs(told);
+    }
+
+    /// Pairs what has the same name and is made by the same operator, or has the same shape.
+    pub(super) fn pair_by_name(&mut self) {
+        let op = |side: &Side, value: ValueId| {
+            let maker = side.graph.maker(value)?;
+            Some(side.graph.node(maker).op_type.clone())
+        };
+        let is_like = |name: &&str| {
+            let (a, b) = (&self.reference, &self.converted);
+            let both = a.value(name).zip(b.value(name));
+            let shape = self.right.get(*name).map(|tensor| tensor.tensor.shape());
+            both.is_some_and(|(x, y)| op(a, x) == op(b, y))
+                || shape == self.held.get(*name).map(|(_, shape)| shape.as_slice())
+        };
+        let names = self.right.keys().map(String::as_str).filter(is_like);
+        self.matched = self.pairs(names.map(|name| (name, name)));
+    }
+
+    /// These values, in the order of the reference, inputs first; those that cannot stand for each other
+    /// are left out.
+    fn pairs<'a>(&self, told: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Matched> {
+        let (a, b) = (&self.reference, &self.converted);
+        let mut others: HashMap<ValueId, ValueId> = HashMap::new();
+        let mut taken = HashSet::new();
+        let inputs = a.inputs().into_iter().map(|id| Some((id, b.value(a.name(id))?)));
+        let told = told.map(|(x, y)| a.value(x).zip(b.value(y)));
+        for (x, y) in inputs.chain(told).flatten() {
+            if !others.contains_key(&x) && taken.insert(y) {
+                others.insert(x, y);
+            }
+        }
+        let mut matched = vec![];
+        let made = a.nodes().into_iter().flat_map(|id| a.graph.node(id).outputs()).flatten();
+        for reference in a.inputs().into_iter().chain(made.copied()) {
+            let Some(converted) = others.get(&reference).copied() else { continue };
+            let both = self.right.get(a.name(reference)).zip(self.held.get(b.name(converted)));
+            let Some((x, (ty, shape))) = both.filter(|(x, (ty, _))| are_alike(x.ty, *ty)) else {
+                continue;
+            };
+            if x.tensor.len() == shape.iter().product::<usize>() {
+                let (ty, shape) = (*ty, shape.clone());
+                matched.push(Matched { reference, converted, ty, shape });
+            }
+        }
+        matched
+    }
+
+    /// Whether both models compute it.
+    pub(super) fn is_made(&self, matched: &Matched) -> bool {
+        let is_made = |side: &Side, value| side.graph.maker(value).is_some();
+        is_made(&self.reference, matched.reference) && is_made(&self.converted, matched.converted)
+    }
+
+    /// The reference's value.
+    pub(super) fn value(&self, matched: &Matched) -> TractResult<&NamedTensor> {
+        let name = self.reference.name(matched.reference);
+        self.right.get(name).ok_or_else(|| anyhow::anyhow!("`{name}` was not recorded"))
+    }
+
+    /// The reference's value as both sides are given it: as the converted model holds it, and that
+    /// in the reference's type.
+    pub(super) fn given(&self, matched: &Matched) -> TractResult<[NamedTensor; 2]> {
+        let value = self.value(matched)?;
+        let held = saturated(value, matched.ty)?;
+        let back = saturated(&held, value.ty)?;
+        let name = self.converted.name(matched.converted).to_owned();
+        let tensor = held.tensor.into_shape(&matched.shape)?;
+        Ok([back, NamedTensor { name, ty: matched.ty, tensor }])
+    }
+
+    /// Runs a part of both sides that is given some values and makes others. Returns what each makes.
+    pub(super) fn run(
+        &self,
+        given: &[Matched],
+        wanted: &[Matched],
+        sides: [bool; 2],
+    ) -> TractResult<[Vec<NamedTensor>; 2]> {
+        let tensors: Vec<[NamedTensor; 2]> =
+            given.iter().map(|matched| self.given(matched)).collect::<TractResult<_>>()?;
+        let mut made = [vec![], vec![]];
+        for (place, made) in made.iter_mut().enumerate().filter(|(place, _)| sides[*place]) {
+            let side = if place == 0 { &self.reference } else { &self.converted };
+            let id = |m: &Matched| if place == 0 { m.reference } else { m.converted };
+            let cuts: Vec<_> = given
+                .iter()
+                .zip(&tensors)
+                .map(|(m, both)| (id(m), Given::Input(type_of(&both[place]))))
+                .collect();
+            let bare = |m: &Matched| {
+                let name = side.name(id(m)).to_owned();
+                (id(m), ValueInfoProto { name, ..ValueInfoProto::default() })
+            };
+            let (part, stands) = side.graph.part(cuts, wanted.iter().map(bare).collect());
+            let mut values = self.inputs[place].clone();
+            for (stand, both) in stands.into_iter().zip(&tensors) {
+                values.insert(part.value(stand).name.to_string(), both[place].clone());
+            }
+            *made = side.run(part, &values)?;
+        }
+        Ok(made)
+    }
+
+    /// The pair of parts that makes one value of others, of which those are not given that lie inside.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor cannot be written, or the sides' inputs cannot have the same names.
+    pub(super) fn part(&self, end: &Matched, inside: &HashSet<ValueId>) -> TractResult<Part> {
+        let is_given =
+            |m: &&Matched| m.reference != end.reference && !inside.contains(&m.reference);
+        let given: Vec<&Matched> = self.matched.iter().filter(is_given).collect();
+        let tensors: Vec<[NamedTensor; 2]> =
+            given.iter().map(|m| self.given(m)).collect::<TractResult<_>>()?;
+        let value = self.value(end)?;
+        let cuts = |place: usize, id: fn(&Matched) -> ValueId| -> Vec<(ValueId, &NamedTensor)> {
+            given.iter().zip(&tensors).map(|(m, both)| (id(m), &both[place])).collect()
+        };
+        let (a, b) = (&self.reference, &self.converted);
+        let [fixed_a, fixed_b] = &self.fixed;
+        let (mut part_a, stands_a) =
+            a.part(&cuts(0, |m| m.reference), &[(end.reference, value)], fixed_a)?;
+        let (ty, shape) = (end.ty, &end.shape);
+        let right = saturated(value, ty)?.tensor.into_shape(shape)?;
+        let right = NamedTensor { name: b.name(end.converted).to_owned(), ty, tensor: right };
+        let (mut part_b, stands_b) =
+            b.part(&cuts(1, |m| m.converted), &[(end.converted, &right)], fixed_b)?;
+        let is_input = |part: &Graph, id: ValueId| {
+            let is_open = matches!(part.value(id).origin(), Origin::Input);
+            is_open && part.body(part.main()).inputs().contains(&id)
+        };
+        let mut inputs: Vec<&[NamedTensor; 2]> = vec![];
+        let mut names: Vec<String> = vec![];
+        for ((x, y), both) in stands_a.into_iter().zip(stands_b).zip(&tensors) {
+            if is_input(&part_a, x) || is_input(&part_b, y) {
+                // Converters rename values, and the two sides are to take the same.
+                let name = shared_name(&part_a.value(x).name, (&part_a, x), (&part_b, y));
+                (part_a.value_mut(x).name, part_b.value_mut(y).name) = (name.clone(), name.clone());
+                names.push(name.to_string());
+                inputs.push(both);
+            }
+        }
+        let folders = [a.folder.as_deref(), b.folder.as_deref()];
+        let mut reference = exported(part_a, folders[0])?;
+        let mut model = exported(part_b, folders[1])?;
+        let named = |place: usize| -> Vec<NamedTensor> {
+            let tensors = names.iter().zip(&inputs);
+            let named = tensors.map(|(name, both)| (name, &both[place]));
+            named.map(|(name, t)| NamedTensor { name: name.clone(), ..t.clone() }).collect()
+        };
+        let [for_a, inputs] = [named(0), named(1)];
+        take(&mut reference, &for_a);
+        take(&mut model, &inputs);
+        Ok(Part { model, reference: Some(reference), inputs, outputs: vec![right] })
+    }
+}
+
+/// A name that no other value of either part has.
+fn shared_name(wanted: &Arc<str>, a: (&Graph, ValueId), b: (&Graph, ValueId)) -> Arc<str> {
+    let is_taken = |name: &str| [a, b].iter().any(|(part, own)| has_other(part, *own, name));
+    let mut name = wanted.clone();
+    let mut number = 0;
+    while is_taken(&name) {
+        number += 1;
+        name = format!("{wanted}_{number}").into();
+    }
+    name
+}
+
+/// Whether a value of a part besides this one has that name.
+fn has_other(part: &Graph, own: ValueId, name: &str) -> bool {
+    part.all_bodies(part.main()).into_iter().any(|body| {
+        let held = part.body(body);
+        let nodes = part.nodes_of(body).into_iter();
+        let made: Vec<ValueId> =
+            nodes.flat_map(|id| part.node(id).outputs().to_vec()).flatten().collect();
+        let mut all = held.inputs().iter().chain(held.constants()).chain(&made);
+        all.any(|id| *id != own && &*part.value(*id).name == name)
+    })
+}
+
+/// Has a model take these inputs in this order, those too that it does not need.
+fn take(model: &mut ModelProto, inputs: &[NamedTensor]) {
+    if let Some(graph) = &mut model.graph {
+        graph.input = inputs.iter().map(super::values::declared).collect();
+        graph.initializer.retain(|held| inputs.iter().all(|input| input.name != held.name));
+    }
+}

@@ -1,0 +1,149 @@
+//! One model that a command fails on: the part that it still fails on.
+
+use std::path::Path;
+
+use anyhow::Context;
+use tract_onnx::prelude::*;
+
+use super::case::{self, SET, write_tensors};
+use super::one::{CheckTrial, One};
+use super::part::Part;
+use super::readme::{self, Told};
+use super::request::{OneRequest, Reduced, ReducedCase};
+use super::shrink::shrunk;
+use super::side::{Side, named_nodes, onnx};
+use super::trial::Runs;
+use super::values::by_name;
+use crate::cli::input::declared::Input;
+use crate::cli::input::given::Source;
+use crate::cli::input::saved::{self, Content};
+use crate::cli::input::sets::{self, Set, Tensors};
+use crate::cli::message::{at, one_line};
+use crate::cli::process::command::{Check, Ended};
+use crate::cli::process::progress;
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::{Loader, Model, tried};
+
+/// Reduces a model.
+///
+/// # Errors
+///
+/// When the model, an input or the command cannot be used, or a case cannot be written.
+pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> TractResult<Reduced> {
+    let Content::Model(file, cases) = saved::read(&request.model)? else {
+        anyhow::bail!("holds saved outputs, not a model");
+    };
+    let scratch = tempfile::Builder::new().prefix("onnx-cast-").tempdir()?;
+    let mut reduced = Reduced { model: request.model.display().to_string(), ..Reduced::default() };
+    let model = loader.open_for(&file, None)?;
+    let sets = sets_of(loader, &model, &file, request, &cases)?;
+    let Some((inputs, whole)) = failing(request, &file, (&model, &sets), scratch.path())? else {
+        reduced.runs = sets.len();
+        reduced.problem = Some("the command does not fail on the whole model".into());
+        return Ok(reduced);
+    };
+    drop(model);
+    let proto = loader.read(&file)?;
+    let folder = file.parent().map(Path::to_path_buf);
+    let side = at(file.display(), Side::of(onnx(loader), proto, folder))?;
+    reduced.nodes = side.count();
+    progress::tell("recording the model");
+    let mut recorded = by_name(inputs);
+    let mut is_run = false;
+    match side.record(&recorded) {
+        Ok(values) => (recorded, is_run) = (values, true),
+        Err(error) => reduced.notes.push(format!(
+            "the model cannot be run here, so its parts begin where it begins: {}",
+            one_line(&error)
+        )),
+    }
+    let seconds = request.check.seconds.or(Some(CheckTrial::seconds(whole.took)));
+    let check = Check { seconds, ..request.check.clone() };
+    let runs = Runs::of(reduced.nodes);
+    let scratch = scratch.path().join("part");
+    std::fs::create_dir(&scratch)?;
+    let finding = format!("the command {}", whole.end.told());
+    let onnx = is_run.then(|| onnx(loader));
+    let mut trial = CheckTrial { check: &check, whole, scratch, runs, onnx };
+    let told = Told {
+        models: vec![reduced.model.clone()],
+        nodes: reduced.nodes,
+        finding: finding.clone(),
+        how: check.command.clone(),
+        is_pair: false,
+    };
+    let one = One::of(side, recorded);
+    let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
+    let found = one.reduced(&mut trial, &mut |part| write(part))?;
+    let Some(part) = found else {
+        reduced.runs = trial.runs.made;
+        reduced.problem = Some(
+            "the command fails on the model's file, and not on the same graph written anew".into(),
+        );
+        return Ok(reduced);
+    };
+    let part = shrunk(part, &mut trial, &mut |part| write(part))?;
+    reduced.runs = trial.runs.made + 1;
+    reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
+    Ok(reduced)
+}
+
+fn case_of(part: &Part, place: &Path, finding: String) -> ReducedCase {
+    let left = named_nodes(&part.model);
+    let (node, op) = left.last().cloned().unwrap_or_default();
+    ReducedCase {
+        folder: place.display().to_string(),
+        node,
+        op,
+        kind: "command".into(),
+        finding,
+        left,
+        inputs: part.inputs.len(),
+        bytes: case::size_of(place),
+    }
+}
+
+/// The sets of inputs: those that are given, those beside the model, or random ones.
+fn sets_of(
+    loader: &Loader,
+    model: &Model,
+    file: &Path,
+    request: &OneRequest,
+    cases: &[crate::cli::input::cases::Case],
+) -> TractResult<Vec<Set>> {
+    if !cases.is_empty() && request.input.takes_recorded(request.model.is_dir()) {
+        return sets::of_cases(&model.takes, cases);
+    }
+    let run = |tensors: Tensors| tried(model, tensors);
+    let proto = &loader.read(file)?;
+    let source = Source { takes: &model.takes, proto, other: None, run: &run };
+    sets::gather(&source, file, &request.input)
+}
+
+/// The first set on which the command fails on the whole model, and how it does.
+fn failing(
+    request: &OneRequest,
+    file: &Path,
+    (model, sets): (&Model, &[Set]),
+    scratch: &Path,
+) -> TractResult<Option<(Vec<NamedTensor>, Ended)>> {
+    let folder = scratch.join(SET);
+    for set in sets {
+        progress::tell(format_args!("running the command on the whole model"));
+        let named = |(input, tensor): (&Input, std::sync::Arc<Tensor>)| NamedTensor {
+            name: input.name.clone(),
+            ty: input.ty,
+            tensor: std::sync::Arc::unwrap_or_clone(tensor),
+        };
+        let inputs: Vec<NamedTensor> =
+            model.takes.inputs.iter().zip(set.tensors()?).map(named).collect();
+        std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        write_tensors(&inputs, "input_", &folder)?;
+        let ended = request.check.run(file, &folder)?;
+        if request.check.is_shown(&ended, None) {
+            return Ok(Some((inputs, ended)));
+        }
+        std::fs::remove_dir_all(&folder)?;
+    }
+    Ok(None)
+}

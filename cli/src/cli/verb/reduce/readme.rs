@@ -1,0 +1,97 @@
+//! What a case says of itself: what is wrong, the numbers, how to run it, the versions.
+
+use std::fmt::Write;
+
+use tract_onnx::pb::ModelProto;
+
+use super::part::Part;
+use super::side::named_nodes;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::{shortened, single_line};
+
+/// What there is to say of a case.
+pub(super) struct Told {
+    /// The models, as they were called.
+    pub(super) models: Vec<String>,
+    /// How many nodes the whole model has.
+    pub(super) nodes: usize,
+    /// What is wrong, a clause whose subject is the node.
+    pub(super) finding: String,
+    /// How it is seen: the options of `compare`, or the command.
+    pub(super) how: String,
+    pub(super) is_pair: bool,
+}
+
+/// The text of README.md.
+pub(super) fn text(told: &Told, part: &Part) -> String {
+    let Told { models, nodes, finding, how, is_pair } = told;
+    let left = named_nodes(&part.model);
+    let shown = left.iter().take(8).map(|(node, op)| format!("`{}` ({op})", single_line(node)));
+    let mut list = shown.collect::<Vec<_>>().join(", ");
+    if left.len() > 8 {
+        let _ = write!(list, " and {} more", left.len() - 8);
+    }
+    let models = models.iter().map(|m| format!("`{}`", single_line(m))).collect::<Vec<_>>();
+    let finding = if *is_pair { finding.clone() } else { of_command(finding, part) };
+    let mut lines = vec![format!("# {}", shortened(&single_line(&finding), 200)), String::new()];
+    let count = left.len();
+    lines.push(if *is_pair {
+        format!(
+            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. `reference.onnx` is what stands in their place in {}; both take the values that the reference has there.",
+            models.get(1).map_or("", String::as_str),
+            models.first().map_or("", String::as_str),
+        )
+    } else {
+        format!(
+            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. It takes the values that the whole model has there.",
+            models.join(", ")
+        )
+    });
+    lines.push(String::new());
+    if *is_pair {
+        lines.push(format!("- Here: `onnx-cast compare reference.onnx model.onnx{how}`"));
+        lines.push(
+            "- As a test: `onnx-cast test .` fails, for the outputs are the reference's.".into(),
+        );
+    } else {
+        lines.push(format!("- The command: `{}`", single_line(how)));
+        lines.push("- The outputs in `test_data_set_0` are those of onnx-cast.".into());
+    }
+    lines.push(format!("- In ONNX Runtime: `{}`", ONNX_RUNTIME));
+    lines.push(format!(
+        "- Versions: onnx-cast {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        versions(&part.model)
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// What a command does, of the nodes that it does it on.
+pub(super) fn of_command(finding: &str, part: &Part) -> String {
+    const MOST: usize = 3;
+    let nodes = named_nodes(&part.model);
+    let named = nodes.iter().take(MOST).map(|(node, op)| format!("`{node}` ({op})"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = if nodes.len() > MOST { ", …" } else { "" };
+    format!("{named}{more}: {finding}")
+}
+
+/// Runs the case in ONNX Runtime, and shows what it makes beside what is right.
+const ONNX_RUNTIME: &str = "python -c \"import onnx, onnxruntime as ort; from glob import glob; load = lambda p: [onnx.numpy_helper.to_array(onnx.load_tensor(f'test_data_set_0/{p}_{i}.pb')) for i in range(len(glob(f'test_data_set_0/{p}_*.pb')))]; s = ort.InferenceSession('model.onnx'); print(s.run(None, dict(zip([i.name for i in s.get_inputs()], load('input')))), load('output'))\"";
+
+fn versions(model: &ModelProto) -> String {
+    let imports = model.opset_import.iter().map(|import| match &*import.domain {
+        "" | "ai.onnx" => format!("opset {}", import.version),
+        domain => format!("{} {}", single_line(domain), import.version),
+    });
+    let imports = imports.collect::<Vec<_>>().join(", ");
+    format!("{imports}, IR version {}", model.ir_version)
+}
+
+/// A tolerance as options of `compare`.
+pub(super) fn options(tolerance: Tolerance) -> String {
+    let Tolerance { rtol, atol, ulp, cosine, sqnr } = tolerance;
+    let all = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine), ("sqnr", sqnr)];
+    let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    given.map(|(name, value)| format!(" --{name} {value:e}")).collect()
+}

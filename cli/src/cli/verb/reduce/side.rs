@@ -1,0 +1,282 @@
+//! A model of which parts are taken: its graph, and its values on one set of inputs.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onnx_cast_graph::{Given, Graph, NodeId, NodeView, Origin, Table, Use, ValueId, attribute};
+use tract_onnx::pb::{AttributeProto, ModelProto, TensorProto, ValueInfoProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, model_proto, tensor_proto};
+
+use super::values::{Values, by_name, declared, in_order, type_of, written};
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::model::Loader;
+
+/// A model whose parts are taken.
+pub(super) struct Side {
+    pub(super) graph: Graph,
+    /// Where its external data is.
+    pub(super) folder: Option<PathBuf>,
+    onnx: CastOnnx,
+    /// The values of the main graph.
+    names: HashMap<Arc<str>, ValueId>,
+}
+
+/// What runs the parts of models: each operator as it is, everywhere the same.
+pub(super) fn onnx(loader: &Loader) -> CastOnnx {
+    loader.onnx().with_half_arithmetic(HalfArithmetic::Widened)
+}
+
+/// Runs a model, whose external data is in the folder, on the values that it takes.
+pub(super) fn run(
+    onnx: &CastOnnx,
+    proto: ModelProto,
+    folder: Option<&Path>,
+    values: &Values,
+) -> TractResult<Vec<NamedTensor>> {
+    let model = Interpreter::of_proto(onnx.clone(), proto, folder)?;
+    let outputs = model.run(in_order(model.input_names().into_iter(), values)?)?;
+    let named = |(output, name): (tract_onnx_cast::OnnxTensor, &str)| NamedTensor {
+        name: name.into(),
+        ty: output.element_type(),
+        tensor: output.into_tensor(),
+    };
+    Ok(outputs.into_iter().zip(model.output_names()).map(named).collect())
+}
+
+impl Side {
+    /// A model. Functions are put in the place of their calls where they can be, and constants that
+    /// are nodes become initializers.
+    ///
+    /// # Errors
+    ///
+    /// When the model is not sound.
+    pub(super) fn of(
+        onnx: CastOnnx,
+        proto: ModelProto,
+        folder: Option<PathBuf>,
+    ) -> TractResult<Side> {
+        let inlined = match proto.functions.is_empty() {
+            true => None,
+            false => model_proto::inlined(&onnx, proto.clone(), folder.as_deref()).ok(),
+        };
+        let step = |node: &str, part: &str| format!("{node}.{part}");
+        let imported = Graph::import(inlined.unwrap_or(proto), &step);
+        let (mut graph, problems) = imported.ok_or_else(|| anyhow::anyhow!("holds no graph"))?;
+        if let Some(problem) = problems.into_iter().next() {
+            anyhow::bail!("{}", problem.text);
+        }
+        graph.strip();
+        hold_constants(&mut graph);
+        Ok(Side::of_graph(onnx, graph, folder))
+    }
+
+    pub(super) fn of_graph(onnx: CastOnnx, graph: Graph, folder: Option<PathBuf>) -> Side {
+        let main = graph.body(graph.main());
+        let given = main.inputs().iter().chain(main.constants()).copied();
+        let nodes = graph.nodes_of(graph.main());
+        let made = nodes.iter().flat_map(|id| graph.node(*id).outputs()).flatten().copied();
+        let named = |value: ValueId| (graph.value(value).name.clone(), value);
+        let names = given.chain(made).map(named).collect();
+        Side { graph, folder, onnx, names }
+    }
+
+    /// The value of the main graph of that name.
+    pub(super) fn value(&self, name: &str) -> Option<ValueId> {
+        self.names.get(name).copied()
+    }
+
+    pub(super) fn name(&self, value: ValueId) -> &str {
+        &self.graph.value(value).name
+    }
+
+    /// The nodes of the main graph, in topological order.
+    pub(super) fn nodes(&self) -> Vec<NodeId> {
+        self.graph.nodes_of(self.graph.main())
+    }
+
+    /// How many nodes there are, those in bodies included.
+    pub(super) fn count(&self) -> usize {
+        self.graph.all_nodes(self.graph.main()).len()
+    }
+
+    /// The values that the model returns.
+    pub(super) fn outputs(&self) -> Vec<ValueId> {
+        let outputs = self.graph.body(self.graph.main()).outputs();
+        outputs.iter().map(|output| output.value).collect()
+    }
+
+    /// The inputs that have no default.
+    pub(super) fn inputs(&self) -> Vec<ValueId> {
+        let inputs = self.graph.body(self.graph.main()).inputs().iter().copied();
+        inputs.filter(|id| matches!(self.graph.value(*id).origin(), Origin::Input)).collect()
+    }
+
+    /// Runs the whole model.
+    pub(super) fn run_whole(&self, inputs: &Values) -> TractResult<Vec<NamedTensor>> {
+        self.run(self.graph.clone(), inputs)
+    }
+
+    /// Runs a part of it.
+    pub(super) fn run(&self, part: Graph, inputs: &Values) -> TractResult<Vec<NamedTensor>> {
+        run(&self.onnx, part.export(|_, _| {}), self.folder.as_deref(), inputs)
+    }
+
+    /// The tensors of the main graph on these inputs, those of the inputs included; constants are left
+    /// out.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be run.
+    pub(super) fn record(&self, inputs: &Values) -> TractResult<Values> {
+        let wanted = self.nodes().into_iter().flat_map(|id| self.graph.node(id).outputs());
+        let wanted = wanted.flatten().copied().filter(|value| self.is_tensor(*value));
+        let bare = |value: ValueId| {
+            let name = self.name(value).to_owned();
+            (value, ValueInfoProto { name, ..ValueInfoProto::default() })
+        };
+        let wanted: Vec<_> = wanted.map(bare).collect();
+        let mut values = by_name(self.run(self.graph.part(vec![], wanted).0, inputs)?);
+        for input in self.inputs() {
+            let name = self.name(input);
+            values.extend(inputs.get(name).map(|tensor| (name.to_owned(), tensor.clone())));
+        }
+        Ok(values)
+    }
+
+    /// Whether a value is a tensor, and not a sequence or an optional, as far as operators tell.
+    fn is_tensor(&self, value: ValueId) -> bool {
+        let Some(maker) = self.graph.maker(value) else { return true };
+        let node = self.graph.node(maker);
+        let place = node.outputs().iter().position(|made| *made == Some(value)).unwrap_or(0);
+        let body_output = |skipped: usize| {
+            node.bodies().iter().all(|held| {
+                let outputs = self.graph.body(held.body).outputs();
+                outputs.get(place + skipped).is_none_or(|output| self.is_tensor(output.value))
+            })
+        };
+        match &*node.op_type {
+            "SequenceConstruct" | "SequenceEmpty" | "SequenceInsert" | "SequenceErase"
+            | "SplitToSequence" | "SequenceMap" | "Optional" | "OptionalGetElement" => false,
+            "Identity" => node.input(0).is_none_or(|input| self.is_tensor(input)),
+            "If" => body_output(0),
+            "Loop" => body_output(1),
+            _ => true,
+        }
+    }
+
+    /// The values that are made of constants alone.
+    pub(super) fn fixed(&self) -> Table<ValueId, ()> {
+        let mut fixed = Table::default();
+        for id in self.nodes() {
+            let needs = self.graph.needs(id);
+            let is_fixed =
+                |value: &ValueId| self.graph.value(*value).is_constant() || fixed.contains(*value);
+            if needs.iter().all(is_fixed) && !is_random(&self.graph.node(id).op_type) {
+                for value in self.graph.node(id).outputs().iter().flatten() {
+                    fixed.insert(*value, ());
+                }
+            }
+        }
+        fixed
+    }
+
+    /// The part of the model that makes some values from others, which have these tensors: inputs,
+    /// or constants where a model computes sizes and axes. Returns the part, and which of its values
+    /// is given in the place of each.
+    pub(super) fn part(
+        &self,
+        given: &[(ValueId, &NamedTensor)],
+        wanted: &[(ValueId, &NamedTensor)],
+        fixed: &Table<ValueId, ()>,
+    ) -> TractResult<(Graph, Vec<ValueId>)> {
+        let give = |(value, tensor): &(ValueId, &NamedTensor)| {
+            let is_made = self.graph.maker(*value).is_some();
+            let is_size = is_made && self.is_size(*value, tensor);
+            let given = if is_made && fixed.contains(*value) || is_size {
+                Given::Constant(Arc::new(written(tensor)?))
+            } else {
+                Given::Input(type_of(tensor))
+            };
+            TractResult::Ok((*value, given))
+        };
+        let given = given.iter().map(give).collect::<TractResult<_>>()?;
+        let want = |(value, tensor): &(ValueId, &NamedTensor)| {
+            let name = self.name(*value).to_owned();
+            (*value, ValueInfoProto { name, ..declared(tensor) })
+        };
+        Ok(self.graph.part(given, wanted.iter().map(want).collect()))
+    }
+
+    /// Whether a value is a list of sizes or axes: whole numbers that operators take behind what they
+    /// compute on.
+    fn is_size(&self, value: ValueId, tensor: &NamedTensor) -> bool {
+        const MOST: usize = 64;
+        let is_short = tensor.tensor.rank() <= 1 && tensor.tensor.len() <= MOST;
+        let is_operand = |used: Use| match used {
+            Use::Node(node, place) => place > 0 || self.graph.node(node).op_type == "Range",
+            Use::Output(..) => false,
+        };
+        tensor.ty == ElementType::Int64
+            && is_short
+            && self.graph.value(value).uses().any(is_operand)
+    }
+}
+
+/// Whether an operator makes other values each time.
+fn is_random(op_type: &str) -> bool {
+    op_type.starts_with("Random") || matches!(op_type, "Bernoulli" | "Multinomial" | "Dropout")
+}
+
+/// Has initializers in the place of the main graph's nodes that are constants.
+fn hold_constants(graph: &mut Graph) {
+    let main = graph.main();
+    for id in graph.nodes_of(main) {
+        let node = graph.node(id);
+        let Some(value) = node.output(0).filter(|_| node.is("Constant")) else { continue };
+        let Some(tensor) = constant(node).filter(|_| !graph.value(value).is_output()) else {
+            continue;
+        };
+        let name = graph.value(value).name.clone();
+        let held = graph.add_constant(main, tensor);
+        graph.replace_all_uses(value, held);
+        graph.remove(id);
+        graph.value_mut(held).name = name;
+    }
+}
+
+/// The tensor that a Constant makes.
+fn constant(node: &onnx_cast_graph::Node) -> Option<TensorProto> {
+    let of = |name: &str| attribute(node, name);
+    if let Some(tensor) = of("value").and_then(|attribute| attribute.t.clone()) {
+        return Some(tensor);
+    }
+    let native = |tensor: Tensor| {
+        let ty = ElementType::native(tensor.datum_type())?;
+        tensor_proto::write("", ty, &tensor).ok()
+    };
+    let ints = |attribute: &AttributeProto| native(tensor1(&attribute.ints));
+    let floats = |attribute: &AttributeProto| native(tensor1(&attribute.floats));
+    let int = |attribute: &AttributeProto| native(tensor0(attribute.i));
+    let float = |attribute: &AttributeProto| native(tensor0(attribute.f));
+    of("value_ints")
+        .and_then(ints)
+        .or_else(|| of("value_floats").and_then(floats))
+        .or_else(|| of("value_int").and_then(int))
+        .or_else(|| of("value_float").and_then(float))
+}
+
+/// How many nodes a model has, those in bodies included.
+pub(super) fn nodes_in(model: &ModelProto) -> usize {
+    let graph = model.graph.iter().flat_map(onnx_cast_graph::all_graphs);
+    graph.map(|graph| graph.node.len()).sum()
+}
+
+/// The operators of a model's nodes, those in bodies included, each with its name.
+pub(super) fn named_nodes(model: &ModelProto) -> Vec<(String, String)> {
+    let graphs = model.graph.iter().flat_map(onnx_cast_graph::all_graphs);
+    let nodes = graphs.flat_map(|graph| &graph.node);
+    nodes.map(|node| (node.label().to_owned(), node.op_type.clone())).collect()
+}

@@ -1,0 +1,93 @@
+//! Values as they are given to a part of a model.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::Context;
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
+use tract_onnx::pb::{TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Reach;
+use tract_onnx_cast::{Conversion, ElementType, Family, OnnxTensor, Rules, tensor_proto};
+
+use crate::cli::tensor::NamedTensor;
+
+/// Tensors by the names of the values that they are.
+pub(super) type Values = HashMap<String, NamedTensor>;
+
+/// Tensors by their names.
+pub(super) fn by_name(tensors: Vec<NamedTensor>) -> Values {
+    tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect()
+}
+
+/// The type and the sizes of a tensor, as a model declares them.
+pub(super) fn type_of(tensor: &NamedTensor) -> TypeProto {
+    let dimension = |size: &usize| Dimension {
+        value: Some(dimension::Value::DimValue(i64::try_from(*size).unwrap_or(i64::MAX))),
+        ..Dimension::default()
+    };
+    let dim = tensor.tensor.shape().iter().map(dimension).collect();
+    let (elem_type, shape) = (tensor.ty as i32, Some(TensorShapeProto { dim }));
+    let value = Some(type_proto::Value::TensorType(type_proto::Tensor { elem_type, shape }));
+    TypeProto { value, ..TypeProto::default() }
+}
+
+/// What a model declares of a tensor.
+pub(super) fn declared(tensor: &NamedTensor) -> ValueInfoProto {
+    let (name, r#type) = (tensor.name.clone(), Some(type_of(tensor)));
+    ValueInfoProto { name, r#type, ..ValueInfoProto::default() }
+}
+
+/// The tensor as a file holds it.
+pub(super) fn written(tensor: &NamedTensor) -> TractResult<TensorProto> {
+    Ok(tensor_proto::write(&tensor.name, tensor.ty, &tensor.tensor)?)
+}
+
+/// The tensor that a file holds, its external data in the folder.
+pub(super) fn read(proto: &TensorProto, folder: Option<&Path>) -> TractResult<NamedTensor> {
+    let (ty, tensor) = tensor_proto::read(proto, folder)?;
+    Ok(NamedTensor { name: proto.name.clone(), ty, tensor })
+}
+
+/// As an interpreter takes it.
+pub(super) fn typed(tensor: &NamedTensor) -> TractResult<OnnxTensor> {
+    Ok(OnnxTensor::new(tensor.ty, tensor.tensor.clone())?)
+}
+
+/// Whether values of one type can stand for those of the other: both are floating-point numbers, or
+/// the type is the same.
+pub(super) fn are_alike(a: ElementType, b: ElementType) -> bool {
+    let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
+    a == b || is_float(a) && is_float(b)
+}
+
+/// The tensor in another type. A finite number beyond it becomes its largest one: what overflows is
+/// not what is given to a part, but what the part makes.
+pub(super) fn saturated(tensor: &NamedTensor, to: ElementType) -> TractResult<NamedTensor> {
+    let NamedTensor { name, ty, tensor } = tensor;
+    let name = name.clone();
+    if *ty == to {
+        return Ok(NamedTensor { name, ty: to, tensor: tensor.clone() });
+    }
+    let convert =
+        |from, to, tensor: &Tensor| Conversion::new(from, to, Rules::default()).run(tensor);
+    let mut doubles = convert(*ty, ElementType::Double, tensor)?;
+    if let Some(Reach::Float(reach)) = Reach::of(to) {
+        let mut plain = doubles.try_as_plain_ram_mut()?;
+        for value in plain.as_slice_mut::<f64>()?.iter_mut().filter(|value| value.is_finite()) {
+            *value = value.clamp(reach.min(), reach.max);
+        }
+    }
+    Ok(NamedTensor { name, ty: to, tensor: convert(ElementType::Double, to, &doubles)? })
+}
+
+/// In that order; an error names the one that is missing.
+pub(super) fn in_order<'a>(
+    names: impl Iterator<Item = &'a str>,
+    values: &Values,
+) -> TractResult<Vec<OnnxTensor>> {
+    let value = |name: &str| {
+        typed(values.get(name).with_context(|| format!("there is no value of `{name}`"))?)
+    };
+    names.map(value).collect()
+}

@@ -1,0 +1,185 @@
+//! `reduce`.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use prost::Message;
+use serde_json::{Value, json};
+use tract_onnx::pb::ModelProto;
+use tract_onnx_cast::ElementType::{Float, Float16};
+
+use crate::common::proto::{Sketch, bytes, int, int64, tensor};
+use crate::program::*;
+
+/// `y = tanh(…||x - 0.5| - 0.5|…)`, so many times, with another operator in the place of one `Abs`.
+fn chain(length: usize, wrong: Option<usize>) -> Vec<u8> {
+    let mut sketch =
+        Sketch::new().input("x", Float, &[3, 5]).initializer(tensor("half", Float, &[0.5f32; 5]));
+    let mut last = "x".to_owned();
+    for place in 0..length {
+        let names = ["a", "b"].map(|letter| format!("{letter}{place}"));
+        let op = if wrong == Some(place) { "Softplus" } else { "Abs" };
+        sketch = sketch.node("Sub", &[&last, "half"], &[&names[0]], vec![]).node(
+            op,
+            &[&names[0]],
+            &[&names[1]],
+            vec![],
+        );
+        last = names[1].clone();
+    }
+    bytes(&sketch.node("Tanh", &[&last], &["y"], vec![]).output("y", Float, &[3, 5]).model())
+}
+
+/// What `--json` says of a reduction into `case`.
+fn reduced(folder: &Folder, status: i32, given: &[&str]) -> Value {
+    let case = folder.text("case");
+    let report = json(&said(status, &[&["reduce", "-o", &case, "--json"], given].concat()));
+    assert_eq!(report["schema"], json!("onnx-cast/reduce/1"));
+    report
+}
+
+fn model(folder: &Folder, name: &str) -> ModelProto {
+    let file = fs::read(folder.path("case").join(name)).expect("the case has it");
+    ModelProto::decode(&*file).expect("a model")
+}
+
+fn ops(model: &ModelProto) -> Vec<&str> {
+    let nodes = model.graph.iter().flat_map(|graph| &graph.node);
+    nodes.map(|node| node.op_type.as_str()).collect()
+}
+
+#[test]
+fn of_a_pair_the_node_is_left_at_which_it_parts() {
+    let folder = Folder::new();
+    let a = folder.write("a.onnx", &chain(40, None));
+    let b = folder.write("b.onnx", &chain(40, Some(17)));
+    let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-3"]);
+    let case = &report["cases"][0];
+    assert_eq!(
+        (&case["node"], &case["kind"]),
+        (&json!("Softplus_b17"), &json!("tolerance")),
+        "{report}"
+    );
+    assert_eq!(report["nodes"], json!(81));
+    assert!(report["runs"].as_u64().is_some_and(|runs| runs <= 2 * 7 + 20), "{report}");
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["Softplus"]);
+    assert_eq!(ops(&model(&folder, "reference.onnx")), ["Abs"]);
+    let readme = fs::read_to_string(folder.path("case").join("README.md")).expect("a page");
+    assert!(readme.starts_with("# `Softplus_b17` (Softplus) is beyond its tolerance"), "{readme}");
+    let path = folder.text("case");
+    assert!(stdout(&onnx_cast(["test", &path])).contains("0 passed, 1 failed"));
+    let [a, b] = ["reference.onnx", "model.onnx"].map(|name| format!("{path}/{name}"));
+    assert_eq!(onnx_cast(["compare", &a, &b, "--rtol", "1e-3"]).status.code(), Some(1));
+    let other = folder.text("other");
+    let again = ["reduce", &a, &b, "--rtol", "1e-3", "-o", &other];
+    assert!(done(&again).contains("1 of 1 node(s)"));
+}
+
+#[test]
+fn of_an_overflow_the_node_is_left_that_overflows() {
+    let folder = Folder::new();
+    let model = |half: bool| {
+        let ty = if half { Float16 } else { Float };
+        let to = |id| vec![int("to", id)];
+        let sketch = Sketch::new()
+            .input("x", Float, &[2, 8])
+            .initializer(tensor("large", ty, &[300f32; 8]))
+            .node("Cast", &["x"], &["c"], to(ty as i64))
+            .node("Mul", &["c", "large"], &["m"], vec![])
+            .node("Mul", &["m", "m"], &["s"], vec![])
+            .node("Sqrt", &["s"], &["r"], vec![])
+            .node("Cast", &["r"], &["y"], to(Float as i64))
+            .output("y", Float, &[2, 8]);
+        bytes(&sketch.model())
+    };
+    let (a, b) = (folder.write("a.onnx", &model(false)), folder.write("b.onnx", &model(true)));
+    let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-2", "--range", "x=1:3"]);
+    let case = &report["cases"][0];
+    assert_eq!((&case["node"], &case["kind"]), (&json!("Mul_s"), &json!("overflow")), "{report}");
+    let shape = |name| {
+        let file = fs::read(folder.path("case/test_data_set_0").join(name)).expect("data");
+        tract_onnx::pb::TensorProto::decode(&*file).expect("a tensor").dims
+    };
+    assert_eq!(shape("input_0.pb"), [1, 1], "shapes are cut");
+}
+
+#[test]
+fn what_agrees_is_nothing_to_show() {
+    let folder = Folder::new();
+    let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.write(name, &chain(3, None)));
+    let report = reduced(&folder, 1, &[&a, &b]);
+    assert_eq!(report["cases"], json!([]));
+    assert!(report["problem"].is_string() && !folder.path("case").exists());
+    let report = reduced(&folder, 1, &[&a, "--check", "true {model}"]);
+    assert_eq!(report["problem"], json!("the command does not fail on the whole model"));
+    let call = ["reduce", &a, &b, "-o", &folder.text(".")];
+    assert!(refused(&call).contains("is not empty"));
+    let call = ["reduce", &a, "--check", "no-such-program", "-o", &folder.text("case")];
+    assert!(refused(&call).contains("--check: no-such-program"));
+    refused(&["reduce", &a, "-o", &folder.text("case")]);
+    refused(&["reduce", &a, "--check", "'", "-o", &folder.text("case")]);
+}
+
+#[test]
+fn a_command_fails_on_the_node_that_is_left() {
+    let folder = Folder::new();
+    let a = folder.write("a.onnx", &chain(40, Some(23)));
+    // A name of an operator stands in a file as it is.
+    let check = "sh -c 'grep -q Softplus \"$0\" && ls $1/input_0.pb && echo seen >&2 && exit 5' {model} {inputs}";
+    let given = [&a, "--check", check, "--status", "5", "--stderr", "seen"];
+    let report = reduced(&folder, 0, &given);
+    assert_eq!(report["cases"][0]["left"], json!([["Softplus_b23", "Softplus"]]), "{report}");
+    assert!(report["runs"].as_u64().is_some_and(|runs| runs <= 2 * 7 + 20), "{report}");
+    assert!(done(&["test", &folder.text("case")]).contains("1 passed, 0 failed"));
+    let report = reduced(&Folder::new(), 1, &[&a, "--check", check, "--status", "6"]);
+    assert_eq!(report["cases"], json!([]));
+    let report = reduced(&Folder::new(), 1, &[&a, "--check", check, "--stderr", "other"]);
+    assert_eq!(report["cases"], json!([]));
+}
+
+#[test]
+fn a_shell_runs_only_what_it_is_asked_to() {
+    let folder = Folder::new();
+    let a = folder.write("a b.onnx", &chain(2, None));
+    let check = "test -f {model} && exit 4";
+    let report = reduced(&folder, 0, &[&a, "--check", check, "--status", "4", "--shell"]);
+    assert_eq!(report["cases"][0]["left"].as_array().map(Vec::len), Some(1), "{report}");
+    let report = reduced(&Folder::new(), 1, &[&a, "--check", "echo && exit 4", "--status", "4"]);
+    assert_eq!(report["cases"], json!([]));
+}
+
+#[test]
+fn a_command_that_never_ends_is_ended() {
+    let folder = Folder::new();
+    let a = folder.write("a.onnx", &chain(1, None));
+    let start = Instant::now();
+    let given = [&a, "--check", "sleep 100", "--check-timeout", "1", "--status", "3"];
+    let report = reduced(&folder, 1, &given);
+    assert_eq!(report["cases"], json!([]));
+    assert!(start.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn sizes_that_a_model_computes_are_constants_of_the_part() {
+    let folder = Folder::new();
+    let model = |op: &str| {
+        let sketch = Sketch::new()
+            .input("x", Float, &[2, 6])
+            .initializer(int64("minus", &[-1]))
+            .node("Shape", &["x"], &["shape"], vec![])
+            .node("Relu", &["x"], &["r"], vec![])
+            .node("Concat", &["shape", "minus"], &["sizes"], vec![int("axis", 0)])
+            .node("Reshape", &["r", "sizes"], &["cube"], vec![])
+            .node(op, &["cube"], &["y"], vec![])
+            .output("y", Float, &[2, 6, 1]);
+        bytes(&sketch.model())
+    };
+    let (a, b) = (folder.write("a.onnx", &model("Exp")), folder.write("b.onnx", &model("Abs")));
+    let check = "sh -c 'grep -q Reshape $0 && grep -q Abs $0 && exit 7' {model}";
+    let report = reduced(&folder, 0, &[&b, "--check", check, "--status", "7"]);
+    let left = &report["cases"][0]["left"];
+    assert_eq!(left, &json!([["Reshape_cube", "Reshape"], ["Abs_y", "Abs"]]), "{report}");
+    fs::remove_dir_all(folder.path("case")).expect("a folder");
+    let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-3"]);
+    assert_eq!(report["cases"][0]["left"], json!([["Abs_y", "Abs"]]), "{report}");
+}
