@@ -183,3 +183,22 @@ fn sizes_that_a_model_computes_are_constants_of_the_part() {
     let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-3"]);
     assert_eq!(report["cases"][0]["left"], json!([["Abs_y", "Abs"]]), "{report}");
 }
+
+#[test]
+fn a_model_that_cannot_be_run_here_is_cut_as_far_as_it_can() {
+    let folder = Folder::new();
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 6])
+        .node("Relu", &["x"], &["r"], vec![])
+        .node("Exp", &["r"], &["e"], vec![])
+        .node("NobodyHasThis", &["e"], &["n"], vec![])
+        .node("Abs", &["n"], &["y"], vec![])
+        .output("y", Float, &[2, 6]);
+    let a = folder.write("a.onnx", bytes(&sketch.model()));
+    let case = folder.text("case");
+    let check = "sh -c 'grep -q NobodyHasThis $0 && exit 7' {model}";
+    let output = onnx_cast(["reduce", &a, "--check", check, "--status", "7", "-o", &case]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot be run to its end"), "{}", stderr(&output));
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["NobodyHasThis"]);
+}

@@ -52,8 +52,10 @@ impl Pair {
         inputs: [Values; 2],
         found: &[ComparedTensor],
     ) -> TractResult<Pair> {
-        let right = reference.record(&inputs[0])?;
-        let made = converted.record(&inputs[1])?;
+        let (right, ran) = reference.record(&inputs[0]);
+        ran?;
+        let (made, ran) = converted.record(&inputs[1]);
+        ran?;
         let fixed = [reference.fixed(), converted.fixed()];
         let held =
             |(name, made): (String, NamedTensor)| (name, (made.ty, made.tensor.shape().to_vec()));
@@ -189,12 +191,12 @@ impl Pair {
         let (a, b) = (&self.reference, &self.converted);
         let [fixed_a, fixed_b] = &self.fixed;
         let (mut part_a, stands_a) =
-            a.part(&cuts(0, |m| m.reference), &[(end.reference, value)], fixed_a)?;
+            a.part(&cuts(0, |m| m.reference), &[(end.reference, Some(value))], fixed_a)?;
         let (ty, shape) = (end.ty, &end.shape);
         let right = saturated(value, ty)?.tensor.into_shape(shape)?;
         let right = NamedTensor { name: b.name(end.converted).to_owned(), ty, tensor: right };
         let (mut part_b, stands_b) =
-            b.part(&cuts(1, |m| m.converted), &[(end.converted, &right)], fixed_b)?;
+            b.part(&cuts(1, |m| m.converted), &[(end.converted, Some(&right))], fixed_b)?;
         let is_input = |part: &Graph, id: ValueId| {
             let is_open = matches!(part.value(id).origin(), Origin::Input);
             is_open && part.body(part.main()).inputs().contains(&id)

@@ -15,13 +15,14 @@ use super::side::{Side, named_nodes, onnx};
 use super::trial::Runs;
 use super::values::by_name;
 use crate::cli::input::declared::Input;
-use crate::cli::input::given::Source;
+use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Set, Tensors};
 use crate::cli::message::{at, one_line};
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model, tried};
 
 /// Reduces a model.
@@ -35,7 +36,7 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
     };
     let scratch = tempfile::Builder::new().prefix("onnx-cast-").tempdir()?;
     let mut reduced = Reduced { model: request.model.display().to_string(), ..Reduced::default() };
-    let model = loader.open_for(&file, None)?;
+    let model = loader.open_for(&file, Some(Engine::Nodes))?;
     let sets = sets_of(loader, &model, &file, request, &cases)?;
     let Some((inputs, whole)) = failing(request, &file, (&model, &sets), scratch.path())? else {
         reduced.runs = sets.len();
@@ -48,44 +49,50 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
     let side = at(file.display(), Side::of(onnx(loader), proto, folder))?;
     reduced.nodes = side.count();
     progress::tell("recording the model");
-    let mut recorded = by_name(inputs);
-    let mut is_run = false;
-    match side.record(&recorded) {
-        Ok(values) => (recorded, is_run) = (values, true),
-        Err(error) => reduced.notes.push(format!(
-            "the model cannot be run here, so its parts begin where it begins: {}",
-            one_line(&error)
-        )),
-    }
+    let (recorded, ran) = side.record(&by_name(inputs));
+    reduced.notes.extend(ran.as_ref().err().map(|error| {
+        let reason = one_line(error);
+        format!(
+            "the model cannot be run to its end here, so parts are cut only before that: {reason}"
+        )
+    }));
+    let onnx = ran.is_ok().then(|| onnx(loader));
+    let scratch = scratch.path().join("part");
+    std::fs::create_dir(&scratch)?;
     let seconds = request.check.seconds.or(Some(CheckTrial::seconds(whole.took)));
     let check = Check { seconds, ..request.check.clone() };
     let runs = Runs::of(reduced.nodes);
-    let scratch = scratch.path().join("part");
-    std::fs::create_dir(&scratch)?;
-    let finding = format!("the command {}", whole.end.told());
-    let onnx = is_run.then(|| onnx(loader));
     let mut trial = CheckTrial { check: &check, whole, scratch, runs, onnx };
+    search(&One::of(side, recorded), &mut trial, place, &mut reduced)?;
+    reduced.runs = trial.runs.made + 1;
+    Ok(reduced)
+}
+
+/// Looks for the smallest part, and writes each that is smaller.
+fn search(
+    one: &One,
+    trial: &mut CheckTrial,
+    place: &Path,
+    reduced: &mut Reduced,
+) -> TractResult<()> {
+    let finding = format!("the command {}", trial.whole.end.told());
     let told = Told {
         models: vec![reduced.model.clone()],
         nodes: reduced.nodes,
         finding: finding.clone(),
-        how: check.command.clone(),
+        how: trial.check.command.clone(),
         is_pair: false,
     };
-    let one = One::of(side, recorded);
     let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
-    let found = one.reduced(&mut trial, &mut |part| write(part))?;
-    let Some(part) = found else {
-        reduced.runs = trial.runs.made;
+    let Some(part) = one.reduced(trial, &mut |part| write(part))? else {
         reduced.problem = Some(
             "the command fails on the model's file, and not on the same graph written anew".into(),
         );
-        return Ok(reduced);
+        return Ok(());
     };
-    let part = shrunk(part, &mut trial, &mut |part| write(part))?;
-    reduced.runs = trial.runs.made + 1;
+    let part = shrunk(part, trial, &mut |part| write(part))?;
     reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
-    Ok(reduced)
+    Ok(())
 }
 
 fn case_of(part: &Part, place: &Path, finding: String) -> ReducedCase {
@@ -112,7 +119,7 @@ fn sets_of(
     cases: &[crate::cli::input::cases::Case],
 ) -> TractResult<Vec<Set>> {
     if !cases.is_empty() && request.input.takes_recorded(request.model.is_dir()) {
-        return sets::of_cases(&model.takes, cases);
+        return sets::of_cases(&model.takes, cases, &request.input);
     }
     let run = |tensors: Tensors| tried(model, tensors);
     let proto = &loader.read(file)?;

@@ -105,9 +105,11 @@ impl One {
             uses.len() > 0 && (is_output || uses.all(is_outside))
         };
         let ends = made.iter().filter(|value| is_end(value));
-        let wanted: Vec<(ValueId, &NamedTensor)> =
-            ends.map(|value| Ok((*value, self.value(*value)?))).collect::<TractResult<_>>()?;
-        let outputs = wanted.iter().map(|(_, tensor)| (*tensor).clone()).collect();
+        let wanted: Vec<(ValueId, Option<&NamedTensor>)> =
+            ends.map(|value| (*value, self.value(*value).ok())).collect();
+        let outputs = wanted.iter().map(|(_, tensor)| tensor.cloned());
+        // Where one is not known, none is.
+        let outputs = outputs.collect::<Option<Vec<NamedTensor>>>().unwrap_or_default();
         let (part, stands) = self.side.part(&given, &wanted, &self.fixed)?;
         let tensors = given.into_iter().map(|(_, tensor)| tensor);
         let stands: HashMap<ValueId, &NamedTensor> = stands.into_iter().zip(tensors).collect();

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use onnx_cast_graph::{Given, Graph, NodeId, NodeView, Origin, Table, Use, ValueId, attribute};
 use tract_onnx::pb::{AttributeProto, ModelProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::interpreter::Interpreter;
-use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, model_proto, tensor_proto};
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, Result, model_proto, tensor_proto};
 
-use super::values::{Values, by_name, declared, in_order, type_of, written};
+use super::values::{Values, declared, in_order, type_of, written};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Loader;
 
@@ -22,6 +22,22 @@ pub(super) struct Side {
     onnx: CastOnnx,
     /// The values of the main graph.
     names: HashMap<Arc<str>, ValueId>,
+}
+
+/// Keeps what the nodes of the main graph make.
+struct Recorder {
+    values: Values,
+}
+
+impl Observer for Recorder {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+        for made in outputs.iter().flatten().filter(|_| node.graph.is_empty()) {
+            let (name, ty) = (made.name.to_string(), made.element_type);
+            let tensor = NamedTensor { name: name.clone(), ty, tensor: (*made.tensor).clone() };
+            self.values.insert(name, tensor);
+        }
+        Ok(())
+    }
 }
 
 /// What runs the parts of models: each operator as it is, everywhere the same.
@@ -124,47 +140,25 @@ impl Side {
         run(&self.onnx, part.export(|_, _| {}), self.folder.as_deref(), inputs)
     }
 
-    /// The tensors of the main graph on these inputs, those of the inputs included; constants are left
-    /// out.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be run.
-    pub(super) fn record(&self, inputs: &Values) -> TractResult<Values> {
-        let wanted = self.nodes().into_iter().flat_map(|id| self.graph.node(id).outputs());
-        let wanted = wanted.flatten().copied().filter(|value| self.is_tensor(*value));
-        let bare = |value: ValueId| {
-            let name = self.name(value).to_owned();
-            (value, ValueInfoProto { name, ..ValueInfoProto::default() })
-        };
-        let wanted: Vec<_> = wanted.map(bare).collect();
-        let mut values = by_name(self.run(self.graph.part(vec![], wanted).0, inputs)?);
+    /// The tensors of the main graph on these inputs, those of the inputs included, as far as the model
+    /// can be run, and why it cannot; constants are left out.
+    pub(super) fn record(&self, inputs: &Values) -> (Values, TractResult<()>) {
+        let mut recorder = Recorder { values: Values::new() };
+        let ran = self.observed(inputs, &mut recorder);
+        let mut values = recorder.values;
         for input in self.inputs() {
             let name = self.name(input);
             values.extend(inputs.get(name).map(|tensor| (name.to_owned(), tensor.clone())));
         }
-        Ok(values)
+        (values, ran)
     }
 
-    /// Whether a value is a tensor, and not a sequence or an optional, as far as operators tell.
-    fn is_tensor(&self, value: ValueId) -> bool {
-        let Some(maker) = self.graph.maker(value) else { return true };
-        let node = self.graph.node(maker);
-        let place = node.outputs().iter().position(|made| *made == Some(value)).unwrap_or(0);
-        let body_output = |skipped: usize| {
-            node.bodies().iter().all(|held| {
-                let outputs = self.graph.body(held.body).outputs();
-                outputs.get(place + skipped).is_none_or(|output| self.is_tensor(output.value))
-            })
-        };
-        match &*node.op_type {
-            "SequenceConstruct" | "SequenceEmpty" | "SequenceInsert" | "SequenceErase"
-            | "SplitToSequence" | "SequenceMap" | "Optional" | "OptionalGetElement" => false,
-            "Identity" => node.input(0).is_none_or(|input| self.is_tensor(input)),
-            "If" => body_output(0),
-            "Loop" => body_output(1),
-            _ => true,
-        }
+    fn observed(&self, inputs: &Values, recorder: &mut Recorder) -> TractResult<()> {
+        let proto = self.graph.clone().export(|_, _| {});
+        let model = Interpreter::of_proto(self.onnx.clone(), proto, self.folder.as_deref())?;
+        let given = in_order(model.input_names().into_iter(), inputs)?;
+        model.run_observed(given, recorder)?;
+        Ok(())
     }
 
     /// The values that are made of constants alone.
@@ -189,7 +183,7 @@ impl Side {
     pub(super) fn part(
         &self,
         given: &[(ValueId, &NamedTensor)],
-        wanted: &[(ValueId, &NamedTensor)],
+        wanted: &[(ValueId, Option<&NamedTensor>)],
         fixed: &Table<ValueId, ()>,
     ) -> TractResult<(Graph, Vec<ValueId>)> {
         let give = |(value, tensor): &(ValueId, &NamedTensor)| {
@@ -203,11 +197,21 @@ impl Side {
             TractResult::Ok((*value, given))
         };
         let given = given.iter().map(give).collect::<TractResult<_>>()?;
-        let want = |(value, tensor): &(ValueId, &NamedTensor)| {
+        let want = |(value, tensor): &(ValueId, Option<&NamedTensor>)| {
             let name = self.name(*value).to_owned();
-            (*value, ValueInfoProto { name, ..declared(tensor) })
+            let declared = tensor.map_or_else(|| self.declared(*value), declared);
+            (*value, ValueInfoProto { name, ..declared })
         };
         Ok(self.graph.part(given, wanted.iter().map(want).collect()))
+    }
+
+    /// What the file declares of a value.
+    fn declared(&self, value: ValueId) -> ValueInfoProto {
+        let outputs = self.graph.body(self.graph.main()).outputs();
+        let output = outputs.iter().find(|output| output.value == value);
+        let r#type = self.graph.value(value).declared.clone();
+        let inner = || ValueInfoProto { r#type, ..ValueInfoProto::default() };
+        output.map_or_else(inner, |output| output.declared.clone())
     }
 
     /// Whether a value is a list of sizes or axes: whole numbers that operators take behind what they
