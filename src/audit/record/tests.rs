@@ -24,7 +24,7 @@ fn what_is_counted_later_is_counted_once() {
             let inputs = tvec!(x.clone());
             records.add_later(0, &watched, inputs, y.clone()).expect("carriers");
         }
-        ask(&Audit { casts: vec![], records: records.clone() });
+        ask(&Audit { casts: [].into(), records: records.clone() });
         let record = records.with(0, |record| record.clone()).expect("a record");
         assert_eq!((record.runs, record.types), (RUNS, Some((from, to))));
         let mut sum = CastStats::default();
