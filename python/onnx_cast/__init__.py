@@ -25,6 +25,7 @@ from ._errors import (
     ToleranceError,
 )
 from ._program import program
+from ._reduce import reduce
 from ._results import (
     Audit,
     Cast,
@@ -36,6 +37,8 @@ from ._results import (
     Kept,
     KeptNode,
     Parting,
+    Reduced,
+    ReducedCase,
     Tensor,
 )
 
@@ -62,6 +65,8 @@ __all__ = [
     "OnnxCastWarning",
     "Parting",
     "ProgramError",
+    "Reduced",
+    "ReducedCase",
     "Tensor",
     "ToleranceError",
     "__version__",
@@ -72,5 +77,6 @@ __all__ = [
     "keep",
     "program",
     "record",
+    "reduce",
     "run",
 ]

@@ -490,3 +490,68 @@ class Converted:
     def passed(self) -> bool:
         """Whether the converted model was written."""
         return self.problem is None
+
+
+@dataclass(frozen=True)
+class ReducedCase:
+    """A case that :func:`onnx_cast.reduce` has written."""
+
+    folder: str
+    #: The node that is to blame; of a check's case the last node.
+    node: str
+    op_type: str
+    #: ``overflow``, ``nan``, ``shape``, ``tolerance`` or ``command``.
+    kind: str
+    #: What is wrong, in words.
+    finding: str
+    #: The nodes that are left, each with its operator.
+    left: list[tuple[str, str]]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What became of a reduction."""
+
+    model: str
+    #: How many nodes the model has.
+    nodes: int
+    #: The gravest first; empty where there is nothing to show.
+    cases: list[ReducedCase]
+    #: Why there is none.
+    problem: Optional[str]
+    runs: int
+    notes: list[str]
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Reduced:
+        rows = json.get("cases") or []
+        return Reduced(
+            model=str(json.get("model")),
+            nodes=int(json.get("nodes") or 0),
+            cases=[
+                ReducedCase(
+                    folder=str(row.get("folder")),
+                    node=str(row.get("node")),
+                    op_type=str(row.get("op")),
+                    kind=str(row.get("kind")),
+                    finding=str(row.get("finding")),
+                    left=[(str(name), str(op)) for name, op in row.get("left") or []],
+                    bytes=int(row.get("bytes") or 0),
+                )
+                for row in rows
+            ],
+            problem=json.get("problem"),
+            runs=int(json.get("runs") or 0),
+            notes=[str(note) for note in json.get("notes") or []],
+            json=json,
+        )
+
+    def __str__(self) -> str:
+        if not self.cases:
+            return f"nothing to show: {self.problem}"
+        return "\n".join(
+            f"{case.folder}: {len(case.left)} of {self.nodes} nodes: {case.finding}"
+            for case in self.cases
+        )

@@ -7,6 +7,7 @@ def test_fp16(onnx_cast):
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -34,13 +35,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="onnx-cast-reports",
         help="where tests with the fixture `onnx_cast` leave their pages [default: onnx-cast-reports]",
     )
+    group.addoption(
+        "--onnx-cast-reduce",
+        action="store_true",
+        help="leave the smallest part that still fails beside the page of a comparison that fails",
+    )
 
 
 class Checker:
     """``compare``, ``audit`` and ``keep`` of :mod:`onnx_cast`, whose failures fail the test and leave a page."""
 
-    def __init__(self, folder: Path, test: str) -> None:
+    def __init__(self, folder: Path, test: str, reduces: bool = False) -> None:
         self._folder = folder
+        self._reduces = reduces
         self._test = re.sub(r"[^\w.-]+", "_", test)
         self._pages = 0
 
@@ -53,7 +60,10 @@ class Checker:
 
         result: Comparison = self._called(compare, reference, converted, inputs, **options)
         if not result.passed:
-            pytest.fail(_with_kept(result, reference, inputs, options), pytrace=False)
+            said = _with_kept(result, reference, inputs, options)
+            if self._reduces:
+                said += f"\n{self._reduced(reference, converted, inputs, options)}"
+            pytest.fail(said, pytrace=False)
         return result
 
     def audit(self, model: Any, inputs: Any = None, **options: Any) -> Audit:
@@ -98,6 +108,19 @@ class Checker:
             return replace(result, report=None)
         return result
 
+    def _reduced(self, reference: Any, converted: Any, inputs: Any, options: dict[str, Any]) -> str:
+        """What the smallest part is that still fails, or why there is none."""
+        from . import OnnxCastError, reduce
+
+        folder = self._folder / f"{self._test}-case-{self._pages}"
+        shutil.rmtree(folder, ignore_errors=True)
+        passed_on = {name: options[name] for name in (*_PASSED_ON, "sets") if name in options}
+        try:
+            reduced = reduce(reference, converted, folder, inputs, **passed_on)
+        except OnnxCastError as error:
+            return f"not reduced: {error}"
+        return f"reduced: {reduced}"
+
     def _page(self) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._pages += 1
@@ -136,4 +159,5 @@ def _brief(result: Comparison) -> str:
 def onnx_cast(request: pytest.FixtureRequest) -> Checker:
     """Checks conversions in this test."""
     folder = request.config.rootpath / request.config.getoption("--onnx-cast-reports")
-    return Checker(folder, request.node.name)
+    reduces = bool(request.config.getoption("--onnx-cast-reduce"))
+    return Checker(folder, request.node.name, reduces)

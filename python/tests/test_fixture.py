@@ -72,3 +72,14 @@ def test_audits(pytester, whole, converted, failed):
         f"def test_casts(onnx_cast):\n    onnx_cast.audit({str(whole / converted)!r})"
     )
     pytester.runpytest_subprocess("-q").assert_outcomes(failed=failed, passed=1 - failed)
+
+
+def test_a_failure_leaves_a_case_where_it_is_asked_for(pytester, whole):
+    names = ("rms_norm_FLOAT", "rms_norm_FLOAT16")
+    reference, converted = (str(whole / name) for name in names)
+    pytester.makepyfile(TEST.format(reference=reference, converted=converted))
+    ran = pytester.runpytest_subprocess("-q", "--onnx-cast-reduce")
+    ran.assert_outcomes(failed=1)
+    ran.stdout.fnmatch_lines(["*reduced: *test_fp16-case-1: * nodes: * overflows*"])
+    case = pytester.path / "onnx-cast-reports" / "test_fp16-case-1"
+    assert (case / "model.onnx").is_file() and (case / "README.md").is_file()
