@@ -59,7 +59,9 @@ impl Search<'_> {
             if !is_better {
                 continue;
             }
-            causes.push(self.cause(&matched, found.as_ref())?);
+            // What is within the tolerance everywhere behind it is noise.
+            let Some(cause) = self.cause(&matched, found.as_ref())? else { continue };
+            causes.push(cause);
             (right, left) = (given, error);
             if left == 0.0 || causes.len() >= CAUSES {
                 break;
@@ -132,9 +134,9 @@ impl Search<'_> {
         matched.filter(is_output).cloned().collect()
     }
 
-    /// What a part has to hold so that it shows the cause. Where a value is off by less than the
+    /// What a part has to hold so that it shows the cause; nothing where none would show it. Where a value is off by less than the
     /// tolerance, and what is made of it by more, the part goes on to there.
-    fn cause(&mut self, matched: &Matched, found: Option<&Finding>) -> TractResult<Cause> {
+    fn cause(&mut self, matched: &Matched, found: Option<&Finding>) -> TractResult<Option<Cause>> {
         let converted = &self.pair.converted;
         let blamed = converted.graph.maker(matched.converted).map(|id| {
             let node = converted.graph.node(id);
@@ -142,7 +144,7 @@ impl Search<'_> {
         });
         let alone = Cause { end: matched.clone(), inside: HashSet::new(), blamed };
         if found.is_some() {
-            return Ok(alone);
+            return Ok(Some(alone));
         }
         let behind = self.behind(matched.converted);
         let (inner, given): (Vec<Matched>, Vec<Matched>) = self
@@ -157,10 +159,10 @@ impl Search<'_> {
             let y = reshaped(y, x.tensor.shape());
             if !compared(x, &y, self.limits.output(&x.name))?.passed {
                 let inside = inner.iter().map(|m| m.reference).collect();
-                return Ok(Cause { end: m.clone(), inside, ..alone });
+                return Ok(Some(Cause { end: m.clone(), inside, ..alone }));
             }
         }
-        Ok(alone)
+        Ok(None)
     }
 
     /// The values of the converted model that are made of one.

@@ -190,7 +190,10 @@ impl Reducer<'_> {
                 _ => self.place.join((number + 1).to_string()),
             };
             let case = self.written(&pair, cause, &place, reduced)?;
-            reduced.cases.push(case);
+            reduced.cases.extend(case);
+        }
+        if reduced.cases.is_empty() {
+            reduced.problem = Some("the models part as a whole, and no part of them does".into());
         }
         Ok(())
     }
@@ -261,13 +264,13 @@ impl Reducer<'_> {
         cause: &Cause,
         place: &Path,
         reduced: &mut Reduced,
-    ) -> TractResult<ReducedCase> {
+    ) -> TractResult<Option<ReducedCase>> {
         let mut trial = self.trial(pair, cause)?;
-        let mut part = pair.part(&cause.end, &cause.inside)?;
-        if let Some(shown) = trial.shown(part.clone())? {
-            part = shown;
-        }
-        let finding = trial.finding.clone();
+        let shown = trial.shown(pair.part(&cause.end, &cause.inside)?)?;
+        let (Some(mut part), Some(finding)) = (shown, trial.finding.clone()) else {
+            reduced.runs += trial.runs.made;
+            return Ok(None);
+        };
         let value = pair.value(&cause.end)?;
         let maker = pair.converted.graph.maker(cause.end.converted);
         let end = maker.map(|id| pair.converted.graph.node(id));
@@ -276,8 +279,7 @@ impl Reducer<'_> {
         let node = node.unwrap_or_default();
         let op = named_nodes(&part.model).into_iter().find(|(name, _)| *name == node);
         let op = op.map_or(String::new(), |(_, op)| op);
-        let kind = finding.as_ref().map_or(Kind::Beyond, |finding| finding.kind);
-        let words = finding.as_ref().map_or(String::new(), |finding| finding.text.clone());
+        let (kind, words) = (finding.kind, finding.text);
         let sentence = format!("`{node}` ({op}) {kind}: `{}`, {words}", value.name);
         let told = Told {
             models: vec![
@@ -292,17 +294,15 @@ impl Reducer<'_> {
         let tolerance = trial.tolerance;
         let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
         write(&part)?;
-        if finding.is_some() {
-            let smaller = shrunk(part.clone(), &mut trial, &mut |part| write(part))?;
-            // What runs node by node is to hold where a plan runs as well.
-            if self.holds(&smaller, tolerance)? {
-                part = smaller;
-            } else {
-                write(&part)?;
-            }
+        let smaller = shrunk(part.clone(), &mut trial, &mut |part| write(part))?;
+        // What runs node by node is to hold where a plan runs as well.
+        if self.holds(&smaller, tolerance)? {
+            part = smaller;
+        } else {
+            write(&part)?;
         }
         reduced.runs += trial.runs.made;
-        Ok(ReducedCase {
+        Ok(Some(ReducedCase {
             folder: place.display().to_string(),
             node,
             op,
@@ -311,7 +311,7 @@ impl Reducer<'_> {
             left: named_nodes(&part.model),
             inputs: part.inputs.len(),
             bytes: case::size_of(place),
-        })
+        }))
     }
 
     /// Whether a comparison tells the parts of both models apart.
