@@ -32,7 +32,7 @@ pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()>
 }
 
 /// What the file says of a value.
-fn given(graph: &Graph, value: ValueId) -> Option<Given> {
+pub(super) fn given(graph: &Graph, value: ValueId) -> Option<Given> {
     if let Some(tensor) = graph.constant(value) {
         let ty = ElementType::from_id(tensor.data_type);
         return Some(Given { ty, rank: Some(tensor.dims.len()) });

@@ -46,6 +46,8 @@ const PASSES: &[(&str, Pass)] = &[
     ("inline", inline::inline),
     // While nodes are the file's: what follows trusts that nothing of them is ignored.
     ("honoured", honoured::check),
+    // Before what looks at sizes: the nodes that stand for one compute with them.
+    ("compose", decompose::compose),
     // Before constants are read: tract reads these as signed.
     ("unsigned", legalise::unsigned::cast_empty),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.

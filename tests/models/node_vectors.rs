@@ -10,7 +10,8 @@ use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto};
 use tract_onnx::prelude::tract_ndarray::ArrayD;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interop::WithOnnxCast;
-use tract_onnx_cast::{ElementType, onnx, tensor_proto};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{ElementType, OnnxTensor, onnx, tensor_proto};
 
 /// How far a result may be off: the vectors are rounded from DOUBLE, and sums have no order.
 const RELATIVE: f64 = 1e-5;
@@ -304,6 +305,22 @@ fn single_operators_are_as_specified() {
         run_with_symbols(case, |at| at == 0, |_, _, _| None);
     }
     assert!(cases.len() > 80, "{} cases", cases.len());
+}
+
+/// In a plan with all but the first input as constants, and node by node with all of them as data.
+#[test]
+fn compositions_are_as_specified() {
+    let cases = cases("compositions.tsv");
+    for case in &cases {
+        run_with_symbols(case, |at| at == 0, |_, _, _| None);
+        let model = Interpreter::of_proto(onnx(), case.model(|_| true, |_, _, _| None), None);
+        let inputs = case.inputs.iter().flatten();
+        let inputs = inputs.map(|given| OnnxTensor::new(given.ty, given.tensor.clone()).unwrap());
+        let made = model.and_then(|model| model.run(inputs.collect()));
+        let made = made.map(|made| made.into_iter().map(|y| y.into_tensor().into_tvalue()));
+        case.check("node by node", made.map(Iterator::collect).map_err(Into::into));
+    }
+    assert!(cases.len() > 100, "{} cases", cases.len());
 }
 
 #[test]

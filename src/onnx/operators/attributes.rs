@@ -85,13 +85,26 @@ pub(super) fn operators(domain: &str) -> impl Iterator<Item = &'static str> {
     VERSIONS.get(domain).into_iter().flat_map(HashMap::keys).copied()
 }
 
+/// An attribute with its default, if it has one that is a number or a word.
+pub(crate) fn parsed(attribute: &Attribute) -> Option<AttributeProto> {
+    let default = attribute.default?;
+    let (name, r#type) = (attribute.name.into(), attribute.ty as i32);
+    let made = AttributeProto { name, r#type, ..AttributeProto::default() };
+    match attribute.ty {
+        AttributeType::Float => Some(AttributeProto { f: default.parse().ok()?, ..made }),
+        AttributeType::Int => Some(AttributeProto { i: default.parse().ok()?, ..made }),
+        AttributeType::String => Some(AttributeProto { s: default.into(), ..made }),
+        _ => None,
+    }
+}
+
 /// The domain and the operator of a name in a table: `Add` or `com.microsoft::QGemm`.
 pub(super) fn qualified(name: &'static str) -> (&'static str, &'static str) {
     name.split_once("::").unwrap_or(("", name))
 }
 
 /// Whether an attribute has the value that a table has as text, the members of a list apart by commas.
-pub(super) fn is_value(attribute: &AttributeProto, text: &str) -> bool {
+pub(crate) fn is_value(attribute: &AttributeProto, text: &str) -> bool {
     let is_number = |number: &f32, word: &str| word.parse() == Ok(*number);
     let is_integer = |integer: &i64, word: &str| word.parse() == Ok(*integer);
     match attribute_type(attribute) {

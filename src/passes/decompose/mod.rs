@@ -4,8 +4,10 @@
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
+mod compose;
 mod fused;
 mod packed;
+mod read;
 mod training;
 
 use onnx_cast_graph::{
@@ -16,6 +18,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
+pub(super) use self::compose::compose;
 use super::context::Context;
 use super::diagnostics::Diagnostics;
 use crate::cast::element_type::ElementType;
@@ -63,6 +66,9 @@ pub(super) fn output_types(
     node: &Node,
     inputs: &[Option<ElementType>],
 ) -> Vec<Option<ElementType>> {
+    if let Some(composition) = read::composition(&node.domain, &node.op_type) {
+        return composition.output_types(inputs);
+    }
     let place = match (node.domain.as_str(), node.op_type.as_str()) {
         (MICROSOFT, "FusedConv" | "FusedGemm" | "FusedMatMul") => 0,
         (MICROSOFT, "QLinearWhere") => 1,

@@ -71,7 +71,7 @@ fn is_checked_elsewhere(node: &Node) -> bool {
 }
 
 /// Whether somebody else has registered what the node is built by.
-fn is_of_user(node: &Node, operators: &OnnxOpRegister) -> bool {
+pub(crate) fn is_of_user(node: &Node, operators: &OnnxOpRegister) -> bool {
     let build = operators.0.get(&node.op_type);
     build.is_some_and(|build| !is_known_build(&node.op_type, *build))
 }
@@ -251,13 +251,7 @@ impl Site<'_> {
             matches!(self.row.attribute(known.name), Some(Honoured::WithDefault))
                 && attribute(self.node, known.name).is_none()
         };
-        let default = |known: &Attribute| {
-            let f = known.default?.parse().ok()?;
-            let r#type = AttributeType::Float as i32;
-            let name = known.name.into();
-            Some(AttributeProto { name, r#type, f, ..AttributeProto::default() })
-        };
-        self.version.attributes.iter().filter(is_written).filter_map(default).collect()
+        self.version.attributes.iter().filter(is_written).filter_map(attributes::parsed).collect()
     }
 }
 

@@ -6,7 +6,7 @@ use super::table::{self, Honoured, Row, row};
 use crate::onnx::operators::attributes::{self, Version};
 
 /// Operators that tract has in its register and ONNX does not have, or that tract cannot type.
-const NOT_COMPUTED: [&str; 3] = ["Compress", "ConstantLike", "Rsqrt"];
+const NOT_COMPUTED: [&str; 2] = ["ConstantLike", "Rsqrt"];
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/operators.md");
 

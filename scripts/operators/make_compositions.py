@@ -1,0 +1,296 @@
+"""Writes vectors of operators that are computed as compositions of others, and of those that run
+node by node only: `python -m operators.make_compositions [FILE]`, by default
+tests/data/compositions.tsv, as `node_vectors.py` describes it.
+
+What is expected is ONNX Runtime's of its own operators, and of onnx's that its evaluator lacks;
+onnx's evaluator's of the others; or what a case says where neither has the operator.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+from onnx.reference import ReferenceEvaluator
+
+from operators.node_vectors import Case, Input, drawn, given
+
+ROOT = Path(__file__).resolve().parents[2]
+OWN = "com.microsoft."
+FLOAT = np.float32
+# Of these onnx's evaluator has no more than the plainest cases.
+RUNTIME = {"Upsample"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    default = ROOT / "tests" / "data" / "compositions.tsv"
+    parser.add_argument("file", nargs="?", type=Path, default=default)
+    arguments = parser.parse_args()
+    arguments.file.write_text("".join(case.line() for case in all_cases()))
+
+
+def all_cases() -> Iterator[Case]:
+    for case in (*normalised(), *products(), *attention(), *grouped(), *losses(), *moved()):
+        judge(case)
+        yield case
+
+
+def judge(case: Case) -> None:
+    """Gives a case the outputs that it should have, where it has none."""
+    if case.refused or all(output is not None for output in case.outputs):
+        return
+    count = len(case.outputs)
+    wanted = [output is None for output in case.outputs]
+    case.outputs = [np.zeros(0, FLOAT) if want else None for want in wanted]
+    model = case.model()
+    for value in model.graph.output:
+        value.ClearField("type")
+    if case.operator.startswith(OWN) or case.operator in RUNTIME:
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 4
+        session = onnxruntime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        made = iter(session.run(None, case.feeds()))
+    else:
+        made = iter(ReferenceEvaluator(model).run(None, case.feeds()))
+    case.outputs = [next(made) if want else None for want in wanted]
+    assert len(case.outputs) == count
+
+
+def case(
+    operator: str,
+    attributes: dict[str, object],
+    inputs: list[Input | None],
+    outputs: int | list[object] = 1,
+    opset: int = 21,
+) -> Case:
+    """`outputs` is how many are wanted, or `None` for each one that is and `False` for others."""
+    wanted = [None] * outputs if isinstance(outputs, int) else outputs
+    return Case(operator, opset, attributes, inputs, list(wanted))
+
+
+def integers(*values: int, ty: type = np.int32) -> Input:
+    return given(np.array(values, ty))
+
+
+def grid(values: object, ty: type = np.int32) -> Input:
+    return given(np.array(values, ty))
+
+
+def normalised() -> Iterator[Case]:
+    x, skip = drawn((2, 3, 8), 1), drawn((2, 3, 8), 2)
+    gamma, beta, bias = (drawn((8,), seed) for seed in (3, 4, 5))
+    for name, last in (("SkipLayerNormalization", [beta]), ("SkipSimplifiedLayerNormalization", [])):
+        for more in ([], [bias]):
+            yield case(OWN + name, {"epsilon": 1e-5}, [x, skip, gamma, *last, *more])
+    yield case(OWN + "SkipLayerNormalization", {}, [x, drawn((1, 3, 8), 6), gamma, None, bias])
+    summed = [None, False, False, None]
+    yield case(OWN + "SkipLayerNormalization", {}, [x, skip, gamma, beta, bias], summed)
+    yield case(OWN + "SkipSimplifiedLayerNormalization", {}, [x, skip, gamma, bias], summed)
+    half = [drawn(i.value.shape, s, 1.0, "FLOAT16") for s, i in enumerate((x, skip, gamma, beta))]
+    yield case(OWN + "SkipLayerNormalization", {}, half)
+    ids, segments = grid([[1, 4, 2], [0, 3, 3]]), grid([[0, 1, 1], [1, 0, 0]])
+    words, places, kinds = drawn((5, 8), 7), drawn((6, 8), 8), drawn((2, 8), 9)
+    mask = grid([[1, 1, 0], [1, 0, 0]])
+    embedded = [ids, segments, words, places, kinds, gamma, beta]
+    name = OWN + "EmbedLayerNormalization"
+    yield case(name, {"mask_index_type": 1}, [*embedded, mask], 2)
+    yield case(name, {}, [*embedded, mask], 2)
+    yield case(name, {"epsilon": 1e-3}, [ids, None, words, places, None, gamma, beta], 2)
+    yield case(name, {"mask_index_type": 0}, [*embedded, mask], 2)
+    at = grid([[2, 0, 5], [1, 1, 4]])
+    yield case(name, {}, [*embedded, None, at], [None, False, None])
+    image, scale, shift = drawn((2, 3, 4, 6), 10), drawn((6,), 11), drawn((6,), 12)
+    for activation in (0, 1):
+        attributes = {"groups": 3, "activation": activation, "epsilon": 1e-5}
+        expected = group_norm(image.value, scale.value, shift.value, 3, activation)
+        yield Case(OWN + "GroupNorm", 21, attributes, [image, scale, shift], [expected])
+        more = drawn((2, 6), 13)
+        total = image.value + more.value[:, None, None, :] + shift.value
+        expected = group_norm(total, scale.value, shift.value, 3, activation)
+        inputs = [image, scale, shift, more, shift]
+        yield Case(OWN + "SkipGroupNorm", 21, attributes, inputs, [expected, total])
+    erf = np.vectorize(__import__("math").erf)
+    a, b = drawn((2, 3, 8), 14, 3.0), drawn((8,), 15)
+    left, right = np.split((a.value + b.value).astype(np.float64), 2, axis=-1)
+    expected = (left * 0.5 * right * (1 + erf(right / np.sqrt(2)))).astype(FLOAT)
+    yield Case(OWN + "BiasSplitGelu", 21, {}, [a, b], [expected])
+
+
+def group_norm(x: np.ndarray, scale: np.ndarray, shift: np.ndarray, groups: int, swish: int):
+    """Of channels that come last."""
+    wide = x.astype(np.float64).reshape(x.shape[0], -1, groups, x.shape[-1] // groups)
+    mean, variance = (f(wide, axis=(1, 3), keepdims=True) for f in (np.mean, np.var))
+    y = ((wide - mean) / np.sqrt(variance + 1e-5)).reshape(x.shape) * scale + shift
+    return (y / (1 + np.exp(-y)) if swish else y).astype(FLOAT)
+
+
+def products() -> Iterator[Case]:
+    codes, weights = drawn((2, 3, 4), 1, 100.0, "INT8"), drawn((4, 5), 2, 120.0, "INT8")
+    codes = given((codes.value.astype(np.int32) + 110).astype(np.uint8))
+    unit, units = grid(0.02, FLOAT), drawn((5,), 3, 0.1)
+    zero, zeros = grid(120, np.uint8), given(np.array([1, -2, 3, 0, 5], np.int8))
+    bias = drawn((5,), 4)
+    name = OWN + "MatMulIntegerToFloat"
+    yield case(name, {}, [codes, weights, unit, units, zero, zeros, bias])
+    yield case(name, {}, [codes, weights, unit, grid(0.05, FLOAT)])
+    name = OWN + "DynamicQuantizeMatMul"
+    x = drawn((2, 3, 4), 5, 2.0)
+    yield case(name, {}, [x, weights, units, zeros, bias])
+    yield case(name, {}, [x, weights, grid(0.05, FLOAT)])
+    yield case(OWN + "TransposeMatMul", {"transB": 1, "alpha": 0.5}, [x, drawn((6, 4), 6)])
+    yield case(OWN + "ExpandDims", {}, [x, grid(1, np.int32)])
+    for metric in ("euclidean", "sqeuclidean"):
+        yield case(OWN + "CDist", {"metric": metric}, [drawn((3, 4), 7), drawn((5, 4), 8)])
+
+
+def attention() -> Iterator[Case]:
+    x, w, b = drawn((2, 3, 6), 1), drawn((6, 24), 2), drawn((24,), 3)
+    name, heads = OWN + "Attention", {"num_heads": 2}
+    yield case(name, heads, [x, w, b])
+    yield case(name, heads | {"unidirectional": 1, "scale": 0.3}, [x, w, b])
+    masks = [
+        integers(3, 2),
+        integers(3, 2, 0, 1),
+        grid([[1, 1, 0], [1, 1, 1]]),
+        grid([[[1, 0, 0], [1, 1, 0], [1, 1, 1]], [[1, 1, 1]] * 3]),
+    ]
+    for mask in masks:
+        yield case(name, heads, [x, w, b, mask])
+    yield case(name, heads | {"mask_filter_value": -5.0}, [x, w, b, masks[2]])
+    past = drawn((2, 2, 2, 4, 4), 4)
+    yield case(name, heads | {"unidirectional": 1}, [x, w, b, None, past], 2)
+    seen = grid([[1] * 5 + [0] * 2, [1] * 7])
+    yield case(name, heads, [x, w, b, seen, past], 2)
+    yield case(name, heads, [x, w, b, masks[2], None, drawn((1, 2, 3, 3), 5)])
+    sizes = heads | {"qkv_hidden_sizes": [8, 8, 4]}
+    yield case(name, sizes, [x, drawn((6, 20), 6), drawn((20,), 7)])
+    name = OWN + "QAttention"
+    codes = given((drawn((2, 3, 6), 8, 120.0, "INT32").value + 120).astype(np.uint8))
+    weights = drawn((6, 24), 9, 120.0, "INT8")
+    inputs = [codes, weights, b, grid(0.02, FLOAT), grid(0.01, FLOAT)]
+    zeros = [grid(128, np.uint8), grid(2, np.int8)]
+    yield case(name, heads, [*inputs, None, *zeros])
+    yield case(name, heads | {"unidirectional": 1}, [*inputs, masks[0], *zeros, past], 2)
+    yield from many_headed()
+
+
+def many_headed() -> Iterator[Case]:
+    name, heads = OWN + "MultiHeadAttention", {"num_heads": 2}
+    q, k, v = (drawn((2, 3 if seed == 1 else 5, 8), seed) for seed in (1, 2, 3))
+    bias, value = drawn((24,), 4), drawn((2, 5, 6), 5)
+    yield case(name, heads, [q, k, v])
+    yield case(name, heads, [q, k, v, bias])
+    yield case(name, heads, [q, k, value, drawn((22,), 6)])
+    for mask in (integers(5, 2), grid([[1, 1, 0, 1, 0], [1] * 5]), grid([[[1, 0, 1, 1, 0]] * 3] * 2)):
+        yield case(name, heads, [q, k, v, bias, mask])
+    added = drawn((1, 2, 3, 5), 7)
+    yield case(name, heads, [q, k, v, None, grid([[1, 1, 0, 1, 0], [1] * 5]), added])
+    yield case(name, heads | {"scale": 0.4, "unidirectional": 1}, [q, drawn((2, 3, 8), 8), drawn((2, 3, 8), 9)])
+    past = [drawn((2, 2, 4, 4), 10), drawn((2, 2, 4, 4), 11)]
+    new = [q, drawn((2, 3, 8), 12), drawn((2, 3, 8), 13)]
+    yield case(name, heads, [*new, bias, None, None, *past], 3)
+    yield case(name, heads, [*new, None, grid([[1] * 7, [0] * 2 + [1] * 5]), None, *past], 3)
+    cached = [drawn((2, 2, 5, 4), 14), drawn((2, 2, 5, 4), 15)]
+    yield case(name, heads, [q, *cached, bias])
+    for shape in ((2, 5, 2, 2, 4), (2, 3, 2, 3, 4)):
+        packed = drawn(shape, 16)
+        rows = [given(part.reshape(2, shape[1], 8)) for part in np.moveaxis(packed.value, 3, 0)]
+        apart = case(name, heads, rows if shape[3] == 3 else [q, *rows])
+        judge(apart)
+        inputs = [packed] if shape[3] == 3 else [q, packed]
+        yield Case(name, 21, heads, inputs, apart.outputs)
+
+
+def grouped() -> Iterator[Case]:
+    name = OWN + "GroupQueryAttention"
+    heads = {"num_heads": 4, "kv_num_heads": 2}
+    q, k, v = drawn((2, 3, 64), 1), drawn((2, 3, 32), 2), drawn((2, 3, 32), 3)
+    past = [drawn((2, 2, 5, 16), 4), drawn((2, 2, 5, 16), 5)]
+    empty = [drawn((2, 2, 0, 16), 4), drawn((2, 2, 0, 16), 5)]
+    tables = [drawn((12, 8), 6), drawn((12, 8), 7)]
+    first = [integers(2, 2), grid(3)]
+    yield case(name, heads, [q, k, v, *empty, *first], 3)
+    yield case(name, heads, [q, k, v, None, None, *first], 3)
+    packed = drawn((2, 3, 128), 8)
+    yield case(name, heads, [packed, None, None, *empty, *first], 3)
+    turned = heads | {"do_rotary": 1}
+    for more in ({}, {"rotary_interleaved": 1}, {"local_window_size": 2}, {"softcap": 0.7}):
+        yield case(name, turned | more, [q, k, v, *empty, *first, *tables], 3)
+    step = [drawn((2, 1, 64), 9), drawn((2, 1, 32), 10), drawn((2, 1, 32), 11)]
+    for more in ({}, {"scale": 0.2}, {"local_window_size": 3}, {"rotary_interleaved": 1}):
+        yield case(name, turned | more, [*step, *past, integers(5, 5), grid(6), *tables], 3)
+    yield case(name, turned, [drawn((2, 1, 128), 12), None, None, *past, integers(5, 5), grid(6), *tables], 3)
+    sinks = [None, None, drawn((4,), 15)]
+    yield case(name, heads, [q, k, v, *empty, *first, None, None, *sinks], 3)
+    yield case(name, heads | {"smooth_softmax": 1}, [q, k, v, *empty, *first], 3)
+    added = [None, None, None, drawn((1, 4, 3, 3), 16)]
+    yield case(name, heads, [q, k, v, *empty, *first, *added], 3)
+    one = [drawn((1, 3, 64), 17), drawn((1, 3, 32), 18), drawn((1, 3, 32), 19)]
+    before = [drawn((1, 2, 5, 16), 20), drawn((1, 2, 5, 16), 21)]
+    yield case(name, turned, [*one, *before, integers(7), grid(8), *tables], 3)
+    yield case(name, heads | {"softcap": 0.5}, [*one, *before, integers(7), grid(8), None, None, *sinks], 3)
+
+
+def losses() -> Iterator[Case]:
+    x, weights = drawn((3, 5, 2, 2), 1), drawn((5,), 2)
+    target = grid(np.arange(12).reshape(3, 2, 2) % 5, np.int64)
+    for reduction in ("mean", "sum", "none"):
+        for attributes in ({}, {"ignore_index": 2}):
+            both = {"reduction": reduction} | attributes
+            for inputs in ([x, target], [x, target, weights]):
+                yield case("NegativeLogLikelihoodLoss", both, inputs)
+                yield case("SoftmaxCrossEntropyLoss", both, inputs, 2)
+    flat = [drawn((3, 5), 3), integers(1, -1, 4)]
+    yield case("SoftmaxCrossEntropyLoss", {"ignore_index": -1}, flat)
+
+
+def moved() -> Iterator[Case]:
+    x = drawn((3, 4, 5), 1)
+    lengths = integers(2, 3, 1, 2, ty=np.int64)
+    for batch, time, of in ((1, 0, lengths), (0, 1, integers(4, 1, 3, ty=np.int64))):
+        yield case("ReverseSequence", {"batch_axis": batch, "time_axis": time}, [x, of])
+    where = given(np.array([True, False, True]))
+    yield case("Compress", {"axis": 0}, [x, where])
+    yield case("Compress", {"axis": -1}, [x, where])
+    yield case("Compress", {}, [x, where])
+    yield case("CenterCropPad", {}, [x, integers(5, 2, 5, ty=np.int64)])
+    yield case("CenterCropPad", {"axes": [-1, 0]}, [x, integers(2, 6, ty=np.int64)])
+    image = drawn((2, 3, 7, 6), 2)
+    for attributes in (
+        {"kernel_shape": [3, 2]},
+        {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "p": 3},
+        {"kernel_shape": [2, 2], "auto_pad": "SAME_UPPER", "p": 1},
+        {"kernel_shape": [2, 2], "dilations": [2, 3]},
+    ):
+        yield case("LpPool", attributes, [image])
+    cache, more = drawn((2, 3, 6, 4), 3), drawn((2, 3, 2, 4), 4)
+    for mode, at in (("linear", [1, 3]), ("circular", [5, 4])):
+        inputs = [cache, more, integers(*at, ty=np.int64)]
+        yield case("TensorScatter", {"mode": mode}, inputs, opset=24)
+    yield case("TensorScatter", {"axis": 2}, [cache, more], opset=24)
+    for size, theta in (((2, 3, 4, 5), (2, 2, 3)), ((2, 1, 2, 4, 3), (2, 3, 4))):
+        for align in (0, 1):
+            inputs = [drawn(theta, 5), integers(*size, ty=np.int64)]
+            yield case("AffineGrid", {"align_corners": align}, inputs)
+    yield case("Upsample", {"mode": "nearest"}, [image, grid([1, 1, 2, 1.5], FLOAT)], opset=9)
+    yield case("Upsample", {"mode": "linear"}, [image, grid([1, 1, 2, 3], FLOAT)], opset=9)
+    pooled = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    inputs = [grid([[[[1, 2], [3, 4]]]], FLOAT), grid([[[[5, 7], [13, 15]]]], np.int64)]
+    yield case("MaxUnpool", pooled, inputs)
+    yield case("MaxUnpool", pooled, [*inputs, integers(1, 1, 5, 5, ty=np.int64)])
+    yield case("SwiGLU", {"alpha": 1.5}, [x, drawn((3, 4, 5), 6)], opset=28)
+    rows, kernel, bias = drawn((2, 3, 5), 7), drawn((3, 1, 4), 8), drawn((3,), 9)
+    state = drawn((2, 3, 3), 10)
+    for activation in ("none", "silu"):
+        for inputs in ([rows, kernel], [rows, kernel, bias, state]):
+            yield case("CausalConvWithState", {"activation": activation}, inputs, 2, 27)
+
+
+if __name__ == "__main__":
+    main()
