@@ -275,6 +275,15 @@ bench-products:
 	$(TARGET)/bench-venv/bin/python scripts/bench/bench_products.py \
 		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/products.md
 
+# Needs python3. Language models of SIZE (small, medium, large: 0.1, 0.5, 1.1 billion weights), made by script, run and compared beside
+# ONNX Runtime: seconds and memory.
+.PHONY: bench-large
+bench-large:
+	$(call venv,bench,scripts/requirements-bench.txt)
+	$(CARGO) build --locked --release -p onnx-cast
+	$(TARGET)/bench-venv/bin/python scripts/bench/bench_large.py \
+		$(TARGET)/release/onnx-cast $(TARGET)/large $(SIZE)
+
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
 	$(CARGO) build --locked -p tract-onnx-cast --lib --no-default-features --target wasm32-unknown-unknown

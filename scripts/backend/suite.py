@@ -49,11 +49,12 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("table", nargs="?", type=Path, default=TABLE)
     parser.add_argument("--write", action="store_true", help="write the table")
+    parser.add_argument("--engine", choices=("plan", "nodes"), help="run them all on this one")
     arguments = parser.parse_args()
     if f"onnx=={version('onnx')}" not in PINS.read_text().splitlines():
         raise SystemExit(f"error: onnx {version('onnx')} is installed, {PINS} pins another")
     tolerances = write_suite(arguments.folder)
-    rows = run(arguments.program, arguments.folder, tolerances)
+    rows = run(arguments.program, arguments.folder, tolerances, arguments.engine)
     for verdict, count in sorted(Counter(verdict for _, verdict, _ in rows).items()):
         print(f"{verdict}: {count}")
     if arguments.write:
@@ -107,13 +108,20 @@ def message(value: Any, name: str, declared: TypeProto) -> Any:
     return numpy_helper.from_array(np.asarray(value), name)
 
 
-def run(program: Path, folder: Path, tolerances: dict[str, tuple[float, float]]) -> list[Row]:
+def run(
+    program: Path,
+    folder: Path,
+    tolerances: dict[str, tuple[float, float]],
+    engine: str | None = None,
+) -> list[Row]:
     groups = defaultdict(list)
     for name, tolerance in tolerances.items():
         groups[tolerance].append(name)
     rows = []
     for (rtol, atol), names in groups.items():
-        command = [program.resolve(), "test", "--json", f"--rtol={rtol}", f"--atol={atol}", *names]
+        command = [program.resolve(), "test", "--json", f"--rtol={rtol}", f"--atol={atol}"]
+        command += [f"--engine={engine}"] if engine else []
+        command += names
         done = subprocess.run(command, cwd=folder, capture_output=True, check=False, text=True)
         cases = json.loads(done.stdout)["cases"]
         rows += [verdict(case["path"], case["reason"]) for case in cases]

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def all_cases() -> Iterator[Case]:
-    for case in (*normalised(), *products(), *attention(), *grouped(), *losses(), *moved()):
+    for case in (*normalised(), *products(), *attention(), *grouped(), *losses(), *moved(), *kernels()):
         judge(case)
         yield case
 
@@ -290,6 +290,73 @@ def moved() -> Iterator[Case]:
     for activation in ("none", "silu"):
         for inputs in ([rows, kernel], [rows, kernel, bias, state]):
             yield case("CausalConvWithState", {"activation": activation}, inputs, 2, 27)
+
+
+def kernels() -> Iterator[Case]:
+    """What runs node by node only."""
+    x = drawn((3, 4, 5), 1)
+    for attributes in ({}, {"exclusive": 1}, {"reverse": 1}, {"reverse": 1, "exclusive": 1}):
+        for axis in (0, -1):
+            yield case("CumProd", attributes, [x, given(np.array(axis))], opset=26)
+    yield case("CumProd", {}, [integers(3, -2, 5, 7, ty=np.int64), given(np.array(0))], opset=26)
+    yield case("Det", {}, [drawn((2, 3, 4, 4), 2)])
+    yield case("Det", {}, [grid([[0, 2, 1], [3, 0, 4], [1, 1, 0]], FLOAT)])
+    rows = grid([[1, 0, 2], [3, 3, 1], [1, 0, 2], [0, 5, 1]], np.int64)
+    for attributes in ({}, {"axis": 0}):
+        yield case("Unique", attributes, [rows], 4)
+    for axis in (None, 1):
+        # The evaluator sorts all the same.
+        made = np.unique(rows.value, True, True, True, axis=axis)
+        order = np.argsort(made[1])
+        inverse = np.argsort(order)[made[2].ravel()]
+        expected = [made[0].take(order, axis or 0), made[1][order], inverse, made[3][order]]
+        attributes = {"sorted": 0} | ({} if axis is None else {"axis": axis})
+        yield Case("Unique", 21, attributes, [rows], expected)
+    yield case("Unique", {}, [grid([2.5, -1, 2.5, 0, -1], FLOAT)], 4)
+    image, regions = drawn((2, 3, 8, 9), 3), grid([[0, 0, 6, 7], [1.5, 2, 7, 5], [3, 1, 3.2, 1.3]], FLOAT)
+    where = integers(0, 1, 1, ty=np.int64)
+    for attributes in ({}, {"mode": "max"}, {"coordinate_transformation_mode": "output_half_pixel"}):
+        for ratio in (0, 2):
+            size = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio, "spatial_scale": 0.8}
+            yield case("RoiAlign", size | attributes, [image, regions, where])
+    columns = drawn((1, 12, 6), 4)
+    shape, block = integers(5, 6, ty=np.int64), integers(2, 2, ty=np.int64)
+    yield case("Col2Im", {"strides": [2, 2], "pads": [0, 0, 0, 0]}, [columns, shape, block])
+    spread = {"dilations": [2, 3], "pads": [1, 0, 0, 1]}
+    yield case("Col2Im", spread, [drawn((2, 8, 16), 5), integers(5, 6, ty=np.int64), block])
+    image, kernel = drawn((2, 4, 5, 6), 6), drawn((6, 2, 2, 2), 7)
+    offsets, mask = drawn((2, 16, 4, 5), 8, 1.5), drawn((2, 8, 4, 5), 9)
+    both = {"group": 2, "offset_group": 2}
+    yield case("DeformConv", both, [image, kernel, offsets, drawn((6,), 10), mask])
+    wide = {"strides": [2, 1], "pads": [1, 0, 1, 2], "dilations": [2, 2], "group": 2}
+    yield case("DeformConv", wide, [image, kernel, drawn((2, 8, 3, 6), 11)])
+    q, k, v = drawn((2, 3, 16), 12), drawn((2, 3, 8), 13), drawn((2, 3, 6), 14)
+    heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    state, gate, beta = drawn((2, 2, 4, 3), 15), drawn((2, 3, 8), 16), drawn((2, 3, 2), 17)
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        for scale in (0.0, 0.3):
+            more = {"update_rule": rule, "scale": scale}
+            decay = gate if rule.startswith("gated") and scale else drawn((2, 3, 2), 18)
+            decay = decay if rule.startswith("gated") else None
+            inputs = [q, k, v, state if scale else None, decay]
+            inputs += [beta] if rule.endswith("delta") else []
+            yield case("LinearAttention", heads | more, inputs, 2, 27)
+    words = integers(1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8, ty=np.int32)
+    for mode, row in (("TF", words), ("TFIDF", given(words.value.reshape(2, 6))), ("IDF", words)):
+        attributes = {
+            "mode": mode,
+            "min_gram_length": 1,
+            "max_gram_length": 2,
+            "max_skip_count": 2,
+            "ngram_counts": [0, 4],
+            "ngram_indexes": [0, 1, 2, 3, 4, 5, 6],
+            "pool_int64s": [2, 3, 5, 4, 5, 6, 7, 8, 6, 7],
+        }
+        weights = {} if mode == "TF" else {"weights": [0.5, 1.5, 2.0, 1.0, 0.25, 3.0, 1.0]}
+        yield case("TfIdfVectorizer", attributes | weights, [row])
+    ages = integers(5, 2, 9, 2, ty=np.int64)
+    coded = {"keys_int64s": [2, 5], "values_floats": [0.5, 1.5], "default_float": -2.0}
+    yield case("ai.onnx.ml.LabelEncoder", coded, [ages])
 
 
 if __name__ == "__main__":

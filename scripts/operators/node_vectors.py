@@ -98,7 +98,7 @@ class Case:
         )
         imports = [helper.make_opsetid("", self.opset)]
         if domain:
-            imports.append(helper.make_opsetid(domain, 1))
+            imports.append(helper.make_opsetid(domain, 4 if domain == "ai.onnx.ml" else 1))
         return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
     def feeds(self) -> dict[str, np.ndarray]:

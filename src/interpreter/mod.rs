@@ -9,13 +9,14 @@
 //! it is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! (`control`, `sequences`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
+//! (`control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
 //! sizes that data decides does not arise.
 
 #![forbid(unsafe_code)]
 
 mod control;
 mod counted;
+pub(crate) mod kernels;
 mod node;
 mod observer;
 mod run;
@@ -28,7 +29,7 @@ use std::path::Path;
 
 use onnx_cast_graph::{BodyId, Graph, Origin, ValueId};
 use tract_onnx::pb::ModelProto;
-use tract_onnx::prelude::{Framework, TractResult};
+use tract_onnx::prelude::TractResult;
 
 use crate::audit::Audit;
 use crate::error::{Cause, Error, Result};
@@ -64,13 +65,14 @@ pub struct Interpreter {
 }
 
 impl Interpreter {
-    /// Reads a model's file, and puts functions in the place of their calls. Nodes are built when they run.
+    /// Reads a model's file but its weights, and puts functions in the place of their calls. Nodes are built, and weights read,
+    /// when they run.
     ///
     /// # Errors
     ///
     /// When the file cannot be read, is beyond the [`Limits`](crate::Limits), or is not sound.
     pub fn open(onnx: CastOnnx, path: impl AsRef<Path>) -> Result<Interpreter> {
-        let proto = onnx.proto_model_for_path(&path).map_err(Error::of)?;
+        let proto = onnx.light_proto(path.as_ref()).map_err(Error::of)?;
         Interpreter::of_proto(onnx, proto, path.as_ref().parent())
     }
 
@@ -99,7 +101,9 @@ impl Interpreter {
     /// Whether an operator of ONNX's runs here that no plan has.
     pub fn runs_alone(op_type: &str) -> bool {
         let is_in_plans = matches!(op_type, "Constant" | "Identity" | "If" | "Scan");
-        !is_in_plans && run::OPERATORS.iter().any(|(name, ..)| *name == op_type)
+        let mut names = run::OPERATORS.iter().map(|(name, ..)| *name);
+        let mut kernels = kernels::operators().map(|(_, name)| name);
+        !is_in_plans && (names.any(|name| name == op_type) || kernels.any(|name| name == op_type))
     }
 
     /// The names of the inputs that have no default, in their order.

@@ -6,7 +6,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::observer::{ObservedTensor, Observer};
 use super::value::{Typed, Value};
-use super::{Interpreter, control, scan, sequences};
+use super::{Interpreter, control, kernels, scan, sequences};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
@@ -167,7 +167,9 @@ impl<'a> Run<'a> {
         let Some((_, operator, most, attributes)) =
             OPERATORS.iter().find(|(name, ..)| node.is(name))
         else {
-            return self.tensors(id, inputs);
+            let Some(kernel) = kernels::kernel(node) else { return self.tensors(id, inputs) };
+            let made = kernel(&kernels::Site::of(node)?, &self.all_tensors(id, inputs)?)?;
+            return Ok(made.into_iter().map(Value::Tensor).collect());
         };
         if inputs.len() > *most {
             return self.refuse(id, format!("has {} inputs, and takes {most}", inputs.len()));
@@ -213,6 +215,13 @@ impl<'a> Run<'a> {
 
     /// Runs a node that takes and makes tensors by tract.
     pub(super) fn tensors(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+        let tensors = self.all_tensors(id, inputs)?;
+        let outputs = self.model.builder.run(&self.model.graph, id, &tensors)?;
+        Ok(outputs.into_iter().map(Value::Tensor).collect())
+    }
+
+    /// Inputs that have to be tensors.
+    fn all_tensors(&self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Option<Typed>>> {
         let node = self.model.graph.node(id);
         let mut tensors = vec![];
         for (place, input) in inputs.into_iter().enumerate() {
@@ -225,8 +234,7 @@ impl<'a> Run<'a> {
                 }
             });
         }
-        let outputs = self.model.builder.run(&self.model.graph, id, &tensors)?;
-        Ok(outputs.into_iter().map(Value::Tensor).collect())
+        Ok(tensors)
     }
 
     /// The body that an attribute of a node holds.

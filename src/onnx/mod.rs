@@ -8,6 +8,7 @@
 //! - `declared_shapes`: shapes as declared; `consistency`: what of a file contradicts itself
 //! - `function_fields`: the fields of functions that tract's messages lack
 //! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded
+//! - `light`: a file decoded without its weights, which stay there
 //! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
 
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@ pub(crate) mod bit_casts;
 mod consistency;
 pub(crate) mod declared_shapes;
 pub(crate) mod function_fields;
+pub(crate) mod light;
 pub(crate) mod limits;
 pub(crate) mod lowered;
 pub(crate) mod mend;

@@ -16,7 +16,7 @@ use tract_onnx::prelude::*;
 use crate::audit::probe;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::limits::Limits;
-use crate::onnx::{function_fields as fields, wire};
+use crate::onnx::{function_fields as fields, light, wire};
 use crate::ops::host::open_shapes;
 use crate::ops::host::register::{register, register_private};
 use crate::ops::quantize::small_weights::SmallWeights;
@@ -145,6 +145,20 @@ impl CastOnnx {
     fn read(&self, path: impl AsRef<Path>) -> Result<ModelProto> {
         let place = || path.as_ref().display().to_string();
         self.proto_model_for_path(&path).with_context(place).map_err(Error::of)
+    }
+
+    /// A model's file, of which large weights stay there, as external data of the file itself.
+    pub(crate) fn light_proto(&self, path: &Path) -> TractResult<ModelProto> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        wire::check(&mut BufReader::new(file), length, &self.limits)??;
+        let bytes = light::read(path);
+        let decoded = bytes.and_then(|bytes| Some((ModelProto::decode(&*bytes).ok()?, bytes)));
+        let Some((mut proto, bytes)) = decoded else { return self.proto_model_for_path(path) };
+        if !proto.functions.is_empty() {
+            fields::restore(&mut proto, &bytes)?;
+        }
+        Ok(proto)
     }
 
     pub(crate) fn load_proto(&self, proto: ModelProto, folder: Option<&Path>) -> Result<Loaded> {

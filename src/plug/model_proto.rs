@@ -51,6 +51,16 @@ pub fn inlined(onnx: &CastOnnx, model: ModelProto, folder: Option<&Path>) -> Res
     Ok(graph.export(|_, _| {}))
 }
 
+/// Reads a model's file, of which large weights stay where they are: they are external data of the file itself, and whoever
+/// runs the model reads each where it is needed. Where that cannot be, as of a file behind a link, it is read whole.
+///
+/// # Errors
+///
+/// When the file cannot be read, is no model, or is beyond the [`Limits`](crate::Limits).
+pub fn light(onnx: &CastOnnx, path: &Path) -> Result<ModelProto> {
+    onnx.light_proto(path).map_err(Error::of)
+}
+
 /// As [`CastOnnx::survey`], of a model whose external data is in `folder`.
 ///
 /// # Errors

@@ -237,9 +237,9 @@ impl<'a> Reader<'a> {
             bits => {
                 let width = bits as usize / 8;
                 let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
-                let places = output.as_bytes_mut().chunks_exact_mut(width);
-                for (place, element) in places.zip(bytes.chunks_exact(width)) {
-                    place.iter_mut().zip(little_endian(element)).for_each(|(p, b)| *p = b);
+                output.as_bytes_mut().copy_from_slice(bytes);
+                if cfg!(target_endian = "big") {
+                    output.as_bytes_mut().chunks_exact_mut(width).for_each(<[u8]>::reverse);
                 }
                 Ok(output)
             }

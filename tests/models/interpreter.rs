@@ -2,20 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
+use prost::Message;
+use test_tools::tempfile;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::HalfArithmetic;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::untrusted::without_panic;
-use tract_onnx_cast::{ElementType, OnnxTensor};
+use tract_onnx_cast::{ElementType, OnnxTensor, model_proto, tensor_proto};
 
 use crate::common::cases::{
     Preparation, Tolerance, Typed, cases, data, differences, root, run, tensors,
 };
 use crate::common::proto::{
     cast, dim, graph, graph_attribute, int, int64, ints, model, node, shaped, tensor, unshaped,
-    untyped,
+    untyped, value,
 };
 
 /// Sums in another order: what the optimiser fuses.
@@ -92,6 +94,28 @@ fn doubling(most: i64) -> ModelProto {
     );
     main.initializer = vec![tensor("limit", ElementType::Float, &[100.0]), int64("most", &[most])];
     model(21, main)
+}
+
+#[test]
+fn large_weights_stay_in_the_file() {
+    let weights: Vec<f32> = (0..2048u16).map(f32::from).collect();
+    let weight = tensor_proto::write("w", ElementType::Float, &tensor1(&weights)).expect("FLOAT");
+    let mut made = graph(
+        &[value("x", ElementType::Float, &[1])],
+        &[node("Add", &["x", "w"], &["y"], vec![])],
+        &[unshaped("y", ElementType::Float)],
+    );
+    made.initializer.push(weight);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.onnx");
+    std::fs::write(&path, model(17, made).encode_to_vec()).expect("a file");
+    let light = model_proto::light(&tract_onnx_cast::onnx(), &path).expect("a model");
+    let held = &light.graph.expect("a graph").initializer[0];
+    assert!(held.raw_data.is_empty() && held.external_data.len() == 3);
+    let model = Interpreter::open(tract_onnx_cast::onnx(), &path).expect("a model");
+    let outputs = model.run(vec![float(&[0.5])]).expect("outputs");
+    let expected: Vec<f32> = weights.iter().map(|x| x + 0.5).collect();
+    assert_eq!(outputs[0].tensor(), &tensor1(&expected));
 }
 
 #[test]

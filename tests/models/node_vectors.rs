@@ -105,7 +105,8 @@ impl Case {
         }
         let mut model = model(self.opset, made);
         if let Some((domain, _)) = self.operator.rsplit_once('.') {
-            let import = OperatorSetIdProto { domain: domain.into(), version: 1 };
+            let version = if domain == "ai.onnx.ml" { 4 } else { 1 };
+            let import = OperatorSetIdProto { domain: domain.into(), version };
             model.opset_import = [imports(self.opset), vec![import]].concat();
         }
         model
@@ -307,12 +308,15 @@ fn single_operators_are_as_specified() {
     assert!(cases.len() > 80, "{} cases", cases.len());
 }
 
-/// In a plan with all but the first input as constants, and node by node with all of them as data.
+/// In a plan, where there is one, with all but the first input as constants, and node by node with all of them as data.
 #[test]
 fn compositions_are_as_specified() {
     let cases = cases("compositions.tsv");
     for case in &cases {
-        run_with_symbols(case, |at| at == 0, |_, _, _| None);
+        let operator = case.operator.rsplit('.').next().unwrap();
+        if !Interpreter::runs_alone(operator) {
+            run_with_symbols(case, |at| at == 0, |_, _, _| None);
+        }
         let model = Interpreter::of_proto(onnx(), case.model(|_| true, |_, _, _| None), None);
         let inputs = case.inputs.iter().flatten();
         let inputs = inputs.map(|given| OnnxTensor::new(given.ty, given.tensor.clone()).unwrap());

@@ -22,7 +22,8 @@ use crate::onnx::operators::attributes::{Version, is_value, parsed, version};
 use crate::onnx::operators::honoured::is_of_user;
 use crate::passes::context::Context;
 use crate::passes::diagnostics::Diagnostics;
-use crate::passes::{step, types};
+use crate::passes::facts::types;
+use crate::passes::step;
 
 /// The version of ONNX by which compositions are written.
 const OPSET: i64 = 25;

@@ -38,6 +38,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
                 give_default_value(graph, id);
             }
             give_lists_of_one(graph, id);
+            give_numbers(graph, id);
             choose_below(graph, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             if Operator::of(graph.node(id)).is_none() {
@@ -134,6 +135,24 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
         let reshape = NewNode::of("Reshape", &[number, shape], list);
         let list = graph.add_value(Place::Before(id), reshape);
         graph.set_input(id, place, Some(list));
+    }
+}
+
+/// Gives a `Pad` and a `Range` constants that are lists of one as numbers: tract refuses the lists.
+fn give_numbers(graph: &mut Graph, id: NodeId) {
+    let node = graph.node(id);
+    let places = match () {
+        () if node.is("Pad") => 2..3,
+        () if node.is("Range") => 0..3,
+        () => return,
+    };
+    for place in places {
+        let value = graph.node(id).input(place);
+        let list = value.and_then(|value| graph.constant(value));
+        let Some(list) = list.filter(|list| list.dims == [1]) else { continue };
+        let number = TensorProto { dims: vec![], ..(**list).clone() };
+        let number = graph.add_constant(graph.node(id).body(), number);
+        graph.set_input(id, place, Some(number));
     }
 }
 

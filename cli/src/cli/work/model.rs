@@ -79,7 +79,9 @@ impl Loader {
 
     /// Reads a model's file, to be run node by node.
     fn walk(&self, path: &Path) -> TractResult<Model> {
-        let proto = self.read(path)?;
+        check_file(path)?;
+        let light = model_proto::light(&self.onnx(), path);
+        let proto = is_model(path, light.map_err(Into::into))?;
         let inputs = self.onnx().model_for_proto_model(&heading(&proto))?;
         let model = Model::of(inputs, self.deadline.clone())?;
         let walked = Some(Walked::of(self.onnx(), proto, path.parent())?);

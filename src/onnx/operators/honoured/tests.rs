@@ -3,6 +3,7 @@ use std::fmt::Write;
 use std::{env, fs};
 
 use super::table::{self, Honoured, Row, row};
+use crate::interpreter::kernels;
 use crate::onnx::operators::attributes::{self, Version};
 
 /// Operators that tract has in its register and ONNX does not have, or that tract cannot type.
@@ -57,9 +58,16 @@ fn page() -> String {
         for (name, row) in computed {
             page += &rows_of(domain, name, row);
         }
-        let missing: Vec<_> = names.iter().filter(|name| row(domain, name).is_none()).collect();
-        let missing: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
-        writeln!(page, "\nNot there: {}.", missing.join(", ")).unwrap();
+        let is_alone = |name: &str| kernels::operators().any(|alone| alone == (domain, name));
+        let missing = names.iter().filter(|name| row(domain, name).is_none());
+        let (alone, missing): (Vec<&str>, Vec<&str>) = missing.partition(|name| is_alone(name));
+        let list = |names: &[&str]| {
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<String>>().join(", ")
+        };
+        if !alone.is_empty() {
+            writeln!(page, "\nNode by node, and in no plan: {}.", list(&alone)).unwrap();
+        }
+        writeln!(page, "\nNot there: {}.", list(&missing)).unwrap();
     }
     page
 }

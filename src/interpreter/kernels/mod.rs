@@ -1,0 +1,177 @@
+//! Operators that no plan has, computed as they are defined, one element after the other.
+//!
+//! - `numbers`: `CumProd`, `Det`, `Unique`
+//! - `texts`: STRING, and `LabelEncoder`
+//! - `terms`: `TfIdfVectorizer`
+//! - `patches`: `Col2Im`, `DeformConv`, `RoiAlign`
+//! - `linear`: `LinearAttention`
+
+mod linear;
+mod numbers;
+mod patches;
+mod terms;
+mod texts;
+
+use onnx_cast_graph::{Node, attribute, is_default_domain};
+use tract_onnx::pb::AttributeProto;
+use tract_onnx::prelude::tract_ndarray::ArrayD;
+use tract_onnx::prelude::*;
+
+use super::value::Typed;
+use crate::cast::element_type::ElementType;
+use crate::error::shown;
+use crate::onnx::node::{attribute_type, refusal};
+use crate::onnx::operators::attributes::{Version, parsed, version};
+
+/// What computes a node's outputs by place, given its inputs by place.
+pub(super) type Kernel = fn(&Site, &Inputs) -> TractResult<Vec<Typed>>;
+
+/// The inputs of a node by place; `None` for one that is not given.
+pub(super) type Inputs = [Option<Typed>];
+
+/// The most elements that sizes among the attributes may ask for.
+const MOST: usize = 1 << 31;
+
+/// By domain and operator.
+const KERNELS: &[(&str, &str, Kernel)] = &[
+    ("", "Col2Im", patches::col2im),
+    ("", "CumProd", numbers::cumulative_product),
+    ("", "DeformConv", patches::deformed),
+    ("", "Det", numbers::determinant),
+    ("", "LinearAttention", linear::attention),
+    ("", "RoiAlign", patches::aligned),
+    ("", "StringConcat", texts::concat),
+    ("", "StringNormalizer", texts::normalize),
+    ("", "StringSplit", texts::split),
+    ("", "TfIdfVectorizer", terms::frequencies),
+    ("", "Unique", numbers::unique),
+    ("ai.onnx.ml", "LabelEncoder", texts::labels),
+];
+
+/// What computes a node, if it is one of these.
+pub(super) fn kernel(node: &Node) -> Option<Kernel> {
+    let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
+    let is = |(own, name, _): &&(&str, &str, Kernel)| *own == domain && *name == node.op_type;
+    KERNELS.iter().find(is).map(|(.., kernel)| *kernel)
+}
+
+/// The operators that are computed here, with their domains.
+pub(crate) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+    KERNELS.iter().map(|(domain, operator, _)| (*domain, *operator))
+}
+
+/// A node, and its operator in the node's version.
+pub(super) struct Site<'a> {
+    node: &'a Node,
+    version: Option<&'static Version>,
+}
+
+impl Site<'_> {
+    /// A node, whose attributes are those that its operator has.
+    ///
+    /// # Errors
+    ///
+    /// When it has another one, or one of another type, or lacks one.
+    pub(super) fn of(node: &Node) -> TractResult<Site<'_>> {
+        let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
+        let site = Site { node, version: version(domain, &node.op_type, node.opset) };
+        for given in &node.attributes {
+            let known = site.version.and_then(|version| version.attribute(&given.name));
+            if known.is_none_or(|known| known.ty != attribute_type(given)) {
+                let (name, opset) = (shown(&given.name), node.opset);
+                return site.refuse(format!("has no such attribute `{name}` in opset {opset}"));
+            }
+        }
+        let all = site.version.map_or(&[][..], |version| &version.attributes);
+        let is_missing = |name: &str| attribute(node, name).is_none();
+        match all.iter().find(|known| known.is_required && is_missing(known.name)) {
+            Some(known) => site.refuse(format!("lacks attribute `{}`", known.name)),
+            None => Ok(site),
+        }
+    }
+
+    fn refuse<T>(&self, problem: impl Into<String>) -> TractResult<T> {
+        Err(refusal(self.node, problem).into())
+    }
+
+    /// An attribute, or its default.
+    fn attribute(&self, name: &str) -> Option<AttributeProto> {
+        let own = attribute(self.node, name).cloned();
+        own.or_else(|| parsed(self.version?.attribute(name)?))
+    }
+
+    fn int(&self, name: &str) -> i64 {
+        self.attribute(name).map_or(0, |attribute| attribute.i)
+    }
+
+    fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.attribute(name).map(|attribute| attribute.ints)
+    }
+
+    /// Sizes, of which there are as many as axes; without the attribute all the same.
+    fn sizes(&self, name: &str, count: usize, default: i64) -> TractResult<Vec<i64>> {
+        let sizes = self.ints(name).unwrap_or_else(|| vec![default; count]);
+        let is_sound = |size: &i64| (0..=MOST as i64).contains(size);
+        if sizes.len() != count || !sizes.iter().all(is_sound) {
+            return self.refuse(format!("has attribute `{name}` {sizes:?} of {count} numbers"));
+        }
+        Ok(sizes)
+    }
+
+    fn word(&self, name: &str) -> String {
+        let word = self.attribute(name).map(|attribute| attribute.s);
+        String::from_utf8_lossy(&word.unwrap_or_default()).into_owned()
+    }
+
+    fn input<'i>(&self, inputs: &'i Inputs, place: usize) -> TractResult<&'i Typed> {
+        match inputs.get(place) {
+            Some(Some(typed)) => Ok(typed),
+            _ => self.refuse(format!("lacks input {place}, which it needs")),
+        }
+    }
+
+    /// An input as DOUBLE.
+    fn doubles(&self, inputs: &Inputs, place: usize) -> TractResult<ArrayD<f64>> {
+        let typed = self.input(inputs, place)?;
+        if typed.ty.is_exotic() || typed.ty == ElementType::String {
+            return self
+                .refuse(format!("has an input {place} of {}, which is not computed", typed.ty));
+        }
+        let wide = typed.tensor.cast_to::<f64>()?;
+        Ok(wide.to_plain_array_view::<f64>()?.to_owned())
+    }
+
+    /// The same, of as many axes as `rank`.
+    fn of_rank(&self, inputs: &Inputs, place: usize, rank: usize) -> TractResult<ArrayD<f64>> {
+        let array = self.doubles(inputs, place)?;
+        match array.ndim() == rank {
+            true => Ok(array),
+            false => {
+                self.refuse(format!("has an input {place} of rank {}, not {rank}", array.ndim()))
+            }
+        }
+    }
+
+    fn numbers(&self, inputs: &Inputs, place: usize) -> TractResult<Vec<i64>> {
+        let tensor = self.input(inputs, place)?.tensor.cast_to::<i64>()?;
+        Ok(tensor.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
+    }
+
+    /// A shape, if it has no more elements than there may be.
+    fn shape(&self, sizes: &[i64]) -> TractResult<Vec<usize>> {
+        let shape: Option<Vec<usize>> =
+            sizes.iter().map(|size| usize::try_from(*size).ok()).collect();
+        let count =
+            |shape: &Vec<usize>| shape.iter().try_fold(1usize, |all, n| all.checked_mul(*n));
+        match shape.filter(|shape| count(shape).is_some_and(|count| count <= MOST)) {
+            Some(shape) => Ok(shape),
+            None => self.refuse(format!("would make an output of the shape {sizes:?}")),
+        }
+    }
+
+    /// An output of the type of another tensor.
+    fn made(&self, array: ArrayD<f64>, like: &Typed) -> TractResult<Typed> {
+        let tensor = array.into_tensor().cast_to_dt(like.ty.datum_type())?.into_owned();
+        Typed::new(like.ty, tensor)
+    }
+}

@@ -1,0 +1,222 @@
+//! Operators on STRING, and `LabelEncoder`.
+
+use std::collections::HashMap;
+
+use tract_onnx::prelude::tract_ndarray::{ArrayD, ArrayViewD, IxDyn, Zip};
+use tract_onnx::prelude::*;
+
+use super::{Inputs, Site};
+use crate::cast::element_type::ElementType;
+use crate::interpreter::value::Typed;
+use crate::tensor::proto;
+
+fn texts<'i>(site: &Site, inputs: &'i Inputs, place: usize) -> TractResult<ArrayViewD<'i, String>> {
+    let typed = site.input(inputs, place)?;
+    match typed.ty {
+        ElementType::String => Ok(typed.tensor.to_plain_array_view::<String>()?),
+        ty => site.refuse(format!("has an input {place} of {ty}, not STRING")),
+    }
+}
+
+fn made(texts: ArrayD<String>) -> TractResult<Typed> {
+    Typed::new(ElementType::String, texts.into_tensor())
+}
+
+/// `StringConcat`: each with each, broadcast.
+pub(super) fn concat(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+    let (x, y) = (texts(site, inputs, 0)?, texts(site, inputs, 1)?);
+    let rank = x.ndim().max(y.ndim());
+    let size = |array: &ArrayViewD<String>, axis: usize| {
+        (axis + array.ndim()).checked_sub(rank).and_then(|axis| array.shape().get(axis).copied())
+    };
+    let shape =
+        (0..rank).map(|axis| match (size(&x, axis).unwrap_or(1), size(&y, axis).unwrap_or(1)) {
+            (1, other) => other,
+            (one, _) => one,
+        });
+    let shape: Vec<i64> = shape.map(|size| size as i64).collect();
+    let shape = site.shape(&shape)?;
+    let (Some(x), Some(y)) = (x.broadcast(&*shape), y.broadcast(&*shape)) else {
+        return site.refuse(format!("has inputs of {:?} and {:?}", x.shape(), y.shape()));
+    };
+    Ok(vec![made(Zip::from(&x).and(&y).map_collect(|x, y| format!("{x}{y}")))?])
+}
+
+/// `StringNormalizer`: without stop words, in one case.
+pub(super) fn normalize(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+    let x = texts(site, inputs, 0)?;
+    let rank = x.ndim();
+    if !(rank == 1 || rank == 2 && x.shape().first() == Some(&1)) {
+        return site.refuse(format!("is given the shape {:?}, not [C] or [1, C]", x.shape()));
+    }
+    let fold = |text: &str| match site.int("is_case_sensitive") {
+        0 => text.to_lowercase(),
+        _ => text.to_string(),
+    };
+    let stops = site.attribute("stopwords").map(|stops| stops.strings).unwrap_or_default();
+    let stops: Vec<String> =
+        stops.iter().map(|stop| fold(&String::from_utf8_lossy(stop))).collect();
+    let change: fn(&str) -> String = match site.word("case_change_action").as_str() {
+        "LOWER" => str::to_lowercase,
+        "UPPER" => str::to_uppercase,
+        "NONE" => str::to_string,
+        other => return site.refuse(format!("has attribute `case_change_action` {other:?}")),
+    };
+    let kept = x.iter().filter(|text| !stops.contains(&fold(text)));
+    let mut kept: Vec<String> = kept.map(|text| change(text)).collect();
+    if kept.is_empty() {
+        kept.push(String::new());
+    }
+    let shape = [&vec![1; rank - 1][..], &[kept.len()]].concat();
+    Ok(vec![made(ArrayD::from_shape_vec(IxDyn(&shape), kept)?)?])
+}
+
+/// `StringSplit`: at a delimiter, or at any white space.
+pub(super) fn split(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+    let x = texts(site, inputs, 0)?;
+    let delimiter = site.word("delimiter");
+    let most = site
+        .attribute("maxsplit")
+        .map_or(usize::MAX, |most| usize::try_from(most.i).unwrap_or(usize::MAX));
+    let parts: Vec<Vec<&str>> = x
+        .iter()
+        .map(|text| match delimiter.as_str() {
+            "" => words(text, most),
+            delimiter => text.splitn(most.saturating_add(1), delimiter).collect(),
+        })
+        .collect();
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    let shape: Vec<i64> = x.shape().iter().chain([&longest]).map(|size| *size as i64).collect();
+    let shape = site.shape(&shape)?;
+    let counts: Vec<i64> = parts.iter().map(|parts| parts.len() as i64).collect();
+    let all = parts.iter().flat_map(|parts| {
+        (0..longest).map(|at| parts.get(at).map_or(String::new(), |part| (*part).to_string()))
+    });
+    let pieces = ArrayD::from_shape_vec(IxDyn(&shape), all.collect())?;
+    let counts = ArrayD::from_shape_vec(x.raw_dim(), counts)?;
+    Ok(vec![made(pieces)?, Typed::native(counts.into_tensor())?])
+}
+
+/// What stands between white space; behind the last split all that is left.
+fn words(text: &str, most: usize) -> Vec<&str> {
+    let (mut words, mut rest) = (vec![], text.trim());
+    while !rest.is_empty() {
+        match rest.split_once(char::is_whitespace).filter(|_| words.len() < most) {
+            Some((word, behind)) => {
+                words.push(word);
+                rest = behind.trim_start();
+            }
+            None => {
+                words.push(rest);
+                break;
+            }
+        }
+    }
+    words
+}
+
+/// A key as a map holds it: all NaN are one, and so are zeros.
+#[derive(PartialEq, Eq, Hash)]
+enum Key {
+    Text(String),
+    Number(u64),
+    Integer(i64),
+}
+
+fn keys(site: &Site, tensor: &Tensor) -> TractResult<Vec<Key>> {
+    let float = |x: &f64| match *x {
+        x if x.is_nan() => Key::Number(f64::NAN.to_bits()),
+        x => Key::Number((x + 0.0).to_bits()),
+    };
+    let dt = tensor.datum_type();
+    if dt == String::datum_type() {
+        let plain = tensor.try_as_plain_ram()?;
+        return Ok(plain.as_slice::<String>()?.iter().cloned().map(Key::Text).collect());
+    }
+    if dt.is_float() {
+        let wide = tensor.cast_to::<f64>()?;
+        return Ok(wide.try_as_plain_ram()?.as_slice::<f64>()?.iter().map(float).collect());
+    }
+    if dt.is_integer() {
+        let wide = tensor.cast_to::<i64>()?;
+        return Ok(wide
+            .try_as_plain_ram()?
+            .as_slice::<i64>()?
+            .iter()
+            .copied()
+            .map(Key::Integer)
+            .collect());
+    }
+    site.refuse(format!("has keys of {dt:?}"))
+}
+
+/// `LabelEncoder`: each key's value, or the default.
+pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
+    let x = site.input(inputs, 0)?;
+    let held = |kind: &str| -> TractResult<Option<Typed>> {
+        for name in ["tensor", "strings", "int64s", "floats"] {
+            let Some(list) = site.attribute(&format!("{kind}_{name}")) else { continue };
+            let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
+            return Ok(Some(match (&list.t, name) {
+                (Some(tensor), _) => {
+                    let (ty, tensor) = proto::read(tensor, None)?;
+                    Typed::new(ty, tensor)?
+                }
+                (_, "strings") => {
+                    Typed::native(tensor1(&list.strings.iter().map(text).collect::<Vec<_>>()))?
+                }
+                (_, "int64s") => Typed::native(tensor1(&list.ints))?,
+                _ => Typed::native(tensor1(&list.floats))?,
+            }));
+        }
+        Ok(None)
+    };
+    let (Some(from), Some(to)) = (held("keys")?, held("values")?) else {
+        return site.refuse("lacks attributes for its keys or its values");
+    };
+    if from.ty != x.ty || from.tensor.len() != to.tensor.len() {
+        let problem = format!(
+            "maps {} keys of {} to {} values, given {}",
+            from.tensor.len(),
+            from.ty,
+            to.tensor.len(),
+            x.ty
+        );
+        return site.refuse(problem);
+    }
+    let otherwise = match (site.attribute("default_tensor").and_then(|held| held.t), to.ty) {
+        (Some(tensor), _) => proto::read(&tensor, None)?.1,
+        (None, ElementType::String) => {
+            let given = site.attribute("default_string").map(|given| given.s);
+            tensor1(&[
+                given.map_or("_Unused".into(), |text| String::from_utf8_lossy(&text).into_owned())
+            ])
+        }
+        (None, ty) if ty.datum_type().is_float() => {
+            let given = site.attribute("default_float").map_or(-0.0, |given| given.f);
+            tensor1(&[given]).cast_to_dt(ty.datum_type())?.into_owned()
+        }
+        (None, ty) => {
+            let given = site.attribute("default_int64").map_or(-1, |given| given.i);
+            tensor1(&[given]).cast_to_dt(ty.datum_type())?.into_owned()
+        }
+    };
+    if otherwise.datum_type() != to.tensor.datum_type() || otherwise.len() != 1 {
+        return site.refuse("has a default that is not one value of the type of the others");
+    }
+    let mut otherwise = otherwise;
+    otherwise.set_shape(&[1])?;
+    let places: HashMap<Key, usize> = keys(site, &from.tensor)?.into_iter().zip(0..).collect();
+    let wanted = keys(site, &x.tensor)?;
+    let slice = |key: &Key| match places.get(key) {
+        Some(place) => to.tensor.slice(0, *place, place + 1),
+        None => Ok(otherwise.clone()),
+    };
+    let values: Vec<Tensor> = wanted.iter().map(slice).collect::<TractResult<_>>()?;
+    let mut y = match values.as_slice() {
+        [] => otherwise.slice(0, 0, 0)?,
+        values => Tensor::stack_tensors(0, values)?,
+    };
+    y.set_shape(x.tensor.shape())?;
+    Ok(vec![Typed::new(to.ty, y)?])
+}

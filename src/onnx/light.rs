@@ -1,0 +1,138 @@
+//! A model's message without its weights, which stay in the file: initializers that the file holds become external data of the
+//! file itself. What is decoded is small then, and a weight is read where it is needed.
+
+#![forbid(unsafe_code)]
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use prost::encoding::{decode_varint, encode_varint};
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+
+/// From how many bytes on data stays in the file.
+const LEAST: u64 = 1 << 12;
+
+/// The bytes of a model's file without its large weights; `None` where they cannot stay there: the file is a link, or is not what
+/// it should be, which reading all of it will tell.
+pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
+    let name = path.file_name()?.to_str()?;
+    if !fs::symlink_metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let length = file.metadata().ok()?.len();
+    let mut copy = Copy { reader: BufReader::new(file), at: 0, name };
+    copy.message(length, &mut |copy, number, length| match number {
+        GRAPH => copy.message(length, &mut |copy, number, length| match number {
+            INITIALIZER => copy.tensor(length),
+            _ => copy.bytes(length),
+        }),
+        _ => copy.bytes(length),
+    })
+}
+
+/// Fields of onnx.proto.
+const GRAPH: u64 = 7;
+const INITIALIZER: u64 = 5;
+const RAW_DATA: u64 = 9;
+const EXTERNAL_DATA: u64 = 13;
+
+struct Copy<'a> {
+    reader: BufReader<File>,
+    at: u64,
+    name: &'a str,
+}
+
+/// What becomes of a field of a number and a length.
+type Field<'f> = dyn FnMut(&mut Copy, u64, u64) -> Option<Vec<u8>> + 'f;
+
+impl Copy<'_> {
+    /// A message of so many bytes, whose fields with a length are what `field` makes of them.
+    fn message(&mut self, length: u64, field: &mut Field) -> Option<Vec<u8>> {
+        let (end, mut made) = (self.at.checked_add(length)?, vec![]);
+        while self.at < end {
+            let tag = self.number()?;
+            encode_varint(tag, &mut made);
+            match tag & 7 {
+                0 => encode_varint(self.number()?, &mut made),
+                1 => made.extend(self.bytes(8)?),
+                5 => made.extend(self.bytes(4)?),
+                2 => {
+                    let inner = self.number()?;
+                    if inner > end.checked_sub(self.at)? {
+                        return None;
+                    }
+                    let held = field(self, tag >> 3, inner)?;
+                    encode_varint(held.len() as u64, &mut made);
+                    made.extend(held);
+                }
+                _ => return None,
+            }
+        }
+        (self.at == end).then_some(made)
+    }
+
+    /// An initializer, whose data stays where it is if it is large.
+    fn tensor(&mut self, length: u64) -> Option<Vec<u8>> {
+        let (mut places, mut is_elsewhere) = (vec![], false);
+        let made = self.message(length, &mut |copy, number, length| {
+            is_elsewhere |= number == EXTERNAL_DATA;
+            if number != RAW_DATA || length < LEAST {
+                return copy.bytes(length);
+            }
+            places.push((copy.at, length));
+            copy.skip(length).map(|()| vec![])
+        })?;
+        let mut tensor = made;
+        match places[..] {
+            [] => Some(tensor),
+            [(offset, length)] if !is_elsewhere => {
+                let entry =
+                    |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+                let own = TensorProto {
+                    data_location: Some(1),
+                    external_data: vec![
+                        entry("location", self.name.into()),
+                        entry("offset", offset.to_string()),
+                        entry("length", length.to_string()),
+                    ],
+                    ..TensorProto::default()
+                };
+                // Messages behind each other are one, whose later fields count.
+                prost::Message::encode(&own, &mut tensor).ok()?;
+                Some(tensor)
+            }
+            _ => None,
+        }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut bytes = vec![];
+        loop {
+            let byte = *self.reader.fill_buf().ok()?.first()?;
+            self.reader.consume(1);
+            self.at += 1;
+            bytes.push(byte);
+            if byte < 0x80 {
+                return decode_varint(&mut &*bytes).ok();
+            }
+            if bytes.len() > 10 {
+                return None;
+            }
+        }
+    }
+
+    fn bytes(&mut self, length: u64) -> Option<Vec<u8>> {
+        let mut bytes = vec![];
+        let read = self.reader.by_ref().take(length).read_to_end(&mut bytes).ok()?;
+        self.at = self.at.checked_add(length)?;
+        (read as u64 == length).then_some(bytes)
+    }
+
+    fn skip(&mut self, length: u64) -> Option<()> {
+        self.reader.seek_relative(i64::try_from(length).ok()?).ok()?;
+        self.at = self.at.checked_add(length)?;
+        Some(())
+    }
+}
