@@ -1,9 +1,11 @@
-//! Table look-ups for sources of at most 8 bits: so few codes that the truth itself, tabulated, is the kernel.
+//! Table look-ups for sources of at most 8 bits: so few codes that the truth itself, tabulated, is
+//! the kernel.
 //!
-//! A target of W bytes has W byte planes, each a table of 256 bytes. Vector instructions look up whole registers of
-//! codes in a plane (`vpermi2b`, `vpshufb`) and then interleave the planes; planes that are zero throughout, as the low
-//! ones of a FLOAT made of a small float are, cost nothing, and planes that are alike, as those of a sign, cost one. For
-//! targets of 64 bits with more than two that differ, loading one entry after the other is faster.
+//! A target of W bytes has W byte planes, each a table of 256 bytes. Vector instructions look up
+//! whole registers of codes in a plane (`vpermi2b`) or in rows of 16 bytes (`vpshufb`) and then
+//! interleave the planes; planes that are zero throughout, as the low ones of a FLOAT made of a
+//! small float are, cost nothing, and planes that are alike, as those of a sign, cost one. Where
+//! more of them differ than there are instructions for, one entry is loaded after the other.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 
@@ -16,6 +18,8 @@ use super::level::Level;
 use super::loops::Kernel;
 use super::places::places;
 #[cfg(target_arch = "x86_64")]
+use super::rows::Rows;
+#[cfg(target_arch = "x86_64")]
 use super::x86;
 
 /// The kernel of a table of targets, indexed by the source's carrier byte.
@@ -23,6 +27,8 @@ pub(super) struct Lookup<D> {
     table: Box<[D; 256]>,
     #[cfg(target_arch = "x86_64")]
     planes: x86::lookup::Planes,
+    #[cfg(target_arch = "x86_64")]
+    rows: Option<Rows>,
 }
 
 /// The kernel of a table of bytes, none of which is a truth value.
@@ -33,11 +39,13 @@ pub(crate) fn bytes(table: &[u8; 256]) -> Arc<dyn Kernel> {
 impl<D: Pod> Lookup<D> {
     pub(super) fn new(table: Box<[D; 256]>) -> Lookup<D> {
         #[cfg(target_arch = "x86_64")]
-        let planes = x86::lookup::Planes::new(bytemuck::cast_slice(&table[..]), size_of::<D>());
+        let targets: &[u8] = bytemuck::cast_slice(&table[..]);
         Lookup {
-            table,
             #[cfg(target_arch = "x86_64")]
-            planes,
+            planes: x86::lookup::Planes::new(targets, size_of::<D>()),
+            #[cfg(target_arch = "x86_64")]
+            rows: x86::rows::cheapest(targets, size_of::<D>()),
+            table,
         }
     }
 
@@ -48,7 +56,8 @@ impl<D: Pod> Lookup<D> {
     }
 }
 
-// SAFETY: what whole vectors do not write, one element at a time does. A table for BOOL has 0 and 1.
+// SAFETY: what whole vectors do not write, one element at a time does. A table for BOOL has 0 and
+// 1.
 unsafe impl<D: Pod + Send + Sync> Kernel for Lookup<D> {
     fn run(&self, level: Level, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
         let done = self.whole_vectors(level, src, dst);
@@ -75,9 +84,9 @@ impl<D: Pod> Lookup<D> {
         if let Some(avx512) = level.avx512() {
             return x86::lookup::avx512(avx512, &self.planes, src, dst);
         }
-        match level.avx2() {
-            Some(avx2) => x86::lookup::avx2(avx2, &self.planes, src, dst),
-            None => 0,
+        match (level.avx2(), &self.rows) {
+            (Some(avx2), Some(rows)) => x86::rows::avx2(avx2, rows, size_of::<D>(), src, dst),
+            _ => 0,
         }
     }
 }

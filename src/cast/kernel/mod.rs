@@ -9,6 +9,7 @@
 //! - `half`: FLOAT ↔ FLOAT16 by the CPU's own instructions
 //! - `round_to_odd`: 64-bit words on their way to small floats
 //! - `lookup`: tables for sources of at most 8 bits
+//! - `rows`: such tables as sums of rows of 16 bytes
 //! - `compose`: two kernels in a row
 //! - `rounding`: to half precision and back
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet
@@ -25,6 +26,8 @@ mod read;
 pub(crate) mod round;
 mod round_to_odd;
 pub(crate) mod rounding;
+#[cfg(target_arch = "x86_64")]
+mod rows;
 pub(crate) mod select;
 pub(crate) mod stream;
 #[cfg(target_arch = "x86_64")]

@@ -17,11 +17,11 @@ const fn power_of_two(exponent: i32) -> u32 {
 #[derive(Clone, Copy)]
 pub(crate) struct Narrow {
     /// Mantissa bits that a FLOAT has more.
-    shift: u32,
+    pub(super) shift: u32,
     /// Added before they are dropped: just under half a unit in the last place, and what the exponent field loses.
     round_and_rebias: u32,
     /// FLOATs below this are subnormal in the format.
-    smallest_normal: u32,
+    pub(super) smallest_normal: u32,
     /// A FLOAT whose unit in the last place is the format's smallest subnormal: adding it rounds to a subnormal.
     subnormal_unit: u32,
     /// The format's largest number as a FLOAT.
@@ -30,11 +30,11 @@ pub(crate) struct Narrow {
     /// number.
     overflow_from: u32,
     overflow: u32,
-    nan: u32,
+    pub(super) nan: u32,
     /// From a FLOAT's sign bit down to the format's.
     sign_shift: u32,
     /// The code without its sign bit.
-    magnitude_mask: u32,
+    pub(super) magnitude_mask: u32,
     saturates: bool,
     /// Whether a zero takes the source's sign. Where it does not, its sign bit alone would be a NaN.
     signs_zero: bool,
@@ -118,15 +118,20 @@ pub(super) fn upper_half(x: f32) -> u16 {
 #[derive(Clone, Copy)]
 pub(super) struct Scale {
     /// Added to a normal FLOAT before its mantissa is dropped.
-    increment: u32,
+    pub(super) increment: u32,
     /// From this FLOAT subnormal on the result is 2^−126 rather than 2^−127.
-    second_from: u32,
+    pub(super) second_from: u32,
     below: u32,
-    above: u32,
-    nan: u32,
+    pub(super) above: u32,
+    pub(super) nan: u32,
 }
 
 impl Scale {
+    /// The smallest FLOAT that is not below all numbers of the format.
+    pub(super) const SMALLEST: i32 = 0x0040_0000;
+    /// The largest that is not above all of them.
+    pub(super) const LARGEST: u32 = power_of_two(127);
+
     pub(super) fn new(format: &FloatFormat, rules: Rules) -> Scale {
         let nan = format.nan(false) as u32;
         let (increment, second_from) = match rules.round_mode {
@@ -143,20 +148,22 @@ impl Scale {
         }
     }
 
+    pub(super) fn saturates(&self) -> bool {
+        self.below != self.nan
+    }
+
     /// The code of `x`, which is exact or rounded to odd.
     #[inline(always)]
     pub(super) fn code(&self, x: f32) -> u32 {
-        const SMALLEST: i32 = 0x0040_0000;
         const SMALLEST_NORMAL: u32 = 0x0080_0000;
-        const LARGEST: u32 = power_of_two(127);
         let bits = x.to_bits();
         let magnitude = bits & 0x7FFF_FFFF;
         let normal = magnitude.wrapping_add(self.increment) >> FLOAT_MANTISSA_BITS;
         let subnormal = u32::from(magnitude >= self.second_from);
         let in_range = if magnitude < SMALLEST_NORMAL { subnormal } else { normal };
-        let number = if magnitude > LARGEST { self.above } else { in_range };
+        let number = if magnitude > Scale::LARGEST { self.above } else { in_range };
         // As a signed number, a FLOAT with its sign set is below every other.
-        let number = if (bits as i32) < SMALLEST { self.below } else { number };
+        let number = if (bits as i32) < Scale::SMALLEST { self.below } else { number };
         if magnitude > FLOAT_INFINITY { self.nan } else { number }
     }
 }

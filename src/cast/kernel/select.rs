@@ -27,6 +27,13 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
     if from.bits() <= 8 && (from.is_exotic() || to.is_exotic()) {
         return tabulate(from, to, rules);
     }
+    let kernel = in_loops(from, to, rules);
+    #[cfg(target_arch = "x86_64")]
+    let kernel = super::x86::select::with_blocks((from, to, rules), kernel);
+    kernel
+}
+
+fn in_loops(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     match from {
         ElementType::Bool => from_source::<Truth>(from, to, rules),
         ElementType::Uint8 => from_source::<u8>(from, to, rules),
@@ -54,7 +61,7 @@ fn from_half(to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
         // All but the sign bit.
         ElementType::Bool => Arc::new(map(|half: u16| u8::from(half << 1 != 0))),
         _ => {
-            let narrow = from_source::<f32>(ElementType::Float, to, rules);
+            let narrow = select(ElementType::Float, to, rules);
             Arc::new(ViaFloat::new(Arc::new(FromHalf), size_of::<u16>(), narrow))
         }
     }
@@ -87,8 +94,8 @@ fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> A
         (Family::Float(_), _) if to == ElementType::BFloat16 && from.bits() <= 32 => {
             Arc::new(map(|x: S| upper_half(x.to_odd())))
         }
-        (Family::Float(format), _) => {
-            let narrow = narrow_float(format, to, rules);
+        (Family::Float(_), _) => {
+            let narrow = select(ElementType::Float, to, rules);
             Arc::new(ViaFloat::new(to_odd::<S>(from), size_of::<S>(), narrow))
         }
         (Family::Text, _) => unreachable!("`select` is for numeric types"),
@@ -97,12 +104,15 @@ fn from_source<S: Source>(from: ElementType, to: ElementType, rules: Rules) -> A
 
 /// From `S`, which is `from`, to FLOAT rounded to odd.
 fn to_odd<S: Source>(from: ElementType) -> Arc<dyn Kernel> {
-    match from {
+    let kernel: Arc<dyn Kernel> = match from {
         ElementType::Double => Arc::new(ToOdd::<f64>::new()),
         ElementType::Int64 => Arc::new(ToOdd::<i64>::new()),
         ElementType::Uint64 => Arc::new(ToOdd::<u64>::new()),
         _ => Arc::new(map(S::to_odd)),
-    }
+    };
+    #[cfg(target_arch = "x86_64")]
+    let kernel = super::x86::select::to_odd(from, kernel);
+    kernel
 }
 
 /// From FLOAT to a format of at most 16 bits.

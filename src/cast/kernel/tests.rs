@@ -151,3 +151,47 @@ fn every_length_is_converted_to_its_end() {
         }
     }
 }
+
+/// Numbers of one magnitude after the other, each so often that they fill blocks: a block is converted in another way where one
+/// of its numbers is out of some range.
+fn in_runs(ty: ElementType) -> Vec<u64> {
+    const RUN: u64 = 37;
+    let mut random = Random(ty as u64);
+    let mut codes = vec![];
+    match ty.family() {
+        Family::Float(format) => {
+            let m = format.mantissa_bits;
+            let last = (1u64 << format.exponent_bits) - 1;
+            // Around 1 and at both ends, where anything changes; of the others, some.
+            let near = |exponent: &u64| exponent.abs_diff(last / 2) < 160 || exponent % 64 > 61;
+            for exponent in (0..=last).filter(near) {
+                for _ in 0..RUN {
+                    let (mantissa, sign) = (random.next() >> (64 - m), random.next());
+                    codes.push(sign & format.sign_bit() | exponent << m | mantissa);
+                }
+            }
+        }
+        _ => {
+            for unused in 0..ty.bits() {
+                for _ in 0..RUN {
+                    let magnitude = random.next() >> (64 - ty.bits()) >> unused;
+                    let is_negated = random.next().is_multiple_of(2);
+                    codes.push(if is_negated { magnitude.wrapping_neg() } else { magnitude });
+                }
+            }
+        }
+    }
+    codes.iter().map(|code| code & ty.code_mask()).collect()
+}
+
+#[test]
+fn numbers_of_one_magnitude_are_converted_together() {
+    for from in numeric().filter(|ty| ty.bits() > 8) {
+        let codes = in_runs(from);
+        for to in numeric() {
+            for level in Level::available() {
+                check(from, to, Rules::default(), level, &codes);
+            }
+        }
+    }
+}

@@ -25,10 +25,6 @@ pub(in crate::cast::kernel) fn to_half(
         // SAFETY: the level says that the CPU has the instructions.
         unsafe { to_half_avx512(src, dst) };
         src.len() / 16 * 16
-    } else if level.avx2().is_some() {
-        // SAFETY: as above.
-        unsafe { to_half_avx2(src, dst) };
-        src.len() / 8 * 8
     } else {
         0
     }
@@ -121,21 +117,6 @@ fn to_half_avx512(src: &[f32], dst: &mut [MaybeUninit<u16>]) {
         let half = _mm256_mask_mov_epi16(_mm512_cvtps_ph::<NEAREST>(x), nan, canonical);
         // SAFETY: the chunk is of 16 elements.
         unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), half) };
-    }
-}
-
-#[target_feature(enable = "avx2,f16c")]
-fn to_half_avx2(src: &[f32], dst: &mut [MaybeUninit<u16>]) {
-    for (x, out) in src.chunks_exact(8).zip(dst.chunks_exact_mut(8)) {
-        // SAFETY: the chunk is of 8 elements.
-        let x = unsafe { _mm256_loadu_ps(x.as_ptr()) };
-        // A NaN with its sign and no more than the quiet bit of its payload converts to the canonical one.
-        let nan = _mm256_cmp_ps::<_CMP_UNORD_Q>(x, x);
-        let sign = _mm256_and_ps(x, _mm256_set1_ps(-0.0));
-        let canonical = _mm256_or_ps(sign, _mm256_set1_ps(f32::from_bits(0x7FC0_0000)));
-        let half = _mm256_cvtps_ph::<NEAREST>(_mm256_blendv_ps(x, canonical, nan));
-        // SAFETY: the chunk is of 8 elements.
-        unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), half) };
     }
 }
 

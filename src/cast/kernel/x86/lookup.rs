@@ -1,11 +1,11 @@
-//! Whole registers of codes looked up by `vpermi2b` and `vpshufb`.
+//! Whole registers of codes looked up by `vpermi2b`.
 
 #![expect(unsafe_code, reason = "vector loads and stores, and calls that need their instructions")]
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use crate::cast::kernel::level::{Avx2, Avx512};
+use crate::cast::kernel::level::Avx512;
 
 /// The planes of a table that differ and are not zero throughout; of a table of zeros, one.
 pub(in crate::cast::kernel) struct Planes {
@@ -16,8 +16,8 @@ pub(in crate::cast::kernel) struct Planes {
     pairs: Vec<Pair>,
 }
 
-/// For each byte of the first 64 that are written: whether it comes from one of two planes, and where from, an element
-/// of the first or, with 64 added, of the second.
+/// For each byte of the first 64 that are written: whether it comes from one of two planes, and
+/// where from, an element of the first or, with 64 added, of the second.
 struct Pair {
     mask: u64,
     places: [u8; 64],
@@ -28,47 +28,6 @@ struct Plane {
     /// Which bytes of the target, the lowest in the lowest bit.
     bytes: u8,
     table: [u8; 256],
-    /// The same for AVX2.
-    rows: Rows,
-}
-
-/// A table as a sum, by exclusive or, of rows of 16 bytes, which is what `vpshufb` looks up in. A row counts for its
-/// own 16 indices and all above; where the next 16 entries are the same again, there is none.
-struct Rows {
-    /// The bits of a code that are an index into `low`.
-    mask: u8,
-    low: Vec<Row>,
-    /// What the top bit of a code changes, indexed by the others. Where it changes a sign, that is almost nothing.
-    high: Vec<Row>,
-}
-
-struct Row {
-    first_index: u8,
-    bytes: [u8; 16],
-}
-
-impl Rows {
-    fn new(table: &[u8; 256]) -> Rows {
-        let ignores = |mask: usize| (0..256).all(|code| table[code] == table[code & mask]);
-        let mask = [0x0F, 0x1F, 0x3F].into_iter().find(|mask| ignores(*mask)).unwrap_or(0x7F);
-        let low = Rows::sum(mask, |index| table[index]);
-        let high = Rows::sum(0x7F, |index| table[index] ^ table[index | 0x80]);
-        Rows { mask: mask as u8, low, high }
-    }
-
-    fn sum(mask: usize, entry: impl Fn(usize) -> u8) -> Vec<Row> {
-        let mut before = [0; 16];
-        let mut rows = vec![];
-        for first in (0..=mask).step_by(16) {
-            let entries: [u8; 16] = std::array::from_fn(|index| entry(first + index));
-            let bytes = std::array::from_fn(|index| entries[index] ^ before[index]);
-            if bytes != [0; 16] {
-                rows.push(Row { first_index: first as u8, bytes });
-            }
-            before = entries;
-        }
-        rows
-    }
 }
 
 impl Planes {
@@ -81,7 +40,7 @@ impl Planes {
             }
             match planes.iter_mut().find(|plane| plane.table == table) {
                 Some(plane) => plane.bytes |= 1 << byte,
-                None => planes.push(Plane { bytes: 1 << byte, table, rows: Rows::new(&table) }),
+                None => planes.push(Plane { bytes: 1 << byte, table }),
             }
         }
         if planes.len() > 1 {
@@ -190,109 +149,12 @@ fn load_plane(plane: &Plane) -> [__m512i; 4] {
     }
 }
 
-/// Each of 64 codes in a table of 256 bytes: its low 7 bits in either half, its top bit saying which.
+/// Each of 64 codes in a table of 256 bytes: its low 7 bits in either half, its top bit saying
+/// which.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 fn look_up(table: &[__m512i; 4], codes: __m512i) -> __m512i {
     let low = _mm512_permutex2var_epi8(table[0], codes, table[1]);
     let high = _mm512_permutex2var_epi8(table[2], codes, table[3]);
     _mm512_mask_blend_epi8(_mm512_movepi8_mask(codes), low, high)
-}
-
-/// Looks up whole blocks of codes, for targets of one or two bytes; returns how many codes.
-pub(in crate::cast::kernel) fn avx2(
-    _proof: Avx2,
-    planes: &Planes,
-    src: &[u8],
-    dst: &mut [MaybeUninit<u8>],
-) -> usize {
-    let &Planes { width, ref planes, .. } = planes;
-    if width > 2 {
-        return 0;
-    }
-    let done = src.len() / BLOCK * BLOCK;
-    let (src, dst) = (&src[..done], &mut dst[..done * width]);
-    let of_byte = |byte: u8| {
-        planes.iter().find(|plane| plane.bytes >> byte & 1 == 1).map(|plane| &plane.rows)
-    };
-    // SAFETY: the proof says that the CPU has the instructions.
-    unsafe {
-        match (width, &planes[..]) {
-            (1, [plane, ..]) => bytes_avx2(&plane.rows, src, dst),
-            _ => words_avx2(of_byte(0), of_byte(1), src, dst),
-        }
-    }
-    done
-}
-
-/// Codes that are looked up at a time, so that every row is loaded once for all of them.
-const BLOCK: usize = 128;
-
-#[target_feature(enable = "avx2")]
-fn bytes_avx2(rows: &Rows, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
-    for (codes, out) in src.chunks_exact(BLOCK).zip(dst.chunks_exact_mut(BLOCK)) {
-        let found = block_avx2(Some(rows), codes);
-        for (vector, found) in out.chunks_exact_mut(32).zip(found) {
-            // SAFETY: the chunk is of 32 bytes.
-            unsafe { _mm256_storeu_si256(vector.as_mut_ptr().cast(), found) };
-        }
-    }
-}
-
-/// Targets of two bytes; where a byte has no rows, it is zero.
-#[target_feature(enable = "avx2")]
-fn words_avx2(low: Option<&Rows>, high: Option<&Rows>, src: &[u8], dst: &mut [MaybeUninit<u8>]) {
-    for (codes, out) in src.chunks_exact(BLOCK).zip(dst.chunks_exact_mut(2 * BLOCK)) {
-        let low = block_avx2(low, codes);
-        let high = block_avx2(high, codes);
-        for ((vectors, low), high) in out.chunks_exact_mut(64).zip(low).zip(high) {
-            let even = _mm256_unpacklo_epi8(low, high);
-            let odd = _mm256_unpackhi_epi8(low, high);
-            let (one, other) = vectors.split_at_mut(32);
-            // SAFETY: the chunk is of 64 bytes, either half of 32.
-            unsafe {
-                let first = _mm256_permute2x128_si256::<0x20>(even, odd);
-                let second = _mm256_permute2x128_si256::<0x31>(even, odd);
-                _mm256_storeu_si256(one.as_mut_ptr().cast(), first);
-                _mm256_storeu_si256(other.as_mut_ptr().cast(), second);
-            }
-        }
-    }
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn block_avx2(rows: Option<&Rows>, codes: &[u8]) -> [__m256i; 4] {
-    let mut found = [_mm256_setzero_si256(); 4];
-    let Some(rows) = rows else { return found };
-    let mut low = found;
-    let mut high = found;
-    let mask = _mm256_set1_epi8(rows.mask as i8);
-    let top = _mm256_set1_epi8(i8::MIN);
-    for (vector, codes) in codes.chunks_exact(32).take(4).enumerate() {
-        // SAFETY: the chunk is of 32 bytes.
-        let codes = unsafe { _mm256_loadu_si256(codes.as_ptr().cast()) };
-        low[vector] = _mm256_and_si256(codes, mask);
-        high[vector] = _mm256_xor_si256(codes, top);
-    }
-    add_rows(&rows.low, low, &mut found);
-    add_rows(&rows.high, high, &mut found);
-    found
-}
-
-/// Adds what the rows have at the indices. An index below a row's first one becomes negative, and a negative one stays
-/// so: for those a shuffle gives zero.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn add_rows(rows: &[Row], indices: [__m256i; 4], found: &mut [__m256i; 4]) {
-    for row in rows {
-        // SAFETY: the row is of 16 bytes.
-        let bytes = unsafe { _mm_loadu_si128(row.bytes.as_ptr().cast()) };
-        let bytes = _mm256_broadcastsi128_si256(bytes);
-        let first = _mm256_set1_epi8(row.first_index as i8);
-        for (found, index) in found.iter_mut().zip(indices) {
-            let at = _mm256_subs_epi8(index, first);
-            *found = _mm256_xor_si256(*found, _mm256_shuffle_epi8(bytes, at));
-        }
-    }
 }
