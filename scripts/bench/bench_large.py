@@ -33,7 +33,7 @@ import sys, numpy, onnxruntime
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
 session = onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
-session.run(None, {"ids": numpy.load(sys.argv[2])})
+session.run(None, dict(numpy.load(sys.argv[2])))
 """
 
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("size", nargs="?", choices=SIZES, default="small")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    ids = arguments.folder / f"{arguments.size}.npy"
+    ids = arguments.folder / f"{arguments.size}.npz"
     models = {}
     for ty in TYPES:
         models[ty] = arguments.folder / f"{arguments.size}.{ty}" / "model.onnx"
@@ -52,7 +52,7 @@ def main() -> None:
             models[ty].parent.mkdir(exist_ok=True)
             Model(arguments.size, ty).save(models[ty])
     vocabulary = SIZES[arguments.size][2]
-    np.save(ids, np.random.default_rng(1).integers(0, vocabulary, (1, LENGTH)))
+    np.savez(ids, ids=np.random.default_rng(1).integers(0, vocabulary, (1, LENGTH)))
     program = str(arguments.program.resolve())
     print("| | processor, s | clock, s | memory, MB |\n|---|---|---|---|")
     for ty, model in models.items():
