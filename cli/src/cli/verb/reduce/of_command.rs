@@ -19,6 +19,7 @@ use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Set, Tensors};
 use crate::cli::message::{at, one_line};
+use crate::cli::output_file::Drafts;
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
@@ -34,11 +35,13 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
     let Content::Model(file, cases) = saved::read(&request.model)? else {
         anyhow::bail!("holds saved outputs, not a model");
     };
-    let scratch = tempfile::Builder::new().prefix("onnx-cast-").tempdir()?;
+    // An interruption removes it.
+    let mut drafts = Drafts::default();
+    let scratch = drafts.folder_in(&std::env::temp_dir())?;
     let mut reduced = Reduced { model: request.model.display().to_string(), ..Reduced::default() };
     let model = loader.open_for(&file, Some(Engine::Nodes))?;
     let sets = sets_of(loader, &model, &file, request, &cases)?;
-    let Some((inputs, whole)) = failing(request, &file, (&model, &sets), scratch.path())? else {
+    let Some((inputs, whole)) = failing(request, &file, (&model, &sets), &scratch)? else {
         reduced.runs = sets.len();
         reduced.problem = Some("the command does not fail on the whole model".into());
         return Ok(reduced);
@@ -57,7 +60,7 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
         )
     }));
     let onnx = ran.is_ok().then(|| onnx(loader));
-    let scratch = scratch.path().join("part");
+    let scratch = scratch.join("part");
     std::fs::create_dir(&scratch)?;
     let seconds = request.check.seconds.or(Some(CheckTrial::seconds(whole.took)));
     let check = Check { seconds, ..request.check.clone() };

@@ -24,6 +24,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::at;
+use crate::cli::output_file::Drafts;
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::tensor::NamedTensor;
@@ -56,8 +57,10 @@ pub(super) fn reduce(
         return Ok(reduced);
     };
     drop(open);
-    let scratch = tempfile::Builder::new().prefix("onnx-cast-").tempdir()?;
-    let found = compare(loader, request, &inputs[0], scratch.path())?;
+    // An interruption removes it.
+    let mut drafts = Drafts::default();
+    let scratch = drafts.folder_in(&std::env::temp_dir())?;
+    let found = compare(loader, request, &inputs[0], &scratch)?;
     let of = |values: Vec<NamedTensor>| by_name(values);
     let tensors = found.tensors.iter().chain(&found.outputs).cloned().collect::<Vec<_>>();
     drop(found);
@@ -65,7 +68,7 @@ pub(super) fn reduce(
     let inputs = inputs.map(of);
     reduced.runs += 4;
     let pair = Pair::of(a, b, inputs, &tensors)?;
-    let reducer = Reducer { loader, request, place, scratch: scratch.path() };
+    let reducer = Reducer { loader, request, place, scratch: &scratch };
     reducer.reduce(pair, whole, &mut reduced)?;
     Ok(reduced)
 }
