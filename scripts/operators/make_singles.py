@@ -16,7 +16,7 @@ import onnx
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
-from operators.node_vectors import Case, drawn, given
+from operators.node_vectors import Case, Input, drawn, given
 
 # Of these, onnx's evaluator has another shape, or another place than the standard.
 WRONG = {"ConvTranspose", "Resize"}
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=VECTORS)
     arguments = parser.parse_args()
     lines, agreed = [], 0
-    for case in [*einsums(), *pools(), *places(), *others(), *fused()]:
+    for case in [*einsums(), *pools(), *places(), *others(), *resized(), *numbers(), *fused()]:
         if not case.outputs or case.outputs[0] is None:
             count = max(len(case.outputs), 1)
             case.outputs = [np.zeros(0, np.float32)] * count
@@ -206,6 +206,71 @@ def others() -> Iterator[Case]:
     half = given(np.array([-1, 2, -0.25], np.float16))
     celu = np.where(half.value > 0, half.value, 0.5 * np.expm1(half.value.astype(float) / 0.5))
     yield Case("Celu", 12, {"alpha": 0.5}, [half], [celu.astype(np.float16)])
+
+
+def resized() -> Iterator[Case]:
+    """DOUBLE, integers, symmetric places, scales and sizes of single axes."""
+    doubles = drawn((1, 1, 3, 4), 7, 2.0, "DOUBLE")
+    to = given(np.array([1, 1, 5, 7]))
+    for attributes in (
+        {"mode": "linear"},
+        {"mode": "cubic", "coordinate_transformation_mode": "align_corners"},
+        {"mode": "cubic", "exclude_outside": 1, "cubic_coeff_a": -0.5},
+        {"mode": "nearest", "coordinate_transformation_mode": "half_pixel_symmetric"},
+    ):
+        yield Case("Resize", 19, attributes, [doubles, None, None, to], [evaluated(attributes)])
+    down = given(np.array([2, 3]))
+    for mode in ("linear", "cubic"):
+        attributes = {"mode": mode, "antialias": 1, "axes": [2, 3]}
+        made = evaluated(attributes, down)
+        yield Case("Resize", 19, attributes, [doubles, None, None, down], [made])
+    large = np.array([[16777217, -16777219, 2147483647]], np.int32)
+    doubled = given(np.array([1, 2], np.float32))
+    inputs = [given(large), None, doubled]
+    yield Case("Resize", 13, {"mode": "nearest"}, inputs, [np.repeat(large, 2, 1)])
+    eight = given(np.array([[200, 255, 3]], np.uint8))
+    # Halfway between two, cut off as ONNX Runtime does.
+    made = np.array([[200, 213, 241, 192, 66, 3]], np.uint8)
+    yield Case("Resize", 13, {"mode": "linear"}, [eight, None, doubled], [made])
+    wide = {"keep_aspect_ratio_policy": "not_larger", "axes": [2, 3], "mode": "nearest"}
+    inputs = [drawn((1, 1, 2, 4), 8, 2.0), None, None, given(np.array([7, 6]))]
+    yield Case("Resize", 18, wide, inputs, [None])
+
+
+def evaluated(attributes: dict[str, object], to: Input | None = None) -> np.ndarray:
+    """A DOUBLE resized by onnx's evaluator, which has the shapes right."""
+    inputs = [drawn((1, 1, 3, 4), 7, 2.0, "DOUBLE"), None, None, to or given(np.array([1, 1, 5, 7]))]
+    case = Case("Resize", 19, attributes, inputs, [np.zeros(0, np.float64)])
+    model = case.model()
+    for output in model.graph.output:
+        output.type.Clear()
+    return np.asarray(ReferenceEvaluator(model).run(None, case.feeds())[0])
+
+
+def numbers() -> Iterator[Case]:
+    """Products of DOUBLE and INT32, infinities, what has no elements, and no boxes."""
+    for ty, scale in (("DOUBLE", 2.0), ("INT32", 100.0)):
+        a, b, c = drawn((2, 3), 1, scale, ty), drawn((4, 3), 2, scale, ty), drawn((4,), 3, scale, ty)
+        made = 2 * a.value @ b.value.T - 3 * c.value
+        attributes = {"alpha": 2.0, "beta": -3.0, "transB": 1}
+        yield Case("Gemm", 13, attributes, [a, b, c], [made.astype(a.value.dtype)])
+    infinite = np.array([np.inf, -np.inf, np.nan, 1, -0.0])
+    for ty in (np.float16, np.float32, np.float64):
+        for flags in ((1, 1), (1, 0), (0, 1), (0, 0)):
+            attributes = dict(zip(("detect_positive", "detect_negative"), flags, strict=True))
+            yield Case("IsInf", 20, attributes, [given(infinite.astype(ty))], [None])
+    for shape in ((2, 0), (0, 3)):
+        nothing = given(np.zeros(shape, np.float32))
+        for operator in ("Hardmax", "LpNormalization"):
+            yield Case(operator, 13, {"axis": -1}, [nothing], [nothing.value])
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3]]], np.float32)
+    scores = np.array([[[0.9, 0.8, 0.7]]], np.float32)
+    for limit in (0, 1, 3):
+        inputs = [given(boxes), given(scores), given(np.array([limit])), given(np.float32([0.5]))]
+        made = np.array([[0, 0, 0], [0, 0, 2]][:limit], np.int64).reshape(-1, 3)
+        yield Case("NonMaxSuppression", 11, {}, inputs, [made])
+    none = np.zeros((0, 3), np.int64)
+    yield Case("NonMaxSuppression", 11, {}, [given(boxes), given(scores)], [none])
 
 
 def fused() -> Iterator[Case]:

@@ -31,10 +31,12 @@ use crate::ops::fixes::places::one_hot::OneHot;
 use crate::ops::fixes::places::range::IntegerRange;
 use crate::ops::fixes::places::slice::SliceByData;
 use crate::ops::fixes::places::squeeze::OtherThanOne;
+use crate::ops::fixes::places::suppression::SomeBoxes;
 use crate::ops::fixes::products::requantize::Requantize;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;
 use crate::ops::fixes::windows::max_pool::Greatest;
+use crate::ops::fixes::windows::resize::Resize;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
@@ -88,8 +90,10 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<RemainderOfDims>();
     visitor.visit::<Requantize>();
     visitor.visit::<Rows>();
+    visitor.visit::<Resize>();
     visitor.visit::<Sample>();
     visitor.visit::<SliceByData>();
+    visitor.visit::<SomeBoxes>();
     visitor.visit::<TwoClasses>();
 }
 

@@ -32,13 +32,10 @@ fn an_error_knows_its_node() {
 
 #[test]
 fn what_tract_refuses_is_a_typed_error() {
-    let odd = vec![string("mode", "nearest"), string("nearest_mode", "sideways")];
-    let resize = node("Resize", &["x", "", "s"], &["y"], odd).named("r1");
-    let mut resize = graph(&[value("x", Float, &[1, 1, 2, 2])], &[resize], &[untyped("y")]);
-    let scales = tensor1(&[1f32, 1., 2., 2.]);
-    resize.initializer =
-        vec![tract_onnx_cast::tensor_proto::write("s", Float, &scales).expect("a tensor")];
-    let error = error_of(&model(13, resize));
+    let odd = vec![string("auto_pad", "sideways")];
+    let conv = node("Conv", &["x", "w"], &["y"], odd).named("r1");
+    let inputs = [value("x", Float, &[1, 1, 2, 2]), value("w", Float, &[1, 1, 2, 2])];
+    let error = error_of(&model(13, graph(&inputs, &[conv], &[untyped("y")])));
     let own = error.downcast_ref::<Error>().expect("an error of this crate");
     assert_eq!(own.kind(), ErrorKind::Tract, "{own:?}");
     assert_eq!(own.node(), Some("r1"));

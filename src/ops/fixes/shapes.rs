@@ -133,6 +133,17 @@ pub(crate) fn space_to_depth(
     Ok(Some(wires))
 }
 
+/// Leaves what has no elements as it is.
+pub(crate) fn of_nothing(
+    _: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [input] = inputs else { return Ok(None) };
+    let is_empty = model.outlet_fact(*input)?.shape.iter().any(|dim| *dim == 0.to_dim());
+    Ok(is_empty.then(|| inputs.into()))
+}
+
 /// Wires what a reduction of floats is of no elements, where it is known that there are none.
 pub(crate) fn of_none(
     site: &Site,

@@ -21,6 +21,13 @@ pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error
     Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
 }
 
+/// A node of which a plan would have to know what only a run tells. It is tract's plans that cannot, not this project: running
+/// node by node does without.
+pub(crate) fn unplanned(node: &str, op: &str, problem: &str) -> Error {
+    let message = refused(node, op, problem).to_string();
+    Cause::Tract { node: Some(node.into()), message }.into()
+}
+
 /// Puts our operator into a typed model, or says by `None` that tract's is right here.
 pub(crate) type Wire = fn(&Site, &mut TypedModel, &[OutletId]) -> TractResult<Option<Wires>>;
 
@@ -77,6 +84,11 @@ impl Site {
     pub(crate) fn error(&self, problem: impl Into<String>) -> Error {
         let problem = format!("{}, the model imports {}", problem.into(), self.opset);
         refused(&self.node(), &self.proto.op_type, problem)
+    }
+
+    /// The same of what a plan would have to know.
+    pub(crate) fn unplanned(&self, problem: &str) -> Error {
+        unplanned(&self.node(), &self.proto.op_type, problem)
     }
 
     /// An integer attribute.

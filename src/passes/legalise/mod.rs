@@ -39,7 +39,6 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             }
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
-            choose_below(graph, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             if Operator::of(graph.node(id)).is_none() {
                 graph.drop_unwanted_outputs(id);
@@ -153,20 +152,6 @@ fn give_numbers(graph: &mut Graph, id: NodeId) {
         let number = TensorProto { dims: vec![], ..(**list).clone() };
         let number = graph.add_constant(graph.node(id).body(), number);
         graph.set_input(id, place, Some(number));
-    }
-}
-
-/// Has a `Resize` of the first version take the nearest element below, which tract has as later versions have it.
-fn choose_below(graph: &mut Graph, id: NodeId) {
-    let node = graph.node_mut(id);
-    if node.is("Resize") && node.opset < 11 {
-        node.attributes.retain(|attribute| attribute.name != "nearest_mode");
-        node.attributes.push(AttributeProto {
-            name: "nearest_mode".into(),
-            r#type: AttributeType::String as i32,
-            s: b"floor".to_vec(),
-            ..Default::default()
-        });
     }
 }
 

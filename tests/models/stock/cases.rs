@@ -109,6 +109,10 @@ fn of_one_operand() -> Vec<Case> {
         let tensors = vec![("x", Input, tensor1(&[x, x]))];
         one(operator, tensors, vec![int("keepdims", 0)], Some(tensor0(x)))
     };
+    let nothing = |operator| {
+        let none = || Tensor::zero::<f32>(&[2, 0]).expect("no elements");
+        one(operator, x(none()), vec![], Some(none()))
+    };
     vec![
         one("ArgMax", x(square()), vec![int("axis", 2)], None),
         one("ArgMin", x(square()), vec![int("axis", 2)], None),
@@ -118,6 +122,7 @@ fn of_one_operand() -> Vec<Case> {
             vec![float("alpha", 2.0)],
             Some(tensor1(&[-1.264_241_1f32])),
         ),
+        one("IsInf", x(tensor1(&[f64::INFINITY, 1.0])), vec![], Some(tensor1(&[true, false]))),
         one("IsNaN", x(tensor1(&[f64::NAN, 1.0])), vec![], Some(tensor1(&[true, false]))),
         reduced("ReduceL1", 7),
         reduced("ReduceL2", 5),
@@ -129,6 +134,8 @@ fn of_one_operand() -> Vec<Case> {
         reduced("ReduceSumSquare", 25),
         extreme("ReduceMax", f32::NEG_INFINITY),
         extreme("ReduceMin", f32::INFINITY),
+        nothing("Hardmax"),
+        nothing("LpNormalization"),
     ]
 }
 
@@ -139,6 +146,11 @@ fn of_places() -> Vec<Case> {
         ("i", Input, tensor1(&[3i64])),
         ("d", Constant, tensor0(3i64)),
         ("v", Constant, tensor1(&[0f32, 1.0])),
+    ];
+    let boxes = vec![
+        ("boxes", Input, shape(&[1, 1, 4], &[0f32, 0.0, 1.0, 1.0])),
+        ("scores", Input, shape(&[1, 1, 1], &[0.5f32])),
+        ("limit", Constant, tensor1(&[0i64])),
     ];
     let range = vec![
         ("start", Constant, tensor0(5i64)),
@@ -194,6 +206,7 @@ fn of_places() -> Vec<Case> {
             Some(tensor1(&[2f32, 3.0, 4.0])),
         ),
         one("OneHot", one_hot, vec![], Some(shape(&[1, 3], &[0f32; 3]))),
+        one("NonMaxSuppression", boxes, vec![], Some(shape::<i64>(&[0, 3], &[]))),
         one("Range", range, vec![], Some(tensor1(&[5i64]))),
         one("Slice", slice, vec![], Some(shape::<f32>(&[0], &[]))),
         one("Squeeze", vec![("x", Open, shape(&[1, 3], &[1f32; 3]))], vec![], None),
@@ -382,6 +395,12 @@ fn of_windows() -> Vec<Case> {
                 string("coordinate_transformation_mode", "pytorch_half_pixel"),
             ],
             Some(shape(&[1, 1, 1], &[1f32])),
+        ),
+        one(
+            "Resize",
+            vec![("x", Input, tensor1(&[16_777_217i32, 3])), ("s", Constant, tensor1(&[1.5f32]))],
+            vec![],
+            Some(tensor1(&[16_777_217i32, 16_777_217, 3])),
         ),
         window("HannWindow", 0.5 - 0.5 * (0.4 * PI).cos()),
         window("HammingWindow", 25.0 / 46.0 - 21.0 / 46.0 * (0.4 * PI).cos()),

@@ -6,14 +6,15 @@
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, ArrayViewD, IxDyn};
-use tract_onnx::tract_core::ops::binary::TypedBinOp;
+use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 use tract_onnx::tract_core::ops::einsum::EinSum;
-use tract_onnx::tract_core::ops::math::Add;
+use tract_onnx::tract_core::ops::math::{Add, Mul};
 
 use crate::error::Error;
-use crate::ops::fixes::arithmetic::binary::IntegerMul;
+use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -56,23 +57,25 @@ pub(crate) fn matmul(
     model.wire_node(&site.name, op, inputs).map(Some)
 }
 
-/// Wires `Gemm`, of which the factors must be integers.
+/// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of integers must be integers.
 pub(crate) fn gemm(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    let (Some(ty), [a, b, rest @ ..]) = (product_type(model, inputs)?, inputs) else {
-        return Ok(None);
-    };
-    let factor = |name: &str| -> TractResult<i32> {
+    let [a, b, rest @ ..] = inputs else { return Ok(None) };
+    let ty = model.outlet_fact(*a)?.datum_type;
+    let is_double = ty == DatumType::F64;
+    for input in inputs {
+        if model.outlet_fact(*input)?.datum_type != ty || !(is_double || is_integer(ty)) {
+            return Ok(None);
+        }
+    }
+    let factor = |name: &str| -> TractResult<f32> {
         let factor: f32 = site.proto.get_attr_opt(name)?.unwrap_or(1.);
-        #[allow(clippy::cast_possible_truncation, reason = "checked")]
-        let whole = factor as i32;
-        #[allow(clippy::cast_precision_loss, reason = "where it is lossy they differ")]
-        let is_whole = whole as f32 == factor;
-        if is_whole {
-            Ok(whole)
+        // 2^31 is not rounded to an INT32 that it is not.
+        if is_double || factor.fract() == 0.0 && factor.abs() < 2f32.powi(31) {
+            Ok(factor)
         } else {
             Err(site.error(format!("multiplies {ty:?} by `{name}`, {factor}")).into())
         }
@@ -81,25 +84,33 @@ pub(crate) fn gemm(
     let axes =
         AxesMapping::for_numpy_matmul(2, transposed("transA")?, transposed("transB")?, false)?;
     let (alpha, beta) = (factor("alpha")?, factor("beta")?);
-    let op = IntegerEinSum { node: site.node(), axes, ty };
-    let has_sum = !rest.is_empty() && beta != 0;
-    let is_last = alpha == 1 && !has_sum;
+    let op: Box<dyn TypedOp> = if is_double {
+        EinSum::new(axes, ty).into()
+    } else {
+        IntegerEinSum { node: site.node(), axes, ty }.into()
+    };
+    let has_sum = !rest.is_empty() && beta != 0.0;
+    let is_last = alpha == 1.0 && !has_sum;
     let name = if is_last { site.name.clone() } else { site.part("ab") };
     let mut product = model.wire_node(name, op, &[*a, *b])?;
-    let multiply = |model: &mut TypedModel, value: &[OutletId], by: i32, name: String| {
-        let factor = tensor0(by).cast_to_dt(ty)?.into_owned().into_arc_tensor();
+    let multiply = |model: &mut TypedModel, value: &[OutletId], by: f32, name: String| {
+        #[allow(clippy::cast_possible_truncation, reason = "checked")]
+        let factor = if is_double { tensor0(by) } else { tensor0(by as i64) };
+        let factor = factor.cast_to_dt(ty)?.into_owned().into_arc_tensor();
         let factor = model.add_const(format!("{name}.factor"), factor)?;
         let operands = [value, &[factor]].concat();
         let operands = wire_rank_broadcast(&name, model, &operands)?;
-        model.wire_node(name, TypedBinOp(Box::new(IntegerMul), None), &operands)
+        let op: Box<dyn BinMiniOp> =
+            if is_double { Box::new(Unsimplified(Mul)) } else { Box::new(IntegerMul) };
+        model.wire_node(name, TypedBinOp(op, None), &operands)
     };
-    if alpha != 1 {
+    if alpha != 1.0 {
         let name = if has_sum { site.part("alpha") } else { site.name.clone() };
         product = multiply(model, &product, alpha, name)?;
     }
     if has_sum {
         let c =
-            if beta == 1 { rest.into() } else { multiply(model, rest, beta, site.part("beta"))? };
+            if beta == 1.0 { rest.into() } else { multiply(model, rest, beta, site.part("beta"))? };
         let operands = wire_rank_broadcast(&site.name, model, &[&*product, &*c].concat())?;
         product = model.wire_node(&site.name, TypedBinOp(Box::new(Add), None), &operands)?;
     }

@@ -11,8 +11,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::error::Error;
 use crate::onnx::node::node_name;
+use crate::ops::host::hook::unplanned;
 use crate::ops::host::stock::{Built, stock};
 
 /// Builds tract's own `If`, and ours around it.
@@ -49,7 +49,7 @@ impl If {
         let problem = format!(
             "output {place} has the shape [{then:?}] in one branch and [{other:?}] in the other; tract needs one shape"
         );
-        Some(Error::of_node(&self.node, "If", problem).into())
+        Some(unplanned(&self.node, "If", &problem).into())
     }
 }
 

@@ -8,3 +8,4 @@ pub(crate) mod pad;
 pub(crate) mod range;
 pub(crate) mod slice;
 pub(crate) mod squeeze;
+pub(crate) mod suppression;

@@ -35,7 +35,7 @@ pub(crate) fn pad(
     let rank = i64::try_from(shape.len())?;
     let axes = match constant(given(3))? {
         Some(axes) => axes.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
-        None if given(3).is_some() => bail!(site.error("has `axes` that are no constant")),
+        None if given(3).is_some() => bail!(site.unplanned("has `axes` that are no constant")),
         None => (0..rank).collect(),
     };
     let mode = pad_mode(site, mode, given(2), constant(given(2))?)?;
@@ -78,7 +78,7 @@ fn pad_mode(
         ("reflect", _) => PadMode::Reflect,
         (_, Some(value)) => PadMode::Constant(value),
         (_, None) if given.is_some() => {
-            bail!(site.error("has a `constant_value` that is no constant"))
+            bail!(site.unplanned("has a `constant_value` that is no constant"))
         }
         (_, None) => PadMode::Constant(rctensor0(0f32)),
     })

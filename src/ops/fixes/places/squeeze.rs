@@ -11,7 +11,7 @@ use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
 use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::natural_axes;
-use crate::ops::host::hook::{Hook, Site, Wires, hooked, refused};
+use crate::ops::host::hook::{Hook, Site, Wires, hooked, refused, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::{Built, stock};
@@ -71,7 +71,9 @@ impl Squeeze {
                 let axes = axes.cast_to::<i64>()?;
                 self.places(axes.try_as_plain_ram()?.as_slice::<i64>()?, rank)?
             }
-            (None, None) => bail!(refused(&self.node, "Squeeze", "has axes that are no constant")),
+            (None, None) => {
+                bail!(unplanned(&self.node, "Squeeze", "has axes that are no constant"))
+            }
         };
         Ok(Stock::new(Some(axes)))
     }
@@ -133,7 +135,7 @@ fn squeeze(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractRes
     if shape.iter().any(|dim| dim.as_i64() == Some(0)) {
         let problem = "has no axes, and an input without elements that has sizes which are only known when the model runs: name \
                        the axes";
-        bail!(refused(&site.node(), "Squeeze", problem));
+        bail!(site.unplanned(problem));
     }
     let op = OtherThanOne { node: site.node(), axes };
     let looked_at = model.wire_node(site.part("sizes"), op, inputs)?;

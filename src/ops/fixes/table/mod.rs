@@ -2,7 +2,7 @@
 
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, random, scan, tree_ensemble};
-use super::places::{expand, indices, one_hot, pad, range, slice, squeeze};
+use super::places::{expand, indices, one_hot, pad, range, slice, squeeze, suppression};
 use super::products::convolution;
 use super::windows::{max_pool, resize, tapered, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
@@ -71,12 +71,15 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("HardSigmoid", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("HardSwish", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("If", By::Build(branches::build), "takes the then-branch's values for both", "If whose then-branch is constant"),
+    fix("Hardmax", hook(shapes::of_nothing), "panics at an axis without elements", "Hardmax, LpNormalization without elements"),
     fix("HammingWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("HannWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
+    fix("IsInf", hook(is_nan::is_inf), "has no kernel for FLOAT16 and DOUBLE", "IsInf of FLOAT16 and DOUBLE"),
     fix("IsNaN", hook(is_nan::is_nan), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
     fix("LSTM", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
     fix("LeakyRelu", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("LogSoftmax", hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
+    fix("LpNormalization", hook(shapes::of_nothing), "panics at an axis without elements", "Hardmax, LpNormalization without elements"),
     fix("MatMul", hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
     fix("MatMulInteger", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix("MatMulNBits", By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
@@ -88,6 +91,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Mod", hook(binary::modulo), "refuses a left operand that is broadcast", "Mod with a left operand that is broadcast"),
     fix("MultiHeadAttention", By::Build(attention::build_multi_head), "does not look at unidirectional", "MultiHeadAttention with `unidirectional = 1`"),
     fix("Mul", hook(binary::mul), "squares in FLOAT, and simplifies NaN times 0", "Mul of a value by itself"),
+    fix("NonMaxSuppression", hook(suppression::suppression), "takes no limit for none", "NonMaxSuppression of no boxes"),
     fix("OneHot", hook(one_hot::one_hot), "cuts indices to 32 bits, and panics at those beyond the depth", "OneHot, index outside of the depth"),
     fix("Pad", hook(pad::pad), "takes negative sizes for large ones", "Pad by negative sizes"),
     fix("Pow", hook(binary::pow), "computes integers in FLOAT", "Pow of integers, large and negative exponents"),
@@ -108,7 +112,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("ReduceSum", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSum, ReduceMean, ReduceL1, … of INT64"),
     fix("ReduceSumSquare", hook(reductions::reduced), "refuses integers, or computes them in FLOAT", "ReduceSumSquare, ReduceL2, ReduceLogSum, ReduceLogSumExp of integers"),
     fix("Relu", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
-    fix("Resize", hook(resize::resize), "takes another place for one element", "Resize to one element by `pytorch_half_pixel`"),
+    fix("Resize", By::Build(resize::build), "computes all types in FLOAT", "Resize of DOUBLE and of integers"),
     fix("Round", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("Scan", By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
     fix("ScatterElements", hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),

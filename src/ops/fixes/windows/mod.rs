@@ -2,7 +2,7 @@
 //!
 //! - `max_pool`: of which the greatest element may be the least there is
 //! - `transposed`: of which the output has a given shape
-//! - `resize`: to one element
+//! - `resize`: other sizes, of all types
 //! - `tapered`: the windows of signals
 //!
 //! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).

@@ -86,7 +86,7 @@ fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> Trac
     {
         let size = data.and_then(|dim| dim.to_usize().ok()).filter(|size| *size > 0);
         let size = size.ok_or_else(|| {
-            site.error("has `output_shape`, and an input of sizes that only a run tells")
+            site.unplanned("has `output_shape`, and an input of sizes that only a run tells")
         })?;
         let all = made(size, *field, *dilation, *stride).and_then(|all| all.checked_add(*more));
         let all =

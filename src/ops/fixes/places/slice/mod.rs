@@ -20,7 +20,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::refused;
+use crate::ops::host::hook::{refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 use bounds::{Bounds, bounds};
@@ -254,7 +254,8 @@ impl Expansion for Slice {
             None => None,
         };
         let Some(slices) = self.slices(&shape, count, &known)? else {
-            bail!(self.error("has axes that are only known when the model runs"));
+            let problem = "has axes that are only known when the model runs";
+            bail!(unplanned(&self.node, SLICE, problem));
         };
         // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
         // slices what is broadcast too. One with a step it takes over operators that need all elements: a softmax, an expansion

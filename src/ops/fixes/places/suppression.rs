@@ -1,0 +1,92 @@
+//! `NonMaxSuppression` of no boxes.
+//!
+//! `max_output_boxes_per_class` is 0 where it is left out, which tract takes for no limit (tract-onnx-opl,
+//! `non_max_suppression.rs`).
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Slice;
+
+use crate::ops::host::hook::{Site, Wires, unplanned};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// Which input of the node is the limit.
+const LIMIT: usize = 2;
+
+/// Wires no boxes where none are asked for, and tract's operator where some are.
+pub(crate) fn suppression(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let limit = site.given(inputs, LIMIT);
+    let known = match limit {
+        Some(limit) => model.outlet_fact(limit)?.konst.clone(),
+        None => Some(rctensor0(0i64)),
+    };
+    let Some(known) = known else {
+        let Some(limit) = limit else { return Ok(None) };
+        let limited =
+            model.wire_node(site.part("limit"), SomeBoxes { node: site.node() }, &[limit])?;
+        let inputs: Wires = inputs
+            .iter()
+            .map(|input| limited.first().filter(|_| *input == limit).unwrap_or(input))
+            .copied()
+            .collect();
+        return site.wire_stock(model, &inputs).map(Some);
+    };
+    if known.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.iter().any(|max| *max > 0) {
+        return Ok(None);
+    }
+    // Of no classes there are no boxes.
+    let [boxes, scores, rest @ ..] = inputs else { return Ok(None) };
+    let none = model.wire_node(site.part("no-classes"), Slice::new(1, 0, 0), &[*scores])?;
+    site.wire_stock(model, &[&[*boxes], &*none, rest].concat()).map(Some)
+}
+
+/// A limit, which is an error if it leaves no boxes: it would have to be known before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SomeBoxes {
+    node: Label,
+}
+
+impl Op for SomeBoxes {
+    fn name(&self) -> StaticName {
+        "SomeBoxes".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for SomeBoxes {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let limit = args_1!(inputs);
+        if limit.try_as_plain_ram()?.as_slice::<i64>()?.iter().all(|max| *max > 0) {
+            return Ok(tvec!(limit));
+        }
+        let problem = "takes `max_output_boxes_per_class` as data, which is 0";
+        bail!(unplanned(&self.node, "NonMaxSuppression", problem))
+    }
+}
+
+impl TypedOp for SomeBoxes {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
+    }
+
+    as_op!();
+}
+
+impl Save for SomeBoxes {
+    const NAME: &'static str = "tract_onnx_cast_some_boxes";
+
+    fn save(&self) -> Saved {
+        Saved::default()
+    }
+
+    fn restore(node: Label, _: &Saved) -> TractResult<SomeBoxes> {
+        Ok(SomeBoxes { node })
+    }
+}
