@@ -25,6 +25,8 @@ use super::watched::{Watched, WatchedQuantizer};
 use crate::onnx::lowered::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
+use crate::ops::host::checked;
+use crate::ops::host::stock::Built;
 use crate::ops::quantize;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::tensor::symbolic::numbers;
@@ -36,10 +38,11 @@ pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
     onnx.op_register.insert("QuantizeLinear", build);
 }
 
-fn build(
-    context: &ParsingContext,
-    node: &NodeProto,
-) -> TractResult<(Box<dyn InferenceOp>, Vec<String>)> {
+fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    checked::build(context, node, build_probed)
+}
+
+fn build_probed(context: &ParsingContext, node: &NodeProto) -> Built {
     let cast = match node.op_type.as_str() {
         "QuantizeLinear" => quantize::inference::build(context, node)?.0,
         _ => inference::of_node(context, node)?,

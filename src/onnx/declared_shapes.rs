@@ -2,7 +2,9 @@
 
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{TensorShapeProto, TypeProto};
+use tract_onnx::pb::{TensorShapeProto, TypeProto, ValueInfoProto};
+
+use crate::cast::element_type::ElementType;
 
 /// The shape that a declaration gives.
 pub(crate) fn shape(declared: Option<&TypeProto>) -> Option<&TensorShapeProto> {
@@ -33,4 +35,21 @@ pub(crate) fn is_open(declared: Option<&TypeProto>) -> bool {
         None => true,
     };
     shape(declared).is_none_or(|shape| shape.dim.iter().any(|dim| is_unknown(&dim.value)))
+}
+
+/// The bytes that a value is declared to have, 1 in the place of each size that is no number.
+pub(crate) fn bytes(value: &ValueInfoProto) -> u64 {
+    let size = |value: &Option<DimValue>| match value {
+        Some(DimValue::DimValue(size)) => u64::try_from(*size).unwrap_or(0),
+        _ => 1,
+    };
+    let Some(TypeValue::TensorType(tensor)) =
+        value.r#type.as_ref().and_then(|ty| ty.value.as_ref())
+    else {
+        return 0;
+    };
+    let bits = ElementType::from_id(tensor.elem_type).map_or(8, ElementType::bits);
+    let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+    let elements = dims.map(|dim| size(&dim.value)).fold(1, u64::saturating_mul);
+    elements.saturating_mul(u64::from(bits.div_ceil(8)))
 }

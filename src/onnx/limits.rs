@@ -44,9 +44,10 @@ pub struct Limits {
     pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
-    /// Elements that `ConstantOfShape`, `Expand`, `Tile`, `Range`, `Pad` and the like make of constant shapes, which tract does while it
-    /// loads a model, and the places of padded windows: all of them together, a text counted as 16. Default: 2²⁴, and besides one for each byte that the tensors hold.
-    pub made_elements: u64,
+    /// Bytes of what tract makes of constants while it loads a model, whatever operator makes them, texts by their lengths; of
+    /// what operators such as `Expand`, `Tile` and `Pad` make of inputs each, beyond 16 times the inputs that the model declares; and
+    /// 8 for each place of a padded window. Default: 256 MiB, and besides 32 for each byte that the tensors hold.
+    pub made_bytes: u64,
     /// How deep graphs are nested. Default: 32.
     pub nesting: u64,
     /// How many dimensions a tensor has, where the model tells. Default: 64.
@@ -61,7 +62,7 @@ impl Default for Limits {
             nodes: 1 << 17,
             loaded_nodes: 1 << 12,
             tensor_elements: 1 << 40,
-            made_elements: 1 << 24,
+            made_bytes: 1 << 28,
             nesting: 32,
             rank: 64,
         }
@@ -77,7 +78,7 @@ impl Limits {
             nodes: u64::MAX,
             loaded_nodes: u64::MAX,
             tensor_elements: u64::MAX,
-            made_elements: u64::MAX,
+            made_bytes: u64::MAX,
             // tract's messages are decoded no deeper.
             nesting: 100,
             rank: u64::MAX,
@@ -88,6 +89,8 @@ impl Limits {
     /// data that there really is.
     pub(crate) fn check(&self, proto: &ModelProto, folder: Option<&Path>) -> Result<Limits, Error> {
         const BYTES_PER_NODE: u64 = 1 << 10;
+        /// Weights of four bits become FLOAT, and are transposed and packed then.
+        const TIMES_MADE: u64 = 32;
         consistency::check(proto)?;
         let mut sum = Sum { limits: self, nodes: 0, data: 0, external: 0, files: HashSet::new() };
         for function in &proto.functions {
@@ -99,7 +102,7 @@ impl Limits {
         let data = sum.check_files(folder)?;
         Ok(Limits {
             loaded_nodes: self.loaded_nodes.saturating_add(data / BYTES_PER_NODE),
-            made_elements: self.made_elements.saturating_add(data),
+            made_bytes: self.made_bytes.saturating_add(data.saturating_mul(TIMES_MADE)),
             ..*self
         })
     }

@@ -15,7 +15,6 @@ mod decompose;
 pub(crate) mod diagnostics;
 pub(crate) mod facts;
 pub(crate) mod findings;
-mod folding_limit;
 pub(crate) mod half_in_float;
 mod honoured;
 mod inline;
@@ -52,8 +51,6 @@ const PASSES: &[(&str, Pass)] = &[
     ("unsigned", legalise::unsigned::cast_empty),
     // Before symbols, which look at what decides on shapes: data that does becomes the operand of an Expand.
     ("data shapes", data_shapes::rewrite),
-    // After sizes beyond 32 bits are named as such, and before nodes are there twice: what tract would fold beyond the limit.
-    ("folding limit", folding_limit::check),
     // Before types: casts of dimensions to numbers are nodes whose types are then inferred as those of others.
     ("symbols", symbols::separate),
     // Before types are told: what operators of ONNX Runtime stand for has types, they themselves have none here.

@@ -16,7 +16,8 @@ use tract_onnx::prelude::*;
 use crate::audit::probe;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::limits::Limits;
-use crate::onnx::{function_fields as fields, light, wire};
+use crate::onnx::{declared_shapes, function_fields as fields, light, wire};
+use crate::ops::host::checked::allowance::Allowance;
 use crate::ops::host::open_shapes;
 use crate::ops::host::register::{register, register_private};
 use crate::ops::quantize::small_weights::SmallWeights;
@@ -219,7 +220,11 @@ impl CastOnnx {
         if self.small_weights {
             template.properties.insert(SmallWeights::PROPERTY.into(), rctensor0(true));
         }
-        let parsed = self.onnx.parse_with_template(&lowered.proto, folder.transpose()?, template);
+        let folder = folder.transpose()?;
+        let given = lowered.proto.graph.iter().flat_map(|graph| &graph.input);
+        let given = given.map(declared_shapes::bytes).fold(0, u64::saturating_add);
+        let parse = || self.onnx.parse_with_template(&lowered.proto, folder, template);
+        let parsed = Allowance::new(&lowered.limits, given).share(parse);
         let ParseResult { mut model, unresolved_inputs, outlets_by_name } =
             parsed.map_err(Error::of_tract)?;
         if let Some(name) = unresolved_inputs.first() {

@@ -37,6 +37,7 @@ use crate::ops::fixes::recurrent::{Activate, Recurrent};
 use crate::ops::fixes::rows::Rows;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::fixes::windows::resize::Resize;
+use crate::ops::host::checked::constants::Held;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
@@ -77,6 +78,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Extremum>();
     visitor.visit::<Function>();
     visitor.visit::<Greatest>();
+    visitor.visit::<Held>();
     visitor.visit::<Indices>();
     visitor.visit::<IntegerEinSum>();
     visitor.visit::<IntegerRange>();

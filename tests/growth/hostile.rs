@@ -51,7 +51,7 @@ fn next_to_nothing_does_not_become_enormous() {
     for (name, model) in makers() {
         let error = bounded(name, &model).expect_err(name);
         let own = error.chain().find_map(|link| link.downcast_ref());
-        assert_eq!(own.and_then(Error::limit), Some("made_elements"), "{name}: {error:#}");
+        assert_eq!(own.and_then(Error::limit), Some("made_bytes"), "{name}: {error:#}");
     }
 }
 

@@ -26,7 +26,8 @@ fn limit_of(error: &TractError) -> Option<&'static str> {
 /// Which limit a model is refused by, at which place.
 #[track_caller]
 fn refused_by(model: &ModelProto) -> (&'static str, String) {
-    let error = without_panic(|| onnx().model_for_proto_model(model)).expect_err("a limit");
+    let load = || onnx().model_for_proto_model(model)?.into_typed();
+    let error = without_panic(load).expect_err("a limit");
     let message = error.to_string();
     assert!(!message.contains('\n'), "{message}");
     let what = limit_of(&error).expect("a limit");
@@ -57,7 +58,7 @@ fn constants_are_not_made_without_measure() {
     ] {
         let op = model.graph.as_ref().expect("a graph").node[0].op_type.clone();
         let (what, place) = refused_by(&model);
-        assert_eq!((what, place), ("made_elements", format!("node `{op}_c` ({op})")));
+        assert_eq!((what, place), ("made_bytes", format!("node `{op}_c` ({op})")));
     }
     // A constant that a node holds, in a branch.
     let shape = node("Constant", &[], &["s"], vec![ints("value_ints", &[1 << 20, 1 << 20])]);
@@ -68,7 +69,7 @@ fn constants_are_not_made_without_measure() {
     let branches = vec![branch("then_branch"), branch("else_branch")];
     let condition = raw("b", ElementType::Bool as i32, &[], &[1]);
     let model = of(&[shape, node("If", &["b"], &["c"], branches), y], vec![condition]);
-    assert_eq!(refused_by(&model).0, "made_elements");
+    assert_eq!(refused_by(&model).0, "made_bytes");
 }
 
 #[test]

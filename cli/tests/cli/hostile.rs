@@ -40,7 +40,7 @@ fn next_to_nothing_does_not_become_enormous() {
     for (name, model) in makers() {
         let path = folder.message("m.onnx", &model);
         let line = refused(&["run", &path, "--max-memory", "1"]);
-        assert!(line.contains("`made_elements`"), "{name}: {line}");
+        assert!(line.contains("`made_bytes`"), "{name}: {line}");
         assert_eq!(ask(name, &["audit", &path]), 2, "{name}");
     }
 }

@@ -11,6 +11,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::lowered::{Form, Lowered, MEASURED};
 use crate::onnx::node::int;
+use crate::ops::host::checked;
 use crate::ops::host::stock::Built;
 
 /// Makes an `Onnx` build the nodes that the rewrite has put in the place of a `Shape` or `Size`.
@@ -18,7 +19,11 @@ pub(crate) fn register(onnx: &mut tract_onnx::Onnx) {
     onnx.op_register.insert(MEASURED, build);
 }
 
-fn build(_: &ParsingContext, node: &NodeProto) -> Built {
+fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    checked::build(context, node, build_measured)
+}
+
+fn build_measured(_: &ParsingContext, node: &NodeProto) -> Built {
     let op = Measured {
         counts: Lowered::read(node)?.is_some_and(|own| own.form == Form::Measured { counts: true }),
         start: int(node, "start").unwrap_or(0),

@@ -2,7 +2,7 @@
 //!
 //! - `register`: which operators are ours in a loader; `stock`: tract's own
 //! - `hook`: one of ours beside tract's, where the types decide
-//! - `checked`: every operator of tract's, compared with what it takes; `operands`: those that tract reads without a look at their
+//! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that tract reads without a look at their
 //!   shape
 //! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
 //!   `saved`: an operator's parameters in a file
@@ -10,7 +10,7 @@
 //! - `open_shapes`: shapes that a model leaves open
 
 pub(crate) mod at_opset;
-mod checked;
+pub(crate) mod checked;
 pub(crate) mod element_wise;
 pub(crate) mod hook;
 pub(crate) mod integers;

@@ -43,12 +43,12 @@ const HELD: &[&str] = &["Constant", "ConstantLike"];
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
 pub fn register(onnx: &mut Onnx) {
-    for (operator, build) in OURS {
-        onnx.op_register.insert(operator, *build);
+    for (operator, _) in OURS {
+        onnx.op_register.insert(operator, build_own);
     }
-    for (operator, build) in MORE {
+    for (operator, _) in MORE {
         if is_stock(onnx, operator) || !onnx.op_register.0.contains_key(*operator) {
-            onnx.op_register.insert(operator, *build);
+            onnx.op_register.insert(operator, build_own);
         }
     }
     for operator in operators().filter(|operator| !HELD.contains(operator)) {
@@ -91,6 +91,16 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         };
         Ok((operands::guarded(context, node, op), closures))
     })
+}
+
+/// Builds an operator of this crate, compared with what it takes.
+fn build_own(context: &ParsingContext, node: &NodeProto) -> Built {
+    let (_, build) = OURS
+        .iter()
+        .chain(MORE)
+        .find(|(operator, _)| *operator == node.op_type)
+        .context("an operator of this crate")?;
+    checked::build(context, node, *build)
 }
 
 /// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are

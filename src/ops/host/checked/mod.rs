@@ -3,7 +3,10 @@
 //! The comparison is made when a node is built, when facts are inferred, and once more when it is typed, each time with what is
 //! known by then ([`ranges`]).
 
+pub(crate) mod allowance;
+pub(crate) mod constants;
 mod ranges;
+mod stretched;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,9 +16,11 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::onnx::node::node_name;
+use crate::error::Error;
+use crate::onnx::node::NodeView;
 use crate::ops::host::hook::{mapped, refused};
 use crate::ops::host::stock::{Build, Built};
+use allowance::Account;
 use ranges::Known;
 
 /// Builds a node by `build`, to be compared with what its operator takes.
@@ -26,7 +31,10 @@ use ranges::Known;
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) -> Built {
     let opset = context.onnx_operator_set_version;
     ranges::check(node, opset, &())?;
+    let account = Account::open();
+    constants::check_node(&account, node)?;
     let (op, closures) = build(context, node)?;
+    let text = constants::longest_text(node);
     // Bodies are compared on their own, but what a `Scan` makes is told by its body.
     let counts = |given: &&AttributeProto| given.g.is_none() || node.op_type == "Scan";
     let attribute = node.attribute.iter().filter(counts).filter(|given| given.t.is_none());
@@ -38,7 +46,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) ->
         attribute: attribute.cloned().collect(),
         ..NodeProto::default()
     };
-    Ok((Box::new(Checked { op, node: Arc::new(node), opset }), closures))
+    let node = Arc::new(node);
+    Ok((Box::new(Checked { op, node, opset, account, text, folds: false }), closures))
 }
 
 /// An operator of tract's, and the node that it is built of.
@@ -49,6 +58,12 @@ struct Checked {
     node: Arc<NodeProto>,
     /// The version of the default domain that the node is of.
     opset: i64,
+    /// What of the model's allowance it takes.
+    account: Account,
+    /// The bytes of the longest text that it has as an attribute.
+    text: u64,
+    /// Whether tract may compute it while it infers facts, if all inputs are known.
+    folds: bool,
 }
 
 /// The facts of a node's inputs and outputs, of one form or the other, by tract's places.
@@ -109,12 +124,19 @@ impl Checked {
         Ok(ranges::check(&self.node, self.opset, &facts)?)
     }
 
+    fn place(&self) -> String {
+        format!("node `{}` ({})", self.node.label(), self.node.op_type)
+    }
+
+    fn refused(&self, problem: &str) -> Error {
+        let problem = format!("{problem}, the model imports {}", self.opset);
+        refused(self.node.label(), &self.node.op_type, problem)
+    }
+
     fn check_sizes(&self, output: &InferenceFact) -> TractResult<()> {
         let dims = output.shape.dims().filter_map(|dim| dim.concretize());
         if let Some(size) = dims.filter_map(|dim| dim.as_i64()).find(|size| *size < 0) {
-            let problem =
-                format!("makes a dimension of {size} elements, the model imports {}", self.opset);
-            bail!(refused(&node_name(&*self.node), &self.node.op_type, problem));
+            bail!(self.refused(&format!("makes a dimension of {size} elements")));
         }
         Ok(())
     }
@@ -146,8 +168,12 @@ impl Op for Checked {
 }
 
 impl EvalOp for Checked {
+    fn state(&self, context: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
+        self.op.state(context)
+    }
+
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        self.op.eval_out_of_plan(inputs)
+        if self.folds { self.fold(inputs) } else { Ok(None) }
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -162,9 +188,11 @@ impl InferenceOp for Checked {
         outputs: TVec<&InferenceFact>,
         observed: TVec<&InferenceFact>,
     ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+        self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
         let facts = self.op.infer_facts(inputs, outputs, observed)?;
         facts.1.iter().try_for_each(|output| self.check_sizes(output))?;
+        self.admit(&facts.0, &facts.1)?;
         Ok(facts)
     }
 
@@ -203,7 +231,7 @@ impl InferenceOp for Checked {
             self.check(&facts, &outputs)?;
             outputs.iter().try_for_each(|output| self.check_sizes(output))?;
         }
-        self.op.to_typed(source, node, target, mapping)
+        self.wire(source, node, target, mapping)
     }
 
     as_op!();

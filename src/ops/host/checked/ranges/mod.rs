@@ -12,6 +12,7 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::prelude::*;
 
+use super::stretched;
 use crate::error::Error;
 use crate::onnx::node::node_name;
 use crate::onnx::operators::attributes;
@@ -58,6 +59,7 @@ pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(
     if node.op_type == "Einsum" {
         equation::check(node, known).map_err(error)?;
     }
+    stretched::check(&node.op_type, known).map_err(error)?;
     let row = RANGES.iter().find(|(operator, _)| *operator == node.op_type);
     for (given, must) in row.map_or(&[][..], |(_, row)| row) {
         let name = match given {

@@ -161,6 +161,7 @@ pub(crate) const RANGES: &[Row] = &[
     ("ScatterElements", AXIS),
     ("SimplifiedLayerNormalization", AXIS),
     ("Slice", &[of("axes", Must::Axes), input(3, "axes", Must::Axes)]),
+    ("Softmax", AXIS),
     ("SpaceToDepth", &[of("blocksize", COUNT)]),
     (
         "Split",

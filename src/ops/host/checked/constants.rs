@@ -1,0 +1,322 @@
+//! What tract computes of constants alone while it loads a model: taken from the model's [`Allowance`] first, or not computed.
+//!
+//! [`Allowance`]: super::allowance::Allowance
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::NodeProto;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::optim::CONST_FOLD_MEM_BUDGET;
+use tract_onnx::tract_hir::internal::*;
+
+use super::allowance::{Account, Origin, bytes, held, longest, typed_bytes};
+use super::{Checked, given};
+use crate::error::Error;
+use crate::onnx::limits::beyond;
+use crate::onnx::node::{NodeView, attribute};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// Operators the sizes of whose results are told by no shape, but are in proportion to those of the operands.
+const SELECTING: &[&str] =
+    &["Compress", "NonMaxSuppression", "NonZero", "StringSplit", "TfIdfVectorizer", "Unique"];
+
+/// Operators the sizes of whose results numbers tell, or that may double what there is.
+const MAKERS: &[&str] = &[
+    "BlackmanWindow",
+    "Concat",
+    "ConstantOfShape",
+    "ConvTranspose",
+    "Expand",
+    "HammingWindow",
+    "HannWindow",
+    "MelWeightMatrix",
+    "Multinomial",
+    "OneHot",
+    "Pad",
+    "RandomNormal",
+    "RandomUniform",
+    "Range",
+    "Resize",
+    "Tile",
+    "Upsample",
+];
+
+/// The operators with an operand that has an element for each dimension of the result, and the operand's place.
+const SHAPED: &[(&str, usize)] =
+    &[("ConstantOfShape", 0), ("Expand", 1), ("Reshape", 1), ("Tile", 1), ("Unsqueeze", 1)];
+
+/// Checks what tract would go through while it builds or types a node, whatever the inputs are: as many axes as are named, and
+/// all places of a window, those in the padding included.
+pub(super) fn check_node(account: &Account, node: &NodeProto) -> Result<(), Error> {
+    let place = || format!("node `{}` ({})", node.label(), node.op_type);
+    let numbers = |name| attribute(node, name).map_or(&[][..], |numbers| &numbers.ints);
+    let axes = numbers("axes").len() as u64;
+    if let Some(allowance) = account.allowance().filter(|allowance| axes > allowance.rank) {
+        return Err(beyond(place(), "rank", axes, allowance.rank));
+    }
+    let (pads, kernel) = (numbers("pads"), numbers("kernel_shape"));
+    if kernel.is_empty() && pads.is_empty() {
+        return Ok(());
+    }
+    let (before, after) = pads.split_at(pads.len() / 2);
+    let sides = before.iter().zip(after);
+    let padded = sides.map(|(a, b)| a.unsigned_abs().saturating_add(b.unsigned_abs()));
+    let padded = padded.map(|places| places.saturating_add(1)).fold(1, u64::saturating_mul);
+    let window = kernel.iter().map(|size| size.unsigned_abs().max(1));
+    let places = padded.max(window.fold(1, u64::saturating_mul));
+    account.take(places.saturating_mul(size_of::<usize>() as u64), place)
+}
+
+/// The bytes of the longest text among a node's attributes.
+pub(super) fn longest_text(node: &NodeProto) -> u64 {
+    let texts = node.attribute.iter().flat_map(|attribute| {
+        let tensors = attribute.t.iter().flat_map(|tensor| &tensor.string_data);
+        attribute.strings.iter().chain([&attribute.s]).chain(tensors)
+    });
+    texts.map(|text| text.len() as u64).max().unwrap_or(0)
+}
+
+fn is_text(fact: &InferenceFact) -> bool {
+    fact.datum_type.concretize() == Some(String::datum_type())
+}
+
+impl Checked {
+    /// The bytes of the outputs, of which a text may be as long as all texts of the node together; `None` where they are not known.
+    fn bytes<'a>(
+        &self,
+        constants: &[Arc<Tensor>],
+        mut outputs: impl Iterator<Item = &'a InferenceFact> + Clone,
+    ) -> Option<u64> {
+        /// A number takes as many letters at most.
+        const SPELLED: u64 = 32;
+        if self.node.op_type == "Range"
+            && let Some(length) = range(constants)
+        {
+            return Some(length.saturating_mul(size_of::<f64>() as u64));
+        }
+        let text = match outputs.clone().any(is_text) {
+            true => {
+                constants.iter().map(|constant| longest(constant)).sum::<u64>()
+                    + self.text
+                    + SPELLED
+            }
+            false => 0,
+        };
+        outputs.try_fold(0u64, |sum, output| Some(sum.saturating_add(bytes(output, text)?)))
+    }
+
+    /// Fails where a node is to make a tensor of too many axes.
+    pub(super) fn check_rank(&self, inputs: &[&InferenceFact]) -> TractResult<()> {
+        let shaped = SHAPED.iter().find(|(operator, _)| *operator == self.node.op_type);
+        let input = shaped.and_then(|(_, place)| inputs.get(given(&self.node.input, *place)?));
+        let length = input.and_then(|shape| shape.shape.dims().next()?.concretize()?.as_i64());
+        let rank = length.and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
+        match self.account.allowance() {
+            Some(allowance) if rank > allowance.rank => {
+                bail!(beyond(self.place(), "rank", rank, allowance.rank))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes what tract is about to compute of known inputs, and tells whether it may: what it would not keep, it need not compute.
+    pub(super) fn admit(
+        &mut self,
+        inputs: &[InferenceFact],
+        outputs: &[InferenceFact],
+    ) -> TractResult<()> {
+        let values: Option<TVec<_>> = inputs.iter().map(|fact| fact.value.concretize()).collect();
+        let made = self.bytes(values.as_deref().unwrap_or_default(), outputs.iter());
+        self.folds = false;
+        match (values.filter(|values| !values.is_empty()), made) {
+            (Some(values), Some(made)) => {
+                self.account.take(made, || self.place())?;
+                // tract does not count the texts.
+                let most = values.iter().map(|value| held(value)).sum::<u64>();
+                let kept = outputs.iter().map(|output| bytes(output, 0)).sum::<Option<u64>>();
+                self.folds = kept.unwrap_or(made) <= most.max(CONST_FOLD_MEM_BUDGET);
+            }
+            (Some(values), None) => {
+                self.folds = self.selects() || values.iter().any(|value| is_symbolic(value))
+            }
+            (None, Some(made)) if MAKERS.contains(&&*self.node.op_type) => {
+                self.account.check_made(made, || self.place())?;
+            }
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
+    fn selects(&self) -> bool {
+        SELECTING.contains(&&*self.node.op_type)
+    }
+
+    /// Computes the node of constants.
+    pub(super) fn fold(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        let outputs = self.op.eval_out_of_plan(inputs)?;
+        let made = outputs.iter().flatten().map(|output| held(output)).sum();
+        self.account.take(made, || self.place())?;
+        Ok(outputs)
+    }
+
+    /// Wires the node into a typed model, after taking what tract will compute there of constants. What it will know only then is
+    /// held back where it decides on a size.
+    pub(super) fn wire(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<TVec<OutletId>> {
+        let origins = node.inputs.iter().map(|input| origin(source, *input));
+        let origin = origins.max().unwrap_or_default();
+        let known = |input: &OutletId| source.outlet_fact(*input).ok()?.value.concretize();
+        let constants: TVec<Arc<Tensor>> = node.inputs.iter().filter_map(known).collect();
+        let outputs = node.outputs.iter().map(|output| &output.fact);
+        // The lengths of texts that are not known yet are not either.
+        let is_known = constants.len() == node.inputs.len() || !outputs.clone().any(is_text);
+        let made = self.bytes(&constants, outputs).filter(|_| is_known);
+        let mut held = None;
+        let mut origin_of_outputs = origin;
+        if origin == Origin::Constants {
+            match made {
+                Some(made) => self.account.take(made, || self.place())?,
+                None => {
+                    held = Some(self.held(source, node, target, mapping)?);
+                    origin_of_outputs = Origin::Inputs;
+                }
+            }
+        }
+        self.account.set_origin(origin_of_outputs);
+        let first = target.nodes.len();
+        let outlets = self.op.to_typed(source, node, target, held.as_ref().unwrap_or(mapping))?;
+        self.take_parts(target, first)?;
+        Ok(outlets)
+    }
+
+    /// Where the inputs are, those that decide on the size of the outputs being held back.
+    fn held(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> TractResult<HashMap<OutletId, OutletId>> {
+        let is_known = |input: &OutletId| {
+            source.outlet_fact(*input).is_ok_and(|fact| fact.value.is_concrete())
+        };
+        let late = |input: &&OutletId| !is_known(input);
+        let mut decide: HashSet<OutletId> = node.inputs.iter().filter(late).copied().collect();
+        if decide.is_empty() {
+            if !self.selects() {
+                bail!(self.refused("makes a constant of a size that cannot be told before"));
+            }
+            decide.extend(node.inputs.first());
+        }
+        let mut mapping = mapping.clone();
+        for (index, input) in decide.into_iter().enumerate() {
+            let outlet = mapping.get(&input).copied().context("inputs come before")?;
+            let name = format!("{}.held.{index}", node.name);
+            mapping.extend(
+                target.wire_node(name, Held, &[outlet])?.first().map(|held| (input, *held)),
+            );
+        }
+        Ok(mapping)
+    }
+
+    /// Takes what the parts of a node, from the first on, are of constants.
+    fn take_parts(&self, target: &TypedModel, first: usize) -> TractResult<()> {
+        let mut parts = HashSet::new();
+        let mut made = 0u64;
+        for part in target.nodes.iter().skip(first) {
+            let is_constant = |input: &OutletId| {
+                let fact = target.outlet_fact(*input);
+                parts.contains(&input.node) || fact.is_ok_and(|fact| fact.konst.is_some())
+            };
+            if part.inputs.is_empty() || !part.inputs.iter().all(is_constant) {
+                continue;
+            }
+            parts.insert(part.id);
+            let outputs = part.outputs.iter().filter_map(|output| typed_bytes(&output.fact));
+            made = outputs.fold(made, u64::saturating_add);
+        }
+        Ok(self.account.take(made, || self.place())?)
+    }
+}
+
+/// What a value of a model that is being typed is made of.
+fn origin(source: &InferenceModel, outlet: OutletId) -> Origin {
+    let value = source.outlet_fact(outlet).ok().and_then(|fact| fact.value.concretize());
+    let op = source.nodes.get(outlet.node).map(|node| node.op.as_op());
+    match (value, op.and_then(|op| op.downcast_ref::<Checked>())) {
+        (Some(value), _) if is_symbolic(&value) => Origin::Symbols,
+        (Some(_), _) => Origin::Constants,
+        (None, Some(checked)) => checked.account.origin(),
+        (None, None) => Origin::Inputs,
+    }
+}
+
+/// Whether a value has sizes that are symbols.
+fn is_symbolic(value: &Tensor) -> bool {
+    let view = value.try_as_plain_ram();
+    let dims = view.map_or(&[][..], |view| view.as_slice::<TDim>().unwrap_or_default());
+    dims.iter().any(|dim| dim.as_i64().is_none())
+}
+
+/// How many numbers a `Range` of constants has.
+fn range(values: &[Arc<Tensor>]) -> Option<u64> {
+    let number = |value: &Arc<Tensor>| {
+        let value = value.cast_to::<f64>().ok()?;
+        value.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?.first().copied()
+    };
+    let [start, limit, delta] = values else { return None };
+    let (start, limit, delta) = (number(start)?, number(limit)?, number(delta)?);
+    // The operator refuses that itself.
+    if delta == 0.0 {
+        return Some(0);
+    }
+    let length = ((limit - start) / delta).ceil();
+    // One more, as it is rounded here.
+    length.is_finite().then_some((length.max(0.0) as u64).saturating_add(1))
+}
+
+/// The identity, behind which tract computes nothing before the model is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Held;
+
+impl Op for Held {
+    fn name(&self) -> StaticName {
+        "Held".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Held {
+    not_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(inputs)
+    }
+}
+
+impl TypedOp for Held {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
+    }
+
+    as_op!();
+}
+
+impl Save for Held {
+    const NAME: &'static str = "tract_onnx_cast_held";
+
+    fn save(&self) -> Saved {
+        Saved::default()
+    }
+
+    fn restore(_: Label, _: &Saved) -> TractResult<Held> {
+        Ok(Held)
+    }
+}

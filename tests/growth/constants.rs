@@ -1,0 +1,218 @@
+//! What tract makes of constants while it loads a model is bounded, whatever operator makes them, and whatever operator makes
+//! their shape: all operators of ONNX are tried as both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
+
+use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType::{self, Bool, Float, Int32, Int64, String as Text};
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{Error, Limits, onnx};
+
+use crate::common::proto::{bytes, cast, graph, int, int64, ints, model, node, raw, unshaped};
+use crate::{alone, peak};
+
+const SCHEMAS: &str = include_str!("../../src/onnx/operators/schemas.tsv");
+const ATTRIBUTES: &str = include_str!("../../src/onnx/operators/attributes.tsv");
+
+/// What may be made, in bytes.
+const LIMIT: u64 = 1 << 22;
+/// What loading may take, with all copies that are there for a time.
+const MOST: usize = 1 << 26;
+
+/// The operators, with the attributes that each cannot do without.
+fn operators() -> BTreeMap<&'static str, Vec<AttributeProto>> {
+    let rows = SCHEMAS.lines().filter(|row| !row.starts_with(['#', '\t']));
+    let names = rows.filter_map(|row| row.split('\t').next()).filter(|name| !name.is_empty());
+    let mut operators: BTreeMap<_, _> = names.map(|name| (name, vec![])).collect();
+    let mut last = "";
+    for row in ATTRIBUTES.lines().filter(|row| !row.starts_with('#')) {
+        let mut columns = row.split('\t');
+        let name = columns.next().unwrap_or_default();
+        last = if name.is_empty() { last } else { name };
+        // The newest row that says anything has them all.
+        let Some(given) = columns.nth(1) else { continue };
+        if let Some(attributes) = operators.get_mut(last) {
+            *attributes = given.split(' ').filter_map(obligatory).collect();
+        }
+    }
+    operators
+}
+
+fn obligatory(column: &str) -> Option<AttributeProto> {
+    let (name, ty) = column.strip_suffix('!')?.split_once(':')?;
+    match (name, ty) {
+        ("to", "INT") => Some(int("to", Int64 as i64)),
+        ("shape", "INTS") => Some(ints("shape", &[4096, 4096])),
+        ("sample_size" | "kernel_shape" | "axis" | "blocksize" | "hidden_size", "INT") => {
+            Some(int(name, 1))
+        }
+        (_, "INT") => Some(int(name, 0)),
+        (_, "INTS") => Some(ints(name, &[1])),
+        _ => None,
+    }
+}
+
+/// Ones, of a type and shape.
+fn ones(name: &str, ty: ElementType, dims: &[i64]) -> TensorProto {
+    let count = dims.iter().product::<i64>() as usize;
+    let one: &[u8] = match ty {
+        Int64 => &1i64.to_le_bytes(),
+        Int32 => &1i32.to_le_bytes(),
+        Float => &1f32.to_le_bytes(),
+        Text => {
+            let string_data = vec![b"1".to_vec(); count];
+            return TensorProto { string_data, ..raw(name, ty as i32, dims, &[]) };
+        }
+        _ => &[1],
+    };
+    raw(name, ty as i32, dims, &one.repeat(count))
+}
+
+fn of(nodes: Vec<NodeProto>, constants: Vec<TensorProto>) -> ModelProto {
+    let mut graph = graph(&[], &nodes, &[unshaped("y", Float)]);
+    graph.initializer = constants;
+    model(21, graph)
+}
+
+/// Loads the model, within what it may take. Whether it was refused for what it makes of constants.
+#[track_caller]
+fn is_bounded(what: &str, model: &ModelProto) -> bool {
+    let file = bytes(model);
+    let mut limits = Limits::default();
+    limits.made_bytes = LIMIT;
+    let load =
+        || onnx().with_limits(limits).model_for_read(&mut Cursor::new(&file))?.into_optimized();
+    let mut outcome = Ok(());
+    let most = peak(|| outcome = without_panic(load).map(|_| ()));
+    assert!(most < MOST, "{what}: {most} bytes, {outcome:?}");
+    let error = outcome.as_ref().err();
+    let own = error.and_then(|error| error.chain().find_map(|link| link.downcast_ref()));
+    own.and_then(Error::limit) == Some("made_bytes")
+}
+
+#[test]
+fn whatever_makes_a_shape_makes_nothing_enormous() {
+    let _alone = alone();
+    let mut seen = BTreeSet::new();
+    for (operator, attributes) in operators() {
+        for ty in [Int64, Float, Int32, Bool, Text] {
+            for operands in 1..=3 {
+                let inputs = &["a", "b", "c"][..operands];
+                let nodes = vec![
+                    node(operator, inputs, &["s"], attributes.clone()),
+                    cast("s", Int64, "t"),
+                    node("Reshape", &["t", "flat"], &["u"], vec![]),
+                    node("ReduceMax", &["u"], &["v"], vec![int("keepdims", 1)]),
+                    node("Max", &["v", "large"], &["w"], vec![]),
+                    node("Concat", &["w", "w"], &["shape"], vec![int("axis", 0)]),
+                    node("ConstantOfShape", &["shape"], &["y"], vec![]),
+                ];
+                let mut constants = vec![int64("flat", &[-1]), int64("large", &[100_000])];
+                constants.extend(inputs.iter().map(|name| ones(name, ty, &[1])));
+                if is_bounded(&format!("{operator} of {operands} {ty:?}"), &of(nodes, constants)) {
+                    seen.insert(operator);
+                }
+            }
+        }
+    }
+    // The others are refused of these operands, or have no tensor for a result.
+    assert!(seen.len() > 100, "{} {seen:?}", seen.len());
+}
+
+#[test]
+fn whatever_grows_makes_nothing_enormous() {
+    const LONG: i64 = 5000;
+    let _alone = alone();
+    let shapes: [[&[i64]; 3]; 3] = [
+        [&[LONG, 1], &[1, LONG], &[1, LONG]],
+        [&[LONG], &[LONG], &[LONG]],
+        [&[1, 1, LONG], &[LONG, 1, 1], &[1]],
+    ];
+    let mut seen = BTreeSet::new();
+    for (operator, attributes) in operators() {
+        for ty in [Float, Int64, Bool] {
+            for shapes in shapes {
+                for operands in 1..=3 {
+                    let inputs = &["a", "b", "c"][..operands];
+                    let nodes = vec![node(operator, inputs, &["y"], attributes.clone())];
+                    let constants = inputs.iter().zip(shapes);
+                    let constants = constants.map(|(name, shape)| ones(name, ty, shape)).collect();
+                    let what = format!("{operator} of {operands} {ty:?} of {shapes:?}");
+                    if is_bounded(&what, &of(nodes, constants)) {
+                        seen.insert(operator);
+                    }
+                }
+            }
+        }
+    }
+    assert!(seen.len() > 20, "{} {seen:?}", seen.len());
+}
+
+#[test]
+fn texts_and_sums_are_counted() {
+    let _alone = alone();
+    let text = TensorProto { string_data: vec![vec![b'9'; 10_000]], ..ones("w", Text, &[1]) };
+    let names: Vec<String> = (0..16).map(|index| format!("w{index}")).collect();
+    let mut last = "w";
+    let mut doubled = vec![];
+    for name in &names {
+        doubled.push(node("Concat", &[last, last], &[name], vec![int("axis", 0)]));
+        last = name;
+    }
+    doubled.push(node("Identity", &[last], &["y"], vec![]));
+    assert!(is_bounded("texts", &of(doubled, vec![text])));
+    let names: Vec<String> = (0..1000).map(|index| format!("m{index}")).collect();
+    let mut made: Vec<NodeProto> =
+        names.iter().map(|name| node("ConstantOfShape", &["s"], &[name], vec![])).collect();
+    let all: Vec<&str> = names.iter().map(String::as_str).collect();
+    made.push(node("Sum", &all, &["y"], vec![]));
+    assert!(is_bounded("small ones", &of(made, vec![int64("s", &[1 << 15])])));
+}
+
+/// tract computes nothing of what is as large when it infers facts, but does when it declutters.
+#[test]
+fn what_is_known_late_decides_on_no_size() -> TractResult<()> {
+    let _alone = alone();
+    let nodes = |op: &str| {
+        vec![
+            node("ConstantOfShape", &["s"], &["c"], vec![]),
+            node(op, &["c"], &["n"], vec![]),
+            cast("n", Int64, "i"),
+            node("ReduceMax", &["i"], &["m"], vec![int("keepdims", 0)]),
+            node("Max", &["m", "large"], &["l"], vec![]),
+            node("Range", &["zero", "l", "one"], &["y"], vec![]),
+        ]
+    };
+    let scalar = |name: &str, number| TensorProto { dims: vec![], ..int64(name, &[number]) };
+    for op in ["Identity", "Neg", "NonZero"] {
+        let mut limits = Limits::default();
+        limits.made_bytes = 1 << 23;
+        let constants = vec![
+            int64("s", &[1 << 20]),
+            scalar("large", 1 << 36),
+            scalar("zero", 0),
+            scalar("one", 1),
+        ];
+        let mut model = of(nodes(op), constants);
+        if let Some(output) = model.graph.as_mut().and_then(|graph| graph.output.first_mut()) {
+            *output = unshaped("y", Int64);
+        }
+        let file = bytes(&model);
+        let load =
+            || onnx().with_limits(limits).model_for_read(&mut Cursor::new(&file))?.into_optimized();
+        let most = peak(|| drop(without_panic(load)));
+        assert!(most < MOST, "{op}: {most} bytes");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_fits_is_made() -> TractResult<()> {
+    let _alone = alone();
+    let nodes = vec![node("ConstantOfShape", &["s"], &["y"], vec![])];
+    let file = bytes(&of(nodes, vec![int64("s", &[25 << 20])]));
+    onnx().model_for_read(&mut Cursor::new(&file))?.into_optimized()?;
+    Ok(())
+}
