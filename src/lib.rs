@@ -107,7 +107,7 @@ pub mod mend {
 
 /// Models written in another floating-point type, for any runtime.
 pub mod convert {
-    pub use crate::conversion::{Converted, Counts, KeptNode, Options, convert};
+    pub use crate::conversion::{Converted, Counts, KeptNode, Options, Weights, convert};
 }
 
 /// Quantising whole tensors, with or without a model.

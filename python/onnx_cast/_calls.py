@@ -255,9 +255,13 @@ def fix(
 def convert(
     model: Model,
     output: Path,
-    to: str = "FLOAT16",
+    to: Optional[str] = "FLOAT16",
     inputs: Optional[Inputs] = None,
     *,
+    from_types: Sequence[str] = (),
+    weights: Optional[str] = None,
+    block: Optional[int] = None,
+    opset: Optional[int] = None,
     keep: Sequence[str] = (),
     keep_ops: Sequence[str] = (),
     convert_io: bool = False,
@@ -273,9 +277,14 @@ def convert(
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
 ) -> Converted:
-    """Converts a model to ``to`` (FLOAT16, BFLOAT16 or FLOAT), and writes it as a new file if its outputs hold.
+    """Converts a model to ``to`` (FLOAT16, BFLOAT16, FLOAT or DOUBLE), and writes it as a new file if its outputs hold.
 
-    Without a tolerance they hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in BFLOAT16.
+    ``weights`` (INT8, INT4 or FLOAT8E4M3FN) stores the weights of products and convolutions in few bits, with a scale for each channel,
+    or each ``block`` of so many elements; with ``to=None`` nothing else changes. ``from_types`` are what is converted, where that is
+    not FLOAT. ``opset`` raises the model's opset before.
+
+    Without a tolerance outputs hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in BFLOAT16
+    and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
     The nodes of ``keep``, and those of the operators ``keep_ops``, stay as they are; what else has to is found out. ``unverified``
     writes the model without running it.
 
@@ -283,7 +292,9 @@ def convert(
     """
     with _files.scratch() as folder:
         file = _files.model(model, folder)
-        arguments = ["convert", file, "-o", _files.path(output), f"--to={to}"]
+        arguments = ["convert", file, "-o", _files.path(output)]
+        arguments += [f"--from={name}" for name in from_types]
+        arguments += _options(to=to, weights=weights, block=block, opset=opset)
         arguments += [*_files.inputs(inputs, file, folder), *_sizes(sizes)]
         arguments += [*(f"--keep={name}" for name in keep), *(f"--keep-op={op}" for op in keep_ops)]
         arguments += _flags(convert_io=convert_io, unverified=unverified)

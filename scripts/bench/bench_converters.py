@@ -1,4 +1,4 @@
-"""`onnx-cast convert` beside onnxconverter-common: what of the FLOAT16 models that they write is sound and loads.
+"""`onnx-cast convert` beside onnxconverter-common and ONNX Runtime's float16 tool: what of the FLOAT16 models that they write is sound and loads.
 
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole
 
@@ -22,6 +22,11 @@ COMMON = """
 import sys, onnx
 from onnxconverter_common import float16
 onnx.save(float16.convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
+"""
+RUNTIME = """
+import sys, onnx
+from onnxruntime.transformers.float16 import convert_float_to_float16
+onnx.save(convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
 """
 LEAST = 30.0
 
@@ -81,16 +86,19 @@ def ratio(want, got):
 
 
 def peak(command):
-    """Whether a command succeeds, how many seconds it takes, and its peak memory in MB."""
+    """Whether a command succeeds, how many seconds it takes, its peak memory in MB, and what it says."""
     start = time.perf_counter()
     measure = (
-        "import resource, subprocess, sys; s = subprocess.run(sys.argv[1:], capture_output=True); "
+        "import resource, subprocess, sys; "
+        "s = subprocess.run(sys.argv[1:], capture_output=True, text=True); "
     )
     measure += (
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(s.returncode != 0)"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, s.stdout, sep='\\n'); "
+        "sys.exit(s.returncode != 0)"
     )
     done = subprocess.run([sys.executable, "-c", measure, *command], capture_output=True, text=True)
-    return done.returncode == 0, time.perf_counter() - start, int(done.stdout or 0) / 1024
+    memory, _, said = done.stdout.partition("\n")
+    return done.returncode == 0, time.perf_counter() - start, int(memory or 0) / 1024, said
 
 
 def models(folders):
@@ -120,16 +128,22 @@ def main(program, *folders):
             b,
         ],
         "onnxconverter-common": lambda a, b: [sys.executable, "-c", COMMON, a, b],
+        "ONNX Runtime's float16": lambda a, b: [sys.executable, "-c", RUNTIME, a, b],
     }
     rows = {name: [0, 0, 0, 0, 0, 0.0, 0.0] for name in converters}
     count = both = 0
+    stays = {}
     with tempfile.TemporaryDirectory() as folder:
         for path, feed, want in models(folders):
             count += 1
             found = {}
             for name, command in converters.items():
                 output, row = Path(folder) / f"{count}-{name}.onnx", rows[name]
-                done, seconds, memory = peak(command(str(path), str(output)))
+                done, seconds, memory, said = peak(command(str(path), str(output)))
+                for line in said.splitlines():
+                    if line.startswith("stays: ") and name == "onnx-cast":
+                        op, why = line[7:].split(" `", 1)[0], line.rsplit("`: ", 1)[-1]
+                        stays.setdefault((op, why), set()).add(count)
                 row[0] += done
                 row[5] += seconds
                 row[6] = max(row[6], memory)
@@ -151,6 +165,9 @@ def main(program, *folders):
     )
     for name, row in rows.items():
         print(f"| {name} | {' | '.join(map(str, row[:5]))} | {row[5]:.0f} | {row[6]:.0f} |")
+    print("\n| stays | why | models |\n|---|---|---|")
+    for (op, why), models_of in sorted(stays.items(), key=lambda row: (-len(row[1]), row[0])):
+        print(f"| {op} | {why} | {len(models_of)} |")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Table, ValueId, is_default_domain};
+use onnx_cast_graph::{
+    BodyId, Graph, Node, NodeId, NodeView, Table, Use, ValueId, is_default_domain,
+};
 
 use super::classes::Classes;
-use super::unknown_fields::Renamed;
+use super::weights::Codes;
+use super::write::Renamed;
 use super::{KeptNode, Options};
 use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::operators::schema;
@@ -22,17 +25,23 @@ pub(super) struct Context<'o> {
     pub(super) functions: HashMap<(String, String), BodyId>,
     /// The functions that are called with values of several types.
     pub(super) mixed: HashSet<BodyId>,
+    /// The types that are converted.
+    sources: Vec<ElementType>,
     /// The element types of values as they are; after the rewrite as they have become.
     pub(super) types: Table<ValueId, ElementType>,
     /// What contradicts itself in the model's types.
     pub(super) contradictions: Vec<String>,
     /// The nodes that stay as they are as a whole, with the reason.
     pub(super) kept: Table<NodeId, String>,
+    /// What bodies return that stays as it is, with the reason.
+    pub(super) returned: Vec<(Use, String)>,
     /// Which places have one type.
     pub(super) classes: Classes,
     /// What was converted.
     pub(super) counts: Counts,
     pub(super) renamed: Renamed,
+    /// How weights are stored as codes, by their names.
+    pub(super) codes: HashMap<String, Codes>,
     /// What was cast by the conversion: a value, and the same in the other type.
     pub(super) added: Vec<(ValueId, ValueId)>,
     /// The nodes that stay as they are, for the report.
@@ -53,6 +62,8 @@ pub struct Counts {
     pub weights: usize,
     /// Nodes that compute, take or make values of the other type now.
     pub nodes: usize,
+    /// Weights that are stored in few bits now.
+    pub coded: usize,
 }
 
 impl<'o> Context<'o> {
@@ -63,12 +74,15 @@ impl<'o> Context<'o> {
             roots: vec![graph.main()],
             functions: HashMap::new(),
             mixed: HashSet::new(),
+            sources: options.sources(),
             types: Table::default(),
             contradictions: vec![],
             kept: Table::default(),
+            returned: vec![],
             classes: Classes::default(),
             counts: Counts::default(),
             renamed: Renamed::default(),
+            codes: HashMap::new(),
             added: vec![],
             report: vec![],
         }
@@ -81,7 +95,7 @@ impl<'o> Context<'o> {
 
     /// Whether values of this type are converted.
     pub(super) fn is_source(&self, ty: ElementType) -> bool {
-        self.options.sources().contains(&ty)
+        self.sources.contains(&ty)
     }
 
     /// The type of a value, if it is one that is converted.

@@ -8,6 +8,7 @@ use std::path::Path;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
+use super::weights::Codes;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};
@@ -76,19 +77,38 @@ pub(super) const STORED_AS: &str = "onnx-cast:stored-as";
 /// # Errors
 ///
 /// When the tensor's data cannot be read.
-pub(super) fn recast(mut tensor: TensorProto, to: ElementType) -> Result<TensorProto> {
+pub(super) fn recast(tensor: TensorProto, to: ElementType) -> Result<TensorProto> {
+    restored(tensor, to, None)
+}
+
+/// A weight as codes. Data in the model is converted into `raw_data`; data beside it when it is
+/// written.
+///
+/// # Errors
+///
+/// When the weight's data cannot be read.
+pub(super) fn coded(tensor: TensorProto, codes: &Codes) -> Result<TensorProto> {
+    restored(tensor, codes.ty, Some(codes))
+}
+
+fn restored(
+    mut tensor: TensorProto,
+    to: ElementType,
+    codes: Option<&Codes>,
+) -> Result<TensorProto> {
     let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(tensor) };
     if proto::is_external(&tensor) {
-        let entry = (STORED_AS.to_owned(), (from as i32).to_string());
-        let entry = StringStringEntryProto { key: entry.0, value: entry.1 };
-        tensor.external_data.push(entry);
+        // What was converted already is stored as it was before.
+        if tensor.external_data.iter().all(|entry| entry.key != STORED_AS) {
+            let (key, value) = (STORED_AS.to_owned(), (from as i32).to_string());
+            tensor.external_data.push(StringStringEntryProto { key, value });
+        }
         tensor.data_type = to as i32;
         return Ok(tensor);
     }
-    let conversion = Conversion::new(from, to, Rules::default());
     let mut data = Vec::new();
-    each_piece(&tensor, None, |piece| {
-        data.extend_from_slice(&raw(to, &conversion.run(&piece)?)?);
+    convert(&tensor, None, (to, codes), |bytes| {
+        data.extend_from_slice(bytes);
         Ok(())
     })?;
     tensor.data_type = to as i32;
@@ -97,13 +117,45 @@ pub(super) fn recast(mut tensor: TensorProto, to: ElementType) -> Result<TensorP
     Ok(tensor)
 }
 
-/// The bytes of a tensor as a file has them.
-fn raw(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<u8>> {
-    Ok(proto::write("", ty, tensor)?.raw_data)
+/// Has `sink` take the bytes of a tensor in another type, or of its codes, as a file has them.
+fn convert(
+    tensor: &TensorProto,
+    folder: Option<&Path>,
+    (to, codes): (ElementType, Option<&Codes>),
+    mut sink: impl FnMut(&[u8]) -> TractResult<()>,
+) -> Result<()> {
+    let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(()) };
+    let between = codes.map_or(to, |_| ElementType::Float);
+    let conversion = Conversion::new(from, between, Rules::default());
+    let mut first = 0;
+    each_piece(tensor, folder, |piece| {
+        let mut converted = conversion.run(&piece)?;
+        if let Some(codes) = codes {
+            converted = codes.encode(first, converted.try_as_plain_ram()?.as_slice()?)?;
+        }
+        first += converted.len();
+        sink(&proto::write("", to, &converted)?.raw_data)
+    })
 }
 
-/// Writes the data that a tensor has beside the model, converted if [`recast`] says so. Returns how
-/// many bytes.
+/// All elements of a tensor.
+///
+/// # Errors
+///
+/// When its data cannot be read.
+pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<f32>> {
+    let mut floats = vec![];
+    let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(floats) };
+    let exact = Conversion::new(from, ElementType::Float, Rules::default());
+    each_piece(tensor, folder, |piece| {
+        floats.extend_from_slice(exact.run(&piece)?.try_as_plain_ram()?.as_slice()?);
+        Ok(())
+    })?;
+    Ok(floats)
+}
+
+/// Writes the data that a tensor has beside the model, converted if [`recast`] or [`coded`] says so.
+/// Returns how many bytes.
 ///
 /// # Errors
 ///
@@ -111,6 +163,7 @@ fn raw(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<u8>> {
 pub(super) fn stream(
     tensor: &TensorProto,
     folder: Option<&Path>,
+    codes: Option<&Codes>,
     out: &mut dyn Write,
 ) -> Result<u64> {
     let stored = tensor.external_data.iter().position(|entry| entry.key == STORED_AS);
@@ -128,11 +181,9 @@ pub(super) fn stream(
     let to = ElementType::from_id(tensor.data_type);
     let (Some(from), Some(to)) = (from.and_then(ElementType::from_id), to) else { return Ok(0) };
     source.data_type = from as i32;
-    let conversion = Conversion::new(from, to, Rules::default());
     let mut written = 0;
-    each_piece(&source, folder, |piece| {
-        let bytes = raw(to, &conversion.run(&piece)?)?;
-        out.write_all(&bytes)?;
+    convert(&source, folder, (to, codes), |bytes| {
+        out.write_all(bytes)?;
         written += bytes.len() as u64;
         Ok(())
     })?;

@@ -19,6 +19,9 @@ use crate::onnx::operators::schema::{self, Parameter, ParameterType, Schema};
 pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let mut joining = Joining { graph, context };
     joining.ends();
+    for (used, why) in std::mem::take(&mut joining.context.returned) {
+        joining.context.classes.fix(Point::Taken(used), &why);
+    }
     for id in joining.context.nodes(joining.graph) {
         joining.node(id);
     }
@@ -255,9 +258,10 @@ impl Joining<'_, '_, '_> {
         let mut given = node.inputs().iter().flatten();
         let has_unknown = given.any(|value| !self.context.types.contains(*value));
         if has_unknown || !foreign::takes(node, self.context.to()) {
-            let why = match has_unknown {
-                true => "the type of another input is not known",
-                false => "which types it takes is not known",
+            let why = if has_unknown {
+                "the type of another input is not known"
+            } else {
+                "which types it takes is not known"
             };
             taken.iter().for_each(|point| self.context.classes.fix(*point, why));
             return self.fix_all(id, why);

@@ -8,8 +8,7 @@
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
 //! - `attributes`: those that decide on types; `data`: weights
-//! - `functions`: read and put back; `unknown_fields`: what tract's messages lack; `write`: the
-//!   file
+//! - `functions`: read and put back; `opset`: raised; `weights`: in few bits; `write`: the file
 
 #![forbid(unsafe_code)]
 
@@ -20,13 +19,14 @@ mod data;
 mod functions;
 mod join;
 mod keep;
+mod opset;
 mod report;
 mod rewrite;
 mod sides;
 #[cfg(test)]
 mod tests;
 mod types;
-mod unknown_fields;
+mod weights;
 mod write;
 
 use std::io::{Cursor, Write};
@@ -38,7 +38,7 @@ use tract_onnx::pb::ModelProto;
 
 use context::Context;
 pub use context::Counts;
-use unknown_fields::{Kind, Unknown};
+use write::{Kind, Unknown};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
@@ -53,30 +53,84 @@ use crate::passes::{error_of, import};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// FLOAT16 or BFLOAT16, to which FLOAT is converted; or FLOAT, to which both of these are.
+    /// What values become: FLOAT16, BFLOAT16, FLOAT or DOUBLE.
     pub to: ElementType,
+    /// What is converted: without it FLOAT; to FLOAT, FLOAT16 and BFLOAT16. An empty list converts
+    /// nothing, for [`Options::weights`] alone.
+    pub from: Option<Vec<ElementType>>,
     /// The names of nodes to keep as they are; of one without a name, its first output's.
     pub keep: Vec<String>,
     /// Operators of which all nodes are to be kept.
     pub keep_ops: Vec<String>,
     /// Whether the inputs and outputs of the model are converted too.
     pub convert_io: bool,
+    /// The opset that the model is raised to before, where its operators mean the same there.
+    pub opset: Option<i64>,
+    /// How the weights of products and convolutions are stored.
+    pub weights: Option<Weights>,
     /// How large the model may be.
     pub limits: Limits,
+}
+
+/// Weights in few bits, which a `DequantizeLinear` makes numbers of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Weights {
+    /// INT8, INT4 or FLOAT8E4M3FN.
+    pub ty: ElementType,
+    /// How many elements in a row of what is summed over have one scale; without it all have, of
+    /// one channel.
+    pub block: Option<usize>,
+}
+
+impl Weights {
+    /// Weights with a scale for each channel, or for each block.
+    pub fn new(ty: ElementType, block: Option<usize>) -> Weights {
+        Weights { ty, block }
+    }
 }
 
 impl Options {
     /// A conversion of everything that can be.
     pub fn new(to: ElementType) -> Options {
-        Options { to, keep: vec![], keep_ops: vec![], convert_io: false, limits: Limits::default() }
+        Options {
+            to,
+            from: None,
+            keep: vec![],
+            keep_ops: vec![],
+            convert_io: false,
+            opset: None,
+            weights: None,
+            limits: Limits::default(),
+        }
     }
 
     /// The types that are converted.
-    fn sources(&self) -> &'static [ElementType] {
-        match self.to {
-            ElementType::Float => &[ElementType::Float16, ElementType::BFloat16],
-            _ => &[ElementType::Float],
+    fn sources(&self) -> Vec<ElementType> {
+        match (&self.from, self.to) {
+            (Some(from), _) => from.clone(),
+            (None, ElementType::Float) => vec![ElementType::Float16, ElementType::BFloat16],
+            (None, _) => vec![ElementType::Float],
         }
+    }
+
+    /// Whether there is such a conversion.
+    fn check(&self) -> Result<()> {
+        let is_number = |ty: &ElementType| {
+            use ElementType::{BFloat16, Double, Float, Float16};
+            matches!(ty, Float | Float16 | BFloat16 | Double)
+        };
+        let sources = self.sources();
+        let message = if !is_number(&self.to) {
+            format!("nothing is converted to {}: FLOAT16, BFLOAT16, FLOAT or DOUBLE", self.to)
+        } else if let Some(other) = sources.iter().find(|ty| !is_number(ty)) {
+            format!("{other} is not converted: FLOAT16, BFLOAT16, FLOAT or DOUBLE")
+        } else if sources.contains(&self.to) {
+            format!("{} is converted to itself", self.to)
+        } else {
+            return Ok(());
+        };
+        Err(Cause::Argument { message }.into())
     }
 }
 
@@ -145,7 +199,8 @@ const PASSES: &[Pass] = &[
     // On values of known types all that follows relies; `types` itself has run before, to see
     // whether the model is sound.
     keep::keep,
-    // What is kept decides on classes.
+    // Of nodes that are not kept; they and what is kept decide on classes.
+    weights::code,
     join::join,
     // With all classes known.
     sides::decide,
@@ -183,7 +238,7 @@ const PASSES: &[Pass] = &[
 /// mended, or its opset cannot cast to the type; when a node that is to be kept is not there; when
 /// a weight cannot be read.
 pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<Converted> {
-    check_type(options.to)?;
+    options.check()?;
     let mut mended = None;
     let (mut graph, mut context) = read(file, folder, options)?;
     if !context.contradictions.is_empty() {
@@ -199,7 +254,9 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
         let problem = format!("contradicts itself: {first}");
         return Err(Cause::Model { problem }.into());
     }
-    check_opset(&graph, options.to)?;
+    if !options.sources().is_empty() {
+        check_opset(&graph, options.to)?;
+    }
     for pass in PASSES {
         pass(&mut graph, &mut context)?;
         if cfg!(debug_assertions)
@@ -212,25 +269,21 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     let casts = context.nodes(&graph).into_iter().filter(|id| graph.node(*id).op_type == "Cast");
     context.counts.casts = casts.count();
     let function_values = functions::export(&mut graph, &context);
-    let Context { report, counts, renamed, .. } = context;
+    let Context { report, counts, renamed, codes, .. } = context;
+    let opset = graph.opset;
+    let mut model = graph.export(|_, _| {});
+    if options.opset.is_some() || counts.coded > 0 {
+        opset::import(&mut model, opset);
+    }
     let file = write::File {
-        model: graph.export(|_, _| {}),
+        model,
         function_values,
+        codes,
         unknown: Unknown::of(Kind::Model, file)?,
         renamed,
         folder: folder.map(Path::to_owned),
     };
     Ok(Converted { file, kept: report, counts, mended: mended.unwrap_or_default() })
-}
-
-fn check_type(to: ElementType) -> Result<()> {
-    match to {
-        ElementType::Float | ElementType::Float16 | ElementType::BFloat16 => Ok(()),
-        other => {
-            let problem = format!("cannot be converted to {other}: FLOAT16, BFLOAT16 or FLOAT");
-            Err(Cause::Argument { message: problem }.into())
-        }
-    }
 }
 
 /// Whether the model's opset casts to a type at all, as `Cast` is since opset 6.
@@ -270,6 +323,9 @@ fn read<'o>(
     let mut context = Context::new(&graph, options, folder);
     functions::import(&mut graph, &mut context)?;
     check_keys(&graph, &context)?;
+    if let Some(to) = options.opset {
+        opset::raise(&mut graph, &context, to)?;
+    }
     types::infer(&mut graph, &mut context)?;
     Ok((graph, context))
 }

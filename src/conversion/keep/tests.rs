@@ -1,4 +1,6 @@
 use prost::Message;
+use tract_onnx::pb::AttributeProto;
+use tract_onnx::pb::attribute_proto::AttributeType;
 
 use crate::cast::element_type::ElementType::{Float, Float16};
 use crate::conversion::tests::{check, to, told, written};
@@ -157,4 +159,32 @@ fn what_runtimes_have_in_float_alone_stays() {
         reasons(model),
         ["HannWindow: what makes it is not in every runtime in another type"]
     );
+}
+
+#[test]
+fn a_constant_that_a_branch_returns_stays_if_it_does_not_fit() {
+    let mut model = read(
+        "
+        in x FLOAT
+        in c BOOL
+        y = If(c)
+        z = Neg(y)
+        out z FLOAT",
+    );
+    let graph = |text: &str| read(text).graph.expect("a graph");
+    let mut large = graph("const k FLOAT 1\nout k FLOAT");
+    large.initializer[0].raw_data = 1e6f32.to_le_bytes().into();
+    let bodies = [("then_branch", large), ("else_branch", graph("e = Exp(x)\nout e FLOAT"))];
+    let held = bodies.map(|(name, graph)| AttributeProto {
+        name: name.into(),
+        r#type: AttributeType::Graph as i32,
+        g: Some(graph),
+        ..AttributeProto::default()
+    });
+    model.graph.as_mut().expect("a graph").node[0].attribute.extend(held);
+    let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
+    let graph = proto.graph.expect("a graph");
+    let large = graph.node.iter().find(|node| node.op_type == "If").expect("an If");
+    let large = large.attribute[0].g.as_ref().expect("a branch");
+    assert_eq!(large.initializer[0].raw_data, 1e6f32.to_le_bytes());
 }

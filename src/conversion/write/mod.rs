@@ -1,6 +1,11 @@
 //! A converted model written as a file: with the fields that tract's messages lack, the data of
 //! weights piece by piece.
+//!
+//! - `unknown_fields`: what tract's messages lack
 
+mod unknown_fields;
+
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -12,10 +17,12 @@ use tract_onnx::pb::{
 };
 
 use super::data;
-use super::unknown_fields::{Kind, Renamed, Unknown, unjoined, write};
+use super::weights::Codes;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::node::subgraphs;
 use crate::tensor::proto::is_external;
+pub(super) use unknown_fields::{Kind, Renamed, Unknown};
+use unknown_fields::{unjoined, write};
 
 /// Where the data of a tensor that is beside the model begins: what a memory map wants.
 const ALIGNED: u64 = 64;
@@ -28,6 +35,8 @@ pub(super) struct File {
     pub(super) function_values: Vec<Vec<ValueInfoProto>>,
     pub(super) unknown: Unknown,
     pub(super) renamed: Renamed,
+    /// How weights are stored as codes, by their names.
+    pub(super) codes: HashMap<String, Codes>,
     /// Where the data beside the original is.
     pub(super) folder: Option<PathBuf>,
 }
@@ -46,7 +55,8 @@ impl File {
     ///
     /// When something cannot be read or written.
     pub(super) fn write_data(&mut self, location: &str, out: &mut dyn Write) -> Result<()> {
-        let mut data = Data { location, folder: self.folder.clone(), out, offset: 0 };
+        let (folder, codes) = (self.folder.clone(), std::mem::take(&mut self.codes));
+        let mut data = Data { location, folder, codes, out, offset: 0 };
         if let Some(graph) = &mut self.model.graph {
             data.graph(graph)?;
         }
@@ -190,6 +200,7 @@ fn nodes_have<'a>(mut nodes: impl Iterator<Item = &'a NodeProto>) -> bool {
 struct Data<'a> {
     location: &'a str,
     folder: Option<PathBuf>,
+    codes: HashMap<String, Codes>,
     out: &'a mut dyn Write,
     offset: u64,
 }
@@ -219,7 +230,8 @@ impl Data<'_> {
         let gap_bytes = zeros.get(..gap as usize).unwrap_or_default();
         self.out.write_all(gap_bytes).map_err(unwritten)?;
         self.offset += gap;
-        let length = data::stream(tensor, self.folder.as_deref(), self.out)?;
+        let codes = self.codes.get(&tensor.name);
+        let length = data::stream(tensor, self.folder.as_deref(), codes, self.out)?;
         let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
         tensor.external_data = vec![
             entry("location", self.location.into()),

@@ -23,7 +23,7 @@ use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::report::{json, page};
 use request::{Conversion, ConvertRequest};
 
-/// Convert a model to FLOAT16 or BFLOAT16, and write it if its results hold.
+/// Convert a model to FLOAT16, BFLOAT16 or weights in few bits, and write it if its results hold.
 ///
 /// Every FLOAT value and weight becomes the narrow type, in the bodies of If, Loop and Scan and in
 /// functions too, save at nodes whose operators do not take it, that have a weight which does not
@@ -34,19 +34,35 @@ use request::{Conversion, ConvertRequest};
 /// and compared. Where outputs are too far off, the nodes are searched that need to stay in FLOAT.
 /// The file appears only if the outputs hold; else the exit status is 1. An output holds, unless
 /// options say otherwise, if its errors are noise: a signal-to-noise ratio of at least 40 dB in
-/// FLOAT16, 26 dB in BFLOAT16.
+/// FLOAT16, 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4
+/// weights.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx
   onnx-cast convert model.onnx --to BFLOAT16 -o model_bf16.onnx -i x=x.npy --report page.html
-  onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx --keep-op Softmax --keep /norm/Pow")]
+  onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx --keep-op Softmax --keep /norm/Pow
+  onnx-cast convert model.onnx --weights INT4 --block 32 --opset 21 -o model_int4.onnx")]
 pub(crate) struct Convert {
     /// The model.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
-    /// What it is converted to: FLOAT16 or BFLOAT16; or FLOAT, from both of these.
-    #[arg(long = "to", value_name = "TYPE", value_parser = ["FLOAT16", "BFLOAT16", "FLOAT"])]
-    ty: String,
+    /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
+    #[arg(long = "to", value_name = "TYPE", required_unless_present = "weights",
+          value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
+    ty: Option<String>,
+    /// What is converted, where that is not FLOAT, such as DOUBLE.
+    #[arg(long, value_name = "TYPE", requires = "ty",
+          value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
+    from: Vec<String>,
+    /// Store the weights of products and convolutions so, for DequantizeLinear; alone or with --to.
+    #[arg(long, value_name = "TYPE", value_parser = ["INT8", "INT4", "FLOAT8E4M3FN"])]
+    weights: Option<String>,
+    /// How many elements of a weight have one scale; without it all of a channel have.
+    #[arg(long, value_name = "N", requires = "weights")]
+    block: Option<usize>,
+    /// Raise the model's opset before, where its operators mean the same there.
+    #[arg(long, value_name = "N")]
+    opset: Option<i64>,
     /// The converted model: a new file. External data goes beside it, as OUT.onnx.data.
     #[arg(short, long, value_name = "OUT.onnx")]
     output: PathBuf,
@@ -79,9 +95,11 @@ pub(crate) struct Convert {
 }
 
 /// The least signal-to-noise ratio of an output, in decibels, where nobody says how far it may be
-/// off: errors of a hundredth of what the output is, and of a twentieth.
+/// off: errors of a hundredth of what the output is, of a twentieth, a tenth and a third.
 const FLOAT16_SQNR: f64 = 40.0;
 const BFLOAT16_SQNR: f64 = 26.0;
+const FLOAT8_SQNR: f64 = 20.0;
+const INT4_SQNR: f64 = 10.0;
 
 impl Convert {
     /// What every output is judged by.
@@ -90,7 +108,12 @@ impl Convert {
         if given != Tolerance::default() {
             return given;
         }
-        let least = if self.ty == "FLOAT16" { FLOAT16_SQNR } else { BFLOAT16_SQNR };
+        let least = match (self.weights.as_deref(), self.ty.as_deref()) {
+            (Some("INT4"), _) => INT4_SQNR,
+            (Some("FLOAT8E4M3FN"), _) => FLOAT8_SQNR,
+            (None, Some("FLOAT16")) => FLOAT16_SQNR,
+            _ => BFLOAT16_SQNR,
+        };
         Tolerance { sqnr: Some(least), ..given }
     }
 }
@@ -118,6 +141,10 @@ impl Verb for Convert {
             model: self.model,
             output: self.output,
             to: self.ty,
+            from: self.from,
+            weights: self.weights,
+            block: self.block,
+            opset: self.opset,
             keep: self.keep,
             keep_ops: self.keep_op,
             keep_from: self.keep_from,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::convert::{Converted, Options, convert};
+use tract_onnx_cast::convert::{Converted, Options, Weights, convert};
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use super::trial::{Written, write};
@@ -34,7 +34,12 @@ use crate::cli::work::model::{Loader, tried};
 pub(crate) struct ConvertRequest {
     pub(super) model: PathBuf,
     pub(super) output: PathBuf,
-    pub(super) to: String,
+    /// Nothing where only weights become others.
+    pub(super) to: Option<String>,
+    pub(super) from: Vec<String>,
+    pub(super) weights: Option<String>,
+    pub(super) block: Option<usize>,
+    pub(super) opset: Option<i64>,
     pub(super) keep: Vec<String>,
     pub(super) keep_ops: Vec<String>,
     pub(super) keep_from: Option<PathBuf>,
@@ -56,6 +61,8 @@ pub(crate) struct Conversion {
     /// Nodes with values that were converted.
     nodes: usize,
     weights: usize,
+    /// Weights that are stored in few bits.
+    coded_weights: usize,
     /// Casts in the converted model, and those that were added and removed.
     casts: usize,
     added_casts: usize,
@@ -92,9 +99,12 @@ impl Conversion {
         let mut lines = vec![format!(
             "{nodes} node(s) and {weights} weight(s) are {}, {} stay; {casts} casts, \
              {added_casts} added, {removed_casts} removed",
-            self.to,
+            if self.to.is_empty() { "of another type" } else { self.to.as_str() },
             self.kept.len(),
         )];
+        if self.coded_weights > 0 {
+            lines.push(format!("{} weight(s) are stored in few bits", self.coded_weights));
+        }
         if let Some(compared) = &self.compared {
             for output in &compared.outputs {
                 let sqnr = output.sqnr.map_or("no noise".into(), |sqnr| format!("SQNR {sqnr} dB"));
@@ -148,7 +158,7 @@ impl Request for ConvertRequest {
         let mut report = self.report(&converted, &needed);
         (report.notes, report.problem) = (notes, problem);
         report.size_before = file.len() as u64;
-        if report.nodes == 0 && !needed.is_empty() {
+        if report.nodes == 0 && report.coded_weights == 0 && !needed.is_empty() {
             let problem = "the outputs hold only where nothing is converted";
             report.problem.get_or_insert(problem.into());
         }
@@ -215,8 +225,16 @@ impl ConvertRequest {
     }
 
     fn options(&self) -> TractResult<Options> {
-        let to = ElementType::from_name(&self.to).context("no such type")?;
+        let ty = |name: &String| ElementType::from_name(name).context("no such type");
+        let to = self.to.as_ref().map_or(Ok(ElementType::Float), ty)?;
         let mut options = Options::new(to);
+        options.opset = self.opset;
+        if self.to.is_none() || !self.from.is_empty() {
+            options.from = Some(self.from.iter().map(ty).collect::<TractResult<_>>()?);
+        }
+        if let Some(weights) = &self.weights {
+            options.weights = Some(Weights::new(ty(weights)?, self.block));
+        }
         (options.keep, options.keep_ops) = (self.keep.clone(), self.keep_ops.clone());
         options.convert_io = self.convert_io;
         if let Some(path) = &self.keep_from {
@@ -279,10 +297,11 @@ impl ConvertRequest {
         let counts = converted.counts;
         Conversion {
             model: self.model.display().to_string(),
-            to: self.to.clone(),
+            to: self.to.clone().unwrap_or_default(),
             kept: kept.collect(),
             nodes: counts.nodes,
             weights: counts.weights,
+            coded_weights: counts.coded,
             casts: counts.casts,
             added_casts: counts.added_casts,
             removed_casts: counts.removed_casts,

@@ -6,9 +6,8 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use prost::Message;
 use tract_onnx::pb::{ModelProto, NodeProto};
-use tract_onnx::prelude::TractResult;
+use tract_onnx::prelude::{Framework, TractResult};
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::convert::{Converted, Options, convert};
 
@@ -87,7 +86,9 @@ impl Trial for Written<'_> {
         let mut bytes = vec![];
         let location = "trial.onnx.data";
         write(converted, &mut bytes, self.scratch, location)?;
-        Ok((ModelProto::decode(&*bytes)?, Some(self.scratch.into())))
+        // With the overloads of functions, which decoding alone drops.
+        let proto = tract_onnx_cast::onnx().proto_model_for_read(&mut &*bytes)?;
+        Ok((proto, Some(self.scratch.into())))
     }
 }
 

@@ -16,7 +16,7 @@ const SEPARATOR: &str = "\n";
 /// The messages of onnx.proto in which there may be such fields. The numbers are those of
 /// onnx.proto.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::conversion) enum Kind {
     Model,
     Graph,
     Node,
@@ -72,14 +72,14 @@ impl Kind {
 
 /// The fields of a message, and of those in it, that tract's do not have.
 #[derive(Debug, Default)]
-pub(super) struct Unknown {
+pub(in crate::conversion) struct Unknown {
     fields: Vec<u8>,
     children: HashMap<(u32, String), Unknown>,
 }
 
 /// The first outputs of nodes that have another name now: by that, what it was.
 #[derive(Debug, Default)]
-pub(super) struct Renamed(pub(super) HashMap<String, String>);
+pub(in crate::conversion) struct Renamed(pub(in crate::conversion) HashMap<String, String>);
 
 impl Renamed {
     /// What a message was known by.
@@ -115,7 +115,7 @@ impl Unknown {
     /// # Errors
     ///
     /// When the bytes are no message.
-    pub(super) fn of(kind: Kind, message: &[u8]) -> Result<Unknown> {
+    pub(in crate::conversion) fn of(kind: Kind, message: &[u8]) -> Result<Unknown> {
         let mut unknown = Unknown::default();
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
@@ -134,17 +134,17 @@ impl Unknown {
     }
 
     /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::conversion) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.children.is_empty()
     }
 
     /// Those of this message itself.
-    pub(super) fn fields(&self) -> &[u8] {
+    pub(in crate::conversion) fn fields(&self) -> &[u8] {
         &self.fields
     }
 
     /// Those of the message in a field that is not repeated.
-    pub(super) fn only(&self, field: u32) -> Option<&Unknown> {
+    pub(in crate::conversion) fn only(&self, field: u32) -> Option<&Unknown> {
         self.children.get(&(field, "0".into()))
     }
 
@@ -153,7 +153,7 @@ impl Unknown {
     /// # Errors
     ///
     /// When the bytes are no message.
-    pub(super) fn restore_child(
+    pub(in crate::conversion) fn restore_child(
         &self,
         kind: Kind,
         field: u32,
@@ -172,7 +172,7 @@ impl Unknown {
     /// # Errors
     ///
     /// When the bytes are no message.
-    pub(super) fn restore_function(
+    pub(in crate::conversion) fn restore_function(
         &self,
         name: &str,
         message: Vec<u8>,
@@ -218,7 +218,7 @@ impl Unknown {
 }
 
 /// Writes a field that has a length.
-pub(super) fn write(field: u32, value: &[u8], out: &mut Vec<u8>) {
+pub(in crate::conversion) fn write(field: u32, value: &[u8], out: &mut Vec<u8>) {
     encode_key(field, WireType::LengthDelimited, out);
     encode_varint(value.len() as u64, out);
     out.extend_from_slice(value);
@@ -245,7 +245,7 @@ fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
 }
 
 /// The name of a function without the overload that this crate has joined to it.
-pub(super) fn unjoined(name: &str) -> &str {
+pub(in crate::conversion) fn unjoined(name: &str) -> &str {
     name.split_once(':').map_or(name, |(name, _)| name)
 }
 

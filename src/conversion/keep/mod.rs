@@ -159,8 +159,10 @@ fn weights(graph: &Graph, context: &mut Context) -> Result<()> {
             continue;
         }
         for used in graph.value(value).uses() {
-            if let Use::Node(node, _) = used {
-                context.keep(node, why.clone());
+            match used {
+                Use::Node(node, _) => context.keep(node, why.clone()),
+                // What a body returns has no node of its own.
+                Use::Output(..) => context.returned.push((used, why.clone())),
             }
         }
     }

@@ -1,0 +1,235 @@
+//! Pass: weights in few bits. Before: `y = MatMul(x, w)` with w FLOAT; after: `d =
+//! DequantizeLinear(w, w_scale)`, `y = MatMul(x, d)` with w INT8. Activations stay as they are.
+
+mod codes;
+
+use onnx_cast_graph::{BodyId, Graph, NewNode, Node, NodeView, Place, Use, ValueId, int_attribute};
+use tract_onnx::pb::TensorProto;
+use tract_onnx::prelude::{TractResult, tensor1};
+
+pub(super) use codes::Codes;
+
+use super::context::Context;
+use super::{KeptNode, Weights, data};
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
+use crate::error::{Cause, Error, Result};
+use crate::onnx::node::int;
+use crate::onnx::operators::schema;
+use crate::tensor::conversion::Conversion;
+use crate::tensor::proto;
+
+/// Weights of fewer elements stay as they are: a scale and a node more would save nothing.
+const FEWEST: usize = 256;
+
+/// A weight that may be stored so, and along which axes.
+struct Candidate {
+    value: ValueId,
+    body: BodyId,
+    /// The axis whose places have a scale of their own: that of the results.
+    channels: usize,
+    /// The axis that is summed over, which is divided into blocks where these are wanted.
+    summed: Option<usize>,
+    /// The first node that takes it, for the report.
+    user: KeptNode,
+}
+
+/// Stores the weights of products and convolutions as codes, where [`super::Options::weights`] says
+/// so; those of nodes that are kept aside.
+///
+/// # Errors
+///
+/// When the model's opset does not have such weights, or one cannot be read.
+pub(super) fn code(graph: &mut Graph, context: &mut Context) -> Result<()> {
+    let Some(wanted) = context.options.weights else { return Ok(()) };
+    check_opset(graph.opset, wanted)?;
+    for candidate in candidates(graph, context) {
+        store(graph, context, &candidate, wanted)?;
+    }
+    Ok(())
+}
+
+/// Since which opset `DequantizeLinear` takes codes of a type, a scale for each place or block.
+fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
+    let (ty, blocks) = match (wanted.ty, wanted.block) {
+        (ElementType::Int8, None) => ("INT8 weights", 13),
+        (ElementType::Float8E4M3FN, None) => ("FLOAT8E4M3FN weights", 19),
+        (ElementType::Int4, None) => ("INT4 weights", 21),
+        (ElementType::Int8 | ElementType::Float8E4M3FN | ElementType::Int4, Some(1..)) => {
+            ("scales of blocks", 21)
+        }
+        (_, Some(0)) => {
+            let message = "a block of weights has at least one".into();
+            return Err(Cause::Argument { message }.into());
+        }
+        (other, _) => {
+            let message = format!("weights cannot be {other}: INT8, INT4 or FLOAT8E4M3FN");
+            return Err(Cause::Argument { message }.into());
+        }
+    };
+    if opset >= blocks {
+        return Ok(());
+    }
+    let problem =
+        format!("imports opset {opset}, and {ty} are there since opset {blocks}: raise its opset");
+    Err(Cause::Model { problem }.into())
+}
+
+fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
+    let mut found = vec![];
+    for body in context.bodies(graph) {
+        let held = graph.body(body);
+        for value in held.constants() {
+            let is_input = held.inputs().contains(value);
+            let Some(tensor) = graph.constant(*value).filter(|_| !is_input) else { continue };
+            let mut places = graph.value(*value).uses().map(|used| match used {
+                Use::Node(id, place) if !context.kept.contains(id) => {
+                    axes(graph.node(id), place, tensor)
+                }
+                _ => None,
+            });
+            let Some(Some((channels, summed))) = places.next() else { continue };
+            if places.any(|other| other != Some((channels, summed))) {
+                continue;
+            }
+            let user = graph.value(*value).uses().find_map(|used| match used {
+                Use::Node(id, _) => Some(graph.node(id)),
+                Use::Output(..) => None,
+            });
+            let Some(user) = user else { continue };
+            let user = KeptNode {
+                node: user.label().into(),
+                op: user.op_type.clone(),
+                graph: user.path.to_string(),
+                why: String::new(),
+            };
+            found.push(Candidate { value: *value, body, channels, summed, user });
+        }
+    }
+    found
+}
+
+/// The axes of the weight that a node takes at a place: of the results, and summed over.
+fn axes(node: &Node, place: usize, tensor: &TensorProto) -> Option<(usize, Option<usize>)> {
+    if !node.is_onnx() {
+        return None;
+    }
+    let is_turned = int(node, "transB").unwrap_or(0) != 0;
+    let rank = tensor.dims.len();
+    match (node.op_type(), place) {
+        ("MatMul", 1) if rank == 2 => Some((1, Some(0))),
+        ("MatMul", 0) if rank == 2 => Some((0, Some(1))),
+        ("Gemm", 1) if rank == 2 && is_turned => Some((0, Some(1))),
+        ("Gemm", 1) if rank == 2 => Some((1, Some(0))),
+        ("Conv", 1) if rank > 2 => Some((0, None)),
+        ("ConvTranspose", 1) if rank > 2 => Some((1, None)),
+        _ => None,
+    }
+}
+
+/// The largest error of a weight, relative to it: the root of the errors' power by that of the
+/// elements. What 8 and 4 bits cost a weight of the usual distribution is a third of it.
+fn most_lost(ty: ElementType) -> f64 {
+    match ty {
+        ElementType::Int8 => 0.02,
+        ElementType::Float8E4M3FN => 0.05,
+        _ => 0.25,
+    }
+}
+
+/// The codes of a weight; nothing where it stays, with the reason in the report.
+fn fit(
+    graph: &Graph,
+    context: &mut Context,
+    candidate: &Candidate,
+    wanted: Weights,
+) -> Result<Option<Codes>> {
+    let Some(tensor) = graph.constant(candidate.value) else { return Ok(None) };
+    let dims: Option<Vec<usize>> =
+        tensor.dims.iter().map(|size| usize::try_from(*size).ok()).collect();
+    let from = ElementType::from_id(tensor.data_type).filter(|from| is_weight(graph, *from));
+    let (Some(dims), Some(from)) = (dims, from) else { return Ok(None) };
+    if dims.iter().product::<usize>() < FEWEST {
+        return Ok(None);
+    }
+    let (axis, block) = match (wanted.block, candidate.summed) {
+        (Some(block), Some(summed)) => (summed, Some(block)),
+        _ => (candidate.channels, None),
+    };
+    let values = data::floats(tensor, context.folder)?;
+    let scale_type = scale_type(graph, context, from);
+    let name = &graph.value(candidate.value).name;
+    let mut left_out = |why: String| {
+        context.report.push(KeptNode { why, ..candidate.user.clone() });
+        Ok(None)
+    };
+    if values.iter().any(|value| !value.is_finite()) {
+        return left_out(format!("`{name}` has values that are not finite"));
+    }
+    let mut codes = Codes { ty: wanted.ty, from, dims, axis, block, scales: vec![] };
+    let lost = codes.fit(&values, scale_type).map_err(Error::of)?.sqrt();
+    if lost > most_lost(wanted.ty) {
+        let percent = lost * 100.0;
+        return left_out(format!("of `{name}`, {percent:.0} % would be lost in {}", wanted.ty));
+    }
+    Ok(Some(codes))
+}
+
+fn store(
+    graph: &mut Graph,
+    context: &mut Context,
+    candidate: &Candidate,
+    wanted: Weights,
+) -> Result<()> {
+    let Some(codes) = fit(graph, context, candidate, wanted)? else { return Ok(()) };
+    let value = candidate.value;
+    let name = graph.value(value).name.to_string();
+    let scales = scales(&format!("{name}_scale"), &codes)?;
+    if let Some(held) = graph.constant_mut(value) {
+        *held = data::coded(std::mem::take(held), &codes)?;
+    }
+    let scale = graph.add_constant(candidate.body, scales);
+    let mut attributes = vec![int_attribute("axis", codes.axis as i64)];
+    attributes.extend(codes.block.map(|block| int_attribute("block_size", block as i64)));
+    let new = NewNode::of("DequantizeLinear", &[value, scale], format!("{name}_dequantized"));
+    let new = NewNode { name: format!("{name}/DequantizeLinear"), attributes, ..new };
+    let node = graph.add(Place::First(candidate.body), new);
+    let Some(made) = graph.node(node).output(0) else { return Ok(()) };
+    graph.replace_uses(value, made, |used| used != Use::Node(node, 0));
+    for (value, ty) in [(value, codes.ty), (scale, codes.from), (made, codes.from)] {
+        context.types.insert(value, ty);
+    }
+    context.counts.coded += 1;
+    context.codes.insert(name, codes);
+    Ok(())
+}
+
+/// Whether a scale can be of the type of a weight.
+fn is_weight(graph: &Graph, ty: ElementType) -> bool {
+    let is_float = matches!(ty, ElementType::Float | ElementType::Float16 | ElementType::BFloat16);
+    is_float && takes_scale(graph, ty)
+}
+
+fn takes_scale(graph: &Graph, ty: ElementType) -> bool {
+    let schema = schema::schema("DequantizeLinear", graph.opset);
+    let scale = schema.and_then(|schema| Some((schema, schema.input(1)?)));
+    scale.is_some_and(|(schema, scale)| schema.allows(scale.ty, ty))
+}
+
+/// The type that the scales of a weight will have in the end.
+fn scale_type(graph: &Graph, context: &Context, from: ElementType) -> ElementType {
+    let converts = context.is_source(from) && takes_scale(graph, context.to());
+    if converts { context.to() } else { from }
+}
+
+fn scales(name: &str, codes: &Codes) -> Result<TensorProto> {
+    let written = || -> TractResult<TensorProto> {
+        let narrow = Conversion::new(ElementType::Float, codes.from, Rules::default());
+        let scales = narrow.run(&tensor1(&codes.scales))?;
+        Ok(proto::write(name, codes.from, &scales.into_shape(&codes.scale_dims())?)?)
+    };
+    written().map_err(Error::of)
+}
+
+#[cfg(test)]
+mod tests;
