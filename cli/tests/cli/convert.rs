@@ -4,7 +4,7 @@ use std::fs;
 
 use prost::Message;
 use serde_json::{Value, json};
-use tract_onnx::pb::ModelProto;
+use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx_cast::ElementType::{self, Float, Float16};
 
 use crate::common::proto::{Sketch, bytes, tensor};
@@ -83,4 +83,43 @@ fn nothing_is_overwritten() {
     let line = refused(&["convert", &model, "--to", "FLOAT16", "-o", &output]);
     assert!(line.contains("is there already"), "{line}");
     assert_eq!(fs::read(&output).expect("a file"), b"mine");
+}
+
+#[test]
+fn weights_are_stored_in_few_bits_alone_or_beside_a_type() {
+    let numbers: Vec<f32> = (0..512).map(|i| (i * 7 % 15) as f32 * 0.5 - 3.5).collect();
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 32])
+        .initializer(TensorProto { dims: vec![32, 16], ..tensor("w", Float, &numbers) })
+        .node("MatMul", &["x", "w"], &["y"], vec![])
+        .output("y", Float, &[2, 16]);
+    let file = bytes(&sketch.model());
+    let options = ["--weights", "INT4", "--block", "16", "--opset", "21"];
+    let (report, model) = convert(0, &file, &options);
+    assert_eq!((&report["verdict"], &report["coded_weights"]), (&json!("holds"), &json!(1)));
+    assert_eq!((&report["to"], &report["casts"]), (&json!(""), &json!(0)));
+    let model = model.expect("a model");
+    assert_eq!((weight(&model), model.opset_import[0].version), (Some(ElementType::Int4), 21));
+    let both = [&options[..], &["--to", "FLOAT16"]].concat();
+    let (report, model) = convert(0, &file, &both);
+    assert_eq!((&report["verdict"], &report["casts"]), (&json!("holds"), &json!(2)));
+    assert_eq!(weight(&model.expect("a model")), Some(ElementType::Int4));
+    // By no weights and no type there is nothing to do.
+    let folder = Folder::new();
+    let (model, output) = (folder.write("m.onnx", &file), folder.text("out.onnx"));
+    assert!(refused(&["convert", &model, "-o", &output]).contains("--to"));
+}
+
+#[test]
+fn double_is_converted_where_it_is_named() {
+    let (report, model) = convert(0, &squares(0.5), &["--to", "DOUBLE"]);
+    assert_eq!(report["verdict"], json!("holds"));
+    assert_eq!(weight(&model.expect("a model")), Some(ElementType::Double));
+    let folder = Folder::new();
+    let (model, wide) = (folder.write("m.onnx", squares(0.5)), folder.text("wide.onnx"));
+    let wide_io = ["convert", &model, "--to", "DOUBLE", "--convert-io", "-o", &wide];
+    said(0, &wide_io);
+    let back = folder.text("back.onnx");
+    said(0, &["convert", &wide, "--from", "DOUBLE", "--to", "FLOAT", "--convert-io", "-o", &back]);
+    assert_eq!(fs::read(&back).expect("a file"), fs::read(&model).expect("a file"));
 }

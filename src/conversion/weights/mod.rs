@@ -149,7 +149,8 @@ fn fit(
         tensor.dims.iter().map(|size| usize::try_from(*size).ok()).collect();
     let from = ElementType::from_id(tensor.data_type).filter(|from| is_weight(graph, *from));
     let (Some(dims), Some(from)) = (dims, from) else { return Ok(None) };
-    if dims.iter().product::<usize>() < FEWEST {
+    let count = dims.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
+    if count.is_none_or(|count| count < FEWEST) {
         return Ok(None);
     }
     let (axis, block) = match (wanted.block, candidate.summed) {
