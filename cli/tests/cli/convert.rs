@@ -94,12 +94,12 @@ fn weights_are_stored_in_few_bits_alone_or_beside_a_type() {
         .node("MatMul", &["x", "w"], &["y"], vec![])
         .output("y", Float, &[2, 16]);
     let file = bytes(&sketch.model());
-    let options = ["--weights", "INT4", "--block", "16", "--opset", "21"];
+    let options = ["--weights", "INT4", "--block", "16"];
     let (report, model) = convert(0, &file, &options);
     assert_eq!((&report["verdict"], &report["coded_weights"]), (&json!("holds"), &json!(1)));
     assert_eq!((&report["to"], &report["casts"]), (&json!(""), &json!(0)));
     let model = model.expect("a model");
-    assert_eq!((weight(&model), model.opset_import[0].version), (Some(ElementType::Int4), 21));
+    assert_eq!(weight(&model), Some(ElementType::Int4));
     let both = [&options[..], &["--to", "FLOAT16"]].concat();
     let (report, model) = convert(0, &file, &both);
     assert_eq!((&report["verdict"], &report["casts"]), (&json!("holds"), &json!(2)));
@@ -121,5 +121,6 @@ fn double_is_converted_where_it_is_named() {
     said(0, &wide_io);
     let back = folder.text("back.onnx");
     said(0, &["convert", &wide, "--from", "DOUBLE", "--to", "FLOAT", "--convert-io", "-o", &back]);
-    assert_eq!(fs::read(&back).expect("a file"), fs::read(&model).expect("a file"));
+    let decoded = |path: &str| ModelProto::decode(&*fs::read(path).expect("a file"));
+    assert_eq!(decoded(&back).expect("a model"), decoded(&model).expect("a model"));
 }

@@ -4,6 +4,7 @@ use tract_onnx::prelude::{Tensor, TractResult, tensor1};
 
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
+use crate::cast::scalar;
 use crate::tensor::conversion::Conversion;
 
 /// What the largest element of a group is taken for, relative to the largest code, one after
@@ -135,23 +136,16 @@ fn largest(ty: ElementType) -> f32 {
 /// How numbers become codes and come back.
 struct Rounding {
     ty: ElementType,
+    scale_type: ElementType,
     there: Conversion,
     back: Conversion,
-    /// Of scales.
-    narrow: Conversion,
-    wide: Conversion,
 }
 
 impl Rounding {
     fn new(ty: ElementType, scale_type: ElementType) -> Rounding {
         let conversion = |from, to| Conversion::new(from, to, Rules::default());
-        Rounding {
-            ty,
-            there: conversion(ElementType::Float, ty),
-            back: conversion(ty, ElementType::Float),
-            narrow: conversion(ElementType::Float, scale_type),
-            wide: conversion(scale_type, ElementType::Float),
-        }
+        let there = conversion(ElementType::Float, ty);
+        Rounding { ty, scale_type, there, back: conversion(ty, ElementType::Float) }
     }
 
     /// The scale of least squared error of a group, and that error.
@@ -162,13 +156,13 @@ impl Rounding {
         }
         let mut best = (0.0, f64::INFINITY);
         let mut consider = |scale: f32| -> TractResult<()> {
-            let scale = self.as_stored(scale)?;
+            let scale = self.as_stored(scale);
             if scale.is_finite() && scale > 0.0 {
                 let (error, better) = self.error(group, scale)?;
                 if error < best.1 {
                     best = (scale, error);
                 }
-                let better = self.as_stored(better)?;
+                let better = self.as_stored(better);
                 if better.is_finite() && better > 0.0 {
                     let (error, _) = self.error(group, better)?;
                     if error < best.1 {
@@ -190,36 +184,50 @@ impl Rounding {
     }
 
     /// A scale as its type has it.
-    fn as_stored(&self, scale: f32) -> TractResult<f32> {
-        if self.narrow.is_identity() {
-            return Ok(scale);
-        }
-        let stored = self.wide.run(&self.narrow.run(&tensor1(&[scale]))?)?;
-        Ok(stored.try_as_plain_ram()?.as_slice::<f32>()?.first().copied().unwrap_or(scale))
+    fn as_stored(&self, scale: f32) -> f32 {
+        let (float, rules) = (ElementType::Float, Rules::default());
+        let stored = scalar::convert(float, self.scale_type, rules, scale.to_bits().into());
+        let back = stored.and_then(|code| scalar::convert(self.scale_type, float, rules, code));
+        let bits = back.and_then(|bits| u32::try_from(bits).ok());
+        bits.map_or(scale, f32::from_bits)
     }
 
     /// The squared error with a scale, and the scale that is best for the same codes.
     fn error(&self, group: &[f32], scale: f32) -> TractResult<(f64, f32)> {
-        let codes: Vec<f32> = match integer_limits(self.ty) {
-            Some((least, most)) => group
-                .iter()
-                .map(|value| (value / scale).round_ties_even().clamp(least, most))
-                .collect(),
-            None => {
-                let scaled: Vec<f32> = group.iter().map(|value| value / scale).collect();
-                let back = self.back.run(&self.there.run(&tensor1(&scaled))?)?;
-                back.try_as_plain_ram()?.as_slice::<f32>()?.to_vec()
+        let mut sums = Sums::default();
+        if let Some((least, most)) = integer_limits(self.ty) {
+            for value in group {
+                sums.add(*value, (value / scale).round_ties_even().clamp(least, most), scale);
             }
-        };
-        let (mut error, mut products, mut squares) = (0.0, 0.0, 0.0);
-        for (value, code) in group.iter().zip(&codes) {
-            let (value, code) = (f64::from(*value), f64::from(*code));
-            error += (value - code * f64::from(scale)).powi(2);
-            products += value * code;
-            squares += code * code;
+        } else {
+            let scaled: Vec<f32> = group.iter().map(|value| value / scale).collect();
+            let back = self.back.run(&self.there.run(&tensor1(&scaled))?)?;
+            for (value, code) in group.iter().zip(back.try_as_plain_ram()?.as_slice::<f32>()?) {
+                sums.add(*value, *code, scale);
+            }
         }
-        let better = if squares > 0.0 { products / squares } else { f64::from(scale) };
-        Ok((error, better as f32))
+        let better = if sums.squares > 0.0 { (sums.products / sums.squares) as f32 } else { scale };
+        Ok((sums.error, better))
+    }
+}
+
+/// What the elements of a group and their codes add up to.
+#[derive(Default)]
+struct Sums {
+    /// Of squared errors.
+    error: f64,
+    /// Of elements by codes.
+    products: f64,
+    /// Of squared codes.
+    squares: f64,
+}
+
+impl Sums {
+    fn add(&mut self, value: f32, code: f32, scale: f32) {
+        let (value, code) = (f64::from(value), f64::from(code));
+        self.error += (value - code * f64::from(scale)).powi(2);
+        self.products += value * code;
+        self.squares += code * code;
     }
 }
 
@@ -270,11 +278,11 @@ mod tests {
         values[0] = 2.0;
         for ty in [ElementType::Int4, ElementType::Int8, ElementType::Float8E4M3FN] {
             let rounding = Rounding::new(ty, ElementType::Float16);
-            let plain = rounding.as_stored(2.0 / largest(ty)).expect("a scale");
+            let plain = rounding.as_stored(2.0 / largest(ty));
             let plain = rounding.error(&values, plain).expect("an error").0;
             let (scale, best) = rounding.scale(&values).expect("a scale");
             assert!(best <= plain, "{ty}: {best} {plain}");
-            assert_eq!(scale, rounding.as_stored(scale).expect("a scale"));
+            assert_eq!(scale, rounding.as_stored(scale));
         }
     }
 }

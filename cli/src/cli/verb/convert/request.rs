@@ -147,7 +147,7 @@ impl Request for ConvertRequest {
         let mut drafts = Drafts::default();
         let scratch = drafts.folder_in(folder_of(&self.output))?;
         let (mut notes, mut problem, mut needed) = (vec![], None, HashMap::new());
-        if !self.is_unverified {
+        if !self.is_unverified && self.narrows(&options) {
             let found = self.search(loader, &file, &options, &scratch)?;
             (notes, problem) = (found.notes, found.problem);
             options.keep.extend(found.keep.iter().map(|node| node.node.clone()));
@@ -242,6 +242,13 @@ impl ConvertRequest {
             options.keep.extend(about(ErrorKind::Call, listed)?);
         }
         Ok(options)
+    }
+
+    /// Whether FLOAT becomes a narrower type, for which nodes to keep may be found.
+    fn narrows(&self, options: &Options) -> bool {
+        let is_narrow = matches!(options.to, ElementType::Float16 | ElementType::BFloat16);
+        let from = options.from.as_ref();
+        is_narrow && from.is_none_or(|from| from.contains(&ElementType::Float))
     }
 
     /// The nodes that have to stay besides.
