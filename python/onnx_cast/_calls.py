@@ -40,6 +40,11 @@ def compare(
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     random: bool = False,
+    search: Optional[float] = None,
+    search_steps: Optional[int] = None,
+    keep_inputs: Optional[Path] = None,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     report: Optional[Path] = None,
     markdown: Optional[Path] = None,
     junit: Optional[Path] = None,
@@ -71,6 +76,11 @@ def compare(
         seed: Where random values start.
         sets: How many sets of random inputs.
         random: Take random inputs though there are recorded ones.
+        search: How many seconds random inputs are searched for that show more; 0 does not search.
+        search_steps: The most runs of that search.
+        keep_inputs: A new folder for the sets of inputs that were used.
+        limit: Take at most so many of the samples that ``inputs`` holds.
+        shuffle: The seed by which these are shuffled before.
         report: Where to write the page; ``markdown`` and ``junit`` likewise.
         markdown: Where to write Markdown for a pull request.
         junit: Where to write JUnit's XML.
@@ -102,6 +112,10 @@ def compare(
         arguments += _options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets, top=top
         )
+        arguments += _options(
+            search=search, search_steps=search_steps, keep_inputs=keep_inputs, limit=limit
+        )
+        arguments += _options(shuffle=shuffle)
         arguments += _options(tolerance=tolerance, report=report, markdown=markdown, junit=junit)
         if graph is not None:
             arguments.append(f"--graph={_files.model(graph, folder, 'graph')}")

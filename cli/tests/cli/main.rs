@@ -37,6 +37,8 @@ mod refusals;
 mod reports;
 mod run;
 mod samples;
+mod scores;
+mod search;
 #[cfg(unix)]
 mod strange_files;
 mod test;

@@ -1,11 +1,13 @@
 //! What can be typed about the inputs of a model.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
+use crate::cli::input::chosen::search::Budget;
 use crate::cli::message::{ErrorKind, Problem};
 
 /// What the user says about a model's inputs.
@@ -48,6 +50,37 @@ pub(crate) struct SetsArgs {
     /// Take random inputs, though there are recorded ones beside the model (test_data_set_*).
     #[arg(long, conflicts_with = "inputs")]
     pub(crate) random: bool,
+}
+
+/// How long inputs are searched for that show more.
+#[derive(Args, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct SearchArgs {
+    /// Search for random inputs that show more, for so many seconds at most; 0 does not [default: 10
+    /// where neither -i nor --sets is given and a run takes less than a second].
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub(crate) search: Option<f64>,
+    /// The most runs of that search.
+    #[arg(long, value_name = "N", default_value_t = 300)]
+    pub(crate) search_steps: usize,
+    /// Write the sets of inputs that were used, so that `-i DIR` gives them again.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep_inputs: Option<PathBuf>,
+}
+
+impl SearchArgs {
+    /// No search.
+    pub(crate) fn none() -> SearchArgs {
+        SearchArgs { search: Some(0.0), ..SearchArgs::default() }
+    }
+
+    /// How far a search goes, if there is one; `is_settled` where somebody has said which inputs there are.
+    pub(crate) fn budget(&self, is_settled: bool) -> Option<Budget> {
+        const USUAL: f64 = 10.0;
+        let seconds = self.search.or((!is_settled).then_some(USUAL)).filter(|s| *s > 0.0)?;
+        let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let is_only_if_fast = self.search.is_none();
+        Some(Budget { time, steps: self.search_steps, is_only_if_fast })
+    }
 }
 
 impl InputArgs {
@@ -98,6 +131,15 @@ impl InputArgs {
         };
         let message = format!("{options} for random inputs: {because}");
         Err(Problem { kind: ErrorKind::Call, message }.into())
+    }
+}
+
+/// Reads `--search`.
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        Ok(_) => Err(format!("{text} is no number of seconds")),
+        Err(error) => Err(error.to_string()),
     }
 }
 

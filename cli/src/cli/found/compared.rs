@@ -8,6 +8,7 @@ use tract_onnx_cast::survey::CastNode;
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::head::Head;
 use crate::cli::found::profile::Profile;
+use crate::cli::found::scores::ScoreMetrics;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
@@ -165,6 +166,8 @@ pub(crate) struct ComparedTensor {
     /// their five largest elements.
     pub(crate) top1: Option<Num>,
     pub(crate) top5: Option<Num>,
+    /// Of outputs that are scores, how far they are apart as distributions.
+    pub(crate) scores: Option<ScoreMetrics>,
     /// The smallest tolerances that would pass, each on its own; none passes where NaN or
     /// infinities differ.
     pub(crate) passing_atol: Option<Num>,

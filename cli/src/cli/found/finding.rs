@@ -99,6 +99,7 @@ codes! {
     Excused = "excused", Note, "as in the original", "";
     NotExercised = "not_exercised", Note, "not exercised", "give inputs that reach it";
     BySample = "by_sample", Note, "by sample", "";
+    Scores = "scores", Note, "scores", "";
 }
 
 impl Code {

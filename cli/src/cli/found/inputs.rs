@@ -47,7 +47,9 @@ impl Inputs {
         let mut inputs = Inputs::default();
         for (random, seed, look) in sets.flatten() {
             (inputs.random, inputs.look) = (random, look);
-            inputs.seeds.push(seed);
+            if !inputs.seeds.contains(&seed) {
+                inputs.seeds.push(seed);
+            }
         }
         inputs.origin = match inputs.random.len() {
             _ if takes == 0 => InputOrigin::None,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cli::measure::number::Num;
+
 /// What was chosen of the inputs that nobody gave.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Look {
@@ -11,6 +13,34 @@ pub(crate) struct Look {
     pub(crate) scales: Vec<f64>,
     /// What the inputs were taken for.
     pub(crate) inputs: Vec<LookedAt>,
+    /// What a search found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) search: Option<LookFurther>,
+}
+
+/// A search for inputs that show more.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LookFurther {
+    /// Runs that it made.
+    pub(crate) steps: usize,
+    /// Whether the time was over before it ended.
+    pub(crate) is_cut: bool,
+    /// The largest relative error of an output before.
+    pub(crate) error_before: Num,
+    /// What it found worse, a line each, of the sets that were added.
+    pub(crate) found: Vec<String>,
+}
+
+impl LookFurther {
+    fn in_words(&self) -> String {
+        let steps = self.steps;
+        let cut = if self.is_cut { ", ended by time" } else { "" };
+        let found = match &self.found[..] {
+            [] => "nothing worse".to_owned(),
+            found => found.join("; and "),
+        };
+        format!("a search of {steps} steps{cut} found {found}")
+    }
 }
 
 /// The sizes of a dimension, one for each set.
@@ -71,8 +101,11 @@ impl Look {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             format!("`{name}`{more} taken for {taken_for} ({why})")
         });
-        let all: Vec<String> =
-            few(sizes, "dimensions").chain(scales).chain(few(inputs, "kinds of inputs")).collect();
+        let all: Vec<String> = few(sizes, "dimensions")
+            .chain(scales)
+            .chain(few(inputs, "kinds of inputs"))
+            .chain(self.search.as_ref().map(LookFurther::in_words))
+            .collect();
         (!all.is_empty()).then(|| all.join("; "))
     }
 }

@@ -12,5 +12,6 @@ pub(crate) mod limits;
 pub(crate) mod look;
 pub(crate) mod profile;
 pub(crate) mod samples;
+pub(crate) mod scores;
 pub(crate) mod status;
 pub(crate) mod weights;

@@ -10,12 +10,15 @@ use tract_onnx::prelude::*;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
+use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
-use crate::cli::input::chosen::size_plan::ROUNDS;
+use crate::cli::input::chosen::size_plan::{Lengths, Part, ROUNDS};
+use crate::cli::input::chosen::values::SCALES;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
+use crate::cli::measure::number::Num;
 use crate::cli::tensor::NamedTensor;
 
 /// How long sizes are tried.
@@ -44,6 +47,7 @@ pub(crate) struct Recipe {
     pub(crate) random: Vec<String>,
     /// What to know about the others.
     pub(crate) notes: Vec<String>,
+    tried_for: Duration,
 }
 
 impl Recipe {
@@ -71,11 +75,14 @@ impl Recipe {
             let is_random: Vec<bool> = given.iter().map(Option::is_none).collect();
             let made_up = MadeUp::of(source, &is_random, sizes);
             let given = given.into_iter().map(|tensor| tensor.map(Arc::new)).collect();
-            Ok(Recipe { inputs: model.inputs.clone(), given, ends, made_up, random, notes })
+            let (inputs, tried_for) = (model.inputs.clone(), Duration::ZERO);
+            Ok(Recipe { inputs, given, ends, made_up, random, notes, tried_for })
         };
         let mut recipe = about(ErrorKind::Input, read())?;
         if !recipe.random.is_empty() {
+            let start = Instant::now();
             recipe.settle(source, args.seed, sets);
+            recipe.tried_for = start.elapsed();
         }
         Ok(recipe)
     }
@@ -101,7 +108,7 @@ impl Recipe {
         for round in 1..ROUNDS.min(sets) {
             let set = seed.wrapping_add(round as u64);
             if !is_late() && self.made_up.is_new(round) {
-                self.made_up.rounds.push(round);
+                self.made_up.rounds.push(Lengths::of(round));
                 let place = self.made_up.rounds.len() - 1;
                 if self.tensors(place, set).and_then(source.run).is_err() {
                     self.made_up.rounds.pop();
@@ -116,7 +123,16 @@ impl Recipe {
     ///
     /// As [`Recipe::tensors`].
     pub(crate) fn shapes(&self, index: usize) -> TractResult<Vec<Vec<usize>>> {
-        self.made_up.shapes(&self.inputs, &self.given, index)
+        self.made_up.shapes(&self.inputs, &self.given, &self.made_up.lengths(index))
+    }
+
+    /// As [`Recipe::shapes`], of a set that is made otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recipe::tensors`].
+    pub(crate) fn shapes_of(&self, choice: &Choice) -> TractResult<Vec<Vec<usize>>> {
+        self.made_up.shapes(&self.inputs, &self.given, &choice.lengths)
     }
 
     /// How many sets differ in their sizes.
@@ -137,9 +153,23 @@ impl Recipe {
     /// When an input has no known number of dimensions, or a type does not hold what is wanted of
     /// it.
     pub(crate) fn tensors(&self, index: usize, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
-        let mut generator = Generator::new(seed);
+        self.tensors_of(&self.choice(index, seed))
+    }
+
+    /// How a set is made, without changes.
+    pub(crate) fn choice(&self, index: usize, seed: u64) -> Choice {
+        Choice { index, seed, lengths: self.made_up.lengths(index), changes: vec![] }
+    }
+
+    /// As [`Recipe::tensors`], of a set that is made otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Recipe::tensors`].
+    pub(crate) fn tensors_of(&self, choice: &Choice) -> TractResult<Vec<Arc<Tensor>>> {
+        let mut generator = Generator::new(choice.seed);
         let mut made = || {
-            let shapes = self.shapes(index)?;
+            let shapes = self.made_up.shapes(&self.inputs, &self.given, &choice.lengths)?;
             let mut tensors = vec![];
             let given = self.inputs.iter().zip(&self.given).zip(&shapes);
             for (position, ((input, given), shape)) in given.enumerate() {
@@ -148,14 +178,66 @@ impl Recipe {
                     continue;
                 }
                 let ends = self.ends.get(&input.name).copied();
-                let tensor = self.made_up.with(index, position, &shapes, |role| {
-                    generator.tensor(position, input.ty, shape, ends, role)
+                let changes = choice.changes.iter().filter(|change| change.input == position);
+                let set = (choice.index, &choice.lengths);
+                let tensor = self.made_up.with(set, position, &shapes, |role| {
+                    let tensor = generator.tensor(position, input.ty, shape, ends, role)?;
+                    changed(tensor, input.ty, ends, role, changes.map(|change| &change.kind))
                 });
                 tensors.push(at(format!("input `{}`", input.name), tensor.map(Arc::new))?);
             }
             Ok(tensors)
         };
         about(ErrorKind::Input, made())
+    }
+
+    /// The dimensions whose sizes a search may change: their places, parts, and what a size is a multiple of.
+    pub(crate) fn free_sizes(&self) -> Vec<(usize, Part, usize)> {
+        self.made_up.free()
+    }
+
+    /// The inputs whose values a search may change, and whether it may scale them.
+    pub(crate) fn changeable(&self) -> Vec<(usize, bool)> {
+        let all = self.inputs.iter().zip(&self.given).enumerate();
+        let free = all.filter(|(position, (input, given))| {
+            given.is_none() && is_changeable(self.made_up.role(*position), input.ty)
+        });
+        free.map(|(position, (input, _))| {
+            let ends = self.ends.get(&input.name).copied();
+            (position, is_scalable(self.made_up.role(position), input.ty, ends))
+        })
+        .collect()
+    }
+
+    /// What a set is made of, in words.
+    pub(crate) fn in_words(&self, choice: &Choice) -> String {
+        let mut parts = vec![format!("seed {}", choice.seed)];
+        let sizes = self.made_up.sizes_in_words(&choice.lengths);
+        parts.extend((!sizes.is_empty()).then_some(sizes));
+        let scale = SCALES.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
+        for (position, input) in self.inputs.iter().enumerate() {
+            let changes = || choice.changes.iter().filter(|change| change.input == position);
+            let by = changes().find_map(|change| match change.kind {
+                Kind::Scaled(by) => Some(by),
+                Kind::Set { .. } => None,
+            });
+            let ends = self.ends.get(&input.name).copied();
+            let is_scalable = is_scalable(self.made_up.role(position), input.ty, ends);
+            let scale = scale * by.unwrap_or(1.0);
+            if is_scalable && scale != 1.0 {
+                parts.push(format!("`{}` of scale {}", input.name, Num(scale)));
+            }
+            let set = changes().filter(|change| matches!(change.kind, Kind::Set { .. })).count();
+            if set > 0 {
+                parts.push(format!("{set} change(s) of values in `{}`", input.name));
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// How long sizes were tried.
+    pub(crate) fn tried_for(&self) -> Duration {
+        self.tried_for
     }
 }
 

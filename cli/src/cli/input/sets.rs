@@ -7,12 +7,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::ensure;
+use prost::Message;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::tensor_proto;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::look::Look;
 use crate::cli::input::cases::Case;
+use crate::cli::input::chosen::change::Choice;
 use crate::cli::input::chosen::size_plan::ROUNDS;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::{Given, OtherFloats};
@@ -20,6 +23,7 @@ use crate::cli::input::recipe::{Recipe, Source};
 use crate::cli::input::samples::{self, Sample};
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at};
+use crate::cli::output_file::Drafts;
 
 /// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a
 /// set knows how its tensors are made and does not hold them.
@@ -52,6 +56,20 @@ impl Set {
         Set { name, shapes, notes: vec![], provenance, make: Rc::new(make) }
     }
 
+    /// A set that a search found.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub(crate) fn of_choice(recipe: &Rc<Recipe>, choice: Choice) -> TractResult<Set> {
+        let (inputs, seed) = (recipe.random.clone(), choice.seed);
+        let (look, recipe) = (Rc::new(Look::default()), recipe.clone());
+        let shapes = recipe.shapes_of(&choice)?;
+        let name = format!("found by the search ({})", recipe.in_words(&choice));
+        let provenance = Provenance::Random { inputs, seed, look, recipe: recipe.clone() };
+        Ok(Set::new(name, provenance, shapes, move || recipe.tensors_of(&choice)))
+    }
+
     /// Its tensors, read or made when they are asked for.
     ///
     /// # Errors
@@ -60,6 +78,31 @@ impl Set {
     pub(crate) fn tensors(&self) -> TractResult<Tensors> {
         about(ErrorKind::Input, (self.make)())
     }
+}
+
+/// Writes sets in the layout of test cases.
+///
+/// # Errors
+///
+/// When the folder holds something, or cannot be written.
+pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> TractResult<()> {
+    let write = || {
+        fs::create_dir_all(folder)?;
+        let is_empty = fs::read_dir(folder)?.next().is_none();
+        ensure!(is_empty, "is not empty: sets of inputs go where nothing else is");
+        let mut drafts = Drafts::default();
+        for (number, set) in sets.iter().enumerate() {
+            let draft = drafts.folder(&folder.join(format!("test_data_set_{number}")))?;
+            let tensors = set.tensors()?;
+            for (place, (input, tensor)) in model.inputs.iter().zip(&tensors).enumerate() {
+                let proto = tensor_proto::write(&input.name, input.ty, tensor)?;
+                fs::write(draft.join(format!("input_{place}.pb")), proto.encode_to_vec())?;
+            }
+        }
+        drafts.put()
+    };
+    let name = format!("--keep-inputs {}", folder.display());
+    about(ErrorKind::Call, at(name, write()))
 }
 
 /// The shapes of tensors.
@@ -108,14 +151,14 @@ pub(crate) enum Provenance {
     /// Files have all of them.
     Given,
     /// Those of these inputs are random, and start from this seed; and how they were chosen.
-    Random { inputs: Vec<String>, seed: u64, look: Rc<Look> },
+    Random { inputs: Vec<String>, seed: u64, look: Rc<Look>, recipe: Rc<Recipe> },
 }
 
 /// Where the inputs of the sets came from that a model ran on, as reports tell it.
 pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
     let random = |set: &Set| match &set.provenance {
         Provenance::Given => None,
-        Provenance::Random { inputs, seed, look } => {
+        Provenance::Random { inputs, seed, look, .. } => {
             Some((inputs.clone(), *seed, Look::clone(look)))
         }
     };
@@ -238,7 +281,8 @@ fn of_seeds(
             ("what is given".into(), Provenance::Given)
         } else {
             let inputs = recipe.random.clone();
-            (format!("seed {seed}"), Provenance::Random { inputs, seed, look: look.clone() })
+            let (look, recipe) = (look.clone(), recipe.clone());
+            (format!("seed {seed}"), Provenance::Random { inputs, seed, look, recipe })
         };
         let (making, place) = (recipe.clone(), offset as usize);
         let shapes = recipe.shapes(place)?;

@@ -11,5 +11,6 @@ pub(crate) mod number;
 pub(crate) mod pairing;
 pub(crate) mod range;
 pub(crate) mod reach;
+pub(crate) mod scores;
 pub(crate) mod tolerance;
 pub(crate) mod value;

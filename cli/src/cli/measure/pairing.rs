@@ -12,6 +12,18 @@ pub(crate) struct Pairs {
     pub(crate) note: Option<String>,
 }
 
+impl Pairs {
+    /// The pairs themselves.
+    pub(crate) fn of<'a>(
+        &self,
+        reference: &'a [NamedTensor],
+        converted: &'a [NamedTensor],
+    ) -> Vec<(&'a NamedTensor, &'a NamedTensor)> {
+        let pair = |(a, b): &(usize, usize)| reference.get(*a).zip(converted.get(*b));
+        self.places.iter().filter_map(pair).collect()
+    }
+}
+
 /// Pairs the outputs of two sides: by name, or by position where no name is shared.
 ///
 /// # Errors

@@ -21,7 +21,10 @@ pub(crate) fn note_lines(head: &Head) -> Vec<String> {
 }
 
 fn is_general(row: &Finding) -> bool {
-    matches!(row.code, Code::Remark | Code::NotFinite | Code::LookedAt | Code::BySample)
+    matches!(
+        row.code,
+        Code::Remark | Code::NotFinite | Code::LookedAt | Code::BySample | Code::Scores
+    )
 }
 
 /// So many notes of a kind stand as they are; of more the first does, and how many others there are.
@@ -58,7 +61,12 @@ pub(crate) fn part_lines(head: &Head) -> Vec<String> {
 /// All that there is to say of a comparison besides its tensors, the weights first.
 pub(crate) fn of_comparison(pair: &Compared) -> Vec<String> {
     let notes = pair.head.told(Code::Remark);
-    let samples = pair.head.rows.iter().filter(|row| row.code == Code::BySample).map(line);
+    let samples = pair
+        .head
+        .rows
+        .iter()
+        .filter(|row| matches!(row.code, Code::BySample | Code::Scores))
+        .map(line);
     let parts = part_lines(&pair.head);
     samples.chain(parts).chain(notes).chain(change_lines(pair)).collect()
 }

@@ -7,12 +7,15 @@ use tract_onnx::prelude::*;
 use crate::cli::found::look::{Look, LookedAt, Sizes};
 use crate::cli::input::chosen::random::check_size;
 use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
-use crate::cli::input::chosen::size_plan::{Plan, Unset};
+use crate::cli::input::chosen::size_plan::{Lengths, Part, Plan, Unset};
 use crate::cli::input::chosen::values::{Around, SCALES};
 use crate::cli::input::declared::Input;
 use crate::cli::input::recipe::Source;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
+
+/// How many sizes are told of a set.
+const TOLD: usize = 6;
 
 /// What is chosen.
 pub(crate) struct MadeUp {
@@ -20,7 +23,7 @@ pub(crate) struct MadeUp {
     unset: Unset,
     pub(crate) plan: Plan,
     /// The sizes of each set, over and over.
-    pub(crate) rounds: Vec<usize>,
+    pub(crate) rounds: Vec<Lengths>,
     /// What outputs held that are caches when they come in again.
     held: Vec<NamedTensor>,
 }
@@ -36,7 +39,7 @@ impl MadeUp {
         };
         let unset = Unset::of(source.takes, &taken, random, known, source.other);
         let plan = unset.attempts().swap_remove(0);
-        MadeUp { taken, unset, plan, rounds: vec![0], held: vec![] }
+        MadeUp { taken, unset, plan, rounds: vec![Lengths::default()], held: vec![] }
     }
 
     /// The plans of sizes, in the order in which they are tried.
@@ -64,12 +67,33 @@ impl MadeUp {
 
     /// Whether the sets of a round have sizes that those before have not.
     pub(crate) fn is_new(&self, round: usize) -> bool {
-        let sizes = |round: usize| self.unset.taken(&self.plan, &[round]);
-        self.rounds.iter().all(|before| sizes(*before) != sizes(round))
+        let sizes = |lengths: &Lengths| self.unset.taken(&self.plan, std::slice::from_ref(lengths));
+        let new = sizes(&Lengths::of(round));
+        self.rounds.iter().all(|before| sizes(before) != new)
     }
 
-    fn round(&self, index: usize) -> usize {
-        self.rounds.get(index % self.rounds.len().max(1)).copied().unwrap_or(0)
+    /// The sizes of a set.
+    pub(crate) fn lengths(&self, index: usize) -> Lengths {
+        self.rounds.get(index % self.rounds.len().max(1)).cloned().unwrap_or_default()
+    }
+
+    /// The dimensions whose sizes can be others, by their places, and what a size is a multiple of.
+    pub(crate) fn free(&self) -> Vec<(usize, Part, usize)> {
+        let unit = |part: Part| if part == Part::Batch { 1 } else { self.plan.unit() };
+        let free = self.unset.free(&self.plan).into_iter();
+        free.map(|(place, part)| (place, part, unit(part))).collect()
+    }
+
+    /// What an input is taken for.
+    pub(crate) fn role(&self, position: usize) -> &Role {
+        self.taken.get(position).map_or(&Role::Plain, |taken| &taken.role)
+    }
+
+    /// The sizes in words.
+    pub(crate) fn sizes_in_words(&self, lengths: &Lengths) -> String {
+        let taken = self.unset.taken(&self.plan, std::slice::from_ref(lengths)).into_iter();
+        let named = taken.filter_map(|(name, sizes)| Some(format!("{name} {}", sizes.first()?)));
+        named.take(TOLD).collect::<Vec<_>>().join(", ")
     }
 
     /// The shapes of all inputs in a set.
@@ -81,27 +105,30 @@ impl MadeUp {
         &self,
         inputs: &[Input],
         given: &[Option<Arc<Tensor>>],
-        index: usize,
+        lengths: &Lengths,
     ) -> TractResult<Vec<Vec<usize>>> {
-        let round = self.round(index);
-        let shape = |(place, (input, given)): (usize, (&Input, &Option<Arc<Tensor>>))| match given {
-            Some(tensor) => Ok(tensor.shape().to_vec()),
-            None => {
-                let shape = self.unset.shape(input, place, &self.plan, round);
-                let shape = shape.and_then(|shape| check_size(input.ty, &shape).map(|_| shape));
-                at(format!("input `{}`", input.name), shape)
+        let is_given = |place: usize| given.get(place).is_some_and(Option::is_some);
+        let chosen = self.unset.shapes(inputs, is_given, &self.plan, lengths)?;
+        let all = inputs.iter().zip(given).zip(chosen);
+        let shape = |((input, given), chosen): ((&Input, &Option<Arc<Tensor>>), TractResult<_>)| {
+            if let Some(tensor) = given {
+                return Ok(tensor.shape().to_vec());
             }
+            let shape = chosen.and_then(|shape: Vec<usize>| {
+                check_size(input.ty, &shape)?;
+                Ok(shape)
+            });
+            at(format!("input `{}`", input.name), shape)
         };
-        let shapes: Vec<Vec<usize>> =
-            inputs.iter().zip(given).enumerate().map(shape).collect::<TractResult<_>>()?;
-        anyhow::ensure!(Unset::is_bearable(round, &shapes), "the inputs are too large to try");
+        let shapes: Vec<Vec<usize>> = all.map(shape).collect::<TractResult<_>>()?;
+        anyhow::ensure!(Unset::is_bearable(lengths, &shapes), "the inputs are too large to try");
         Ok(shapes)
     }
 
     /// Makes something with the role of an input, and with what it depends on in a set of these shapes.
     pub(crate) fn with<T>(
         &self,
-        index: usize,
+        (index, lengths): (usize, &Lengths),
         position: usize,
         shapes: &[Vec<usize>],
         make: impl FnOnce((&Role, &Around)) -> T,
@@ -111,7 +138,7 @@ impl MadeUp {
             let size = match bound {
                 Bound::Fixed(size) => usize::try_from(size).unwrap_or(usize::MAX),
                 Bound::Axis(input, axis) => size(input, axis).copied().unwrap_or(1),
-                Bound::Shortest => self.unset.shortest(&self.plan, self.round(index)).unwrap_or(4),
+                Bound::Shortest => self.unset.shortest(&self.plan, lengths).unwrap_or(4),
             };
             i64::try_from(size).unwrap_or(i64::MAX)
         };
@@ -121,7 +148,7 @@ impl MadeUp {
         let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
         let past = i64::try_from(past).unwrap_or(0);
         let around = Around { index, past, bound: &bound, held: &self.held };
-        make((self.taken.get(position).map_or(&Role::Plain, |taken| &taken.role), &around))
+        make((self.role(position), &around))
     }
 
     /// What was chosen for so many sets, of the inputs that are wanted.
@@ -131,7 +158,7 @@ impl MadeUp {
         is_wanted: &dyn Fn(&String) -> bool,
         sets: usize,
     ) -> Look {
-        let rounds: Vec<usize> = (0..sets).map(|index| self.round(index)).collect();
+        let rounds: Vec<Lengths> = (0..sets).map(|index| self.lengths(index)).collect();
         let named = inputs.iter().zip(&self.taken).filter(|(input, _)| is_wanted(&input.name));
         let told = |(input, taken): (&Input, &Taken)| LookedAt {
             name: input.name.clone(),
@@ -148,6 +175,7 @@ impl MadeUp {
             sizes: sizes.map(|(dimension, sizes)| Sizes { dimension, sizes }).collect(),
             scales: SCALES.iter().copied().take(if has_plain { sets } else { 0 }).collect(),
             inputs: named.map(told).collect(),
+            search: None,
         }
     }
 }

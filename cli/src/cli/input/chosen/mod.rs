@@ -1,8 +1,10 @@
 //! What is chosen of inputs that nobody gives (`made_up`): what they are taken for (`roles`), their sizes (`size_plan`) and their values
 //! (`random`, `values`).
 
+pub(crate) mod change;
 pub(super) mod made_up;
 pub(super) mod random;
 pub(super) mod roles;
+pub(crate) mod search;
 pub(super) mod size_plan;
-mod values;
+pub(super) mod values;

@@ -18,12 +18,30 @@ const LARGE: usize = 3;
 const ONES: usize = 4;
 /// Of so many dimensions at most, two at a time are tried to be equal.
 const PAIRED: usize = 8;
+/// Of how many dimensions a search changes the sizes.
+const MOST_FREE: usize = 32;
+/// How many parts there are.
+const PARTS: usize = 6;
 /// The sets of large sizes have at most so many elements in all inputs together.
 const MOST_ELEMENTS: usize = 1 << 22;
 
+/// Which sizes a set has: those of a round, save where others are forced.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Lengths {
+    pub(crate) round: usize,
+    /// Variables by their places, and their sizes.
+    pub(crate) forced: Vec<(usize, usize)>,
+}
+
+impl Lengths {
+    pub(crate) fn of(round: usize) -> Lengths {
+        Lengths { round, forced: vec![] }
+    }
+}
+
 /// What a dimension is of.
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Part {
     Batch,
     Length,
     /// The length of what is cached.
@@ -82,6 +100,13 @@ pub(crate) struct Plan {
     like: Vec<usize>,
     unit: usize,
     is_one: bool,
+}
+
+impl Plan {
+    /// What sizes are multiples of, those of batches excepted.
+    pub(crate) fn unit(&self) -> usize {
+        self.unit
+    }
 }
 
 impl Unset {
@@ -188,86 +213,125 @@ impl Unset {
     }
 
     /// The sizes of the variables in a set.
-    fn sizes(&self, plan: &Plan, round: usize) -> Vec<usize> {
-        let own = |place: usize| -> usize {
-            let Some(variable) = self.variables.get(place) else { return 1 };
-            let before = self.variables.iter().take(place).enumerate();
-            let nth = before.filter(|(other, variable_before)| {
-                variable_before.part == variable.part && plan.like.get(*other) == Some(other)
-            });
-            let unit = if variable.part == Part::Batch { 1 } else { plan.unit };
-            variable.part.size(nth.count(), round) * if round % ROUNDS == ONES { 1 } else { unit }
-        };
-        let of_part = |part: Part| {
+    fn sizes(&self, plan: &Plan, lengths: &Lengths) -> Vec<usize> {
+        let round = lengths.round;
+        let mut own = vec![1; self.variables.len()];
+        let mut fixed: Vec<Option<usize>> = vec![None; self.variables.len()];
+        let mut alike = vec![0usize; self.variables.len()];
+        let mut of_part = [0usize; PARTS];
+        for (place, (variable, like)) in self.variables.iter().zip(&plan.like).enumerate() {
+            if let (Some(count), Some(fixed)) = (alike.get_mut(*like), fixed.get_mut(*like)) {
+                *count += 1;
+                *fixed = fixed.or(variable.fixed);
+            }
+            let (Some(nth), Some(own)) =
+                (of_part.get_mut(variable.part as usize), own.get_mut(place))
+            else {
+                continue;
+            };
+            let unit = match variable.part {
+                Part::Batch => 1,
+                _ if round % ROUNDS == ONES => 1,
+                _ => plan.unit,
+            };
+            *own = variable.part.size(*nth, round) * unit;
+            *nth += usize::from(*like == place);
+        }
+        for (place, size) in &lengths.forced {
+            let is_free = fixed.get(*place) == Some(&None) && !plan.is_one;
+            if let Some(own) = own.get_mut(*place).filter(|_| is_free) {
+                *own = *size;
+            }
+        }
+        let first = |part: Part| {
             let place = self.variables.iter().position(|variable| variable.part == part)?;
-            self.variables.get(place)?.fixed.or(Some(own(*plan.like.get(place)?)))
+            let like = *plan.like.get(place)?;
+            fixed.get(like).copied().flatten().or(own.get(like).copied())
         };
         let size = |like: &usize| {
-            let alike = self.variables.iter().zip(&plan.like).filter(|(_, other)| *other == like);
-            if let Some(fixed) = alike.clone().find_map(|(variable, _)| variable.fixed) {
-                return fixed;
-            }
-            if plan.is_one {
-                return 1;
-            }
-            match self.variables.get(*like).map(|variable| variable.part) {
-                Some(Part::Total) if alike.count() == 1 => {
-                    let new = of_part(Part::Length).unwrap_or(1);
-                    new + of_part(Part::Past).unwrap_or(0)
+            let is_alone = alike.get(*like) == Some(&1);
+            let is_forced = lengths.forced.iter().any(|(place, _)| place == like);
+            let part = self.variables.get(*like).map(|variable| variable.part);
+            match fixed.get(*like).copied().flatten() {
+                Some(fixed) => fixed,
+                None if plan.is_one => 1,
+                None if part == Some(Part::Total) && is_alone && !is_forced => {
+                    first(Part::Length).unwrap_or(1) + first(Part::Past).unwrap_or(0)
                 }
-                _ => own(*like),
+                None => own.get(*like).copied().unwrap_or(1),
             }
         };
         plan.like.iter().map(size).collect()
     }
 
-    /// The shapes of inputs in a set; `None` where that set would be too large.
+    /// The dimensions whose sizes can be others, by their places: a place for those that are equal.
+    pub(crate) fn free(&self, plan: &Plan) -> Vec<(usize, Part)> {
+        let is_fixed = |place: usize| {
+            let mut alike = self.variables.iter().zip(&plan.like);
+            alike.any(|(variable, like)| *like == place && variable.fixed.is_some())
+        };
+        let roots = self.variables.iter().enumerate().zip(&plan.like);
+        let roots = roots.filter(|((place, _), like)| place == *like && !plan.is_one);
+        let free = roots
+            .filter(|((place, variable), _)| variable.part != Part::Total && !is_fixed(*place));
+        free.take(MOST_FREE).map(|((place, variable), _)| (place, variable.part)).collect()
+    }
+
+    /// The shapes of inputs in a set, those that are given excepted.
     ///
     /// # Errors
     ///
     /// As [`with_sizes`].
-    pub(crate) fn shape(
+    pub(crate) fn shapes(
         &self,
-        input: &Input,
-        place: usize,
+        inputs: &[Input],
+        is_given: impl Fn(usize) -> bool,
         plan: &Plan,
-        round: usize,
-    ) -> TractResult<Vec<usize>> {
-        let sizes = self.sizes(plan, round);
+        lengths: &Lengths,
+    ) -> TractResult<Vec<TractResult<Vec<usize>>>> {
+        let sizes = self.sizes(plan, lengths);
         let mut symbols = self.known.clone();
         for (variable, size) in self.variables.iter().zip(&sizes) {
             if let Some(symbol) = &variable.symbol {
                 symbols.set(symbol, i64::try_from(*size)?);
             }
         }
-        let open = |axis: usize| {
-            let mut all = self.variables.iter().zip(&sizes);
-            let found =
-                all.find(|(variable, _)| variable.symbol.is_none() && variable.at == (place, axis));
-            found.map_or(1, |(_, size)| *size)
+        let shape = |(place, input): (usize, &Input)| {
+            let open = |axis: usize| {
+                let mut all = self.variables.iter().zip(&sizes);
+                let found = all.find(|(variable, _)| {
+                    variable.symbol.is_none() && variable.at == (place, axis)
+                });
+                found.map_or(1, |(_, size)| *size)
+            };
+            match is_given(place) {
+                true => Ok(vec![]),
+                false => with_sizes(&input.shape, &symbols, open),
+            }
         };
-        with_sizes(&input.shape, &symbols, open)
+        Ok(inputs.iter().enumerate().map(shape).collect())
     }
 
     /// Whether inputs of these shapes are made for a set: those of a large one may be too many.
-    pub(crate) fn is_bearable(round: usize, shapes: &[Vec<usize>]) -> bool {
+    pub(crate) fn is_bearable(lengths: &Lengths, shapes: &[Vec<usize>]) -> bool {
         let elements = |shape: &Vec<usize>| {
             shape.iter().try_fold(1usize, |elements, size| elements.checked_mul(*size))
         };
         let all = shapes.iter().map(elements).try_fold(0usize, |all, more| all.checked_add(more?));
-        round % ROUNDS != LARGE || all.is_some_and(|all| all <= MOST_ELEMENTS)
+        let is_usual = lengths.round % ROUNDS != LARGE && lengths.forced.is_empty();
+        is_usual || all.is_some_and(|all| all <= MOST_ELEMENTS)
     }
 
     /// The smallest length of a set.
-    pub(crate) fn shortest(&self, plan: &Plan, round: usize) -> Option<usize> {
-        let sizes = self.sizes(plan, round);
+    pub(crate) fn shortest(&self, plan: &Plan, lengths: &Lengths) -> Option<usize> {
+        let sizes = self.sizes(plan, lengths);
         let lengths = self.variables.iter().zip(sizes);
         lengths.filter(|(variable, _)| variable.part == Part::Length).map(|(_, size)| size).min()
     }
 
     /// The sizes that were taken in these sets, by the names of the dimensions.
-    pub(crate) fn taken(&self, plan: &Plan, rounds: &[usize]) -> Vec<(String, Vec<usize>)> {
-        let by_set: Vec<Vec<usize>> = rounds.iter().map(|round| self.sizes(plan, *round)).collect();
+    pub(crate) fn taken(&self, plan: &Plan, sets: &[Lengths]) -> Vec<(String, Vec<usize>)> {
+        let by_set: Vec<Vec<usize>> = sets.iter().map(|set| self.sizes(plan, set)).collect();
         let of = |place: usize| by_set.iter().filter_map(move |sizes| sizes.get(place).copied());
         let named = self.variables.iter().enumerate();
         named.map(|(place, variable)| (variable.name.clone(), of(place).collect())).collect()

@@ -14,6 +14,8 @@ pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
 const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
 /// Of large numbers one in so many is at least so many times as large.
 const RARE: (usize, f64) = (8, 4.0);
+/// The largest magnitude that such numbers come near.
+pub(super) const LARGEST: f64 = 180.0;
 /// Types that do not hold so much have numbers of one scale.
 const WIDE: f64 = 1000.0;
 
@@ -121,15 +123,19 @@ fn runs(row: usize, rng: &mut StdRng) -> Vec<i64> {
     (0..row).map(|place| i64::from(!(begin..end).contains(&place))).collect()
 }
 
+/// Whether a type holds too little for numbers of several scales.
+pub(super) fn is_narrow(ty: ElementType) -> bool {
+    let most = tract_onnx_cast::audit::Reach::of(ty).map(|reach| reach.limits().1.rounded());
+    most.is_some_and(|most| most < WIDE)
+}
+
 /// Numbers of a set in a type of floats, made of normally distributed ones.
 pub(crate) fn scaled(
     ty: ElementType,
     index: usize,
     mut normal: impl FnMut() -> f64,
 ) -> impl FnMut() -> f64 {
-    let most = tract_onnx_cast::audit::Reach::of(ty).map(|reach| reach.limits().1.rounded());
-    let is_narrow = most.is_some_and(|most| most < WIDE);
-    let set = if is_narrow { 0 } else { index % SCALES.len() };
+    let set = if is_narrow(ty) { 0 } else { index % SCALES.len() };
     let scale = SCALES.get(set).copied().unwrap_or(1.0);
     let centre = CENTRES.get(set).copied().unwrap_or(0.0);
     let mut place = 0;

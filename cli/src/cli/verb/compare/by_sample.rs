@@ -37,8 +37,7 @@ impl Samples {
     ) -> TractResult<()> {
         let Some(name) = self.names.get(place) else { return Ok(()) };
         let mut outputs = vec![];
-        for (a, b) in pair(reference, converted)?.places {
-            let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
+        for (a, b) in pair(reference, converted)?.of(reference, converted) {
             let mut metrics = Metrics::new(a, b, limits.output(&a.name));
             metrics.add(a, b)?;
             outputs.push(metrics.finish());

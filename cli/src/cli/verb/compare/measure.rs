@@ -22,6 +22,7 @@ use crate::cli::found::samples::SampleResult;
 use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::pairing::{Pairs, pair};
+use crate::cli::measure::scores::Scores;
 use crate::cli::message::{ErrorKind, Problem, add_once, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::watched::unexercised;
@@ -66,18 +67,24 @@ pub(super) fn measure(
     let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
-    let mut samples = Samples::of(sides, sets);
+    let (mut samples, mut scores) = (Samples::of(sides, sets), Scores::default());
     for place in 0..sets {
         let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
         let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
         let (a, b) = dumped.add(a, b, limits, &mut notes)?;
         metrics.add(&a, &b, limits, &mut notes)?;
         samples.add(place, &a, &b, limits)?;
+        let tokens = sides.tokens(place);
+        for (a, b) in pair(&a, &b)?.of(&a, &b) {
+            scores.add(a, b, tokens.as_deref())?;
+        }
     }
     let rows = converted.rows();
+    let mut outputs = metrics.finish(limits)?;
+    scores.put(&mut outputs);
     let mut measured = Measured {
         sets,
-        outputs: metrics.finish(limits)?,
+        outputs,
         saved: dumped.finish(),
         inner: None,
         weights: None,

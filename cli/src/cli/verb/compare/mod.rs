@@ -18,13 +18,15 @@ mod pair;
 mod pairs;
 mod runner;
 mod sample;
+mod search;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use clap::Args;
 use tract_onnx::prelude::TractResult;
 
-use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::ReportArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
@@ -34,8 +36,8 @@ use crate::cli::found::finding::{Code, Finding, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
-use crate::cli::found::samples;
 use crate::cli::found::status::Status;
+use crate::cli::found::{samples, scores};
 use crate::cli::input::cases::file_of;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::jobs::ask_all;
@@ -79,6 +81,8 @@ pub(crate) struct Compare {
     input: InputArgs,
     #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
+    #[command(flatten, next_help_heading = "Inputs")]
+    search: SearchArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
     /// A tolerance of one output's own.
@@ -108,6 +112,8 @@ impl Verb for Compare {
         let read =
             self.converted.iter().chain([&self.reference]).chain(&self.graph).map(PathBuf::as_path);
         check_places(&self.to, &self.input, read)?;
+        let is_shared = self.search.keep_inputs.is_some() && self.converted.len() > 1;
+        ensure!(!is_shared, "--keep-inputs is for one conversion: each has inputs of its own");
         let request = |converted: &PathBuf| {
             let file = self.to.tolerance.as_deref();
             let (mut limits, limits_file) = Limits::of(&file_of(converted), file)?;
@@ -122,6 +128,7 @@ impl Verb for Compare {
                 all_tensors: self.all_tensors || self.to.model_explorer.is_some(),
                 graph: self.graph.clone(),
                 is_strict: self.strict,
+                search: self.search.clone(),
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
@@ -150,7 +157,8 @@ impl Request for CompareRequest {
     type Answer = Compared;
 
     fn answer(&self, loader: &Loader) -> TractResult<Compared> {
-        let sides = open::open(loader, self)?;
+        let mut sides = open::open(loader, self)?;
+        search::search_further(self, &mut sides)?;
         let paired = pair::pair(&sides)?;
         let measured = measure::measure(self, &sides, paired)?;
         let explained = explain::explain(self, &sides, &measured);
@@ -169,6 +177,10 @@ impl Request for CompareRequest {
         let sides = [&self.reference, &self.converted].map(PathBuf::clone);
         let folder = self.converted.parent().map(PathBuf::from);
         self.input.files().chain(sides).chain(folder).chain(self.graph.clone()).collect()
+    }
+
+    fn output(&self) -> Option<&Path> {
+        self.search.keep_inputs.as_deref()
     }
 }
 
@@ -193,7 +205,9 @@ impl CompareRequest {
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
         let inputs = sides.inputs();
         let by_sample = samples::finding(&samples, "relative error");
-        let general = inputs.looked().into_iter().chain(by_sample).chain(remarks(notes));
+        let scores = outputs.iter().filter_map(scores::finding);
+        let general = inputs.looked().into_iter().chain(scores).chain(by_sample);
+        let general = general.chain(remarks(notes));
         let narrow = inputs.narrow(sets, &unexercised, self.is_strict);
         let mut rows: Vec<Finding> = general.chain(unexercised_rows).chain(errors).collect();
         rows.extend(narrow);

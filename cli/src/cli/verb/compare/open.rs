@@ -7,9 +7,9 @@ use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, Error, ErrorKind as OwnKind, Rules};
+use tract_onnx_cast::{Conversion, ElementType, Error, ErrorKind as OwnKind, Rules};
 
-use crate::cli::args::input::InputArgs;
+use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
@@ -39,10 +39,11 @@ pub(crate) struct CompareRequest {
     pub(crate) graph: Option<PathBuf>,
     /// Whether a verdict that stands on little fails.
     pub(crate) is_strict: bool,
+    pub(crate) search: SearchArgs,
 }
 
 /// What the sides are called in messages.
-const SIDES: [&str; 2] = ["the reference", "the converted model"];
+pub(super) const SIDES: [&str; 2] = ["the reference", "the converted model"];
 
 /// One of the two sides.
 pub(super) struct Side {
@@ -267,6 +268,21 @@ impl Sides {
         model.map_or_else(Inputs::saved, |loaded| {
             inputs_of(&loaded.model.takes, &self.reference_sets)
         })
+    }
+
+    /// The tokens that a set gives to the model, where an input holds them.
+    pub(super) fn tokens(&self, place: usize) -> Option<Vec<i64>> {
+        const NAMES: [&str; 4] = ["input_ids", "ids", "tokens", "input_tokens"];
+        let model = self.reference.model.as_ref().or(self.converted.model.as_ref())?;
+        let mut inputs = model.model.takes.inputs.iter();
+        let is_held = |input: &Input| NAMES.contains(&input.name.to_ascii_lowercase().as_str());
+        let position = inputs.position(is_held)?;
+        let input = model.model.takes.inputs.get(position)?;
+        let tensors = self.reference_sets.get(place)?.tensors().ok()?;
+        let cast = Conversion::new(input.ty, ElementType::Int64, Rules::default());
+        let ids = cast.run(tensors.get(position)?).ok()?;
+        let ids = ids.as_bytes().chunks_exact(8);
+        Some(ids.filter_map(|bytes| Some(i64::from_ne_bytes(bytes.try_into().ok()?))).collect())
     }
 
     /// How many runs are compared.

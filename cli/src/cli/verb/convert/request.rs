@@ -12,7 +12,7 @@ use tract_onnx_cast::convert::{Converted, Options, Weights, convert};
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use super::trial::{Written, write};
-use crate::cli::args::input::InputArgs;
+use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::Severity;
 use crate::cli::found::limits::Limits;
@@ -287,6 +287,8 @@ impl ConvertRequest {
             limits_file: None,
             all_tensors: false,
             graph: None,
+            // What was decided stands on these sets.
+            search: SearchArgs::none(),
             is_strict: false,
         };
         request.answer(loader)

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
@@ -153,6 +153,7 @@ impl Reduce {
             all_tensors: false,
             graph: None,
             is_strict: false,
+            search: SearchArgs::none(),
         })))
     }
 }

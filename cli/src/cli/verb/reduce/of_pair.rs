@@ -18,7 +18,7 @@ use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
 use super::trial::{PairTrial, Runs, Trial};
 use super::values::by_name;
-use crate::cli::args::input::InputArgs;
+use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
@@ -138,6 +138,7 @@ fn compare(
         all_tensors: true,
         graph: None,
         is_strict: false,
+        search: SearchArgs::none(),
     }
     .answer(loader)
 }
@@ -332,6 +333,7 @@ impl Reducer<'_> {
             all_tensors: false,
             graph: None,
             is_strict: false,
+            search: SearchArgs::none(),
         };
         Ok(request.answer(self.loader).is_ok_and(|found| found.head.status == Status::Failed))
     }

@@ -1,0 +1,130 @@
+//! Changes of chosen values, within what an input was taken for.
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use super::random::Ends;
+use super::roles::Role;
+use super::size_plan::Lengths;
+use super::values::{Around, LARGEST, is_narrow};
+
+/// How a set is made that nobody gives.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Choice {
+    /// By which scales, patterns of masks and conditions go.
+    pub(crate) index: usize,
+    pub(crate) seed: u64,
+    pub(crate) lengths: Lengths,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// How many plain numbers in a row become the same one.
+const RUN: usize = 4;
+
+/// A change of an input's values.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Change {
+    /// The input's position.
+    pub(crate) input: usize,
+    pub(crate) kind: Kind,
+}
+
+/// What becomes of the values. Places and numbers are shares of what there is, so that they mean something in other sizes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// All are so many times as large.
+    Scaled(f64),
+    /// From a place on, for a share of the elements, at least one, they are a number between the two ends of what is allowed.
+    Set { start: f64, share: f64, level: f64 },
+}
+
+/// Whether values of a role may change, and may be scaled.
+pub(crate) fn is_changeable(role: &Role, ty: ElementType) -> bool {
+    let is_fixed = matches!(role, Role::Position { .. } | Role::ShapeTarget | Role::Cache { .. });
+    !is_fixed && ty.family() != Family::Text
+}
+
+pub(crate) fn is_scalable(role: &Role, ty: ElementType, ends: Option<Ends>) -> bool {
+    let is_float = matches!(ty.family(), Family::Float(_));
+    *role == Role::Plain && is_float && ends.is_none() && !is_narrow(ty)
+}
+
+/// The tensor with its values changed.
+///
+/// # Errors
+///
+/// When it is not of its type's carrier.
+pub(crate) fn changed<'a>(
+    tensor: Tensor,
+    ty: ElementType,
+    ends: Option<Ends>,
+    (role, around): (&Role, &Around),
+    changes: impl Iterator<Item = &'a Kind>,
+) -> TractResult<Tensor> {
+    let mut changes = changes.peekable();
+    if changes.peek().is_none() || !is_changeable(role, ty) {
+        return Ok(tensor);
+    }
+    let shape = tensor.shape().to_vec();
+    let held = Conversion::new(ty, ElementType::Double, Rules::default()).run(&tensor)?;
+    let values = held.as_bytes().chunks_exact(8);
+    let mut values: Vec<f64> =
+        values.filter_map(|bytes| Some(f64::from_ne_bytes(bytes.try_into().ok()?))).collect();
+    let (low, high) = allowed(role, ty, ends, around);
+    let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
+    let is_whole = !matches!(ty.family(), Family::Float(_)) || *role == Role::Mask;
+    for change in changes {
+        match *change {
+            Kind::Scaled(by) => {
+                values.iter_mut().for_each(|value| *value = (*value * by).clamp(low, high));
+            }
+            Kind::Set { start, share, level } => {
+                let count = values.len();
+                let start = ((start * count as f64) as usize).min(count.saturating_sub(1));
+                // A long run of the largest numbers is nothing that somebody would give.
+                let most = if *role == Role::Plain { RUN } else { usize::MAX };
+                let length = ((share * count as f64) as usize).clamp(1, most);
+                let value = low + level * (high - low);
+                let value = if is_whole { value.round() } else { value };
+                for (place, held) in values.iter_mut().enumerate().skip(start).take(length) {
+                    // What every place of a mask may look at stays.
+                    if *role != Role::Mask || place % row != 0 {
+                        *held = value;
+                    }
+                }
+            }
+        }
+    }
+    let values = Tensor::from_shape(&shape, &values)?;
+    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&values)?)
+}
+
+/// The smallest and the largest value that an input may have.
+fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) -> (f64, f64) {
+    if let Some(ends) = ends {
+        return ends;
+    }
+    let signed = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)) as f64;
+    let is_signed = ty.family() == Family::Signed;
+    let whole_type = (if is_signed { -signed - 1.0 } else { 0.0 }, signed);
+    match role {
+        Role::Index { below, shift } => {
+            let (below, shift) = ((around.bound)(*below).max(1) as f64, *shift as f64);
+            (-shift, below - 1.0 - shift)
+        }
+        Role::Mask | Role::Condition => (0.0, 1.0),
+        Role::Length { most } => (1.0, (around.bound)(*most).max(1) as f64),
+        Role::Threshold { limit } => ((limit - 3).min(0) as f64, (limit + 3) as f64),
+        Role::Within { low, high } => (*low, *high),
+        Role::WholeType => whole_type,
+        _ => match ty.family() {
+            Family::Float(format) => {
+                let most = if is_narrow(ty) { 4.0 } else { LARGEST };
+                (if format.is_signed() { -most } else { 0.0 }, most)
+            }
+            Family::Bool => (0.0, 1.0),
+            Family::Signed if ty.bits() < 32 => (whole_type.0.max(-11.0), signed.min(10.0)),
+            _ => (0.0, signed.min(10.0)),
+        },
+    }
+}

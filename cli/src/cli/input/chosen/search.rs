@@ -1,0 +1,319 @@
+//! A search for the inputs that show the most: from the sets that were chosen it climbs towards those of the largest error, and of the
+//! least headroom, by changing sizes, scales, seeds, patterns and single values, within what inputs were taken for.
+
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::change::{Change, Choice, Kind};
+use super::size_plan::{Lengths, Part, ROUNDS};
+use super::values::SCALES;
+use crate::cli::input::recipe::Recipe;
+use crate::cli::input::sets::Tensors;
+
+/// How far a search goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    /// How long it takes at most.
+    pub(crate) time: Duration,
+    /// How many runs it makes at most.
+    pub(crate) steps: usize,
+    /// Whether it is left out where a run takes longer than a second.
+    pub(crate) is_only_if_fast: bool,
+}
+
+impl Budget {
+    /// What is left of it.
+    pub(crate) fn after(self, spent: Duration) -> Budget {
+        Budget { time: self.time.saturating_sub(spent), ..self }
+    }
+}
+
+/// What a set shows.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Score {
+    /// The relative error of the worst output; infinite where NaN, infinities or shapes differ, or one side alone runs.
+    pub(crate) error: f64,
+    /// The largest share that values have of what a type holds.
+    pub(crate) reach: f64,
+}
+
+/// Runs sets.
+pub(crate) trait Judge {
+    /// What a set shows; `None` where the model does not take it.
+    fn score(&mut self, tensors: Tensors) -> Option<Score>;
+
+    /// How far the reference moves, as [`Score::error`], where its inputs move by a relative error.
+    fn moved(&mut self, tensors: Tensors, by: f64) -> f64;
+}
+
+/// What was found.
+pub(crate) struct Searched {
+    /// How many runs there were.
+    pub(crate) steps: usize,
+    /// Whether time ended it.
+    pub(crate) is_cut: bool,
+    /// The largest error and the largest reach of the sets that it began with.
+    pub(crate) before: Score,
+    /// What is worth a set of its own, the gravest first.
+    pub(crate) found: Vec<(Choice, Score)>,
+}
+
+/// Runs without a record after which a search ends.
+const PATIENCE: usize = 80;
+/// A record is so many times as large as the one before.
+const BETTER: f64 = 1.05;
+/// What is told and judged has so many times the error of the sets before, whichever the seed: one rounding in another direction does
+/// not last.
+const LASTING: f64 = 3.0;
+/// Beside errors that were there before, a smaller one is no more than imprecise.
+const GRAVE: f64 = 0.05;
+/// Lengths beyond those of the sets, tried one after the other.
+const LONG: [usize; 2] = [1025, 2049];
+/// Sizes that are tried, about the powers of 2.
+const LENGTHS: [usize; 18] =
+    [1, 2, 3, 4, 8, 9, 15, 16, 17, 31, 64, 65, 127, 128, 129, 256, 513, 1025];
+/// Inputs move by so much at most, to see whether the reference's results hold.
+const FICKLE: f64 = 4e-3;
+const SLOW: Duration = Duration::from_secs(1);
+
+/// Searches from so many sets on.
+pub(crate) fn search(
+    recipe: &Recipe,
+    (sets, seed): (usize, u64),
+    budget: Budget,
+    judge: &mut dyn Judge,
+) -> Option<Searched> {
+    let mut climb = Climb {
+        recipe,
+        budget,
+        judge,
+        start: Instant::now(),
+        steps: 0,
+        longest: Duration::ZERO,
+        idle: 0,
+        rng: StdRng::seed_from_u64(seed ^ 0x5ea2c4),
+        known: vec![],
+        records: vec![],
+    };
+    for index in 0..sets {
+        let choice = recipe.choice(index, seed.wrapping_add(index as u64));
+        if climb.is_over() {
+            break;
+        }
+        if let Some(score) = climb.run(&choice) {
+            climb.known.push((choice, score));
+        }
+        if index == 0 && budget.is_only_if_fast && climb.longest > SLOW {
+            return None;
+        }
+    }
+    let before = Score {
+        error: largest(&climb.known, |score| score.error),
+        reach: largest(&climb.known, |score| score.reach),
+    };
+    if climb.known.is_empty() || before.error.is_infinite() {
+        // What is wrong beyond measure shows already.
+        let (steps, is_cut) = (climb.steps, false);
+        return Some(Searched { steps, is_cut, before, found: vec![] });
+    }
+    climb.records = vec![(climb.known.first().cloned()?.0, before)];
+    climb.go_far();
+    climb.go_on();
+    let found = climb.lasting(before);
+    Some(Searched { steps: climb.steps, is_cut: climb.is_late(), before, found })
+}
+
+fn largest(all: &[(Choice, Score)], of: impl Fn(&Score) -> f64) -> f64 {
+    all.iter().map(|(_, score)| of(score)).fold(0.0, f64::max)
+}
+
+struct Climb<'a> {
+    recipe: &'a Recipe,
+    budget: Budget,
+    judge: &'a mut dyn Judge,
+    start: Instant,
+    steps: usize,
+    /// The longest run so far.
+    longest: Duration,
+    /// Runs since the last record.
+    idle: usize,
+    rng: StdRng,
+    /// The sets that it began with.
+    known: Vec<(Choice, Score)>,
+    /// What had the largest error, or the largest reach, when it was found.
+    records: Vec<(Choice, Score)>,
+}
+
+impl Climb<'_> {
+    fn is_late(&self) -> bool {
+        self.start.elapsed() + self.longest * 2 > self.budget.time
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_late() || self.steps >= self.budget.steps
+    }
+
+    fn run(&mut self, choice: &Choice) -> Option<Score> {
+        let tensors = self.recipe.tensors_of(choice).ok()?;
+        self.steps += 1;
+        let start = Instant::now();
+        let score = self.judge.score(tensors);
+        self.longest = self.longest.max(start.elapsed());
+        score
+    }
+
+    /// Runs what was changed, and keeps it if it is a record.
+    fn attempt(&mut self, choice: Choice) -> Option<Score> {
+        self.idle += 1;
+        let score = self.run(&choice)?;
+        let is_record = |of: fn(&Score) -> f64| of(&score) > BETTER * largest(&self.records, of);
+        if is_record(|score| score.error) || is_record(|score| score.reach) {
+            self.records.push((choice, score));
+            self.idle = 0;
+        }
+        Some(score)
+    }
+
+    /// Long sets first: that is where most hides that small sets do not show.
+    fn go_far(&mut self) {
+        let free = self.recipe.free_sizes();
+        let of_length = |part: &Part| matches!(part, Part::Length | Part::Past);
+        let lengths: Vec<_> = free.iter().filter(|(_, part, _)| of_length(part)).collect();
+        let seed = self.known.first().map_or(0, |(choice, _)| choice.seed);
+        for size in LONG.iter().filter(|_| !lengths.is_empty()) {
+            let forced = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
+                (*place, size.saturating_add(4 * nth).saturating_mul(*unit))
+            };
+            let forced: Vec<_> = lengths.iter().enumerate().map(forced).collect();
+            // Four times the length may take sixteen times as long.
+            let is_slow = self.start.elapsed() + self.longest * 6 > self.budget.time;
+            let lengths = Lengths { round: 0, forced };
+            let choice = Choice { index: 0, seed, lengths, changes: vec![] };
+            if is_slow || self.steps >= self.budget.steps || self.attempt(choice).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn go_on(&mut self) {
+        self.idle = 0;
+        while !self.is_over() && self.idle < PATIENCE {
+            let parent = self.parent();
+            let Some(mut choice) = parent else { return };
+            for _ in 0..self.rng.random_range(1..=2) {
+                self.change(&mut choice);
+            }
+            self.attempt(choice);
+        }
+    }
+
+    /// A record mostly, else one of the sets that it began with.
+    fn parent(&mut self) -> Option<Choice> {
+        let from = if self.rng.random_bool(0.6) { &self.records } else { &self.known };
+        let recent = from.len().min(4);
+        let place = from.len() - 1 - self.rng.random_range(0..recent.max(1)).min(from.len() - 1);
+        from.get(place).map(|(choice, _)| choice.clone())
+    }
+
+    fn change(&mut self, choice: &mut Choice) {
+        let (free, inputs) = (self.recipe.free_sizes(), self.recipe.changeable());
+        match self.rng.random_range(0..10) {
+            0 => choice.seed = u64::from(self.rng.random::<u32>()),
+            1 => choice.index = self.rng.random_range(0..SCALES.len() * 2),
+            2 | 3 if !free.is_empty() => {
+                let Some((place, part, unit)) = self.one_of(&free) else { return };
+                let size = self.size(part).saturating_mul(unit);
+                choice.lengths.forced.retain(|(other, _)| *other != place);
+                choice.lengths.forced.push((place, size));
+            }
+            _ if inputs.is_empty() => choice.seed = u64::from(self.rng.random::<u32>()),
+            kind => {
+                let Some((input, is_scalable)) = self.one_of(&inputs) else { return };
+                let is_scaled = kind < 6 && is_scalable;
+                let kind = if is_scaled { self.scaled(choice) } else { self.set() };
+                let is_same = |change: &Change| {
+                    change.input == input && matches!(change.kind, Kind::Scaled(_))
+                };
+                choice.changes.retain(|change| !(is_scaled && is_same(change)));
+                choice.changes.push(Change { input, kind });
+            }
+        }
+        choice.lengths.round %= ROUNDS;
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
+        all.get(self.rng.random_range(0..all.len().max(1))).copied()
+    }
+
+    fn size(&mut self, part: Part) -> usize {
+        match part {
+            Part::Batch => self.rng.random_range(1..=9),
+            Part::Side => 32 * self.rng.random_range(1..=12),
+            Part::Signal => 160 * self.rng.random_range(1..=200),
+            _ => self.one_of(&LENGTHS).unwrap_or(1),
+        }
+    }
+
+    /// Another scale, between the smallest and the largest that sets have.
+    fn scaled(&mut self, choice: &Choice) -> Kind {
+        let own = SCALES.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
+        let (low, high) = SCALES.iter().fold((own, own), |(l, h), s| (l.min(*s), h.max(*s)));
+        let wanted = low * (high / low).powf(self.rng.random::<f64>());
+        Kind::Scaled(wanted / own)
+    }
+
+    fn set(&mut self) -> Kind {
+        // Ends and middles are where cases part.
+        let level = match self.rng.random_range(0..5) {
+            0 => 0.0,
+            1 => 0.5,
+            2 => 1.0,
+            _ => self.rng.random(),
+        };
+        // A single value, or a run of a few.
+        let share = if self.rng.random() { 0.0 } else { 0.3 * self.rng.random::<f64>() };
+        Kind::Set { start: self.rng.random(), share, level }
+    }
+
+    /// Whether an error no larger than those before, in what the reference takes, moves its results about as far.
+    fn is_fickle(&mut self, choice: &Choice, score: Score, before: Score) -> bool {
+        let by = before.error.clamp(f64::from(f32::EPSILON), FICKLE);
+        let Ok(tensors) = self.recipe.tensors_of(choice) else { return true };
+        self.steps += 1;
+        score.error.is_finite() && self.judge.moved(tensors, by) > score.error / 8.0
+    }
+
+    /// The records that are worth it: any error where there was none before; else what is far worse, whichever the seed.
+    fn lasting(&mut self, before: Score) -> Vec<(Choice, Score)> {
+        let mut by_error: Vec<(Choice, Score)> = self.records.iter().skip(1).cloned().collect();
+        let mut by_reach = by_error.clone();
+        by_error.sort_by(|(_, a), (_, b)| b.error.total_cmp(&a.error));
+        by_reach.sort_by(|(_, a), (_, b)| b.reach.total_cmp(&a.reach));
+        let least = if before.error == 0.0 { 0.0 } else { GRAVE.max(LASTING * before.error) };
+        let worse = |score: &Score| score.error > least;
+        let mut found = vec![];
+        for (choice, score) in by_error.into_iter().filter(|(_, score)| worse(score)).take(3) {
+            let lasts = |climb: &mut Self, by: u64| {
+                let other = Choice { seed: choice.seed.wrapping_add(by), ..choice.clone() };
+                climb.run(&other).is_some_and(|score| worse(&score))
+            };
+            let is_lasting = before.error == 0.0
+                || lasts(self, 1001)
+                    && lasts(self, 2003)
+                    && !self.is_fickle(&choice, score, before);
+            if is_lasting {
+                found.push((choice, score));
+                break;
+            }
+        }
+        let is_new = |choice: &Choice| found.iter().all(|(other, _)| other != choice);
+        let closest = by_reach.into_iter().find(|(choice, score)| {
+            is_new(choice) && score.reach > before.reach * 1.2 && score.reach > 0.5
+        });
+        // Values that a type does not hold are an error, which must last as well.
+        found.extend(closest.filter(|(_, score)| score.error.is_finite()));
+        found
+    }
+}
