@@ -135,3 +135,29 @@ fn a_node_that_was_left_out_is_named() {
         assert_eq!(named(is_renamed, fault)[..2], ["third", "root"]);
     }
 }
+
+/// The verdict on a fault that no tolerance judges, with the first culprit's node and kind.
+fn judged(fault: impl FnOnce(&mut Vec<NodeProto>)) -> (String, String, String) {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &layers(false, |_| {}));
+    let b = folder.message("b.onnx", &layers(false, fault));
+    let report = json(&said(1, &["compare", &a, &b, "--json", "--sets", "1"]));
+    let pair = &report["comparisons"][0];
+    let word = |value: &Value| value.as_str().expect("a word").to_owned();
+    let first = &pair["culprits"][0];
+    (word(&pair["verdict"]), word(&first["node"]), word(&first["kind"]))
+}
+
+#[test]
+fn without_a_tolerance_a_fault_is_broken_and_its_node_is_named() {
+    let broken = |node: &str, kind: &str| ("broken".into(), node.into(), kind.into());
+    let turned = judged(|nodes| nodes[3].input.swap(0, 1));
+    // The square behind it hides the sign, and the node is wrong all the same.
+    assert_eq!(turned, broken("apart", "input_order"));
+    let other = judged(|nodes| nodes[1].op_type = "Sigmoid".into());
+    assert_eq!(other, broken("squash", "operator"));
+    let taken = judged(|nodes| nodes[6].input[1] = "w1".into());
+    assert_eq!((taken.0, taken.1), ("broken".into(), "third".into()));
+    let left_out = judged(|nodes| nodes[5].input[0] = "d".into());
+    assert_eq!((left_out.0, left_out.1), ("broken".into(), "root".into()));
+}

@@ -9,6 +9,7 @@ use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::head::Head;
 use crate::cli::found::profile::Profile;
 use crate::cli::found::scores::ScoreMetrics;
+use crate::cli::found::verdict::Judgement;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
@@ -25,6 +26,10 @@ pub(crate) struct Compared {
     pub(crate) head: Head,
     /// Whether every output has the same values.
     pub(crate) identical: bool,
+    #[serde(flatten)]
+    pub(crate) judgement: Judgement,
+    /// Whether a tolerance was given, which then rules the status.
+    pub(crate) is_judged_by_tolerance: bool,
     pub(crate) outputs: Vec<ComparedTensor>,
     /// Inner tensors that both graphs have, in the order of computation; only what was asked for.
     pub(crate) tensors: Vec<ComparedTensor>,

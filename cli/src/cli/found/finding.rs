@@ -88,6 +88,8 @@ codes! {
     NothingSeen = "nothing_seen", Error, "beyond the limits", "give other inputs with -i";
     BeyondTolerance = "beyond_tolerance", Error, "beyond the tolerance", "";
     DiffersInside = "differs_inside", Error, "beyond the tolerance", "";
+    Broken = "broken", Error, "broken", "";
+    Imprecise = "imprecise", Error, "imprecise", "`onnx-cast keep` finds what to leave in FLOAT";
     NothingCompared = "nothing_compared", Error, "beyond the tolerance", "give other inputs with -i";
     // What to know about a verdict.
     RandomInputs = "random_inputs", Warning, "warning", "give real ones with -i";

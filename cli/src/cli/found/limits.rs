@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
+use tract_onnx_cast::ElementType;
 use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::found::audited::{AuditedCast, MOST_CUT_OFF};
@@ -22,6 +23,9 @@ pub(crate) struct Limits {
     audit: CastLimits,
     #[serde(default)]
     compare: OutputTolerances,
+    /// Up to which relative error outputs are of use, by the name of an element type.
+    #[serde(default)]
+    verdict: BTreeMap<String, f64>,
 }
 
 /// How much of what a cast may do.
@@ -93,6 +97,14 @@ impl Limits {
                 bail!(problem);
             }
         }
+        for (ty, limit) in &limits.verdict {
+            let is_known = ElementType::from_name(ty).is_some();
+            if !is_known || !(limit.is_finite() && *limit >= 0.0) {
+                bail!(
+                    "[verdict] {ty} = {limit}: an element type and a number from 0 up are wanted"
+                );
+            }
+        }
         Ok(limits)
     }
 
@@ -113,6 +125,18 @@ impl Limits {
             let mine = compare.output.entry(name.clone()).or_default();
             *mine = given.or(*mine);
         }
+    }
+
+    /// Up to which relative error outputs are of use of a conversion to this type, if somebody has
+    /// said.
+    pub(crate) fn of_use(&self, ty: &str) -> Option<f64> {
+        self.verdict.get(ty).copied()
+    }
+
+    /// Whether outputs are judged by a tolerance that somebody has given.
+    pub(crate) fn has_tolerance(&self) -> bool {
+        let none = Tolerance::default();
+        self.compare.all() != none || self.compare.output.values().any(|given| *given != none)
     }
 
     /// The tolerance for an output.

@@ -14,4 +14,5 @@ pub(crate) mod profile;
 pub(crate) mod samples;
 pub(crate) mod scores;
 pub(crate) mod status;
+pub(crate) mod verdict;
 pub(crate) mod weights;

@@ -95,6 +95,8 @@ fn of_comparison(pair: &Compared, top: usize) -> Blocks {
     if head.status == Status::Failed {
         let cause = verdict::cause(pair);
         blocks.extend(cause.map(|line| format!("**Why:** {}.", sentence(&line))));
+        let further = verdict::culprits(pair).skip(1).map(|line| sentence(&line));
+        blocks.extend(list(further, top));
         if let Some(next) = verdict::next_step(pair) {
             let command = next.command.map(|command| format!(" {}", code(&command)));
             let command = command.unwrap_or_default();

@@ -15,6 +15,9 @@ use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
 
+/// So many further nodes to blame are told.
+const FURTHER: usize = 3;
+
 /// How reports are shown, and where.
 #[derive(Clone, Copy)]
 struct Terminal<'a> {
@@ -138,6 +141,8 @@ impl Terminal<'_> {
         let (is_good, verdict) = verdict::verdict(pair);
         let mut lines = vec![self.verdict(is_good, &format!("{name}: {verdict}"))];
         lines.extend(verdict::cause(pair).map(|cause| format!("why   {cause}")));
+        let further = verdict::culprits(pair).skip(1).map(|culprit| format!("also  {culprit}"));
+        lines.extend(phrases::folded(further.collect(), FURTHER));
         lines.extend(verdict::next_step(pair).map(|next| match next.command {
             Some(command) => format!("next  {command}"),
             None => format!("next  {}", next.words),

@@ -13,10 +13,26 @@ use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, GraphNode};
 use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::status::Status;
+use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 use crate::cli::message::single_line;
 
 /// Whether a comparison has passed, and a sentence that says why.
 pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
+    let (is_good, text) = by_outputs(pair);
+    let Some(verdict) = pair.judgement.verdict.filter(|_| pair.head.status != Status::Unusable)
+    else {
+        return (is_good, text);
+    };
+    let (name, reason) = (verdict.name(), single_line(&pair.judgement.reason));
+    match verdict {
+        Verdict::Same => (is_good, text),
+        _ if pair.is_judged_by_tolerance => (is_good, format!("{text}; by its arithmetic {name}")),
+        _ if verdict.passes() != is_good => (is_good, text),
+        _ => (is_good, format!("{name}: {reason}")),
+    }
+}
+
+fn by_outputs(pair: &Compared) -> (bool, String) {
     let count = pair.outputs.len();
     let outputs = if count == 1 { "the output" } else { "every output" };
     let failed = pair.outputs.iter().filter(|output| !output.passed).count();
@@ -149,6 +165,9 @@ pub(crate) fn cause(pair: &Compared) -> Option<String> {
     if pair.head.status != Status::Failed {
         return None;
     }
+    if let Some(culprit) = culprits(pair).next() {
+        return Some(culprit);
+    }
     let (_, place) = divergences(pair).next()?;
     let is_cause = |cast: &&AuditedCast| cast.spoils() || cast.count(Outcome::Truncated) > 0;
     let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(is_cause);
@@ -169,6 +188,18 @@ pub(crate) fn cause(pair: &Compared) -> Option<String> {
             place.tensor.difference()
         ),
     })
+}
+
+/// What no rounding explains, a sentence for each node; of what the types explain, the casts tell
+/// more.
+pub(crate) fn culprits(pair: &Compared) -> impl Iterator<Item = String> {
+    let is_broken = pair.judgement.verdict == Some(Verdict::Broken);
+    let told = |culprit: &Culprit| {
+        let Culprit { node, op, text, .. } = culprit;
+        let op = if op.is_empty() { String::new() } else { format!("{} ", single_line(op)) };
+        format!("{op}`{}`: {}", single_line(node), single_line(text))
+    };
+    pair.judgement.culprits.iter().filter(move |_| is_broken).map(told)
 }
 
 /// What a cast did to its values, and which these were.
@@ -201,6 +232,21 @@ pub(crate) struct NextStep {
 
 /// What to do about a comparison that failed. No list of nodes: that has to be found by running.
 pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
+    if pair.head.status == Status::Failed
+        && pair.judgement.verdict == Some(Verdict::Broken)
+        && let Some(culprit) = pair.judgement.culprits.first()
+    {
+        let node = single_line(&culprit.node);
+        let words = match culprit.kind {
+            FaultKind::Weight => format!("Convert the weight of `{node}` anew."),
+            FaultKind::Scale | FaultKind::ZeroPoint => format!("Calibrate `{node}` anew."),
+            FaultKind::Kernel => {
+                format!("Run `{node}` by another kernel, or another version of the runtime.")
+            }
+            _ => format!("Mend `{node}` in the conversion, or convert it with another converter."),
+        };
+        return Some(NextStep { words, command: None });
+    }
     let (_, place) = divergences(pair).next().filter(|_| pair.head.status == Status::Failed)?;
     let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(|cast| cast.spoils());
     let tensor = &place.tensor;

@@ -14,7 +14,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::bodies::{Extent, has_bodies, opened, spread};
 use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::{Loaded, Sides};
-use crate::cli::verb::compare::pairs::{How, Pair, pairs};
+use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
 use crate::cli::work::model::Ready;
 
 /// Tensors inside two models.
@@ -48,7 +48,8 @@ pub(super) fn inner_tensors(
     {
         let made = looked.look([&set_a.tensors()?, &set_b.tensors()?], place == last)?;
         if made.is_new {
-            let pairs = pairs((&of_a, &made.reference), (&of_b, &made.converted), &known, weights)?;
+            let (seen_a, seen_b) = (seen(&made.reference), seen(&made.converted));
+            let pairs = pairs((&of_a, &seen_a), (&of_b, &seen_b), &known, weights)?;
             measured.add_pairs(pairs, &made, tolerance);
         }
         measured.add(&made)?;
@@ -73,6 +74,10 @@ pub(super) fn inner_tensors(
         format!("values first differ, within the tolerance, in `{name}`: by {error} at most")
     });
     Ok(Inner { tensors: inner, differs_from })
+}
+
+fn seen(tensors: &[NamedTensor]) -> Vec<Seen<'_>> {
+    tensors.iter().map(Seen::from).collect()
 }
 
 /// Pairs of inner tensors, and how far they are apart on the sets so far.

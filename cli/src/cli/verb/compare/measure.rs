@@ -1,16 +1,20 @@
 //! The third stage: how far outputs, saved tensors, weights and inner tensors are apart, a set of
 //! inputs at a time.
 
+use std::collections::HashMap;
+
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::AuditRow;
+use tract_onnx_cast::untrusted::without_panic;
 
 use super::bodies::spread;
 use super::by_sample::Samples;
 use super::divergence::Growth;
 use super::dumped::Dumped;
 use super::inner::{Inner, inner_tensors};
+use super::local::{Grounds, Local, Subject, judge, look};
 use super::main_graph::MainGraph;
 use super::open::{CompareRequest, Sides};
 use super::pair::Paired;
@@ -19,6 +23,7 @@ use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::samples::SampleResult;
+use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::pairing::{Pairs, pair};
@@ -26,6 +31,8 @@ use crate::cli::measure::scores::Scores;
 use crate::cli::message::{ErrorKind, Problem, add_once, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::watched::unexercised;
+use crate::cli::work::weights::Weights;
+use crate::cli::work::weights::exercise::Exercise;
 
 /// What was measured.
 pub(super) struct Measured {
@@ -40,6 +47,7 @@ pub(super) struct Measured {
     /// What the casts of the converted model did.
     pub(super) rows: Vec<AuditRow>,
     pub(super) unexercised: Vec<Unexercised>,
+    pub(super) judgement: Judgement,
     pub(super) notes: Vec<String>,
     pub(super) samples: Vec<SampleResult>,
 }
@@ -48,6 +56,52 @@ impl Measured {
     /// Whether an output or a saved tensor is beyond its tolerance.
     pub(super) fn failed(&self) -> bool {
         self.outputs.iter().chain(&self.saved).any(|tensor| !tensor.passed)
+    }
+}
+
+impl Measured {
+    /// Judges the weights, and hands back what the reference's are called in the conversion.
+    fn add_weights(
+        &mut self,
+        request: &CompareRequest,
+        weights: Option<Weights>,
+        exercise: Option<&Exercise>,
+    ) -> HashMap<String, String> {
+        let Some(mut weights) = weights else { return HashMap::new() };
+        let names = std::mem::take(&mut weights.names);
+        self.notes.append(&mut weights.notes);
+        // Without a tolerance it is told node by node whether a weight of other values is right.
+        let is_by_tolerance = request.limits.has_tolerance() || request.samples.is_none();
+        let shows = self.failed() && is_by_tolerance;
+        self.weights = Some(weights.judged(exercise, shows));
+        names
+    }
+
+    /// Makes the verdict, by which a comparison passes that no tolerance judges.
+    fn judge(&mut self, request: &CompareRequest, sides: &Sides, names: &HashMap<String, String>) {
+        let Some(samples) = request.samples else { return };
+        let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
+        let subject =
+            Subject { sides, outputs: &self.outputs, weights: names, changed: weights, samples };
+        let is_same = self.outputs.iter().chain(&self.saved).all(|tensor| tensor.identical);
+        let local = match is_same {
+            true => Ok(Local::default()),
+            false => without_panic(|| look(&subject)).map_err(|error| one_line(&error)),
+        };
+        self.judgement = judge(Grounds {
+            outputs: &self.outputs,
+            saved: &self.saved,
+            weights,
+            is_computed: sides.saved_of().is_some() || sides.reference.model.is_some(),
+            local,
+            limits: &request.limits,
+        });
+        let passes = self.judgement.verdict.is_some_and(Verdict::passes);
+        if passes && !request.limits.has_tolerance() {
+            for tensor in self.outputs.iter_mut().chain(&mut self.saved) {
+                (tensor.passed, tensor.mismatches, tensor.why) = (true, 0, None);
+            }
+        }
     }
 }
 
@@ -90,15 +144,14 @@ pub(super) fn measure(
         weights: None,
         unexercised: unexercised(converted.exercise(), &rows),
         rows,
+        judgement: Judgement::default(),
         notes,
         samples: samples.finish(),
     };
-    let failed = measured.failed();
-    let Some(mut weights) = paired.weights else { return Ok(measured) };
-    let names = std::mem::take(&mut weights.names);
-    measured.notes.append(&mut weights.notes);
-    measured.weights = Some(weights.judged(converted.exercise(), failed));
+    let names = measured.add_weights(request, paired.weights, converted.exercise());
     drop((reference, converted));
+    measured.judge(request, sides, &names);
+    let failed = measured.failed();
     if (request.all_tensors || failed)
         && let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model)
     {

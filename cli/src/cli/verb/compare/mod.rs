@@ -11,6 +11,7 @@ mod dumped;
 mod error_profile;
 mod explain;
 mod inner;
+mod local;
 mod main_graph;
 mod measure;
 mod open;
@@ -59,7 +60,8 @@ pub(crate) use open::{CompareRequest, OpenModels};
 /// of Polygraphy. Outputs are matched by name, and by position where no name is shared. Their
 /// element types may differ. With -i, a folder stands for the sets of inputs in it.
 ///
-/// Without a tolerance values must be the same. With --rtol and --atol a value passes when
+/// Without a tolerance the verdict is made from the arithmetic: the same, rounded, imprecise or
+/// broken; the first two pass. With --rtol and --atol a value passes when
 /// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the
 /// coarser type away; one of the two is enough. --cosine asks for a least cosine similarity of the
 /// whole output, --sqnr for a least ratio of its signal to the noise. NaN only passes for NaN, and
@@ -100,6 +102,9 @@ pub(crate) struct Compare {
     /// did not run.
     #[arg(long)]
     strict: bool,
+    /// How often the conversion runs with its roundings perturbed, to see how far they carry.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    samples: u64,
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
@@ -129,6 +134,7 @@ impl Verb for Compare {
                 graph: self.graph.clone(),
                 is_strict: self.strict,
                 search: self.search.clone(),
+                samples: Some(self.samples),
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
@@ -187,7 +193,8 @@ impl Request for CompareRequest {
 impl CompareRequest {
     /// What the four stages have found, judged.
     fn report(&self, sides: &Sides, measured: Measured, explained: Explained) -> Compared {
-        let Measured { outputs, mut notes, weights, unexercised, sets, samples, .. } = measured;
+        let Measured { outputs, mut notes, weights, unexercised, sets, samples, judgement, .. } =
+            measured;
         let Explained { tensors, casts, converted_casts, divergences, profile, .. } = explained;
         notes.extend(explained.notes);
         notes.extend(outputs.iter().filter_map(emptiness));
@@ -201,7 +208,8 @@ impl CompareRequest {
         let nothing = "nothing was compared: no output has a value other than NaN";
         let is_compared = outputs.iter().any(|output| output.elements > output.both_nan);
         let nothing = (!is_compared).then(|| Finding::new(Code::NothingCompared, nothing));
-        let errors = outside.chain(inside).chain(weights.errors()).chain(nothing);
+        let judged = judgement.finding().filter(|_| !self.limits.has_tolerance());
+        let errors = outside.chain(inside).chain(weights.errors()).chain(nothing).chain(judged);
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
         let inputs = sides.inputs();
         let by_sample = samples::finding(&samples, "relative error");
@@ -230,6 +238,8 @@ impl CompareRequest {
                 unexercised,
             },
             identical: outputs.iter().all(|output| output.identical),
+            judgement,
+            is_judged_by_tolerance: self.limits.has_tolerance(),
             outputs,
             tensors,
             divergences,

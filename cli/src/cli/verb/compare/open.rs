@@ -40,6 +40,9 @@ pub(crate) struct CompareRequest {
     /// Whether a verdict that stands on little fails.
     pub(crate) is_strict: bool,
     pub(crate) search: SearchArgs,
+    /// How often the conversion runs with its roundings perturbed; `None` where nothing but the
+    /// tolerance judges.
+    pub(crate) samples: Option<u64>,
 }
 
 /// What the sides are called in messages.
@@ -83,6 +86,7 @@ pub(super) struct Sides {
     pub(super) converted: Side,
     /// The model of what is saved on both sides.
     graph: Option<ModelProto>,
+    graph_folder: Option<PathBuf>,
     pub(super) reference_sets: Vec<Set>,
     pub(super) converted_sets: Vec<Set>,
     pub(super) notes: Vec<String>,
@@ -104,7 +108,9 @@ pub(super) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<Sid
     let read = |path: &PathBuf| at(path.display(), loader.read(path));
     let graph = request.graph.as_ref().map(read).transpose()?;
     let (reference_sets, converted_sets, notes) = (vec![], vec![], vec![]);
-    let mut sides = Sides { reference, converted, graph, reference_sets, converted_sets, notes };
+    let graph_folder = request.graph.as_ref().and_then(|path| Some(path.parent()?.to_path_buf()));
+    let mut sides =
+        Sides { reference, converted, graph, graph_folder, reference_sets, converted_sets, notes };
     about(ErrorKind::Input, sides.gather(&request.input))?;
     for side in [&sides.reference, &sides.converted].into_iter().filter(|_| request.all_tensors) {
         let name = side.path.display();
@@ -260,6 +266,11 @@ impl Sides {
             (None, None) => self.graph.as_ref(),
             (Some(_), Some(_)) => None,
         }
+    }
+
+    /// The folder of the model that is given with saved tensors.
+    pub(super) fn folder_of_graph(&self) -> Option<PathBuf> {
+        self.graph_folder.clone()
     }
 
     /// Where the inputs came from.

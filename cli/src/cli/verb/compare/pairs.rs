@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::tensor::NamedTensor;
@@ -18,6 +19,19 @@ pub(super) struct Pair {
     pub(super) reference: String,
     pub(super) converted: String,
     pub(super) how: How,
+}
+
+/// A tensor that belongs to one of the other side, or to none.
+pub(super) struct Seen<'a> {
+    pub(super) name: &'a str,
+    pub(super) ty: ElementType,
+    pub(super) tensor: &'a Tensor,
+}
+
+impl<'a> From<&'a NamedTensor> for Seen<'a> {
+    fn from(tensor: &'a NamedTensor) -> Seen<'a> {
+        Seen { name: &tensor.name, ty: tensor.ty, tensor: &tensor.tensor }
+    }
 }
 
 /// How a pair was found.
@@ -60,8 +74,8 @@ struct SampledGraph<'a> {
 ///
 /// When a tensor is not of its type's carrier.
 pub(super) fn pairs(
-    (a, of_a): (&MainGraph, &[NamedTensor]),
-    (b, of_b): (&MainGraph, &[NamedTensor]),
+    (a, of_a): (&MainGraph, &[Seen]),
+    (b, of_b): (&MainGraph, &[Seen]),
     known: &[(&str, &str)],
     weights: &HashMap<String, String>,
 ) -> TractResult<Vec<Pair>> {
@@ -113,9 +127,9 @@ pub(super) fn pairs(
 }
 
 impl<'a> SampledGraph<'a> {
-    fn of(graph: &'a MainGraph<'a>, tensors: &[NamedTensor]) -> TractResult<SampledGraph<'a>> {
-        let by_name: HashMap<&str, &NamedTensor> =
-            tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+    fn of(graph: &'a MainGraph<'a>, tensors: &[Seen]) -> TractResult<SampledGraph<'a>> {
+        let by_name: HashMap<&str, &Seen> =
+            tensors.iter().map(|tensor| (tensor.name, tensor)).collect();
         let mut side = SampledGraph { graph, samples: vec![], places: HashMap::new() };
         for name in graph.made() {
             if let Some(tensor) = by_name.get(name.as_str()) {

@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
 use crate::cli::measure::value::{Value, values};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::pairs::Seen;
 
 /// How many values of a tensor are looked at.
 const SAMPLES: usize = 64;
@@ -36,7 +36,7 @@ pub(super) struct Likeness {
 }
 
 impl Sample {
-    pub(super) fn of(tensor: &NamedTensor) -> TractResult<Sample> {
+    pub(super) fn of(tensor: &Seen) -> TractResult<Sample> {
         let elements = tensor.tensor.len();
         let mut sample = Sample {
             elements,
@@ -54,7 +54,7 @@ impl Sample {
         for place in (0..elements).step_by(stride) {
             sample
                 .values
-                .extend(values(tensor.ty, &tensor.tensor, place..place + 1)?.iter().map(number));
+                .extend(values(tensor.ty, tensor.tensor, place..place + 1)?.iter().map(number));
         }
         let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
         sample.peak = finite.fold(0.0, f64::max);

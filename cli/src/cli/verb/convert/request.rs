@@ -290,6 +290,7 @@ impl ConvertRequest {
             // What was decided stands on these sets.
             search: SearchArgs::none(),
             is_strict: false,
+            samples: None,
         };
         request.answer(loader)
     }

@@ -154,6 +154,7 @@ impl Reduce {
             graph: None,
             is_strict: false,
             search: SearchArgs::none(),
+            samples: None,
         })))
     }
 }

@@ -139,6 +139,7 @@ fn compare(
         graph: None,
         is_strict: false,
         search: SearchArgs::none(),
+        samples: None,
     }
     .answer(loader)
 }
@@ -334,6 +335,7 @@ impl Reducer<'_> {
             graph: None,
             is_strict: false,
             search: SearchArgs::none(),
+            samples: None,
         };
         Ok(request.answer(self.loader).is_ok_and(|found| found.head.status == Status::Failed))
     }

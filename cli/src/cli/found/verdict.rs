@@ -1,0 +1,121 @@
+//! Whether a conversion is broken, or only rounded.
+//!
+//! This is part of the schema that docs/report-format.md describes.
+
+use serde::{Deserialize, Serialize};
+
+use super::finding::{Code, Finding};
+use crate::cli::measure::number::Num;
+
+/// What the arithmetic says of a conversion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// The outputs are the same.
+    Same,
+    /// They differ as the types round.
+    Rounded,
+    /// The types explain it, and it is of little use.
+    Imprecise,
+    /// No rounding explains it.
+    Broken,
+}
+
+impl Verdict {
+    /// As reports write it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Verdict::Same => "same",
+            Verdict::Rounded => "rounded",
+            Verdict::Imprecise => "imprecise",
+            Verdict::Broken => "broken",
+        }
+    }
+
+    /// Whether a comparison without a tolerance passes.
+    pub(crate) const fn passes(self) -> bool {
+        matches!(self, Verdict::Same | Verdict::Rounded)
+    }
+}
+
+/// What a local error looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum FaultKind {
+    Weight,
+    Attribute,
+    Axis,
+    Scale,
+    ZeroPoint,
+    Epsilon,
+    Operator,
+    Input,
+    InputOrder,
+    MissingNode,
+    AddedNode,
+    /// A kernel of another runtime that is off for its own inputs.
+    Kernel,
+    /// The type does not reach as far as the values.
+    Overflow,
+    /// The type is too coarse for what is computed.
+    Coarse,
+    Unexplained,
+}
+
+/// A node to blame.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Culprit {
+    pub(crate) node: String,
+    pub(crate) op: String,
+    /// What it makes, in the converted model.
+    pub(crate) tensor: String,
+    /// How far an element is off that is made of the reference's inputs, and by how much rounding
+    /// may put it off.
+    pub(crate) local_error: Num,
+    pub(crate) bound: Num,
+    pub(crate) kind: FaultKind,
+    pub(crate) text: String,
+}
+
+/// The errors of a tensor inside, relative to the reference's size.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct BothErrors {
+    pub(crate) tensor: String,
+    pub(crate) node: String,
+    pub(crate) op: String,
+    /// With the errors of all before it; what the node alone adds to exact inputs; and what the
+    /// conversion's roundings make of it, one way or the other.
+    pub(crate) accumulated: Option<Num>,
+    pub(crate) local: Num,
+    pub(crate) band: Option<Num>,
+}
+
+/// The verdict, and what it stands on.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Judgement {
+    pub(crate) verdict: Option<Verdict>,
+    /// Why, in a sentence.
+    #[serde(rename = "verdict_reason")]
+    pub(crate) reason: String,
+    /// The nodes to blame, the first first.
+    pub(crate) culprits: Vec<Culprit>,
+    /// What was looked at inside, in the order of computation.
+    #[serde(rename = "errors_inside")]
+    pub(crate) errors: Vec<BothErrors>,
+    /// With which seeds the conversion ran with its roundings perturbed.
+    #[serde(rename = "band_seeds")]
+    pub(crate) seeds: Vec<u64>,
+}
+
+impl Judgement {
+    /// What fails a comparison that no tolerance judges.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        let code = match self.verdict? {
+            Verdict::Broken => Code::Broken,
+            Verdict::Imprecise => Code::Imprecise,
+            Verdict::Same | Verdict::Rounded => return None,
+        };
+        let node = self.culprits.first().map_or("", |culprit| culprit.node.as_str());
+        Some(Finding::at(node, "", code, self.reason.clone()))
+    }
+}

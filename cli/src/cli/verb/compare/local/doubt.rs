@@ -1,0 +1,192 @@
+//! By how much rounding may put what a node makes off: the doubt about its inputs, carried through
+//! the node, and the rounding of its own arithmetic.
+//!
+//! Operators fall into a few families. What only moves elements moves their doubt. Of one that
+//! works element by element the change is taken that each input in turn makes at either end of its
+//! doubt. Sums of products are bounded by the same sum of magnitudes, with n·u for n terms (γₙ).
+//! A quantiser adds half a step, and what it cuts off. Of all others the doubt is measured: the
+//! node runs on inputs that are moved at random within theirs.
+
+use std::sync::Arc;
+
+use tract_onnx_cast::Family;
+use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
+
+use super::families;
+use super::numbers::{is_computed_in, numbers, rounding, smallest};
+
+/// A value free of its type's rounding, and by how much each element may be off.
+#[derive(Clone)]
+pub(super) struct Twin {
+    pub(super) value: SharedTensor,
+    pub(super) doubt: Doubt,
+}
+
+#[derive(Clone)]
+pub(super) enum Doubt {
+    /// By the element.
+    Relative(f64),
+    Each(Arc<Vec<f64>>),
+}
+
+impl Twin {
+    /// How far each element may be off.
+    pub(super) fn doubts(&self) -> Vec<f64> {
+        match &self.doubt {
+            Doubt::Each(doubts) => doubts.to_vec(),
+            Doubt::Relative(share) if *share == 0.0 => vec![0.0; self.value.1.len()],
+            Doubt::Relative(share) => {
+                let values = numbers(&self.value).unwrap_or_default();
+                values.iter().map(|x| if x.is_finite() { x.abs() * share } else { 0.0 }).collect()
+            }
+        }
+    }
+
+    pub(super) fn is_exact(&self) -> bool {
+        match &self.doubt {
+            Doubt::Relative(share) => *share == 0.0 || !is_computed_in(self.value.0),
+            Doubt::Each(doubts) => doubts.iter().all(|doubt| *doubt == 0.0),
+        }
+    }
+}
+
+/// What moves elements, with the place of the first input and how many move.
+pub(super) const MOVED: &[(&str, usize, usize)] = &[
+    ("Compress", 0, 1),
+    ("Concat", 0, usize::MAX),
+    ("DepthToSpace", 0, 1),
+    ("Dropout", 0, 1),
+    ("Expand", 0, 1),
+    ("Flatten", 0, 1),
+    ("Gather", 0, 1),
+    ("GatherElements", 0, 1),
+    ("GatherND", 0, 1),
+    ("GlobalMaxPool", 0, 1),
+    ("Identity", 0, 1),
+    ("MaxPool", 0, 1),
+    ("ReduceMax", 0, 1),
+    ("Reshape", 0, 1),
+    ("ReverseSequence", 0, 1),
+    ("Slice", 0, 1),
+    ("SpaceToDepth", 0, 1),
+    ("Split", 0, 1),
+    ("Squeeze", 0, 1),
+    ("Tile", 0, 1),
+    ("Transpose", 0, 1),
+    ("Unsqueeze", 0, 1),
+    ("Where", 1, 2),
+];
+
+/// What sums up products of its inputs, with how many of them.
+pub(super) const SUMS: &[(&str, usize)] = &[
+    ("AveragePool", 1),
+    ("Conv", 3),
+    ("ConvTranspose", 3),
+    ("CumSum", 1),
+    ("Einsum", 2),
+    ("Gemm", 3),
+    ("GlobalAveragePool", 1),
+    ("MatMul", 2),
+    ("ReduceMean", 1),
+    ("ReduceSum", 1),
+];
+
+/// What works element by element, and has no other attributes than say how.
+const ELEMENTWISE: &[&str] = &[
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Add",
+    "And",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "Div",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "IsInf",
+    "IsNaN",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Max",
+    "Mean",
+    "Min",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Xor",
+];
+
+/// By how much the outputs of a node may be off that it makes of these inputs.
+pub(super) fn doubts(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Vec<Vec<f64>> {
+    let none = || made.iter().map(|made| vec![0.0; families::length(made)]).collect::<Vec<_>>();
+    let by_family = match node.op_type {
+        op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(node, inputs, made),
+        op if ELEMENTWISE.contains(&op) => families::elementwise(node, inputs, made),
+        op if SUMS.iter().any(|(name, _)| *name == op) => families::sums(node, inputs, made),
+        "Cast" | "CastLike" => families::cast(node, inputs, made),
+        "QuantizeLinear" => families::quantized(node, inputs, made),
+        "DynamicQuantizeLinear" => families::quantized_as_it_runs(made),
+        "DequantizeLinear" => families::dequantized(node, inputs, made),
+        _ if inputs.iter().flatten().all(Twin::is_exact) => Some(none()),
+        _ => None,
+    };
+    let mut doubts =
+        by_family.or_else(|| families::sampled(node, inputs, made)).unwrap_or_else(none);
+    for (doubts, made) in doubts.iter_mut().zip(made) {
+        let Some(made) = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)))
+        else {
+            continue;
+        };
+        let is_moved = MOVED.iter().any(|(name, ..)| *name == node.op_type);
+        let (unit, least) = (if is_moved { 0.0 } else { rounding(made.0) }, smallest(made.0));
+        for (doubt, x) in doubts.iter_mut().zip(numbers(made).unwrap_or_default()) {
+            let own = if x.is_finite() { unit * x.abs() } else { 0.0 };
+            *doubt += own + if is_moved { 0.0 } else { least };
+        }
+    }
+    doubts
+}

@@ -1,0 +1,307 @@
+//! The doubt behind a node, by family of operators.
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
+use tract_onnx_cast::{ElementType, Family};
+
+use super::doubt::{Doubt, MOVED, SUMS, Twin};
+use super::numbers::{numbers, rounding, tensor};
+
+type Doubts = Option<Vec<Vec<f64>>>;
+
+/// How often a node runs on inputs that are moved at random, and how many times as far off its
+/// result may be.
+const SAMPLES: u64 = 4;
+const BEYOND_SAMPLES: f64 = 4.0;
+
+pub(super) fn length(made: &Option<SharedTensor>) -> usize {
+    made.as_ref().map_or(0, |(_, tensor)| tensor.len())
+}
+
+fn values(inputs: &[Option<Twin>]) -> Vec<Option<SharedTensor>> {
+    inputs.iter().map(|twin| twin.as_ref().map(|twin| twin.value.clone())).collect()
+}
+
+/// The elements that a node makes of other inputs.
+fn run(node: &NodeRun, inputs: &[Option<SharedTensor>]) -> Doubts {
+    let made = node.run_on(inputs).ok()?;
+    let all = made.iter().map(|made| made.as_ref().map_or(Some(vec![]), numbers));
+    all.collect()
+}
+
+/// How far apart two results are; a NaN on one side alone is infinitely far off.
+fn apart(a: f64, b: f64) -> f64 {
+    match (a - b).abs() {
+        _ if a == b || (a.is_nan() && b.is_nan()) => 0.0,
+        apart if apart.is_nan() => f64::INFINITY,
+        apart => apart,
+    }
+}
+
+/// The doubt of elements goes where the elements go.
+pub(super) fn moved(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let (_, first, count) = MOVED.iter().find(|(name, ..)| *name == node.op_type)?;
+    let mut given = values(inputs);
+    for (input, twin) in given.iter_mut().zip(inputs).skip(*first).take(*count) {
+        let Some(twin) = twin else { continue };
+        *input = Some(tensor(ElementType::Float, twin.value.1.shape(), &twin.doubts())?);
+    }
+    let mut doubts = run(node, &given)?;
+    doubts.resize(made.len(), vec![]);
+    let fits = doubts.iter().zip(made).all(|(doubts, made)| doubts.len() == length(made));
+    fits.then_some(doubts)
+}
+
+/// What each input alone changes, at either end of its doubt.
+pub(super) fn elementwise(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let given = values(inputs);
+    let base = run(node, &given)?;
+    let mut doubts: Vec<Vec<f64>> = made.iter().map(|made| vec![0.0; length(made)]).collect();
+    for (place, twin) in inputs.iter().enumerate() {
+        let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
+        let mut most: Vec<Vec<f64>> = made.iter().map(|made| vec![0.0; length(made)]).collect();
+        for sign in [-1.0, 1.0] {
+            let mut given = given.clone();
+            *given.get_mut(place)? = shifted(twin, || sign);
+            for ((most, base), moved) in most.iter_mut().zip(&base).zip(run(node, &given)?) {
+                for ((most, base), moved) in most.iter_mut().zip(base).zip(moved) {
+                    *most = most.max(apart(*base, moved));
+                }
+            }
+        }
+        for (doubts, most) in doubts.iter_mut().zip(most) {
+            doubts.iter_mut().zip(most).for_each(|(doubt, most)| *doubt += most);
+        }
+    }
+    // Near zero a product is moved by both of its factors, and by neither alone.
+    for flip in [1.0, -1.0] {
+        let mut sign = flip;
+        let mut all = || {
+            sign *= flip;
+            sign
+        };
+        let both = |twin: &Option<Twin>| {
+            let (twin, sign) = (twin.as_ref()?, all());
+            if twin.is_exact() { Some(twin.value.clone()) } else { shifted(twin, || sign) }
+        };
+        let given: Vec<Option<SharedTensor>> = inputs.iter().map(both).collect();
+        for ((doubts, base), moved) in doubts.iter_mut().zip(&base).zip(run(node, &given)?) {
+            for ((doubt, base), moved) in doubts.iter_mut().zip(base).zip(moved) {
+                *doubt = doubt.max(apart(*base, moved));
+            }
+        }
+    }
+    Some(doubts)
+}
+
+/// The value moved within its doubt, by a unit in its last place at least.
+fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
+    let (ty, held) = &twin.value;
+    let unit = 2.2 * rounding(*ty);
+    let is_whole = !matches!(ty.family(), Family::Float(_));
+    let shift = |(x, doubt): (f64, f64)| {
+        let by = if is_whole { doubt.ceil() } else { doubt.max(unit * x.abs()) };
+        if doubt > 0.0 && x.is_finite() { x + sign() * by } else { x }
+    };
+    let moved: Vec<f64> = numbers(&twin.value)?.into_iter().zip(twin.doubts()).map(shift).collect();
+    let held_in = |x: &f64| match *ty {
+        ElementType::Uint8 => x.clamp(0.0, 255.0),
+        ElementType::Int8 => x.clamp(-128.0, 127.0),
+        _ => *x,
+    };
+    let moved: Vec<f64> = moved.iter().map(held_in).collect();
+    tensor(*ty, held.shape(), &moved)
+}
+
+/// γₙ for the sum of n terms, by the sum of their magnitudes, and the doubt of each factor by the
+/// magnitudes of the others.
+pub(super) fn sums(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
+    let result = made.first()?.as_ref()?;
+    if !matches!(result.0.family(), Family::Float(_)) || inputs.len() > 3 {
+        return None;
+    }
+    let magnitudes: Vec<Option<SharedTensor>> = inputs
+        .iter()
+        .enumerate()
+        .map(|(place, twin)| {
+            let twin = twin.as_ref()?;
+            if place >= *factors {
+                return Some(twin.value.clone());
+            }
+            let all = numbers(&twin.value)?.into_iter().zip(twin.doubts());
+            let all: Vec<f64> = all.map(|(x, doubt)| x.abs() + doubt).collect();
+            tensor(twin.value.0, twin.value.1.shape(), &all)
+        })
+        .collect();
+    let all = run(node, &magnitudes)?.swap_remove(0);
+    let share = terms(node, inputs, result) * rounding(result.0);
+    let mut doubts: Vec<f64> = all.iter().map(|x| x.abs() * share).collect();
+    for (place, twin) in inputs.iter().enumerate().take(*factors) {
+        let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
+        if let Doubt::Relative(share) = twin.doubt {
+            doubts.iter_mut().zip(&all).for_each(|(doubt, x)| *doubt += share * x.abs());
+            continue;
+        }
+        let mut given = magnitudes.clone();
+        *given.get_mut(place)? = tensor(twin.value.0, twin.value.1.shape(), &twin.doubts());
+        for (doubt, x) in doubts.iter_mut().zip(run(node, &given)?.swap_remove(0)) {
+            *doubt += x.abs();
+        }
+    }
+    Some(vec![doubts])
+}
+
+/// How many terms are summed up, or a little more.
+fn terms(node: &NodeRun, inputs: &[Option<Twin>], result: &SharedTensor) -> f64 {
+    let size = |place: usize| {
+        let twin = inputs.get(place).and_then(Option::as_ref);
+        twin.map_or(1.0, |twin| twin.value.1.len().max(1) as f64)
+    };
+    let axis = |place: usize| {
+        let shape = inputs.get(place).and_then(Option::as_ref).map(|twin| twin.value.1.shape());
+        shape.and_then(|shape| shape.first()).map_or(1.0, |size| (*size).max(1) as f64)
+    };
+    let made = result.1.len().max(1) as f64;
+    let terms = match node.op_type {
+        "Conv" => size(1) / axis(1),
+        "ConvTranspose" => size(1),
+        "MatMul" | "Gemm" | "Einsum" => (size(0) * size(1) / made).sqrt(),
+        "CumSum" | "AveragePool" => size(0).sqrt(),
+        _ => size(0) / made,
+    };
+    terms.max(1.0) + 1.0
+}
+
+/// A cast to floating-point numbers keeps the doubt.
+pub(super) fn cast(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let twin = inputs.first()?.as_ref()?;
+    match made.first()?.as_ref()?.0.family() {
+        Family::Float(_) => Some(vec![twin.doubts()]),
+        _ => elementwise(node, inputs, made),
+    }
+}
+
+/// Half a step, or what the range cuts off, in codes.
+pub(super) fn quantized(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let (x, codes) = (inputs.first()?.as_ref()?, numbers(made.first()?.as_ref()?)?);
+    let scale = inputs.get(1)?.as_ref()?;
+    let scales = numbers(&scale.value)?;
+    let zeros = match inputs.get(2) {
+        Some(Some(zero)) => numbers(&zero.value)?,
+        _ => vec![0.0; scales.len()],
+    };
+    let shape = x.value.1.shape();
+    let axis = node.attributes.iter().find(|held| held.name == "axis").map_or(1, |held| held.i);
+    let axis = if axis < 0 { axis + i64::try_from(shape.len()).ok()? } else { axis };
+    let behind: usize = match (scales.len(), usize::try_from(axis).ok()) {
+        (1, _) => usize::MAX,
+        (count, Some(axis)) if shape.get(axis) == Some(&count) && scale.value.1.rank() == 1 => {
+            shape.iter().skip(axis + 1).product()
+        }
+        _ => return None,
+    };
+    let values = numbers(&x.value)?.into_iter().zip(x.doubts()).zip(codes).enumerate();
+    let doubt = |(place, ((x, doubt), code)): (usize, ((f64, f64), f64))| {
+        let row = if behind == usize::MAX { 0 } else { place / behind.max(1) % scales.len() };
+        let (scale, zero) = (*scales.get(row)?, zeros.get(row).copied().unwrap_or(0.0));
+        let off = (x / scale + zero - code).abs();
+        Some(if off.is_finite() { off.max(0.5) } else { 0.5 } + (doubt / scale).abs())
+    };
+    Some(vec![values.map(doubt).collect::<Option<_>>()?])
+}
+
+/// Half a step of the values; the scale is right but for its rounding.
+pub(super) fn quantized_as_it_runs(made: &[Option<SharedTensor>]) -> Doubts {
+    let doubt = |(place, made): (usize, &Option<SharedTensor>)| {
+        let doubt = if place == 0 { 0.5 } else { 0.0 };
+        vec![doubt; length(made)]
+    };
+    Some(made.iter().enumerate().map(doubt).collect())
+}
+
+/// The doubt in codes, in steps.
+pub(super) fn dequantized(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    let codes = inputs.first()?.as_ref()?;
+    if matches!(codes.value.0.family(), Family::Float(_)) {
+        return elementwise(node, inputs, made);
+    }
+    let mut given = values(inputs);
+    let next: Vec<f64> = numbers(&codes.value)?
+        .into_iter()
+        .map(|code| if code <= 0.0 { code + 1.0 } else { code - 1.0 })
+        .collect();
+    *given.first_mut()? = tensor(codes.value.0, codes.value.1.shape(), &next);
+    let (base, moved) = (run(node, &values(inputs))?.swap_remove(0), run(node, &given)?);
+    let steps = base.iter().zip(moved.into_iter().next()?).map(|(a, b)| apart(*a, b));
+    Some(vec![steps.zip(codes.doubts()).map(|(step, doubt)| step * doubt).collect()])
+}
+
+/// What becomes of the result where the inputs are moved at random: as far as any element went
+/// in any run, or all of them in the mean.
+pub(super) fn sampled(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Doubts {
+    if node.has_bodies() {
+        return None;
+    }
+    let given = values(inputs);
+    let base = run(node, &given)?;
+    let mut doubts: Vec<Vec<f64>> = base.iter().map(|base| vec![0.0; base.len()]).collect();
+    for seed in 0..SAMPLES {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let move_by = |twin: &Option<Twin>| {
+            let twin = twin.as_ref()?;
+            if twin.is_exact() {
+                return Some(twin.value.clone());
+            }
+            shifted(twin, || if rng.random::<bool>() { 1.0 } else { -1.0 })
+        };
+        let inputs: Vec<Option<SharedTensor>> = inputs.iter().map(move_by).collect();
+        for ((doubts, base), moved) in doubts.iter_mut().zip(&base).zip(run(node, &inputs)?) {
+            for ((doubt, base), moved) in doubts.iter_mut().zip(base).zip(moved) {
+                *doubt = doubt.max(apart(*base, moved));
+            }
+        }
+    }
+    for (doubts, base) in doubts.iter_mut().zip(&base) {
+        let finite = doubts.iter().filter(|doubt| doubt.is_finite());
+        let power: f64 = finite.clone().map(|doubt| doubt * doubt).sum();
+        let mean = (power / finite.count().max(1) as f64).sqrt();
+        let peak =
+            base.iter().filter(|x| x.is_finite()).fold(0.0, |most: f64, x| most.max(x.abs()));
+        let own = 64.0 * rounding(ElementType::Float) * peak;
+        for doubt in doubts {
+            *doubt = BEYOND_SAMPLES * doubt.max(mean) + own;
+        }
+    }
+    doubts.resize(made.len(), vec![]);
+    Some(doubts)
+}

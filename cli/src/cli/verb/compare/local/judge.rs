@@ -1,0 +1,232 @@
+//! The verdict, of what was found inside and of the outputs.
+
+use std::collections::HashSet;
+
+use tract_onnx_cast::{ElementType, Family};
+
+use super::Local;
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
+use crate::cli::found::weights::ComparedWeight;
+use crate::cli::measure::number::Num;
+
+/// What a verdict is made of.
+pub(in super::super) struct Grounds<'a> {
+    pub(in super::super) outputs: &'a [ComparedTensor],
+    /// Inner tensors that were saved.
+    pub(in super::super) saved: &'a [ComparedTensor],
+    pub(in super::super) weights: &'a [ComparedWeight],
+    /// Whether there is a model that says how the outputs were computed.
+    pub(in super::super) is_computed: bool,
+    /// What was found inside, or why nothing was.
+    pub(in super::super) local: Result<Local, String>,
+    pub(in super::super) limits: &'a Limits,
+}
+
+/// Outputs alone may be so many roundings apart.
+const ALONE: f64 = 64.0;
+/// An error this many times the band is more than the conversion's roundings make.
+const BEYOND_BAND: f64 = 30.0;
+
+/// Makes the verdict.
+pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
+    let Grounds { outputs, saved, weights, is_computed, local, limits } = grounds;
+    let is_same = outputs.iter().all(|output| output.identical);
+    let shown = outputs.iter().max_by(|x, y| error(x).total_cmp(&error(y)));
+    let said = shown.map_or(String::new(), |o| {
+        format!("output `{}` is off by {} of its size", o.name, share(error(o)))
+    });
+    let (mut local, why) = match local {
+        Ok(local) => (local, None),
+        Err(why) => (Local::default(), Some(why)),
+    };
+    let wrong = weights.iter().filter(|weight| weight.is_error);
+    let wrong: Vec<Culprit> = wrong.map(|weight| of_weight(weight, &local)).collect();
+    let mut judgement = Judgement {
+        culprits: std::mem::take(&mut local.culprits),
+        errors: std::mem::take(&mut local.errors),
+        seeds: std::mem::take(&mut local.seeds),
+        ..Judgement::default()
+    };
+    let named = |culprit: &Culprit| judgement.culprits.iter().all(|held| held.node != culprit.node);
+    let wrong: Vec<Culprit> = wrong.into_iter().filter(named).collect();
+    judgement.culprits.splice(0..0, wrong);
+    let limit = limit_of_use(&local.types, outputs, limits);
+    let worst = shown.map_or(0.0, error);
+    let (verdict, reason) = match () {
+        () if !judgement.culprits.is_empty() => {
+            let first = judgement.culprits.first().map(told).unwrap_or_default();
+            (Verdict::Broken, first)
+        }
+        () if outputs.iter().chain(saved).any(|tensor| tensor.problem.is_some()) => {
+            let with = outputs.iter().chain(saved).find(|tensor| tensor.problem.is_some());
+            let problem = with.map(|tensor| format!("`{}`: {}", tensor.name, tensor.difference()));
+            (Verdict::Broken, problem.unwrap_or_default())
+        }
+        () if !is_computed && (!is_same || saved.iter().any(|tensor| !tensor.identical)) => {
+            let alone =
+                "nothing says how it was computed: give a tolerance, or the model by --graph";
+            (Verdict::Imprecise, format!("{said}; {alone}"))
+        }
+        () if is_same => (Verdict::Same, "the outputs are exactly equal".into()),
+        () if worst > limit => {
+            judgement.culprits = blamed(&local, &judgement);
+            let types = if local.inside > 0 { "its types explain it, but " } else { "" };
+            let alone = alone(&local, why.as_deref());
+            let limit = share(limit);
+            (Verdict::Imprecise, format!("{types}{said}, and the limit of use is {limit}{alone}"))
+        }
+        () => explained(&local, why.as_deref(), &said, (worst, ALONE * unit(outputs)), &judgement),
+    };
+    (judgement.verdict, judgement.reason) = (Some(verdict), reason);
+    judgement
+}
+
+/// The verdict on outputs that are of use: rounded, unless it stands on too little.
+fn explained(
+    local: &Local,
+    why: Option<&str>,
+    said: &str,
+    (worst, limit): (f64, f64),
+    judgement: &Judgement,
+) -> (Verdict, String) {
+    if why.is_some() || local.is_opaque() {
+        let verdict = if worst <= limit { Verdict::Rounded } else { Verdict::Imprecise };
+        return (verdict, format!("{said}{}", alone(local, why)));
+    }
+    let (inside, beyond) = (local.inside, beyond_band(judgement));
+    let text = "every difference arises by the rounding of its types";
+    let looked = format!("{text} ({inside} tensors inside were looked at); {said}{beyond}");
+    (Verdict::Rounded, looked)
+}
+
+/// What the verdict stands on where nothing inside could be looked at.
+fn alone(local: &Local, why: Option<&str>) -> String {
+    match why {
+        Some(why) => {
+            format!("; this is said of the outputs alone, for it could not be looked inside: {why}")
+        }
+        None if local.is_opaque() => "; this is said of the outputs alone".into(),
+        None => String::new(),
+    }
+}
+
+/// What there is against a culprit.
+fn told(culprit: &Culprit) -> String {
+    let Culprit { node, op, .. } = culprit;
+    match op.as_str() {
+        "" => format!("the weight `{node}` is not the reference's"),
+        _ => format!("no rounding explains what {op} `{node}` makes"),
+    }
+}
+
+fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
+    let tensor = weight.converted_name.clone().unwrap_or_else(|| weight.name.clone());
+    let taker = local.takers.get(&tensor).cloned();
+    let (node, op) = taker.unwrap_or_else(|| (weight.name.clone(), String::new()));
+    Culprit {
+        node,
+        op,
+        tensor,
+        local_error: weight.max_abs,
+        bound: Num(0.0),
+        kind: FaultKind::Weight,
+        text: format!(
+            "its weight `{}` is not the reference's, rounded: {}",
+            weight.name, weight.text
+        ),
+    }
+}
+
+/// How far an output is off, by its size; infinitely where NaN or infinities differ.
+fn error(output: &ComparedTensor) -> f64 {
+    let is_number = |ty: &str| {
+        ElementType::from_name(ty).is_some_and(|ty| matches!(ty.family(), Family::Float(_)))
+    };
+    match output.sqnr {
+        _ if output.problem.is_some() || output.apart() > 0 => f64::INFINITY,
+        _ if output.identical || output.differing == 0 => 0.0,
+        _ if !is_number(&output.reference_type) && !is_number(&output.converted_type) => {
+            output.differing as f64 / output.elements.max(1) as f64
+        }
+        Some(Num(ratio)) => 10f64.powf(-ratio / 20.0),
+        None => f64::INFINITY,
+    }
+}
+
+/// A share for people.
+fn share(share: f64) -> String {
+    match share {
+        share if !share.is_finite() => "all".into(),
+        share if share >= 1e-3 => format!("{:.2} %", share * 100.0),
+        share => format!("{share:.1e}"),
+    }
+}
+
+/// The rounding of the coarsest type among the outputs.
+fn unit(outputs: &[ComparedTensor]) -> f64 {
+    let types = outputs.iter().flat_map(|output| [&output.reference_type, &output.converted_type]);
+    let types = types.filter_map(|ty| ElementType::from_name(ty));
+    types.map(super::numbers::rounding).fold(0.0, f64::max)
+}
+
+/// Up to which relative error outputs are of use, by the coarsest type that the conversion has;
+/// docs/verdict.md says why.
+const LIMITS: &[(f64, &[ElementType])] = &[
+    (0.5, &[ElementType::Int4, ElementType::Uint4, ElementType::Float4E2M1]),
+    (0.5, &[ElementType::Int2, ElementType::Uint2]),
+    (0.3, &[ElementType::Int8, ElementType::Uint8, ElementType::Float8E4M3FN]),
+    (0.3, &[ElementType::Float8E4M3FNUZ, ElementType::Float8E5M2, ElementType::Float8E5M2FNUZ]),
+    (0.1, &[ElementType::BFloat16]),
+    (0.05, &[ElementType::Float16]),
+    (1e-3, &[ElementType::Float, ElementType::Double]),
+];
+
+fn limit_of_use(types: &HashSet<ElementType>, outputs: &[ComparedTensor], limits: &Limits) -> f64 {
+    let of_outputs =
+        outputs.iter().filter_map(|output| ElementType::from_name(&output.converted_type));
+    let types: HashSet<ElementType> = types.iter().copied().chain(of_outputs).collect();
+    let given = |ty: &ElementType| limits.of_use(ty.name());
+    let held = LIMITS.iter().filter_map(|(limit, of)| {
+        let ty = of.iter().find(|ty| types.contains(ty))?;
+        Some(given(ty).unwrap_or(*limit))
+    });
+    held.into_iter().next().unwrap_or(0.0)
+}
+
+/// The nodes by which an explained conversion is of little use: whose type does not hold what they
+/// make, else those that add most.
+fn blamed(local: &Local, judgement: &Judgement) -> Vec<Culprit> {
+    const MOST: usize = 5;
+    if !local.beyond.is_empty() {
+        return local.beyond.iter().take(MOST).cloned().collect();
+    }
+    let mut rows: Vec<_> = judgement.errors.iter().filter(|row| row.local.0 > 0.0).collect();
+    rows.sort_by(|x, y| y.local.0.total_cmp(&x.local.0));
+    let culprit = |row: &&crate::cli::found::verdict::BothErrors| Culprit {
+        node: row.node.clone(),
+        op: row.op.clone(),
+        tensor: row.tensor.clone(),
+        local_error: row.local,
+        bound: row.band.unwrap_or(row.local),
+        kind: FaultKind::Coarse,
+        text: format!(
+            "of exact inputs its result is off by {} of its size: keep it in FLOAT, or quantise it finer",
+            share(row.local.0)
+        ),
+    };
+    rows.iter().take(MOST).map(culprit).collect()
+}
+
+/// Where outputs are farther off than the conversion's roundings put them.
+fn beyond_band(judgement: &Judgement) -> String {
+    let Some(last) = judgement.errors.last() else { return String::new() };
+    match (last.accumulated, last.band) {
+        (Some(Num(error)), Some(Num(band))) if band > 0.0 && error > BEYOND_BAND * band => format!(
+            ", {:.0} times as far as its roundings put it when they are perturbed, though no node is wrong by itself",
+            error / band
+        ),
+        _ => String::new(),
+    }
+}

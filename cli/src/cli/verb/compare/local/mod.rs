@@ -1,0 +1,359 @@
+//! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
+//!
+//! `trace` runs both sides node by node, `links` says which values are to be one, `walk` holds what
+//! each node makes of the reference's inputs against what the reference made, `doubt` is how much of
+//! the difference rounding explains, `fault` what the rest looks like, `band` how far the
+//! conversion's roundings may put its outputs, and `judge` the verdict. docs/verdict.md has the
+//! mathematics.
+
+mod band;
+mod doubt;
+mod families;
+mod fault;
+mod judge;
+mod links;
+mod numbers;
+mod quantisers;
+mod site;
+mod trace;
+mod walk;
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Context;
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
+use tract_onnx_cast::{ElementType, OnnxTensor};
+
+use super::open::{Loaded, Sides};
+use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::verdict::{BothErrors, Culprit};
+use crate::cli::found::weights::ComparedWeight;
+use crate::cli::input::saved::Saved;
+use crate::cli::process::progress;
+use fault::Fault;
+pub(super) use judge::{Grounds, judge};
+use links::{Link, Links};
+use numbers::{cast, is_computed_in};
+use site::Sites;
+use trace::Trace;
+use walk::Walk;
+
+/// What there is to look into.
+pub(super) struct Subject<'a> {
+    pub(super) sides: &'a Sides,
+    pub(super) outputs: &'a [ComparedTensor],
+    /// What the reference's constants are called in the conversion.
+    pub(super) weights: &'a HashMap<String, String>,
+    pub(super) changed: &'a [ComparedWeight],
+    /// How often the conversion runs with its roundings perturbed.
+    pub(super) samples: u64,
+}
+
+/// What was found inside.
+#[derive(Default)]
+pub(super) struct Local {
+    pub(super) culprits: Vec<Culprit>,
+    pub(super) errors: Vec<BothErrors>,
+    pub(super) seeds: Vec<u64>,
+    /// How many values inside were held against the reference's, outputs left out.
+    pub(super) inside: usize,
+    /// How many nodes the conversion has.
+    nodes: usize,
+    /// Nodes whose type does not hold what they make, the first first.
+    pub(super) beyond: Vec<Culprit>,
+    /// Quantisers that are wrong by themselves.
+    quantisers: Vec<Culprit>,
+    /// The nodes that take constants, with their operators.
+    pub(super) takers: HashMap<String, (String, String)>,
+    /// The element types in which the conversion computes and stores.
+    pub(super) types: HashSet<ElementType>,
+    /// Whether the tensors are those of another runtime.
+    pub(super) is_saved: bool,
+}
+
+/// Looks into both sides.
+///
+/// # Errors
+///
+/// When a model cannot run node by node, or what is saved is not what it takes.
+pub(super) fn look(subject: &Subject) -> TractResult<Local> {
+    progress::tell("looking for where errors arise");
+    let sides = subject.sides;
+    match (&sides.reference.model, &sides.converted.model) {
+        (Some(a), Some(b)) => of_models(subject, a, b),
+        (Some(model), None) => of_saved(subject, Some(model), &sides.converted.saved),
+        (None, Some(model)) => of_saved(subject, Some(model), &sides.reference.saved),
+        (None, None) => of_saved(subject, None, &sides.converted.saved),
+    }
+}
+
+fn interpreter(loaded: &Loaded) -> TractResult<Interpreter> {
+    let (onnx, proto) = (loaded.probed.onnx.clone().with_probes(false), &loaded.probed.proto);
+    Ok(Interpreter::of_proto(onnx, proto.clone(), loaded.probed.folder.as_deref())?)
+}
+
+fn inputs(loaded: &Loaded, tensors: &[std::sync::Arc<Tensor>]) -> TractResult<Vec<OnnxTensor>> {
+    let inputs = loaded.model.takes.inputs.iter().zip(tensors);
+    inputs.map(|(input, tensor)| Ok(OnnxTensor::new(input.ty, Tensor::clone(tensor))?)).collect()
+}
+
+fn of_models(subject: &Subject, a: &Loaded, b: &Loaded) -> TractResult<Local> {
+    let (model_a, model_b) = (interpreter(a)?, interpreter(b)?);
+    let outputs: Vec<(String, String)> =
+        subject.outputs.iter().map(|o| (o.name.clone(), o.converted().to_owned())).collect();
+    let (mut local, mut sites) = (Local::default(), Sites::default());
+    let mut first: Option<(Trace, Trace, Links, HashMap<String, SharedTensor>)> = None;
+    let sets = subject.sides.reference_sets.iter().zip(&subject.sides.converted_sets);
+    for (set_a, set_b) in sets {
+        let (given_a, given_b) = (set_a.tensors()?, set_b.tensors()?);
+        let trace_a = Trace::of(&model_a, inputs(a, &given_a)?)?;
+        if first.is_none() {
+            let trace_b = Trace::of(&model_b, inputs(b, &given_b)?)?;
+            let mut links = links::links(&trace_a, &trace_b, &outputs, subject.weights)?;
+            let weights = weights(subject, &trace_a, &trace_b, &mut links);
+            first = Some((Trace::default(), trace_b, links, weights));
+        }
+        let Some((kept, _, links, weights)) = &mut first else { continue };
+        let twins = inputs_of(a, b, (&given_a, &given_b));
+        let run = |walk: &mut Walk| -> TractResult<()> {
+            model_b.run_observed(inputs(b, &given_b)?, walk)?;
+            Ok(())
+        };
+        let (found, wrong) = walked(&trace_a, links, weights, &twins, run, 0.0)?;
+        found.all.into_iter().for_each(|site| sites.add(site));
+        local.quantisers.extend(wrong);
+        if kept.nodes.is_empty() {
+            *kept = trace_a;
+        }
+    }
+    let (trace_a, trace_b, links, _) = first.context("there is a set of inputs")?;
+    if let Some(set) = subject.sides.converted_sets.first() {
+        let given = || inputs(b, &set.tensors()?);
+        local.errors = band::both_errors(
+            (&trace_a, &trace_b, &sites),
+            (&model_b, &given),
+            subject.samples,
+            &mut local.seeds,
+        )?;
+    }
+    let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
+    local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
+    (local.types, local.nodes) = (types(&trace_b), trace_b.nodes.len());
+    local.explain(subject, (&trace_a, &trace_b), &links, &sites);
+    Ok(local)
+}
+
+/// What another runtime has saved of a model: what each node makes of its own inputs there.
+fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> TractResult<Local> {
+    let folder = |loaded: &Loaded| loaded.probed.folder.clone();
+    let (proto, onnx, folder) = match model {
+        Some(loaded) => (loaded.probed.proto.clone(), loaded.probed.onnx.clone(), folder(loaded)),
+        None => {
+            let graph: &ModelProto = subject.sides.saved_of().context("there is no model")?;
+            (graph.clone(), tract_onnx_cast::onnx(), subject.sides.folder_of_graph())
+        }
+    };
+    let model_b = Interpreter::of_proto(onnx.with_probes(false), proto, folder.as_deref())?;
+    let (mut local, mut sites) = (Local { is_saved: true, ..Local::default() }, Sites::default());
+    let mut last = None;
+    for (place, dump) in dumps.iter().enumerate() {
+        let held: Vec<(String, SharedTensor)> = dump
+            .outputs()?
+            .into_iter()
+            .map(|tensor| (tensor.name, (tensor.ty, tensor.tensor.into())))
+            .collect();
+        let given = match model {
+            Some(loaded) => {
+                let sets = match subject.sides.reference.model {
+                    Some(_) => &subject.sides.reference_sets,
+                    None => &subject.sides.converted_sets,
+                };
+                inputs(loaded, &sets.get(place).context("as many sets")?.tensors()?)?
+            }
+            None => saved_inputs(&model_b, &held, subject)?,
+        };
+        let saved = Trace::of_saved(held.into_iter());
+        let trace = Trace::of(&model_b, given.clone())?;
+        let link = |name: &String| {
+            let link = Link { reference: name.clone(), is_sure: true };
+            (name.clone(), link)
+        };
+        let links: Links =
+            saved.values.keys().filter(|name| trace.maker(name).is_some()).map(link).collect();
+        let names = model_b.input_names().into_iter().map(String::from);
+        let twins = names
+            .zip(&given)
+            .map(|(name, tensor)| (name, (tensor.element_type(), tensor.tensor().clone().into())));
+        let twins: HashMap<String, SharedTensor> = twins.collect();
+        let run = |walk: &mut Walk| -> TractResult<()> {
+            model_b.run_observed(given.clone(), walk)?;
+            Ok(())
+        };
+        let (found, _) = walked(&saved, &links, &HashMap::new(), &twins, run, SAVED)?;
+        found.all.into_iter().for_each(|site| sites.add(site));
+        last = Some((saved, trace, links));
+    }
+    let (saved, trace, links) = last.context("there is a set of tensors")?;
+    let outputs: HashSet<&str> = model_b.output_names().into_iter().collect();
+    local.inside = sites.all.iter().filter(|s| !outputs.contains(&*s.converted)).count();
+    local.errors = sites.all.iter().map(|site| band::errors(site, None, None)).collect();
+    (local.types, local.nodes) = (types(&trace), trace.nodes.len());
+    local.explain(subject, (&saved, &trace), &links, &sites);
+    Ok(local)
+}
+
+/// So many roundings at a tensor's largest value are left to the kernels of another runtime, whose
+/// functions are polynomials.
+const SAVED: f64 = 64.0;
+
+/// The inputs of a model among tensors that were saved on either side.
+fn saved_inputs(
+    model: &Interpreter,
+    held: &[(String, SharedTensor)],
+    subject: &Subject,
+) -> TractResult<Vec<OnnxTensor>> {
+    let first = subject.sides.reference.saved.first().context("there are saved tensors")?;
+    let others = first.outputs()?;
+    let input = |name: &str| {
+        if let Some((_, (ty, tensor))) = held.iter().find(|(held, _)| held == name) {
+            return Ok(OnnxTensor::new(*ty, Tensor::clone(tensor))?);
+        }
+        let other = others.iter().find(|other| other.name == name);
+        let other = other.with_context(|| format!("input `{name}` was not saved"))?;
+        Ok(OnnxTensor::new(other.ty, other.tensor.clone())?)
+    };
+    model.input_names().into_iter().map(input).collect()
+}
+
+/// Walks a model, and once more with the doubt of what deviates.
+fn walked(
+    reference: &Trace,
+    links: &Links,
+    weights: &HashMap<String, SharedTensor>,
+    inputs: &HashMap<String, SharedTensor>,
+    run: impl Fn(&mut Walk) -> TractResult<()>,
+    slack: f64,
+) -> TractResult<(Sites, Vec<Culprit>)> {
+    let mut walk = Walk::new(reference, links, weights, inputs.clone());
+    walk.slack = slack;
+    run(&mut walk)?;
+    let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
+    if deviating.is_empty() {
+        return Ok((walk.sites, walk.quantisers.culprits));
+    }
+    let wanted = walk.regions(&deviating);
+    let mut again = Walk::new(reference, links, weights, inputs.clone());
+    (again.slack, again.wanted) = (slack, Some(wanted));
+    run(&mut again)?;
+    Ok((again.sites, again.quantisers.culprits))
+}
+
+/// The reference's inputs under the names that the conversion has for them, where it is given
+/// their roundings.
+fn inputs_of(
+    a: &Loaded,
+    b: &Loaded,
+    (given_a, given_b): (&[std::sync::Arc<Tensor>], &[std::sync::Arc<Tensor>]),
+) -> HashMap<String, SharedTensor> {
+    let of_a: Vec<(&str, SharedTensor)> = a
+        .model
+        .takes
+        .inputs
+        .iter()
+        .zip(given_a)
+        .map(|(input, tensor)| (&*input.name, (input.ty, tensor.clone())))
+        .collect();
+    let mut twins = HashMap::new();
+    for (place, (input, tensor)) in b.model.takes.inputs.iter().zip(given_b).enumerate() {
+        let named = of_a.iter().find(|(name, _)| *name == input.name).or(of_a.get(place));
+        let Some((_, exact)) = named.filter(|(_, (ty, _))| is_computed_in(*ty)) else { continue };
+        let is_rounded = cast(exact, input.ty).is_some_and(|(_, cast)| {
+            cast.shape() == tensor.shape() && cast.as_bytes() == tensor.as_bytes()
+        });
+        if is_rounded && let Some(value) = cast(exact, numbers::wide(exact.0)) {
+            twins.insert(input.name.clone(), value);
+        }
+    }
+    twins
+}
+
+/// The reference's weights of which constants of the conversion are roundings. What a conversion
+/// computes of its constants, as the values of a quantised weight, is linked with the weight.
+fn weights(
+    subject: &Subject,
+    a: &Trace,
+    b: &Trace,
+    links: &mut Links,
+) -> HashMap<String, SharedTensor> {
+    let mut weights = HashMap::new();
+    let is_changed = |name: &String| subject.changed.iter().any(|weight| weight.name == *name);
+    for (reference, converted) in subject.weights {
+        let Some(weight) = a.constant(reference).filter(|_| !is_changed(reference)) else {
+            continue;
+        };
+        let wide = cast(weight, numbers::wide(weight.0));
+        let Some(wide) = wide.filter(|(ty, _)| is_computed_in(*ty)) else { continue };
+        let held = b.constants.get(converted).or_else(|| b.first(converted));
+        let fits =
+            |(ty, held): &SharedTensor| is_computed_in(*ty) && held.shape() == wide.1.shape();
+        if !held.is_some_and(fits) {
+            continue;
+        }
+        if b.constant(converted).is_some() {
+            weights.insert(converted.clone(), wide);
+        } else if b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear") {
+            let link = Link { reference: reference.clone(), is_sure: true };
+            links.insert(converted.clone(), link);
+        }
+    }
+    weights
+}
+
+fn types(trace: &Trace) -> HashSet<ElementType> {
+    let values = trace.values.values().flatten().chain(trace.constants.values());
+    values.filter(|(_, tensor)| tensor.len() > 1).map(|(ty, _)| *ty).collect()
+}
+
+/// Doubts grow from node to node: through so many they may hide a fault.
+const FEW: usize = 16;
+
+impl Local {
+    /// Whether nothing but the outputs of many nodes was looked at.
+    pub(super) fn is_opaque(&self) -> bool {
+        self.inside == 0 && self.nodes > FEW
+    }
+
+    /// Names the nodes to blame.
+    fn explain(
+        &mut self,
+        subject: &Subject,
+        (a, b): (&Trace, &Trace),
+        links: &Links,
+        sites: &Sites,
+    ) {
+        let Subject { weights, changed, .. } = subject;
+        let fault = Fault { a, b, links, sites, weights, changed };
+        let sure = sites.deviating().filter(|site| site.is_sure);
+        let named = sure.map(|site| match self.is_saved {
+            true => fault.kernel(site),
+            false => fault.culprit(site),
+        });
+        let found: Vec<Culprit> = self.quantisers.drain(..).chain(named).collect();
+        for culprit in found {
+            if self.culprits.iter().all(|other| other.node != culprit.node) {
+                self.culprits.push(culprit);
+            }
+        }
+        self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
+        for ran in &b.nodes {
+            for input in ran.inputs.iter().filter(|input| b.constant(input).is_some()) {
+                let taker = || (ran.name.clone(), ran.op.clone());
+                self.takers.entry(input.clone()).or_insert_with(taker);
+            }
+        }
+        let beyond = sites.all.iter().filter(|site| site.broken_off + site.beyond_type > 0);
+        self.beyond = beyond.map(|site| fault.beyond(site)).collect();
+    }
+}

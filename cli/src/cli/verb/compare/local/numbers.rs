@@ -1,0 +1,78 @@
+//! Tensors as numbers, and what their types round.
+
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Reach;
+use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+/// The elements; `None` for text.
+pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
+    if ty.family() == Family::Text {
+        return None;
+    }
+    let wide = Conversion::new(*ty, ElementType::Double, Rules::default()).run(tensor).ok()?;
+    Some(wide.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?.to_vec())
+}
+
+/// A tensor of a type and shape that holds these elements.
+pub(super) fn tensor(ty: ElementType, shape: &[usize], values: &[f64]) -> Option<SharedTensor> {
+    let wide = Tensor::from_shape(shape, values).ok()?;
+    let narrow = Conversion::new(ElementType::Double, ty, Rules::default()).run(&wide).ok()?;
+    Some((ty, Arc::new(narrow)))
+}
+
+/// The tensor in another type, by the rules of a Cast.
+pub(super) fn cast((from, tensor): &SharedTensor, to: ElementType) -> Option<SharedTensor> {
+    if *from == to {
+        return Some((to, tensor.clone()));
+    }
+    let cast = Conversion::new(*from, to, Rules::default()).run(tensor).ok()?;
+    Some((to, Arc::new(cast)))
+}
+
+/// The tensor in another shape of as many elements.
+pub(super) fn shaped((ty, tensor): &SharedTensor, shape: &[usize]) -> Option<SharedTensor> {
+    if tensor.shape() == shape {
+        return Some((*ty, tensor.clone()));
+    }
+    let tensor = Tensor::clone(tensor).into_shape(shape).ok()?;
+    Some((*ty, Arc::new(tensor)))
+}
+
+/// Whether a type is a float type that is computed in: of 16 bits or more.
+pub(super) fn is_computed_in(ty: ElementType) -> bool {
+    matches!(ty.family(), Family::Float(_)) && ty.bits() >= 16
+}
+
+/// The type in which a value is looked at free of its type's rounding.
+pub(super) fn wide(ty: ElementType) -> ElementType {
+    let is_half = matches!(ty, ElementType::Float16 | ElementType::BFloat16);
+    if is_half { ElementType::Float } else { ty }
+}
+
+/// Half a unit in the last place of 1, by which a result is rounded at most, relatively; 0 for
+/// types that are exact.
+pub(super) fn rounding(ty: ElementType) -> f64 {
+    match ty.family() {
+        Family::Float(format) => 0.5f64.powi(format.mantissa_bits as i32 + 1),
+        _ => 0.0,
+    }
+}
+
+/// The smallest positive value of a type, 0 for integers.
+pub(super) fn smallest(ty: ElementType) -> f64 {
+    match Reach::of(ty) {
+        Some(Reach::Float(float)) => float.min_positive,
+        _ => 0.0,
+    }
+}
+
+/// The largest finite value of a type.
+pub(super) fn largest(ty: ElementType) -> f64 {
+    match Reach::of(ty) {
+        Some(Reach::Float(float)) => float.max,
+        _ => f64::INFINITY,
+    }
+}

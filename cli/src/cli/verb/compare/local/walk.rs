@@ -1,0 +1,276 @@
+//! The conversion node by node, each on what the reference has for its inputs.
+//!
+//! Behind each node a value that belongs to one of the reference is replaced by it, cast to the
+//! conversion's type, so that errors do not travel: what differs arises between it and the values
+//! before it that belong to some (a region). Beside each value runs its twin, free of the types'
+//! rounding: the reference's own tensor, or what the node makes of twins. What a twin is off, no
+//! rounding explains beyond the doubt that is left.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
+
+use tract_onnx_cast::Family;
+
+use super::doubt::{Doubt, Twin, doubts};
+use super::links::{Link, Links};
+use super::numbers::{
+    cast, is_computed_in, largest, numbers, rounding, shaped, smallest, tensor, wide,
+};
+use super::quantisers::Quantisers;
+use super::site::{Site, Sites};
+use super::trace::{Trace, full_name, shared};
+use crate::cli::measure::change::STANDS_FOR_INFINITY;
+
+/// So many roundings of the reference's type may two ways to compute one value be apart.
+const ROUNDINGS: f64 = 16.0;
+/// From this size on a constant of 8 bits or fewer is a quantised weight.
+const WEIGHT: usize = 64;
+/// A mask may be cut off to this magnitude.
+const MASK: f64 = 1e3;
+
+/// The walk, and what it has found.
+pub(super) struct Walk<'a> {
+    pub(super) reference: &'a Trace,
+    pub(super) links: &'a Links,
+    /// The reference's weights, by the constants of the conversion that are their roundings.
+    pub(super) weights: &'a HashMap<String, SharedTensor>,
+    /// The values before which doubt is carried along; `None` in the first walk, which finds out.
+    pub(super) wanted: Option<HashSet<String>>,
+    pub(super) twins: HashMap<String, Twin>,
+    seen: HashMap<String, usize>,
+    pub(super) sites: Sites,
+    /// So many roundings at a tensor's largest value are left to other kernels.
+    pub(super) slack: f64,
+    /// The nodes in their order: what they take, and what they make.
+    order: Vec<(Vec<String>, Vec<String>)>,
+    pub(super) quantisers: Quantisers,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        reference: &'a Trace,
+        links: &'a Links,
+        weights: &'a HashMap<String, SharedTensor>,
+        inputs: HashMap<String, SharedTensor>,
+    ) -> Walk<'a> {
+        let exact = |(name, value)| (name, Twin { value, doubt: Doubt::Relative(0.0) });
+        let twins = inputs.into_iter().map(exact).collect();
+        let (seen, sites) = (HashMap::new(), Sites::default());
+        let (wanted, slack, order) = (None, 0.0, vec![]);
+        let quantisers = Quantisers::default();
+        Walk { reference, links, weights, wanted, twins, seen, sites, slack, order, quantisers }
+    }
+
+    /// These values, and those of which they are made, back to those that are the reference's.
+    pub(super) fn regions(&self, values: &[&str]) -> HashSet<String> {
+        let mut wanted: HashSet<String> = values.iter().map(|name| (*name).to_owned()).collect();
+        let is_end = |name: &String| self.sites.get(name).is_some_and(|site| site.is_replaced);
+        for (taken, made) in self.order.iter().rev() {
+            if made.iter().any(|name| wanted.contains(name)) {
+                wanted.extend(taken.iter().filter(|name| !is_end(name)).cloned());
+            }
+        }
+        wanted
+    }
+
+    /// What an input is, free of its type's rounding.
+    fn twin(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
+        let name = full_name(input);
+        if let Some(twin) = self.twins.get(&name) {
+            return Some(twin.clone());
+        }
+        let value = match self.weights.get(&name).filter(|_| input.is_constant) {
+            Some(weight) => shaped(weight, input.tensor.shape())?,
+            None => shared(input),
+        };
+        widened(&value, input.is_constant, is_code || value.1.len() >= WEIGHT)
+    }
+
+    /// What a node makes of twins. What cannot be run on them is what the node has made.
+    fn made(
+        node: &NodeRun,
+        twins: &[Option<Twin>],
+        outputs: &[Option<ObservedTensor>],
+    ) -> (Vec<Option<SharedTensor>>, bool) {
+        let as_made = || outputs.iter().map(|output| output.as_ref().map(shared)).collect();
+        let first = || Some((outputs.first()?.as_ref()?, twins.first()?.as_ref()?));
+        if let ("Cast" | "CastLike", Some((output, twin))) = (node.op_type, first()) {
+            let is_rounding = is_computed_in(output.element_type);
+            if let Some(value) =
+                cast(&twin.value, wide(output.element_type)).filter(|_| is_rounding)
+            {
+                return (vec![Some(value)], false);
+            }
+        }
+        let is_actual = node.inputs.iter().zip(twins).all(|(input, twin)| match (input, twin) {
+            (Some(input), Some(twin)) => std::sync::Arc::ptr_eq(&input.tensor, &twin.value.1),
+            (None, None) => true,
+            _ => false,
+        });
+        if is_actual || node.has_bodies() {
+            return (as_made(), node.has_bodies());
+        }
+        let given: Vec<Option<SharedTensor>> =
+            twins.iter().map(|twin| twin.as_ref().map(|twin| twin.value.clone())).collect();
+        match node.run_on(&given) {
+            Ok(made) => (made, false),
+            Err(_) => (as_made(), true),
+        }
+    }
+
+    /// Holds a value against the reference's, and says whether it is to be replaced by it.
+    fn judge(
+        &mut self,
+        node: &NodeRun,
+        output: &ObservedTensor,
+        (name, link): (&str, &Link),
+        twin: &Twin,
+    ) -> Option<SharedTensor> {
+        let time = self.seen.entry(name.into()).or_default();
+        let constant = || self.reference.constants.get(&link.reference);
+        let times = self.reference.values.get(&link.reference);
+        let want = match times {
+            Some(times) => times.get(*time)?.clone(),
+            None => constant()?.clone(),
+        };
+        *time += 1;
+        let mut site = Site::new(name, link, node);
+        if want.1.len() != output.tensor.len() {
+            let (a, b) = (want.1.shape(), output.tensor.shape());
+            site.problem = Some(format!("its shape is {b:?}, and the reference's {a:?}"));
+            self.sites.add(site);
+            return None;
+        }
+        let want = shaped(&want, output.tensor.shape())?;
+        let (Some(wanted), Some(made), Some(twins)) =
+            (numbers(&want), numbers(&shared(output)), numbers(&twin.value))
+        else {
+            return None;
+        };
+        site.local(&made, &wanted, output.element_type);
+        let unit = ROUNDINGS * rounding(want.0);
+        let finite = wanted.iter().filter(|x| x.is_finite());
+        let peak = finite.fold(0.0, |most: f64, x| most.max(x.abs()));
+        let slack = self.slack * rounding(want.0) * peak;
+        let doubts = self.wanted.is_some().then(|| twin.doubts());
+        for (place, (got, want)) in twins.iter().zip(&wanted).enumerate() {
+            let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
+            let own =
+                unit * want.abs().max(got.abs()).min(f64::MAX) + smallest(twin.value.0) + slack;
+            site.hold(place, (*got, *want), own + 2.0 * doubt.unwrap_or(0.0), is_mask(*got, *want));
+        }
+        let is_replaced = link.is_sure || !site.deviates();
+        site.is_replaced = is_replaced;
+        self.sites.add(site);
+        is_replaced.then_some(want)
+    }
+}
+
+/// Whether both values stand for one infinity, in the range that their types have.
+fn is_mask(got: f64, want: f64) -> bool {
+    want.abs() >= STANDS_FOR_INFINITY && got * want > 0.0 && got.abs() >= MASK
+}
+
+/// A value in the type in which nothing more is rounded, with the doubt that its own type leaves.
+/// Converters cut digits of constants off, and keep small ones from vanishing.
+fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twin> {
+    let ty = value.0;
+    let is_code = is_code && ty.bits() <= 8 || is_code && value.1.len() < WEIGHT;
+    let doubt = match ty.family() {
+        Family::Float(_) if is_constant && ty.bits() <= 16 => {
+            let (unit, least) = (2.0 * rounding(ty), 2.0 * smallest(ty));
+            let values = numbers(value)?;
+            let doubts =
+                values.iter().map(|x| if x.is_finite() { x.abs() * unit + least } else { 0.0 });
+            Doubt::Each(doubts.collect::<Vec<f64>>().into())
+        }
+        Family::Float(_) if is_constant => Doubt::Relative(4.0 * rounding(ty)),
+        Family::Float(_) if wide(ty) != ty => Doubt::Relative(rounding(ty)),
+        Family::Signed | Family::Unsigned if is_constant && is_code => {
+            Doubt::Each(vec![0.5; value.1.len()].into())
+        }
+        _ => Doubt::Relative(0.0),
+    };
+    Some(Twin { value: cast(value, wide(ty))?, doubt })
+}
+
+/// The reference's tensor in the conversion's type. Finite values that the type cannot hold stay
+/// as the conversion has them, or end where it ends: what is behind is to be judged by itself.
+fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<SharedTensor> {
+    let cast = cast(want, made.0)?;
+    let end = largest(made.0);
+    let (wanted, got) = (numbers(want)?, numbers(made)?);
+    if wanted.iter().all(|x| x.abs() <= end || !x.is_finite()) {
+        return Some(cast);
+    }
+    let held = |(want, got): (f64, f64)| match want {
+        want if !want.is_finite() || want.abs() <= end => want,
+        want if got.is_finite() && got * want > 0.0 => got,
+        want => end.copysign(want),
+    };
+    let values: Vec<f64> = wanted.into_iter().zip(got).map(held).collect();
+    tensor(made.0, made.1.shape(), &values)
+}
+
+impl Observer for Walk<'_> {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        outputs: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
+        let twin = |(place, input): (usize, &Option<ObservedTensor>)| {
+            self.twin(input.as_ref()?, is_code(place))
+        };
+        let twins: Vec<Option<Twin>> = node.inputs.iter().enumerate().map(twin).collect();
+        let taken = node.inputs.iter().flatten().map(full_name).collect();
+        self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
+        let (made, is_rough) = Walk::made(node, &twins, outputs);
+        self.quantisers.see(node, &twins, &made, outputs);
+        let is_wanted = self.wanted.as_ref().is_some_and(|all| {
+            outputs.iter().flatten().any(|output| all.contains(&full_name(output)))
+        });
+        let mut carried = match is_wanted && !is_rough {
+            true => doubts(node, &twins, &made).into_iter().map(Some).collect(),
+            false => vec![],
+        };
+        carried.resize(outputs.len(), None);
+        for ((output, made), doubts) in outputs.iter_mut().zip(made).zip(carried) {
+            let (Some(output), Some(made)) = (output, made) else { continue };
+            let name = full_name(output);
+            let is_constant = node.op_type == "Constant";
+            let weight = self.weights.get(&name).filter(|_| is_constant);
+            let weight = weight.and_then(|weight| shaped(weight, made.1.shape()));
+            let Some(mut twin) = widened(weight.as_ref().unwrap_or(&made), is_constant, false)
+            else {
+                continue;
+            };
+            match doubts {
+                _ if is_constant => {}
+                Some(doubts) if doubts.len() == made.1.len() && wide(made.0) == made.0 => {
+                    twin.doubt = Doubt::Each(doubts.into());
+                }
+                _ if is_rough => twin.doubt = Doubt::Relative(rounding(output.element_type)),
+                _ => {}
+            }
+            let link = self.links.get(&name).cloned();
+            let want = link.and_then(|link| self.judge(node, output, (&name, &link), &twin));
+            if let Some(want) = want {
+                if let Some(held) = held_in(&want, &shared(output)) {
+                    output.tensor = held.1;
+                }
+                let unit = 4.0 * rounding(want.0);
+                if let Some(value) = cast(&want, wide(want.0))
+                    && numbers(&value).is_some()
+                {
+                    let value = if is_computed_in(value.0) { value } else { shared(output) };
+                    let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
+                    twin = Twin { value, doubt };
+                }
+            }
+            self.twins.insert(name, twin);
+        }
+        Ok(())
+    }
+}
