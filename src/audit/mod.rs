@@ -135,6 +135,11 @@ impl Audit {
         Audit { casts: casts.into(), records }
     }
 
+    /// Whether both count together.
+    pub(crate) fn is_same(&self, other: &Audit) -> bool {
+        Arc::ptr_eq(&self.records, &other.records)
+    }
+
     /// What the rows are about.
     pub(crate) fn casts(&self) -> &[CastNode] {
         &self.casts

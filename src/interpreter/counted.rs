@@ -29,6 +29,11 @@ impl Counted {
         Counted { audit: audit.clone(), places }
     }
 
+    /// Whether it adds to this audit.
+    pub(super) fn is_of(&self, audit: &Audit) -> bool {
+        self.audit.is_same(audit)
+    }
+
     /// Adds what was counted of a node that was built under a name, which need not be its own.
     pub(super) fn add(&self, graph: &Graph, node: &Node, built_as: &str, counted: &Audit) {
         let made = node.outputs().iter().flatten().map(|made| &*graph.value(*made).name);

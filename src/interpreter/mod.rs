@@ -94,7 +94,7 @@ impl Interpreter {
 
     /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the
     /// probes of a plan do.
-    pub fn watch(&mut self, audit: &Audit) {
+    pub fn watch(&self, audit: &Audit) {
         self.builder.watch(audit);
     }
 

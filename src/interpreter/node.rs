@@ -34,7 +34,7 @@ pub(super) struct Builder {
     /// What was built, by the node's model without the node's name.
     built: Mutex<HashMap<Vec<u8>, Arc<Built>>>,
     /// Where the casts of nodes are counted.
-    counted: Option<Counted>,
+    counted: Mutex<Option<Arc<Counted>>>,
 }
 
 /// A node that was built, and the types of its outputs.
@@ -102,14 +102,20 @@ const DECIDED_BY_NONE: &[&str] = &[
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
-        Builder { onnx, folder, model, built: Mutex::default(), counted: None }
+        Builder { onnx, folder, model, built: Mutex::default(), counted: Mutex::default() }
     }
 
     /// Has an audit of the whole model count what the casts of nodes do.
-    pub(super) fn watch(&mut self, audit: &Audit) {
-        self.onnx = self.onnx.clone().with_probes(true);
-        self.built = Mutex::default();
-        self.counted = Some(Counted::new(audit));
+    pub(super) fn watch(&self, audit: &Audit) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !counted.as_ref().is_some_and(|counted| counted.is_of(audit)) {
+            *counted = Some(Arc::new(Counted::new(audit)));
+            self.built.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        }
+    }
+
+    fn counted(&self) -> Option<Arc<Counted>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether what the model declares of types is overlooked.
@@ -146,7 +152,7 @@ impl Builder {
         let run = || {
             let built = built?;
             let made = built.run(inputs)?;
-            if let (Some(counted), Some(audit)) = (&self.counted, &built.audit) {
+            if let (Some(counted), Some(audit)) = (self.counted(), &built.audit) {
                 counted.add(graph, graph.node(id), &built.name, audit);
             }
             outputs(graph, id, &built, made)
@@ -229,8 +235,10 @@ impl Builder {
         }
         let folder = self.folder.as_deref();
         let load = || {
-            let loaded = self.onnx.load_proto(model, folder)?;
-            let has_casts = self.counted.is_some() && !loaded.survey().rows().is_empty();
+            let is_counted = self.counted().is_some();
+            let onnx = self.onnx.clone().with_probes(is_counted);
+            let loaded = onnx.load_proto(model, folder)?;
+            let has_casts = is_counted && !loaded.survey().rows().is_empty();
             let audit = has_casts.then(|| loaded.audit());
             let mut typed = loaded.into_model().into_typed()?;
             if let Some(audit) = &audit {

@@ -310,7 +310,7 @@ fn counted(path: &Path, inputs: &[Typed]) -> TractResult<[Vec<AuditRow>; 2]> {
         Ok(())
     };
     without_panic(run)?;
-    let mut interpreter = Interpreter::open(onnx, path)?;
+    let interpreter = Interpreter::open(onnx, path)?;
     interpreter.watch(&walked);
     let given = inputs.iter().map(|typed| OnnxTensor::new(typed.ty, typed.tensor.clone()));
     interpreter.run(given.collect::<Result<_, _>>()?)?;

@@ -41,7 +41,8 @@ impl Display for Problem {
 
 impl std::error::Error for Problem {}
 
-fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
+/// What an error is about, where it says so.
+pub(super) fn kind_of(error: &anyhow::Error) -> Option<ErrorKind> {
     let attached = error.downcast_ref::<Problem>();
     let mut links = error.chain().filter_map(|link| link.downcast_ref::<Problem>());
     attached.or_else(|| links.next()).map(|problem| problem.kind)
@@ -104,10 +105,25 @@ pub(super) fn at<T, E: Into<anyhow::Error>>(
         let message = format!("{place}: {}", one_line(&error));
         match kind_of(&error) {
             Some(kind) => Problem { kind, message }.into(),
-            None => anyhow::Error::msg(message),
+            None => InOneLine { message, error }.into(),
         }
     })
 }
+
+/// An error in one line that says more than it did, and what it was.
+#[derive(Debug)]
+pub(super) struct InOneLine {
+    pub(super) message: String,
+    pub(super) error: anyhow::Error,
+}
+
+impl Display for InOneLine {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for InOneLine {}
 
 /// As [`at`] if the place is to be told, else the result as it is.
 pub(super) fn at_if<T>(

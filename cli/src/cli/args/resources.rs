@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::cli::work::engine::Engine;
+
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
@@ -22,6 +24,10 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
+    /// What runs models: `plan`, which tract makes of a whole model, or `nodes`, one after the other [default: plan, and
+    /// nodes where tract can make no plan].
+    #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
+    pub(crate) engine: Option<Engine>,
     #[arg(skip)]
     default_timeout: Option<Duration>,
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::cli::message::{self, ErrorKind, Problem, at};
+use crate::cli::work::engine::Engine;
 
 /// Set in the worker's environment, and only there.
 pub(crate) const MARK: &str = "ONNX_CAST_WORKER";
@@ -22,6 +23,9 @@ pub(crate) struct Order<R> {
     pub(crate) memory_bytes: u64,
     /// How many nodes tract may be given to load, if not as many as by default.
     pub(crate) max_nodes: Option<u64>,
+    pub(crate) engine: Engine,
+    /// Why models are not run by plans, where nobody has asked for that.
+    pub(crate) no_plan: Option<String>,
     /// How long each load of a model may take, in seconds.
     pub(crate) load_seconds: Option<u64>,
 }
@@ -47,6 +51,8 @@ pub(crate) enum Outcome<A> {
 pub(crate) struct Reply<A> {
     pub(crate) outcome: Outcome<A>,
     pub(crate) is_last: bool,
+    /// Whether it is a plan that could not be made, so that another engine may do the work.
+    pub(crate) is_of_plan: bool,
 }
 
 impl<A> Outcome<A> {

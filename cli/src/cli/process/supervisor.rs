@@ -17,6 +17,7 @@ use crate::cli::output_file::remove_drafts_of;
 use crate::cli::process::progress::PROGRESS;
 use crate::cli::process::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::process::request::Request;
+use crate::cli::work::engine::Engine;
 
 const GIB: u64 = 1 << 30;
 
@@ -42,6 +43,30 @@ impl Supervisor {
         request: &R,
         follow: impl Fn(&str),
     ) -> anyhow::Result<Outcome<R::Answer>> {
+        let asked = self.resources.engine;
+        let planned = self.ask_by(request, asked.unwrap_or(Engine::Plan), None, &follow)?;
+        match planned {
+            Reply { outcome: Outcome::Unusable(problem), is_of_plan: true, .. }
+                if asked.is_none() =>
+            {
+                let reason = Some(problem.message.clone());
+                let walked = self.ask_by(request, Engine::Nodes, reason, &follow)?.outcome;
+                // The plan's problem says more of the model than that of a second attempt.
+                let is_done = matches!(walked, Outcome::Done(_));
+                Ok(if is_done { walked } else { Outcome::Unusable(problem) })
+            }
+            reply => Ok(reply.outcome),
+        }
+    }
+
+    /// Has a worker answer by an engine; if that is not the one to begin with, with the reason.
+    fn ask_by<R: Request>(
+        &mut self,
+        request: &R,
+        engine: Engine,
+        no_plan: Option<String>,
+        follow: &impl Fn(&str),
+    ) -> anyhow::Result<Reply<R::Answer>> {
         let Resources { max_memory, max_nodes, .. } = self.resources;
         let timeout = self.resources.timeout();
         let memory_bytes = max_memory.map_or_else(|| default_memory(request), |gib| gib * GIB);
@@ -49,10 +74,14 @@ impl Supervisor {
         let is_said = self.resources.is_timeout_said();
         let load_seconds = (!is_said).then(|| default_seconds(request.model()));
         let kind = R::NAME.to_owned();
-        let order = Order { kind, request, memory_bytes, max_nodes, load_seconds };
+        let order = Order { kind, request, memory_bytes, max_nodes, engine, no_plan, load_seconds };
+        let unusable = |problem| {
+            let outcome = Outcome::Unusable(problem);
+            Ok(Reply { outcome, is_last: true, is_of_plan: false })
+        };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();
-            return Ok(Outcome::Unusable(Problem { kind: ErrorKind::Call, message }));
+            return unusable(Problem { kind: ErrorKind::Call, message });
         };
         loop {
             let mut worker = match self.worker.take() {
@@ -60,11 +89,11 @@ impl Supervisor {
                 None => Worker::start(timeout).context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
-            if let Some(reply) = worker.ask(&line, &follow) {
-                let Reply { outcome, is_last } =
+            if let Some(reply) = worker.ask(&line, follow) {
+                let reply: Reply<R::Answer> =
                     serde_json::from_str(&reply).context("the second process")?;
-                self.worker = (!is_last).then_some(worker);
-                return Ok(outcome);
+                self.worker = (!reply.is_last).then_some(worker);
+                return Ok(reply);
             }
             let late = timeout.filter(|most| start.elapsed() >= *most);
             // Earlier requests may have used up its memory, so this one is asked again of a fresh
@@ -74,10 +103,10 @@ impl Supervisor {
                 if let Some(place) = request.output() {
                     remove_drafts_of(id, place);
                 }
-                return Ok(Outcome::Unusable(match late {
+                return unusable(match late {
                     Some(most) => too_late(most, is_said),
                     None => explain(&last_words, memory_bytes),
-                }));
+                });
             }
         }
     }

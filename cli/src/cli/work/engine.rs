@@ -1,16 +1,18 @@
 //! By what a model runs: a plan that tract makes of all of it, or node by node.
 
+use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor};
 
-use crate::cli::message::{one_line, shortened_line};
+use crate::cli::message::{InOneLine, kind_of, shortened_line};
 use crate::cli::tensor::NamedTensor;
 
 /// What runs a model.
@@ -20,14 +22,6 @@ pub(crate) enum Engine {
     Plan,
     /// Each node on its own, in topological order.
     Nodes,
-}
-
-/// The choice of an engine.
-#[derive(Args, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct EngineArgs {
-    /// What runs the model [default: plan, and nodes where tract can make no plan of it].
-    #[arg(long, value_enum, value_name = "ENGINE")]
-    pub(crate) engine: Option<Engine>,
 }
 
 /// A model that runs node by node.
@@ -42,6 +36,11 @@ impl Walked {
         folder: Option<&Path>,
     ) -> TractResult<Walked> {
         Ok(Walked(Arc::new(Interpreter::of_proto(onnx, proto, folder)?)))
+    }
+
+    /// Has its casts counted when it runs.
+    pub(crate) fn watch(&self, audit: &Audit) {
+        self.0.watch(audit);
     }
 
     /// Runs it on tensors of the inputs' types, in their order.
@@ -74,33 +73,26 @@ pub(crate) fn heading(proto: &ModelProto) -> ModelProto {
     }
 }
 
-/// The error of a plan, until it is known whether the model runs without one.
-#[derive(Clone)]
-pub(crate) struct Failed(Arc<Mutex<Option<TractError>>>);
-
-impl Failed {
-    /// Lets a model run without a plan where tract is what cannot make one; what this project refuses is refused without a plan
-    /// as well, and a branch that does not run would hide it.
-    pub(crate) fn of(error: TractError) -> TractResult<Failed> {
-        let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
-        let is_missing = |own: &Error| own.operator().is_some_and(Interpreter::runs_alone);
-        // What tract says of a node while it types the model is no error of this project's.
-        let is_tracts = own.is_none_or(|own| own.kind() == ErrorKind::Tract || is_missing(own));
-        if !is_tracts {
-            return Err(error);
-        }
-        Ok(Failed(Arc::new(Mutex::new(Some(error)))))
+/// Whether it is tract that cannot make a plan, so that a model may run node by node: what this project refuses is refused
+/// without a plan as well, and a branch that does not run would hide it. So is a model of more nodes than the user allows.
+pub(crate) fn is_of_plan(error: &TractError, is_limit_ours: bool) -> bool {
+    if let Some(whole) = error.downcast_ref::<InOneLine>() {
+        return is_of_plan(&whole.error, is_limit_ours);
     }
+    let mut links = error.chain();
+    let Some(own) = links.find_map(|link| link.downcast_ref::<Error>()) else {
+        // What tract says of a node while it types a model is no error of this project's; what the call or a file is wrong
+        // about does not depend on an engine.
+        let is_file = error.chain().any(|link| link.is::<io::Error>());
+        return !is_file && kind_of(error).is_none();
+    };
+    let is_alone = own.operator().is_some_and(Interpreter::runs_alone);
+    let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
+    own.kind() == ErrorKind::Tract || is_alone || is_many
+}
 
-    /// What to say where the model has run all the same.
-    pub(crate) fn note(&self) -> String {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let reason = held.as_ref().map_or(String::new(), |error| shortened_line(&one_line(error)));
-        format!("tract can make no plan of this model, it was run node by node: {reason}")
-    }
-
-    /// The plan's error, which says more of the model than that of a second attempt.
-    pub(crate) fn or(self, second: TractError) -> TractError {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(second)
-    }
+/// What to say where a model runs node by node though nobody has asked for it.
+pub(crate) fn note_of(reason: &str) -> String {
+    let reason = shortened_line(reason);
+    format!("tract can make no plan of this model, it was run node by node: {reason}")
 }

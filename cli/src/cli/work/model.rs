@@ -1,12 +1,13 @@
 //! A model between its file and its outputs: what it takes, and running it.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::{
     CastOnnx, ElementType, Limits, OnnxTensor, input_element_types, model_proto,
     output_element_types,
@@ -17,7 +18,7 @@ use crate::cli::input_file::open_regular;
 use crate::cli::message::single_line;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
-use crate::cli::work::engine::{Engine, Failed, Walked, heading};
+use crate::cli::work::engine::{Engine, Walked, heading, note_of};
 use crate::cli::work::plan::{Plan, plan};
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
@@ -25,6 +26,9 @@ use crate::cli::work::plan::{Plan, plan};
 pub(crate) struct Loader {
     limits: Limits,
     deadline: Deadline,
+    engine: Engine,
+    /// Why it is not a plan that runs, where nobody has asked for another engine.
+    no_plan: Option<String>,
 }
 
 impl Loader {
@@ -35,7 +39,17 @@ impl Loader {
             limits.loaded_nodes = nodes;
             limits.nodes = limits.nodes.max(nodes);
         }
-        Loader { limits, deadline }
+        Loader { limits, deadline, engine: Engine::Plan, no_plan: None }
+    }
+
+    /// The same for models that another engine runs, and why.
+    pub(crate) fn by(&self, engine: Engine, no_plan: Option<String>) -> Loader {
+        Loader { engine, no_plan, ..self.clone() }
+    }
+
+    /// Whether models run node by node.
+    pub(crate) fn walks(&self) -> bool {
+        self.engine == Engine::Nodes
     }
 
     /// The plug-in, with these limits.
@@ -52,40 +66,14 @@ impl Loader {
     /// Reads and loads a model's file.
     pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
         check_file(path)?;
-        is_model(path, self.model(|| self.onnx().model_for_path(path)))
-    }
-
-    /// Reads a model's file, to be run by an engine. Without one it is a plan where tract can make one, and otherwise node by
-    /// node.
-    pub(crate) fn open_for(&self, path: &Path, engine: Option<Engine>) -> TractResult<Model> {
-        match engine {
-            Some(Engine::Plan) => self.open(path),
-            Some(Engine::Nodes) => self.walk(path),
-            None => match self.open(path) {
-                Ok(model) => {
-                    let fallback = Some((self.clone(), path.to_path_buf()));
-                    Ok(Model { fallback, ..model })
-                }
-                Err(error) => {
-                    let failed = Failed::of(error)?;
-                    match self.walk(path) {
-                        Ok(model) => Ok(Model { failed: Some(failed), ..model }),
-                        Err(second) => Err(failed.or(second)),
-                    }
-                }
-            },
+        match self.engine {
+            Engine::Plan => is_model(path, self.model(|| self.onnx().model_for_path(path))),
+            Engine::Nodes => {
+                let light = model_proto::light(&self.onnx(), path);
+                let proto = is_model(path, light.map_err(Into::into))?;
+                self.walk(&self.onnx(), proto, path.parent())
+            }
         }
-    }
-
-    /// Reads a model's file, to be run node by node.
-    fn walk(&self, path: &Path) -> TractResult<Model> {
-        check_file(path)?;
-        let light = model_proto::light(&self.onnx(), path);
-        let proto = is_model(path, light.map_err(Into::into))?;
-        let inputs = self.onnx().model_for_proto_model(&heading(&proto))?;
-        let model = Model::of(inputs, self.deadline.clone())?;
-        let walked = Some(Walked::of(self.onnx(), proto, path.parent())?);
-        Ok(Model { walked, ..model })
     }
 
     /// Loads a model, whose external data is in the folder, as the plug-in is set up.
@@ -95,7 +83,24 @@ impl Loader {
         model: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Model> {
-        self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model()))
+        match self.engine {
+            Engine::Plan => self.model(|| Ok(model_proto::load(onnx, model, folder)?.into_model())),
+            Engine::Nodes => self.walk(onnx, model, folder),
+        }
+    }
+
+    /// Makes a model one that is run node by node.
+    fn walk(
+        &self,
+        onnx: &CastOnnx,
+        model: ModelProto,
+        folder: Option<&Path>,
+    ) -> TractResult<Model> {
+        let inputs = self.onnx().model_for_proto_model(&heading(&model))?;
+        let takes = Model::of(inputs, self.deadline.clone())?;
+        let walked = Walked::of(onnx.clone(), model, folder)?;
+        let note = self.no_plan.as_deref().map(note_of);
+        Ok(Model { walked: Some(walked), note, ..takes })
     }
 
     fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {
@@ -110,10 +115,8 @@ pub(crate) struct Model {
     deadline: Deadline,
     /// What runs instead of the model, of which there are only the inputs then.
     walked: Option<Walked>,
-    /// What may run node by node where tract can make no plan of the model.
-    fallback: Option<(Loader, PathBuf)>,
     /// Why what runs is not a plan, where that was not asked for.
-    failed: Option<Failed>,
+    note: Option<String>,
     pub(crate) takes: Declared,
 }
 
@@ -133,44 +136,29 @@ impl Model {
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let takes = Declared { inputs, symbols: model.symbols.clone() };
-        Ok(Model { model, deadline, takes, walked: None, fallback: None, failed: None })
+        Ok(Model { model, deadline, takes, walked: None, note: None })
     }
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
-        if let Some(walked) = self.walked {
-            let typed = |(tensor, input): (&Arc<Tensor>, &Input)| {
-                Ok(OnnxTensor::new(input.ty, (**tensor).clone())?)
-            };
-            let inputs = tensors.iter().zip(&self.takes.inputs).map(typed);
-            let outputs = inputs.collect::<TractResult<_>>().and_then(|inputs| walked.run(inputs));
-            let note = self.failed.as_ref().map(Failed::note);
-            return match (outputs, self.failed) {
-                (Ok(outputs), _) => Ok(Ran { outputs, note }),
-                (Err(error), Some(failed)) => Err(failed.or(error)),
-                (Err(error), None) => Err(error),
-            };
-        }
-        let fallback = self.fallback.clone();
-        let run = || self.ready(&tensors, |_| Ok(()))?.run(tensors.clone());
-        match (run(), fallback) {
-            (Err(error), Some((loader, path))) => {
-                let failed = Some(Failed::of(error)?);
-                Model { failed, ..loader.walk(&path)? }.run(tensors)
-            }
-            (ran, _) => ran,
-        }
+        self.ready(&tensors, None)?.run(tensors)
     }
 
-    /// Makes the model ready to run on tensors of these types and shapes, after something has been
-    /// done to the typed model.
+    /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if somebody asks for that.
     pub(crate) fn ready(
         mut self,
         tensors: &[Arc<Tensor>],
-        prepare: impl FnOnce(&mut TypedModel) -> TractResult<()>,
+        audit: Option<&Audit>,
     ) -> TractResult<Ready> {
         let facts: Vec<Taken> = tensors.iter().map(|tensor| taken(tensor)).collect();
+        if let Some(walked) = self.walked {
+            if let Some(audit) = audit {
+                walked.watch(audit);
+            }
+            let types = self.takes.inputs.iter().map(|input| input.ty).collect();
+            return Ok(Ready { facts, way: Way::Nodes { walked, types, note: self.note } });
+        }
         for (outlet, (ty, shape)) in self.model.inputs.clone().into_iter().zip(&facts) {
             self.model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
         }
@@ -178,12 +166,14 @@ impl Model {
         let (model, deadline) = (self.model, self.deadline);
         let load = || {
             let mut model = model.into_typed()?;
-            prepare(&mut model)?;
+            if let Some(audit) = audit {
+                audit.watch(&mut model)?;
+            }
             plan(model)
         };
         let plan = deadline.within(load)?;
         let types = output_element_types(plan.plan.model())?;
-        Ok(Ready { plan, names, types, facts })
+        Ok(Ready { facts, way: Way::Plan { plan, names, types } })
     }
 
     fn name(&self, outlet: OutletId) -> String {
@@ -202,10 +192,16 @@ fn taken(tensor: &Tensor) -> Taken {
 /// A model that runs as often as there are tensors of the same types and shapes: to make it ready
 /// takes longer than to run it.
 pub(crate) struct Ready {
-    plan: Plan,
-    names: Vec<String>,
-    types: Vec<ElementType>,
     facts: Vec<Taken>,
+    way: Way,
+}
+
+/// How it runs.
+enum Way {
+    /// With the names and types of its outputs.
+    Plan { plan: Plan, names: Vec<String>, types: Vec<ElementType> },
+    /// With the types of its inputs, and why it is not a plan.
+    Nodes { walked: Walked, types: Vec<ElementType>, note: Option<String> },
 }
 
 impl Ready {
@@ -216,15 +212,26 @@ impl Ready {
 
     /// Runs the model.
     pub(crate) fn run(&self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
+        let (plan, names, types) = match &self.way {
+            Way::Plan { plan, names, types } => (plan, names, types),
+            Way::Nodes { walked, types, note } => {
+                let typed = |(tensor, ty): (Arc<Tensor>, &ElementType)| {
+                    Ok(OnnxTensor::new(*ty, Arc::unwrap_or_clone(tensor))?)
+                };
+                let inputs = tensors.into_iter().zip(types).map(typed);
+                let outputs = walked.run(inputs.collect::<TractResult<_>>()?)?;
+                return Ok(Ran { outputs, note: note.clone() });
+            }
+        };
         let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
-        let values = self.plan.plan.run(inputs)?;
+        let values = plan.plan.run(inputs)?;
         let output = |((value, ty), name): ((TValue, &ElementType), &String)| {
             let tensor = with_type(value.into_tensor(), *ty)
                 .with_context(|| format!("output `{name}` ({ty})"))?;
             Ok(NamedTensor { name: name.clone(), ty: *ty, tensor })
         };
-        let outputs = values.into_iter().zip(&self.types).zip(&self.names).map(output);
-        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note: self.plan.note.clone() })
+        let outputs = values.into_iter().zip(types).zip(names).map(output);
+        Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note: plan.note.clone() })
     }
 }
 

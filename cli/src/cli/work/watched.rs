@@ -127,7 +127,7 @@ impl<'a> Watched<'a> {
             return ready.run(tensors.clone());
         }
         let before = self.counted();
-        let ready = self.model.clone().ready(tensors, |typed| Ok(self.audit.watch(typed)?))?;
+        let ready = self.model.clone().ready(tensors, Some(&self.audit))?;
         // Casts of what tract makes of shapes run while the model is made ready, and are to be
         // counted on every set.
         let is_reusable = self.counted() == before;

@@ -195,10 +195,7 @@ impl<'a> Looked<'a> {
             |loaded: &Loaded, proto, names: &[String], tensors: &Tensors, kept: &mut Option<_>| {
                 let ready = match kept.take().filter(|ready: &Ready| ready.takes(tensors)) {
                     Some(ready) => ready,
-                    None => loaded
-                        .probed
-                        .exposing_in(proto, names, false)?
-                        .ready(tensors, |_| Ok(()))?,
+                    None => loaded.probed.exposing_in(proto, names, false)?.ready(tensors, None)?,
                 };
                 let outputs = ready.run(tensors.clone())?.outputs;
                 // Two models at once are held only where they run again.

@@ -20,7 +20,7 @@ use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
-use crate::cli::message::{ErrorKind, about, at, one_line};
+use crate::cli::message::{ErrorKind, InOneLine, about, at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Loader, Model, tried};
@@ -357,6 +357,8 @@ pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
             return error;
         }
         let reason = one_line(&error);
-        anyhow::anyhow!("{reason}; tensors that another runtime has saved can be compared instead")
+        let message =
+            format!("{reason}; tensors that another runtime has saved can be compared instead");
+        InOneLine { message, error }.into()
     })
 }

@@ -30,7 +30,6 @@ use crate::cli::report::json::{self, JsonValue};
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::engine::EngineArgs;
 use crate::cli::work::model::{Loader, Ran, tried};
 
 /// Run a model and show its outputs.
@@ -60,8 +59,6 @@ pub(crate) struct Run {
     model: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    #[command(flatten)]
-    engine: EngineArgs,
     /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz,
     /// or a .npy for one output.
     #[arg(short, long, value_name = "DIR|FILE")]
@@ -93,10 +90,10 @@ impl Verb for Run {
 
     /// Runs the model, writes the outputs' files and shows what they hold.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
-        let Run { model, input, engine, output: written, json } = self;
+        let Run { model, input, output: written, json } = self;
         let case = about(ErrorKind::Input, recorded(&model, &input))?;
         let model = model_file(model)?;
-        let request = RunRequest { model, input, case, engine, output: written };
+        let request = RunRequest { model, input, case, output: written };
         let RunAnswer { inputs, outputs, note } = &ask(&request, resources)?;
         print_notes(&request.model, note.as_slice());
         output.line(&if json {
@@ -147,7 +144,6 @@ pub(crate) struct RunRequest {
     pub(crate) input: InputArgs,
     /// The set of recorded inputs to run on, instead of what `input` says.
     pub(crate) case: Option<Case>,
-    pub(crate) engine: EngineArgs,
     /// Where the outputs are written: a .npy, a .npz or a folder.
     pub(crate) output: Option<PathBuf>,
 }
@@ -184,7 +180,7 @@ impl Request for RunRequest {
             // Before the work, which may take long.
             fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         }
-        let model = loader.open_for(&self.model, self.engine.engine)?;
+        let model = loader.open(&self.model)?;
         let mut look = Look::default();
         let (tensors, random, mut notes) = match &self.case {
             Some(case) => {

@@ -31,7 +31,6 @@ use crate::cli::report::junit::{self, TestOutcome};
 use crate::cli::report::progress_bar::progress_bar;
 use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::engine::EngineArgs;
 use crate::cli::work::model::{Loader, Ran};
 use expected::difference;
 
@@ -59,8 +58,6 @@ pub(crate) struct Test {
     /// Absolute tolerance for floating-point outputs.
     #[arg(long, value_name = "A", value_parser = parse_tolerance)]
     atol: Option<f64>,
-    #[command(flatten)]
-    engine: EngineArgs,
     /// Write JUnit's XML, for CI.
     #[arg(long, value_name = "FILE.xml")]
     junit: Option<PathBuf>,
@@ -102,8 +99,8 @@ impl Verb for Test {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let cases = cases::find(&self.paths)?;
         let mut supervisor = Supervisor::new(resources.for_folders());
-        let (tolerance, engine) = (self.tolerance(), self.engine);
-        let request = |case| TestRequest { case, tolerance, engine };
+        let tolerance = self.tolerance();
+        let request = |case| TestRequest { case, tolerance };
         let bar = progress_bar(cases.len());
         let mut report = TestReport::default();
         let mut unusable = vec![];
@@ -176,7 +173,6 @@ pub(crate) struct TestRequest {
     pub(crate) case: Case,
     /// Without it, outputs must be equal bit for bit.
     pub(crate) tolerance: Option<Tolerance>,
-    pub(crate) engine: EngineArgs,
 }
 
 /// Whether the outputs are the expected ones.
@@ -193,8 +189,8 @@ impl Request for TestRequest {
     type Answer = Tested;
 
     fn answer(&self, loader: &Loader) -> TractResult<Tested> {
-        let TestRequest { case, tolerance, engine } = self;
-        let model = loader.open_for(&case.model, engine.engine)?;
+        let TestRequest { case, tolerance } = self;
+        let model = loader.open(&case.model)?;
         let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
         let expected = case.outputs()?;
         ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
