@@ -284,10 +284,7 @@ mod tests {
         let text = "in x FLOAT\na, b = Split(x)\nc = Add(a, b)\nout c FLOAT";
         let graph = raised(13, 18, text).expect("a model").graph.expect("a graph");
         let split = graph.node.iter().find(|node| node.op_type == "Split").expect("a node");
-        assert_eq!(
-            split.attribute.iter().map(|a| (&*a.name, a.i)).last(),
-            Some(("num_outputs", 2))
-        );
+        assert_eq!(split.attribute.last().map(|a| (&*a.name, a.i)), Some(("num_outputs", 2)));
     }
 
     #[test]

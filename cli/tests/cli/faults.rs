@@ -69,7 +69,7 @@ fn writers(folder: &Folder) -> Vec<Writer> {
         set(&["run", &many, "-o", &file("y.npz")]),
         set(&["record", &path, &out, "--sets", "3"]),
         set(&["fix", &half, "-o", &file("fixed.onnx")]),
-        with_reports(&["compare", &path, &half]),
+        with_reports(&["compare", &path, &half, "--search", "0"]),
         with_reports(&["audit", &half]),
         files(&["keep", &path, "--to", "FLOAT16", &format!("--json={}", file("keep.json"))]),
         files(&["test", &golden, &format!("--junit={}", file("junit.xml"))]),
@@ -407,8 +407,8 @@ fn a_full_device_is_an_error_of_one_line() {
     let folder = Folder::new();
     let (path, half) = (long(&folder), halved(&folder));
     for arguments in [
-        ["compare", &path, &half, "--report=/dev/full"].to_vec(),
-        ["compare", &path, &half, "--json=/dev/full"].to_vec(),
+        ["compare", &path, &half, "--search", "0", "--report=/dev/full"].to_vec(),
+        ["compare", &path, &half, "--search", "0", "--json=/dev/full"].to_vec(),
         ["audit", &half, "--markdown=/dev/full"].to_vec(),
         ["audit", &half, "--junit=/dev/full"].to_vec(),
         ["fix", &half, "-o", "/dev/full"].to_vec(),

@@ -63,7 +63,7 @@ fn crowds_are_no_danger() {
         if looked_at.contains(&name) {
             ask(&format!("inspect {name}"), &["inspect", &path]);
             ask(&format!("audit {name}"), &["audit", &path]);
-            ask(&format!("compare {name}"), &["compare", &path, &path]);
+            ask(&format!("compare {name}"), &["compare", &path, &path, "--search", "1"]);
         }
     }
 }

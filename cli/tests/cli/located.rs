@@ -71,6 +71,12 @@ fn narrowed(nodes: &mut Vec<NodeProto>, to: ElementType) {
     nodes.insert(3, cast("up", "b_narrow", "b_wide", Float));
 }
 
+/// A square would hide the sign.
+fn signed(nodes: &mut [NodeProto]) {
+    in_place_of(nodes, "square", |node| node.op_type = "Max".into());
+    in_place_of(nodes, "root", |node| node.op_type = "Tanh".into());
+}
+
 #[test]
 fn a_cast_between_two_nodes_is_named() {
     for is_renamed in [false, true] {
@@ -85,18 +91,13 @@ fn a_cast_between_two_nodes_is_named() {
 
 #[test]
 fn a_node_that_takes_its_inputs_in_the_other_order_is_named() {
-    // A square would hide the sign.
-    let signed = |nodes: &mut Vec<NodeProto>| {
-        in_place_of(nodes, "square", |node| node.op_type = "Max".into());
-        in_place_of(nodes, "root", |node| node.op_type = "Tanh".into());
-    };
     for is_renamed in [false, true] {
         let swapped = |nodes: &mut Vec<NodeProto>| {
             signed(nodes);
             in_place_of(nodes, "apart", |node| node.input.reverse());
         };
         let folder = Folder::new();
-        let a = folder.message("a.onnx", &layers(false, signed));
+        let a = folder.message("a.onnx", &layers(false, |nodes| signed(nodes)));
         let b = folder.message("b.onnx", &layers(is_renamed, swapped));
         let text = said(1, &["compare", &a, &b, "--rtol", "1e-4", "--json", "--sets", "1"]);
         let report = &json(&text)["comparisons"][0];
@@ -137,10 +138,17 @@ fn a_node_that_was_left_out_is_named() {
 }
 
 /// The verdict on a fault that no tolerance judges, with the first culprit's node and kind.
-fn judged(fault: impl FnOnce(&mut Vec<NodeProto>)) -> (String, String, String) {
+fn judged(
+    base: &dyn Fn(&mut Vec<NodeProto>),
+    fault: impl FnOnce(&mut Vec<NodeProto>),
+) -> (String, String, String) {
     let folder = Folder::new();
-    let a = folder.message("a.onnx", &layers(false, |_| {}));
-    let b = folder.message("b.onnx", &layers(false, fault));
+    let a = folder.message("a.onnx", &layers(false, base));
+    let faulty = |nodes: &mut Vec<NodeProto>| {
+        base(nodes);
+        fault(nodes);
+    };
+    let b = folder.message("b.onnx", &layers(false, faulty));
     let report = json(&said(1, &["compare", &a, &b, "--json", "--sets", "1"]));
     let pair = &report["comparisons"][0];
     let word = |value: &Value| value.as_str().expect("a word").to_owned();
@@ -151,13 +159,13 @@ fn judged(fault: impl FnOnce(&mut Vec<NodeProto>)) -> (String, String, String) {
 #[test]
 fn without_a_tolerance_a_fault_is_broken_and_its_node_is_named() {
     let broken = |node: &str, kind: &str| ("broken".into(), node.into(), kind.into());
-    let turned = judged(|nodes| nodes[3].input.swap(0, 1));
-    // The square behind it hides the sign, and the node is wrong all the same.
+    let turned = judged(&|nodes| signed(nodes), |nodes| nodes[3].input.swap(0, 1));
     assert_eq!(turned, broken("apart", "input_order"));
-    let other = judged(|nodes| nodes[1].op_type = "Sigmoid".into());
+    let as_is = |_: &mut Vec<NodeProto>| {};
+    let other = judged(&as_is, |nodes| nodes[1].op_type = "Sigmoid".into());
     assert_eq!(other, broken("squash", "operator"));
-    let taken = judged(|nodes| nodes[6].input[1] = "w1".into());
+    let taken = judged(&as_is, |nodes| nodes[6].input[1] = "w1".into());
     assert_eq!((taken.0, taken.1), ("broken".into(), "third".into()));
-    let left_out = judged(|nodes| nodes[5].input[0] = "d".into());
+    let left_out = judged(&as_is, |nodes| nodes[5].input[0] = "d".into());
     assert_eq!((left_out.0, left_out.1), ("broken".into(), "root".into()));
 }

@@ -33,13 +33,16 @@ pub(crate) struct LookFurther {
 
 impl LookFurther {
     fn in_words(&self) -> String {
-        let steps = self.steps;
-        let cut = if self.is_cut { ", ended by time" } else { "" };
+        // Where time ends it, the number is another each time.
+        let search = match self.is_cut {
+            true => "a search that time has ended".to_owned(),
+            false => format!("a search of {} steps", self.steps),
+        };
         let found = match &self.found[..] {
             [] => "nothing worse".to_owned(),
             found => found.join("; and "),
         };
-        format!("a search of {steps} steps{cut} found {found}")
+        format!("{search} found {found}")
     }
 }
 

@@ -73,6 +73,7 @@ pub(crate) fn finding(samples: &[SampleResult], by: &str) -> Option<Finding> {
         return None;
     }
     let (count, worst) = (samples.len(), worst.join(", "));
-    let sentence = format!("{failed} of {count} fail; the worst, by {by}: {worst}");
+    let failed = if failed == 0 { String::new() } else { format!("{failed} of {count} fail; ") };
+    let sentence = format!("{failed}the worst, by {by}: {worst}");
     Some(Finding::new(Code::BySample, sentence))
 }

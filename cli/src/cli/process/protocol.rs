@@ -51,8 +51,8 @@ pub(crate) enum Outcome<A> {
 pub(crate) struct Reply<A> {
     pub(crate) outcome: Outcome<A>,
     pub(crate) is_last: bool,
-    /// Whether it is a plan that could not be made, so that another engine may do the work.
-    pub(crate) is_of_plan: bool,
+    /// Why there is no plan, where another engine may do the work.
+    pub(crate) no_plan: Option<String>,
 }
 
 impl<A> Outcome<A> {

@@ -46,11 +46,10 @@ impl Supervisor {
         let asked = self.resources.engine;
         let planned = self.ask_by(request, asked.unwrap_or(Engine::Plan), None, &follow)?;
         match planned {
-            Reply { outcome: Outcome::Unusable(problem), is_of_plan: true, .. }
+            Reply { outcome: Outcome::Unusable(problem), no_plan: Some(reason), .. }
                 if asked.is_none() =>
             {
-                let reason = Some(problem.message.clone());
-                let walked = self.ask_by(request, Engine::Nodes, reason, &follow)?.outcome;
+                let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?.outcome;
                 // The plan's problem says more of the model than that of a second attempt.
                 let is_done = matches!(walked, Outcome::Done(_));
                 Ok(if is_done { walked } else { Outcome::Unusable(problem) })
@@ -77,7 +76,7 @@ impl Supervisor {
         let order = Order { kind, request, memory_bytes, max_nodes, engine, no_plan, load_seconds };
         let unusable = |problem| {
             let outcome = Outcome::Unusable(problem);
-            Ok(Reply { outcome, is_last: true, is_of_plan: false })
+            Ok(Reply { outcome, is_last: true, no_plan: None })
         };
         let Ok(line) = serde_json::to_string(&order) else {
             let message = "the path is not UTF-8".into();

@@ -13,7 +13,7 @@ use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
-use crate::cli::work::engine::is_of_plan;
+use crate::cli::work::engine;
 use crate::cli::work::model::Loader;
 
 /// The size of the working thread's stack. tract recurses over graphs and symbolic expressions,
@@ -59,8 +59,11 @@ fn give_up(allowed: Duration) {
     let message = format!(
         "tract takes longer to load this model than {seconds} s, which is for a file of this size; --timeout says how long all may take"
     );
-    let outcome = Outcome::<()>::Unusable(Problem { kind: ErrorKind::Limit, message });
-    if let Ok(reply) = serde_json::to_string(&Reply { outcome, is_last: true, is_of_plan: true }) {
+    let outcome =
+        Outcome::<()>::Unusable(Problem { kind: ErrorKind::Limit, message: message.clone() });
+    if let Ok(reply) =
+        serde_json::to_string(&Reply { outcome, is_last: true, no_plan: Some(message) })
+    {
         let mut stdout = io::stdout();
         let _ = writeln!(stdout, "{REPLY}{reply}").and_then(|()| stdout.flush());
     }
@@ -71,7 +74,7 @@ fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result
     let unusable = |error: serde_json::Error| {
         let problem = Problem { kind: ErrorKind::Call, message: error.to_string() };
         let outcome = Outcome::<()>::Unusable(problem);
-        serde_json::to_string(&Reply { outcome, is_last: false, is_of_plan: false })
+        serde_json::to_string(&Reply { outcome, is_last: false, no_plan: None })
     };
     let answer = || {
         let Header { kind } = serde_json::from_str(order)?;
@@ -92,24 +95,22 @@ fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result
 /// When the order is none of this type.
 pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_json::Result<String> {
     let order: Order<R> = serde_json::from_str(order)?;
-    let Order { request, memory_bytes, max_nodes, engine, no_plan, load_seconds, .. } = order;
+    let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;
     deadline.allow(load_seconds.map(Duration::from_secs));
     limit(memory_bytes);
-    let loader = Loader::new(max_nodes, deadline.clone()).by(engine, no_plan);
+    let loader = Loader::new(max_nodes, deadline.clone()).by(order.engine, order.no_plan);
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
-        Ok(Ok(answer)) => {
-            Reply { outcome: Outcome::Done(answer), is_last: false, is_of_plan: false }
-        }
+        Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
         Ok(Err(error)) => {
             let problem = Problem::of(&error, ErrorKind::Model);
-            let is_of_plan = is_of_plan(&error, max_nodes.is_none());
-            Reply { outcome: Outcome::Unusable(problem), is_last: false, is_of_plan }
+            let no_plan = engine::no_plan(&error, max_nodes.is_none());
+            Reply { outcome: Outcome::Unusable(problem), is_last: false, no_plan }
         }
         Err(payload) => {
             let words = payload.downcast_ref::<String>().map(String::as_str);
             let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
             let outcome = Outcome::Unusable(explain(words, memory_bytes));
-            Reply { outcome, is_last: true, is_of_plan: true }
+            Reply { outcome, is_last: true, no_plan: Some(words.into()) }
         }
     };
     serde_json::to_string(&reply)

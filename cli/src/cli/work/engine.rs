@@ -12,7 +12,7 @@ use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor};
 
-use crate::cli::message::{InOneLine, kind_of, shortened_line};
+use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
 use crate::cli::tensor::NamedTensor;
 
 /// What runs a model.
@@ -73,22 +73,24 @@ pub(crate) fn heading(proto: &ModelProto) -> ModelProto {
     }
 }
 
-/// Whether it is tract that cannot make a plan, so that a model may run node by node: what this project refuses is refused
-/// without a plan as well, and a branch that does not run would hide it. So is a model of more nodes than the user allows.
-pub(crate) fn is_of_plan(error: &TractError, is_limit_ours: bool) -> bool {
+/// Why there is no plan of a model, if it is tract that cannot make one, so that the model may run node by node. What this
+/// project refuses is refused without a plan as well, and a branch that does not run would hide it; so is a model of more
+/// nodes than the user allows, whose limit is then not ours.
+pub(crate) fn no_plan(error: &TractError, is_limit_ours: bool) -> Option<String> {
     if let Some(whole) = error.downcast_ref::<InOneLine>() {
-        return is_of_plan(&whole.error, is_limit_ours);
+        return no_plan(&whole.error, is_limit_ours);
     }
-    let mut links = error.chain();
-    let Some(own) = links.find_map(|link| link.downcast_ref::<Error>()) else {
+    let is_of_plan = match error.chain().find_map(|link| link.downcast_ref::<Error>()) {
+        Some(own) => {
+            let is_alone = own.operator().is_some_and(Interpreter::runs_alone);
+            let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
+            own.kind() == ErrorKind::Tract || is_alone || is_many
+        }
         // What tract says of a node while it types a model is no error of this project's; what the call or a file is wrong
         // about does not depend on an engine.
-        let is_file = error.chain().any(|link| link.is::<io::Error>());
-        return !is_file && kind_of(error).is_none();
+        None => kind_of(error).is_none() && !error.chain().any(|link| link.is::<io::Error>()),
     };
-    let is_alone = own.operator().is_some_and(Interpreter::runs_alone);
-    let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
-    own.kind() == ErrorKind::Tract || is_alone || is_many
+    is_of_plan.then(|| one_line(error))
 }
 
 /// What to say where a model runs node by node though nobody has asked for it.

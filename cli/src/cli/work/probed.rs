@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, AuditRow, FindingKind, Outcome};
-use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::survey::{CastKind, CastNode, Survey};
-use tract_onnx_cast::{CastOnnx, Error, HalfArithmetic, model_proto};
+use tract_onnx_cast::{CastOnnx, Error, ErrorKind, HalfArithmetic, model_proto};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::Finding;
@@ -45,8 +44,8 @@ impl Probed {
         let proto = loader.read(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let survey = model_proto::survey(&lenient, proto.clone(), folder.as_deref())?;
-        let is_run =
-            |error: &Error| loader.walks() && error.operator().is_some_and(Interpreter::runs_alone);
+        // What no plan has may run node by node, and is refused there if it does not.
+        let is_run = |error: &Error| loader.walks() && error.kind() == ErrorKind::Tract;
         if let Some(problem) = survey.problems().iter().find(|problem| !is_run(problem.error())) {
             return Err(problem.error().clone().into());
         }

@@ -29,7 +29,7 @@ fn terms(table: &[u32; 256], form: Form) -> [usize; 3] {
             let [first, second] = [0, 1].map(|byte| u32::from(sum(&rows, byte, code)));
             let whole = match form {
                 Form::Upper => first << 16 | second << 24,
-                Form::Extended => first | second * 0x0101_0100,
+                Form::Extended => first | (second * 0x0101_0100),
             };
             assert_eq!(whole, *target, "{code}, {reach:?}");
         }
@@ -59,7 +59,10 @@ fn a_digit_in_twos_complement_is_extended() {
 fn any_bytes_are_a_sum() {
     let byte = |code: usize| (code as u32 + 1).pow(3).wrapping_mul(0x9E37_79B9) >> 24;
     terms(&std::array::from_fn(|code| byte(code) << 24), Form::Upper);
-    terms(&std::array::from_fn(|code| byte(code) | byte(255 - code) * 0x0101_0100), Form::Extended);
+    terms(
+        &std::array::from_fn(|code| byte(code) | (byte(255 - code) * 0x0101_0100)),
+        Form::Extended,
+    );
 }
 
 #[test]

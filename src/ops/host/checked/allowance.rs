@@ -128,7 +128,7 @@ impl Account {
 /// The bytes of what a fact describes, texts of so many bytes included; `None` where its size is not known, or has symbols.
 pub(super) fn bytes(fact: &InferenceFact, text: u64) -> Option<u64> {
     let size = |dim: DimFact| u64::try_from(dim.concretize()?.as_i64()?).ok();
-    let dims = fact.shape.concretize().map(|_| fact.shape.dims().map(|dim| dim.clone()))?;
+    let dims = fact.shape.concretize().map(|_| fact.shape.dims().cloned())?;
     let sizes: Option<TVec<u64>> = dims.map(size).collect();
     // A fact without a type may turn out to have any.
     let ty = fact.datum_type.concretize().unwrap_or(f64::datum_type());

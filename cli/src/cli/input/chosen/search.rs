@@ -46,6 +46,9 @@ pub(crate) trait Judge {
 
     /// How far the reference moves, as [`Score::error`], where its inputs move by a relative error.
     fn moved(&mut self, tensors: Tensors, by: f64) -> f64;
+
+    /// Whether a set has shown already what fails the models.
+    fn has_failed(&self) -> bool;
 }
 
 /// What was found.
@@ -113,7 +116,7 @@ pub(crate) fn search(
         error: largest(&climb.known, |score| score.error),
         reach: largest(&climb.known, |score| score.reach),
     };
-    if climb.known.is_empty() || before.error.is_infinite() {
+    if climb.known.is_empty() || before.error >= 1.0 || climb.judge.has_failed() {
         // What is wrong beyond measure shows already.
         let (steps, is_cut) = (climb.steps, false);
         return Some(Searched { steps, is_cut, before, found: vec![] });

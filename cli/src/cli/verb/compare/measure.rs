@@ -101,6 +101,9 @@ impl Measured {
             for tensor in self.outputs.iter_mut().chain(&mut self.saved) {
                 (tensor.passed, tensor.mismatches, tensor.why) = (true, 0, None);
             }
+            for sample in &mut self.samples {
+                (sample.passed, sample.mismatches) = (true, 0);
+            }
         }
     }
 }

@@ -108,21 +108,31 @@ struct Both<'a> {
     reference: Runs<'a>,
     converted: Runs<'a>,
     limits: &'a Limits,
+    /// Whether an output was beyond a tolerance that is given.
+    has_failed: bool,
 }
 
 impl<'a> Both<'a> {
     fn of((a, b): (&'a Loaded, &'a Loaded), limits: &'a Limits) -> TractResult<Both<'a>> {
-        Ok(Both { reference: Runs::of(a, false)?, converted: Runs::of(b, true)?, limits })
+        let (reference, converted) = (Runs::of(a, false)?, Runs::of(b, true)?);
+        Ok(Both { reference, converted, limits, has_failed: false })
     }
 
-    fn error(&self, reference: &[NamedTensor], converted: &[NamedTensor]) -> TractResult<f64> {
-        let mut worst = 0f64;
+    /// The largest error of an output, and whether all are within their tolerances.
+    fn error(
+        &self,
+        reference: &[NamedTensor],
+        converted: &[NamedTensor],
+    ) -> TractResult<(f64, bool)> {
+        let (mut worst, mut passed) = (0f64, true);
         for (a, b) in pair(reference, converted)?.of(reference, converted) {
             let mut metrics = Metrics::new(a, b, self.limits.output(&a.name));
             metrics.add(a, b)?;
-            worst = worst.max(error_of(&metrics.finish()));
+            let finished = metrics.finish();
+            worst = worst.max(error_of(&finished));
+            passed &= finished.passed;
         }
-        Ok(worst)
+        Ok((worst, passed))
     }
 }
 
@@ -135,7 +145,8 @@ impl Judge for Both<'_> {
         let set = carried(from, to, SIDES, &set, &mut vec![]).ok()?;
         let apart = Score { error: f64::INFINITY, reach: 0.0 };
         let Ok(converted) = self.converted.run(&set.tensors().ok()?) else { return Some(apart) };
-        let error = self.error(&reference, &converted).unwrap_or(f64::INFINITY);
+        let (error, passed) = self.error(&reference, &converted).unwrap_or((f64::INFINITY, false));
+        self.has_failed |= self.limits.has_tolerance() && !passed;
         Some(Score { error, reach: self.converted.reach() })
     }
 
@@ -146,9 +157,13 @@ impl Judge for Both<'_> {
         let moved = || {
             let before = self.reference.run(&tensors)?;
             let after = self.reference.run(&nudged?)?;
-            self.error(&before, &after)
+            TractResult::Ok(self.error(&before, &after)?.0)
         };
         moved().unwrap_or(f64::INFINITY)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed
     }
 }
 
@@ -193,12 +208,7 @@ impl<'a> Runs<'a> {
             let place = match self.ready.iter().position(|ready| ready.takes(tensors)) {
                 Some(place) => place,
                 None => {
-                    let audit = self.audit.as_ref();
-                    let watch = |typed: &mut TypedModel| match audit {
-                        Some(audit) => Ok(audit.watch(typed)?),
-                        None => Ok(()),
-                    };
-                    let ready = self.model.clone().ready(tensors, watch)?;
+                    let ready = self.model.clone().ready(tensors, self.audit.as_ref())?;
                     self.ready.truncate(READY - 1);
                     self.ready.insert(0, ready);
                     0

@@ -39,7 +39,7 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
     let mut drafts = Drafts::default();
     let scratch = drafts.folder_in(&std::env::temp_dir())?;
     let mut reduced = Reduced { model: request.model.display().to_string(), ..Reduced::default() };
-    let model = loader.open_for(&file, Some(Engine::Nodes))?;
+    let model = loader.by(Engine::Nodes, None).open(&file)?;
     let sets = sets_of(loader, &model, &file, request, &cases)?;
     let Some((inputs, whole)) = failing(request, &file, (&model, &sets), &scratch)? else {
         reduced.runs = sets.len();

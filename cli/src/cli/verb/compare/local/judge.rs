@@ -32,7 +32,10 @@ const BEYOND_BAND: f64 = 30.0;
 /// Makes the verdict.
 pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
     let Grounds { outputs, saved, weights, is_computed, local, limits } = grounds;
-    let is_same = outputs.iter().all(|output| output.identical);
+    // Zeros of either sign are equal, as they are without a verdict.
+    let is_equal =
+        |tensor: &ComparedTensor| tensor.identical || tensor.passed && !limits.has_tolerance();
+    let is_same = outputs.iter().all(is_equal);
     let shown = outputs.iter().max_by(|x, y| error(x).total_cmp(&error(y)));
     let said = shown.map_or(String::new(), |o| {
         format!("output `{}` is off by {} of its size", o.name, share(error(o)))
@@ -64,12 +67,12 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
             let problem = with.map(|tensor| format!("`{}`: {}", tensor.name, tensor.difference()));
             (Verdict::Broken, problem.unwrap_or_default())
         }
-        () if !is_computed && (!is_same || saved.iter().any(|tensor| !tensor.identical)) => {
+        () if !is_computed && (!is_same || !saved.iter().all(is_equal)) => {
             let alone =
                 "nothing says how it was computed: give a tolerance, or the model by --graph";
             (Verdict::Imprecise, format!("{said}; {alone}"))
         }
-        () if is_same => (Verdict::Same, "the outputs are exactly equal".into()),
+        () if is_same => (Verdict::Same, "the outputs are equal".into()),
         () if worst > limit => {
             judgement.culprits = blamed(&local, &judgement);
             let types = if local.inside > 0 { "its types explain it, but " } else { "" };
