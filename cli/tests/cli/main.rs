@@ -9,6 +9,7 @@ mod bodies;
 mod convert;
 mod documented;
 mod dumps;
+mod engines;
 mod error_kinds;
 #[cfg(unix)]
 mod faults;

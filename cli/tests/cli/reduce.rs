@@ -51,8 +51,8 @@ fn ops(model: &ModelProto) -> Vec<&str> {
 #[test]
 fn of_a_pair_the_node_is_left_at_which_it_parts() {
     let folder = Folder::new();
-    let a = folder.write("a.onnx", &chain(40, None));
-    let b = folder.write("b.onnx", &chain(40, Some(17)));
+    let a = folder.write("a.onnx", chain(40, None));
+    let b = folder.write("b.onnx", chain(40, Some(17)));
     let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-3"]);
     let case = &report["cases"][0];
     assert_eq!(
@@ -92,7 +92,7 @@ fn of_an_overflow_the_node_is_left_that_overflows() {
             .output("y", Float, &[2, 8]);
         bytes(&sketch.model())
     };
-    let (a, b) = (folder.write("a.onnx", &model(false)), folder.write("b.onnx", &model(true)));
+    let (a, b) = (folder.write("a.onnx", model(false)), folder.write("b.onnx", model(true)));
     let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-2", "--range", "x=1:3"]);
     let case = &report["cases"][0];
     assert_eq!((&case["node"], &case["kind"]), (&json!("Mul_s"), &json!("overflow")), "{report}");
@@ -106,7 +106,7 @@ fn of_an_overflow_the_node_is_left_that_overflows() {
 #[test]
 fn what_agrees_is_nothing_to_show() {
     let folder = Folder::new();
-    let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.write(name, &chain(3, None)));
+    let [a, b] = ["a.onnx", "b.onnx"].map(|name| folder.write(name, chain(3, None)));
     let report = reduced(&folder, 1, &[&a, &b]);
     assert_eq!(report["cases"], json!([]));
     assert!(report["problem"].is_string() && !folder.path("case").exists());
@@ -123,7 +123,7 @@ fn what_agrees_is_nothing_to_show() {
 #[test]
 fn a_command_fails_on_the_node_that_is_left() {
     let folder = Folder::new();
-    let a = folder.write("a.onnx", &chain(40, Some(23)));
+    let a = folder.write("a.onnx", chain(40, Some(23)));
     // A name of an operator stands in a file as it is.
     let check = "sh -c 'grep -q Softplus \"$0\" && ls $1/input_0.pb && echo seen >&2 && exit 5' {model} {inputs}";
     let given = [&a, "--check", check, "--status", "5", "--stderr", "seen"];
@@ -140,7 +140,7 @@ fn a_command_fails_on_the_node_that_is_left() {
 #[test]
 fn a_shell_runs_only_what_it_is_asked_to() {
     let folder = Folder::new();
-    let a = folder.write("a b.onnx", &chain(2, None));
+    let a = folder.write("a b.onnx", chain(2, None));
     let check = "test -f {model} && exit 4";
     let report = reduced(&folder, 0, &[&a, "--check", check, "--status", "4", "--shell"]);
     assert_eq!(report["cases"][0]["left"].as_array().map(Vec::len), Some(1), "{report}");
@@ -151,7 +151,7 @@ fn a_shell_runs_only_what_it_is_asked_to() {
 #[test]
 fn a_command_that_never_ends_is_ended() {
     let folder = Folder::new();
-    let a = folder.write("a.onnx", &chain(1, None));
+    let a = folder.write("a.onnx", chain(1, None));
     let start = Instant::now();
     let given = [&a, "--check", "sleep 100", "--check-timeout", "1", "--status", "3"];
     let report = reduced(&folder, 1, &given);
@@ -174,7 +174,7 @@ fn sizes_that_a_model_computes_are_constants_of_the_part() {
             .output("y", Float, &[2, 6, 1]);
         bytes(&sketch.model())
     };
-    let (a, b) = (folder.write("a.onnx", &model("Exp")), folder.write("b.onnx", &model("Abs")));
+    let (a, b) = (folder.write("a.onnx", model("Exp")), folder.write("b.onnx", model("Abs")));
     let check = "sh -c 'grep -q Reshape $0 && grep -q Abs $0 && exit 7' {model}";
     let report = reduced(&folder, 0, &[&b, "--check", check, "--status", "7"]);
     let left = &report["cases"][0]["left"];

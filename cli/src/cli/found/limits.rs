@@ -99,7 +99,8 @@ impl Limits {
         }
         for (ty, limit) in &limits.verdict {
             let is_known = ElementType::from_name(ty).is_some();
-            if !is_known || !(limit.is_finite() && *limit >= 0.0) {
+            let is_limit = limit.is_finite() && *limit >= 0.0;
+            if !is_known || !is_limit {
                 bail!(
                     "[verdict] {ty} = {limit}: an element type and a number from 0 up are wanted"
                 );

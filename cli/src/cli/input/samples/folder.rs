@@ -100,7 +100,7 @@ fn entries(folder: &Path) -> TractResult<Vec<PathBuf>> {
             paths.push(path);
         }
     }
-    paths.sort_by_cached_key(natural);
+    paths.sort_by_cached_key(|path| natural(path));
     Ok(paths)
 }
 

@@ -33,8 +33,11 @@ pub(super) enum Sample {
 #[derive(Clone)]
 pub(super) struct Other {
     pub(super) name: String,
-    read: Rc<dyn Fn(&Declared) -> TractResult<(Tensors, Vec<String>)>>,
+    read: Rc<Read>,
 }
+
+/// Reads the tensors of a model's inputs, and says what is to be known of them.
+type Read = dyn Fn(&Declared) -> TractResult<(Tensors, Vec<String>)>;
 
 impl Other {
     /// A sample of the arrays that are read so.
@@ -127,7 +130,7 @@ impl InputArgs {
 }
 
 /// A path's parts of letters and of digits, in the order of which 2 comes before 10.
-fn natural(path: &PathBuf) -> (Vec<(String, u128)>, PathBuf) {
+fn natural(path: &Path) -> (Vec<(String, u128)>, PathBuf) {
     let (mut parts, mut text, mut digits) = (vec![], String::new(), String::new());
     for character in path.to_string_lossy().chars() {
         if character.is_ascii_digit() {
@@ -141,7 +144,7 @@ fn natural(path: &PathBuf) -> (Vec<(String, u128)>, PathBuf) {
         text.push(character);
     }
     parts.push((text, digits.parse().unwrap_or(0)));
-    (parts, path.clone())
+    (parts, path.to_path_buf())
 }
 
 /// The cases in a folder that have inputs.

@@ -176,7 +176,7 @@ fn nudged(tensor: &Arc<Tensor>, input: &Input, by: f64) -> TractResult<Arc<Tenso
     let values = wide.as_bytes().chunks_exact(8);
     let values = values.filter_map(|bytes| Some(f64::from_ne_bytes(bytes.try_into().ok()?)));
     // Multiplied by an odd number, places fall on either side without a pattern that sums would cancel.
-    let is_up = |place: usize| place.wrapping_mul(0x9e37_79b9).count_ones() % 2 == 0;
+    let is_up = |place: usize| place.wrapping_mul(0x9e37_79b9).count_ones().is_multiple_of(2);
     let nudge =
         |(place, value): (usize, f64)| value * if is_up(place) { 1.0 + by } else { 1.0 - by };
     let values: Vec<f64> = values.enumerate().map(nudge).collect();

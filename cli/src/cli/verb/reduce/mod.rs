@@ -140,7 +140,8 @@ impl Reduce {
             let given = self.tolerance.of_every_output() != Tolerance::default();
             let is_judged = given || !self.per_output.is_empty() || self.limits.is_some();
             ensure!(!is_judged, "--check: the command judges, so there is no tolerance");
-            return Ok(Of::Command(OneRequest { model: self.reference.clone(), input, check }));
+            let request = OneRequest { model: self.reference.clone(), input, check };
+            return Ok(Of::Command(Box::new(request)));
         };
         let (mut limits, limits_file) = Limits::of(&file_of(converted), self.limits.as_deref())?;
         limits.judge_by(self.tolerance.of_every_output(), &self.per_output);

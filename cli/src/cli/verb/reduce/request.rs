@@ -25,7 +25,7 @@ pub(crate) struct ReduceRequest {
 #[derive(Serialize, Deserialize)]
 pub(super) enum Of {
     Pair(Box<CompareRequest>),
-    Command(OneRequest),
+    Command(Box<OneRequest>),
 }
 
 /// A model that a command fails on.

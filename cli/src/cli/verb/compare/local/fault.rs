@@ -240,8 +240,9 @@ impl<'a> Fault<'a> {
         });
         let mut ops: Vec<&str> = region_b.iter().map(|ran| ran.op.as_str()).collect();
         let (mut missing, is_quantised) = (vec![], region_b.iter().any(|ran| is_quantiser(ran)));
-        let is_told = |ran: &&&Ran| !is_form(ran) && !(is_quantised && is_scaling(ran));
-        let is_kept = |ran: &&&Ran| !is_form(ran) && !(is_quantised && is_product(ran));
+        let is_left = |ran: &Ran, is_part: bool| is_form(ran) || is_quantised && is_part;
+        let is_told = |ran: &&&Ran| !is_left(ran, is_scaling(ran));
+        let is_kept = |ran: &&&Ran| !is_left(ran, is_product(ran));
         for ran in region_a.iter().filter(is_kept) {
             match ops.iter().position(|op| *op == ran.op) {
                 Some(place) => drop(ops.swap_remove(place)),

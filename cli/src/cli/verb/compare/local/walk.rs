@@ -176,7 +176,7 @@ fn is_mask(got: f64, want: f64) -> bool {
 /// Converters cut digits of constants off, and keep small ones from vanishing.
 fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twin> {
     let ty = value.0;
-    let is_code = is_code && ty.bits() <= 8 || is_code && value.1.len() < WEIGHT;
+    let is_code = is_code && (ty.bits() <= 8 || value.1.len() < WEIGHT);
     let doubt = match ty.family() {
         Family::Float(_) if is_constant && ty.bits() <= 16 => {
             let (unit, least) = (2.0 * rounding(ty), 2.0 * smallest(ty));

@@ -1,0 +1,67 @@
+//! Every command runs a model by a plan, or node by node where tract can make no plan of it.
+
+use tract_onnx::pb::ModelProto;
+use tract_onnx_cast::ElementType::{self, Bool, Float, Float16, Int64};
+
+use crate::common::proto::{
+    graph, graph_attribute, int64, model, node, tensor, unshaped, untyped, value,
+};
+use crate::program::{Folder, cast, json, refused, said};
+
+/// A `Loop`, which tract does not have: three times x is bounded, scaled and rounded to FLOAT16.
+fn looping(scale: f32, bounded_by: &str) -> ModelProto {
+    let steps = [
+        node(bounded_by, &["x"], &["bounded"], vec![]),
+        node("Mul", &["bounded", "scale"], &["scaled"], vec![]),
+        cast("down", "scaled", "half", Float16),
+        cast("up", "half", "next", Float),
+        node("Identity", &["on"], &["still_on"], vec![]),
+    ];
+    let inputs = [value("i", Int64, &[]), value("on", Bool, &[]), untyped("x")];
+    let body = graph(&inputs, &steps, &[value("still_on", Bool, &[]), untyped("next")]);
+    let nodes = [node("Loop", &["count", "", "v"], &["y"], vec![graph_attribute("body", body)])];
+    let mut main = graph(&[value("v", Float, &[4])], &nodes, &[unshaped("y", Float)]);
+    main.initializer = vec![int64("count", &[3]), tensor("scale", ElementType::Float, &[scale])];
+    model(17, main)
+}
+
+#[test]
+fn what_has_no_plan_is_audited_and_compared_node_by_node() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &looping(1.5, "Tanh"));
+    let told = "it was run node by node: node `Loop_y` (Loop)";
+    let audited = said(0, &["audit", &a]);
+    assert!(audited.contains(told), "{audited}");
+    let report = json(&said(0, &["audit", &a, "--sets", "1", "--json"]));
+    let down = &report["models"][0]["casts"][0];
+    assert_eq!((&down["node"], &down["elements"]), (&"down".into(), &12.into()), "{report}");
+    let same = said(0, &["compare", &a, &a]);
+    assert!(same.contains(told) && same.contains("exactly equal"), "{same}");
+    let other = folder.message("b.onnx", &looping(1.5, "Sigmoid"));
+    let report = json(&said(1, &["compare", &a, &other, "--json"]));
+    assert_eq!(report["comparisons"][0]["verdict"], "broken", "{report}");
+    for arguments in [vec!["audit", &a], vec!["compare", &a, &a], vec!["run", &a]] {
+        let line = refused(&[&arguments[..], &["--engine", "plan"]].concat());
+        assert!(
+            line.contains("`Loop_y` (Loop): is an operator that nothing here computes"),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn both_engines_count_and_compare_alike() {
+    let model = crate::program::in_repository("models/whole/rms_norm_FLOAT16_fixed");
+    let original = crate::program::in_repository("models/whole/rms_norm_FLOAT");
+    let by = |engine: &str, arguments: &[&str]| {
+        let report = said(0, &[arguments, &["--json", "--engine", engine]].concat());
+        json(&report)
+    };
+    let [planned, walked] = ["plan", "nodes"].map(|engine| by(engine, &["audit", &model]));
+    assert_eq!(planned["models"][0]["casts"], walked["models"][0]["casts"]);
+    let [planned, walked] = ["plan", "nodes"].map(|engine| {
+        by(engine, &["compare", &original, &model, "--rtol", "1e-2", "--atol", "1e-2"])
+    });
+    let output = |report: &serde_json::Value| report["comparisons"][0]["verdict"].clone();
+    assert_eq!(output(&planned), output(&walked));
+}
