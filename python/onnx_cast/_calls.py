@@ -293,9 +293,9 @@ def convert(
 ) -> Converted:
     """Converts a model to ``to`` (FLOAT16, BFLOAT16, FLOAT or DOUBLE), and writes it as a new file if its outputs hold.
 
-    ``weights`` (INT8, INT4 or FLOAT8E4M3FN) stores the weights of products and convolutions in few bits, with a scale for each channel,
-    or each ``block`` of so many elements; with ``to=None`` nothing else changes. ``from_types`` are what is converted, where that is
-    not FLOAT. ``opset`` raises the model's opset before.
+    ``weights`` (INT8, INT4 or FLOAT8E4M3FN) stores the weights of products and convolutions in few bits, with a scale for each
+    channel, or each ``block`` of so many elements; with ``to=None`` nothing else changes. ``from_types`` are what is converted,
+    where that is not FLOAT. ``opset`` raises the model's opset before.
 
     Without a tolerance outputs hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in BFLOAT16
     and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.

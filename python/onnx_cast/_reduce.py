@@ -118,7 +118,10 @@ def _serve(listener: Listener, check: Check, is_over: threading.Event) -> None:
     """Answers one process after the other, until it is over."""
     while not is_over.is_set():
         # Who asked may have been ended.
-        with suppress(EOFError, ConnectionError, AuthenticationError), listener.accept() as connection:
+        with (
+            suppress(EOFError, ConnectionError, AuthenticationError),
+            listener.accept() as connection,
+        ):
             if not is_over.is_set():
                 _answer(connection, check)
 

@@ -1,4 +1,4 @@
-"""`onnx-cast convert` beside onnxconverter-common and ONNX Runtime's float16 tool: what of the FLOAT16 models that they write is sound and loads.
+"""`onnx-cast convert` beside onnxconverter-common and ONNX Runtime's float16 tool: how many models are sound and load.
 
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole
 

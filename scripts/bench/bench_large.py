@@ -76,7 +76,9 @@ def measure(name: str, command: list[str]) -> None:
     after, wall = os.times(), time.monotonic() - start
     spent = sum(after[2:4]) - sum(before[2:4])
     errors = program.stderr.read().decode() if program.stderr else ""
-    failed = f", {errors.strip().splitlines()[-1][:80]}" if program.returncode > 1 and errors else ""
+    failed = (
+        f", {errors.strip().splitlines()[-1][:80]}" if program.returncode > 1 and errors else ""
+    )
     print(f"| {name}{failed} | {spent:.1f} | {wall:.1f} | {most // 1000:,} |", flush=True)
 
 

@@ -34,7 +34,15 @@ def main() -> None:
 
 
 def all_cases() -> Iterator[Case]:
-    for case in (*normalised(), *products(), *attention(), *grouped(), *losses(), *moved(), *kernels()):
+    for case in (
+        *normalised(),
+        *products(),
+        *attention(),
+        *grouped(),
+        *losses(),
+        *moved(),
+        *kernels(),
+    ):
         judge(case)
         yield case
 
@@ -85,7 +93,10 @@ def grid(values: object, ty: type = np.int32) -> Input:
 def normalised() -> Iterator[Case]:
     x, skip = drawn((2, 3, 8), 1), drawn((2, 3, 8), 2)
     gamma, beta, bias = (drawn((8,), seed) for seed in (3, 4, 5))
-    for name, last in (("SkipLayerNormalization", [beta]), ("SkipSimplifiedLayerNormalization", [])):
+    for name, last in (
+        ("SkipLayerNormalization", [beta]),
+        ("SkipSimplifiedLayerNormalization", []),
+    ):
         for more in ([], [bias]):
             yield case(OWN + name, {"epsilon": 1e-5}, [x, skip, gamma, *last, *more])
     yield case(OWN + "SkipLayerNormalization", {}, [x, drawn((1, 3, 8), 6), gamma, None, bias])
@@ -187,11 +198,19 @@ def many_headed() -> Iterator[Case]:
     yield case(name, heads, [q, k, v])
     yield case(name, heads, [q, k, v, bias])
     yield case(name, heads, [q, k, value, drawn((22,), 6)])
-    for mask in (integers(5, 2), grid([[1, 1, 0, 1, 0], [1] * 5]), grid([[[1, 0, 1, 1, 0]] * 3] * 2)):
+    for mask in (
+        integers(5, 2),
+        grid([[1, 1, 0, 1, 0], [1] * 5]),
+        grid([[[1, 0, 1, 1, 0]] * 3] * 2),
+    ):
         yield case(name, heads, [q, k, v, bias, mask])
     added = drawn((1, 2, 3, 5), 7)
     yield case(name, heads, [q, k, v, None, grid([[1, 1, 0, 1, 0], [1] * 5]), added])
-    yield case(name, heads | {"scale": 0.4, "unidirectional": 1}, [q, drawn((2, 3, 8), 8), drawn((2, 3, 8), 9)])
+    yield case(
+        name,
+        heads | {"scale": 0.4, "unidirectional": 1},
+        [q, drawn((2, 3, 8), 8), drawn((2, 3, 8), 9)],
+    )
     past = [drawn((2, 2, 4, 4), 10), drawn((2, 2, 4, 4), 11)]
     new = [q, drawn((2, 3, 8), 12), drawn((2, 3, 8), 13)]
     yield case(name, heads, [*new, bias, None, None, *past], 3)
@@ -225,7 +244,12 @@ def grouped() -> Iterator[Case]:
     step = [drawn((2, 1, 64), 9), drawn((2, 1, 32), 10), drawn((2, 1, 32), 11)]
     for more in ({}, {"scale": 0.2}, {"local_window_size": 3}, {"rotary_interleaved": 1}):
         yield case(name, turned | more, [*step, *past, integers(5, 5), grid(6), *tables], 3)
-    yield case(name, turned, [drawn((2, 1, 128), 12), None, None, *past, integers(5, 5), grid(6), *tables], 3)
+    yield case(
+        name,
+        turned,
+        [drawn((2, 1, 128), 12), None, None, *past, integers(5, 5), grid(6), *tables],
+        3,
+    )
     sinks = [None, None, drawn((4,), 15)]
     yield case(name, heads, [q, k, v, *empty, *first, None, None, *sinks], 3)
     yield case(name, heads | {"smooth_softmax": 1}, [q, k, v, *empty, *first], 3)
@@ -234,7 +258,9 @@ def grouped() -> Iterator[Case]:
     one = [drawn((1, 3, 64), 17), drawn((1, 3, 32), 18), drawn((1, 3, 32), 19)]
     before = [drawn((1, 2, 5, 16), 20), drawn((1, 2, 5, 16), 21)]
     yield case(name, turned, [*one, *before, integers(7), grid(8), *tables], 3)
-    yield case(name, heads | {"softcap": 0.5}, [*one, *before, integers(7), grid(8), None, None, *sinks], 3)
+    yield case(
+        name, heads | {"softcap": 0.5}, [*one, *before, integers(7), grid(8), None, None, *sinks], 3
+    )
 
 
 def losses() -> Iterator[Case]:
@@ -313,11 +339,23 @@ def kernels() -> Iterator[Case]:
         attributes = {"sorted": 0} | ({} if axis is None else {"axis": axis})
         yield Case("Unique", 21, attributes, [rows], expected)
     yield case("Unique", {}, [grid([2.5, -1, 2.5, 0, -1], FLOAT)], 4)
-    image, regions = drawn((2, 3, 8, 9), 3), grid([[0, 0, 6, 7], [1.5, 2, 7, 5], [3, 1, 3.2, 1.3]], FLOAT)
+    image, regions = (
+        drawn((2, 3, 8, 9), 3),
+        grid([[0, 0, 6, 7], [1.5, 2, 7, 5], [3, 1, 3.2, 1.3]], FLOAT),
+    )
     where = integers(0, 1, 1, ty=np.int64)
-    for attributes in ({}, {"mode": "max"}, {"coordinate_transformation_mode": "output_half_pixel"}):
+    for attributes in (
+        {},
+        {"mode": "max"},
+        {"coordinate_transformation_mode": "output_half_pixel"},
+    ):
         for ratio in (0, 2):
-            size = {"output_height": 2, "output_width": 3, "sampling_ratio": ratio, "spatial_scale": 0.8}
+            size = {
+                "output_height": 2,
+                "output_width": 3,
+                "sampling_ratio": ratio,
+                "spatial_scale": 0.8,
+            }
             yield case("RoiAlign", size | attributes, [image, regions, where])
     columns = drawn((1, 12, 6), 4)
     shape, block = integers(5, 6, ty=np.int64), integers(2, 2, ty=np.int64)

@@ -239,7 +239,12 @@ def resized() -> Iterator[Case]:
 
 def evaluated(attributes: dict[str, object], to: Input | None = None) -> np.ndarray:
     """A DOUBLE resized by onnx's evaluator, which has the shapes right."""
-    inputs = [drawn((1, 1, 3, 4), 7, 2.0, "DOUBLE"), None, None, to or given(np.array([1, 1, 5, 7]))]
+    inputs = [
+        drawn((1, 1, 3, 4), 7, 2.0, "DOUBLE"),
+        None,
+        None,
+        to or given(np.array([1, 1, 5, 7])),
+    ]
     case = Case("Resize", 19, attributes, inputs, [np.zeros(0, np.float64)])
     model = case.model()
     for output in model.graph.output:
@@ -250,7 +255,11 @@ def evaluated(attributes: dict[str, object], to: Input | None = None) -> np.ndar
 def numbers() -> Iterator[Case]:
     """Products of DOUBLE and INT32, infinities, what has no elements, and no boxes."""
     for ty, scale in (("DOUBLE", 2.0), ("INT32", 100.0)):
-        a, b, c = drawn((2, 3), 1, scale, ty), drawn((4, 3), 2, scale, ty), drawn((4,), 3, scale, ty)
+        a, b, c = (
+            drawn((2, 3), 1, scale, ty),
+            drawn((4, 3), 2, scale, ty),
+            drawn((4,), 3, scale, ty),
+        )
         made = 2 * a.value @ b.value.T - 3 * c.value
         attributes = {"alpha": 2.0, "beta": -3.0, "transB": 1}
         yield Case("Gemm", 13, attributes, [a, b, c], [made.astype(a.value.dtype)])

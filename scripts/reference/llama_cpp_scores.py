@@ -1,7 +1,7 @@
 """What llama.cpp's `perplexity --kl-divergence` would print of the logits of cli/tests/cli/scores.rs, computed with NumPy.
 
-The formulas are those of its tools/perplexity/perplexity.cpp: the base model's log probabilities are stored in 16 bits, rows are
-computed in float, sums in double. Percentiles are told here with all digits.
+The formulas are those of its tools/perplexity/perplexity.cpp: the base model's log probabilities are stored in 16 bits, rows
+are computed in float, sums in double. Percentiles are told here with all digits.
 
     python scripts/reference/llama_cpp_scores.py
 """

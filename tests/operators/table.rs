@@ -42,7 +42,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// Operators that have no row: where they are tested instead, or what is missing.
-const OTHERS: [(&str, &str); 8] = [
+const OTHERS: [(&str, &str); 10] = [
     ("Cast CastLike BitCast", "tests/numerics, all pairs"),
     (
         "QuantizeLinear DequantizeLinear DynamicQuantizeLinear com.microsoft.QuantizeLinear \
@@ -51,6 +51,17 @@ const OTHERS: [(&str, &str); 8] = [
     ),
     ("RNN GRU LSTM Attention", "vectors in tests/data"),
     ("If Scan", "tests/graphs"),
+    (
+        "AffineGrid CausalConvWithState CenterCropPad Compress LpPool MaxUnpool \
+         NegativeLogLikelihoodLoss ReverseSequence SoftmaxCrossEntropyLoss SwiGLU TensorScatter \
+         Upsample com.microsoft.Attention com.microsoft.BiasSplitGelu \
+         com.microsoft.CDist com.microsoft.DynamicQuantizeMatMul \
+         com.microsoft.EmbedLayerNormalization com.microsoft.ExpandDims com.microsoft.GroupNorm \
+         com.microsoft.MatMulIntegerToFloat com.microsoft.QAttention com.microsoft.SkipGroupNorm \
+         com.microsoft.TransposeMatMul",
+        "compositions: vectors in tests/data",
+    ),
+    ("com.microsoft.BiasAdd", "no test: a sum that ONNX Runtime has on GPUs alone"),
     (
         "com.microsoft.FusedConv com.microsoft.FusedGemm com.microsoft.FusedMatMul \
          com.microsoft.GatherBlockQuantized com.microsoft.MatMulBnb4 com.microsoft.MatMulNBits \
