@@ -120,8 +120,8 @@ def compare(
         if graph is not None:
             arguments.append(f"--graph={_files.model(graph, folder, 'graph')}")
         arguments += [*_sizes(sizes), *_ranges(ranges)]
-        for name, limit in (per_output or {}).items():
-            arguments.append(f"--per-output={name}:{_limit(limit)}")
+        for name, own in (per_output or {}).items():
+            arguments.append(f"--per-output={name}:{_limit(own)}")
         arguments += _flags(all_tensors=all_tensors, random=random)
         facts = _files.without(folder, call(arguments, limits).facts)
     result = Comparison.of(_single(facts, "comparisons"), _text(report))
