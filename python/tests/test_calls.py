@@ -51,7 +51,7 @@ def test_a_pass_on_random_inputs_warns(whole):
     reference = whole / "rms_norm_FLOAT" / "model.onnx"
     fixed = whole / "rms_norm_FLOAT16_fixed" / "model.onnx"
     with pytest.warns(onnx_cast.OnnxCastWarning, match="the inputs are random"):
-        result = onnx_cast.compare(reference, fixed, random=True, **TOLERANCE)
+        result = onnx_cast.compare(reference, fixed, random=True, search=0, **TOLERANCE)
     assert result.passed and result.inputs.are_random and result.inputs.seeds == [0, 1, 2, 3, 4]
     assert "warning: the inputs are random" in str(result)
     with pytest.warns(onnx_cast.OnnxCastWarning):

@@ -258,11 +258,16 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
         (Some(cast), _) if cast.has_wrong_scale() => {
             bare(format!("Calibrate `{node}` on real data, so that its scale covers the values."))
         }
-        (None, 0) => bare(format!(
-            "The error is rounding that adds up: keep the nodes before `{}` in the reference's type, or allow it, by {}.",
-            single_line(&tensor.name),
-            pair.outputs.iter().find(|output| !output.passed).map_or("none".into(), passing)
-        )),
+        (None, 0) => bare(match pair.outputs.iter().find(|output| !output.passed) {
+            Some(output) => format!(
+                "The error is rounding that adds up: keep the nodes before `{}` in the reference's type, or allow it, by {}.",
+                single_line(&tensor.name),
+                passing(output)
+            ),
+            None => format!(
+                "Save what `{node}` takes as well: that tells whether it is wrong, or what stands before it."
+            ),
+        }),
         _ if is_half && is_model(&pair.reference) => Some(NextStep {
             words: "Find the nodes to keep in FLOAT:".into(),
             command: Some(keep_command(&pair.reference, to)),
