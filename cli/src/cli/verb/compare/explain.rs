@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use tract_onnx::pb::ModelProto;
 
-use super::bodies::{had_bodies, spread};
 use super::divergence::{Growth, changes, divergence};
 use super::error_profile::profile;
+use super::inner::bodies::{had_bodies, spread};
 use super::main_graph::MainGraph;
 use super::measure::Measured;
 use super::open::{CompareRequest, Loaded, Sides};

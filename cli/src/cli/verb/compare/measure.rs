@@ -9,10 +9,10 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::untrusted::without_panic;
 
-use super::bodies::spread;
 use super::by_sample::Samples;
 use super::divergence::Growth;
 use super::dumped::Dumped;
+use super::inner::bodies::spread;
 use super::inner::{Inner, inner_tensors};
 use super::local::{Grounds, Local, Subject, judge, look};
 use super::main_graph::MainGraph;

@@ -4,7 +4,6 @@
 //! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart, and
 //! `explain` where the graphs part, and why.
 
-mod bodies;
 mod by_sample;
 mod divergence;
 mod dumped;

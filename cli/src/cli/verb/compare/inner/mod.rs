@@ -1,5 +1,7 @@
 //! Tensors inside two models.
 
+pub(super) mod bodies;
+
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::*;
@@ -11,7 +13,7 @@ use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::bodies::{Extent, has_bodies, opened, spread};
+use crate::cli::verb::compare::inner::bodies::{Extent, has_bodies, opened, spread};
 use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::{Loaded, Sides};
 use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};

@@ -26,7 +26,7 @@ const DEPTH: usize = 8;
 /// The model with what its bodies compute among the nodes of the main graph, before the node whose
 /// bodies they are. It is to be read and cannot be run: both branches are there, and a Scan's body
 /// once.
-pub(super) fn spread(model: &ModelProto) -> Cow<'_, ModelProto> {
+pub(in crate::cli::verb::compare) fn spread(model: &ModelProto) -> Cow<'_, ModelProto> {
     let nodes = model.graph.as_ref().map_or(&[][..], |graph| &graph.node);
     if !nodes.iter().any(has_bodies) {
         return Cow::Borrowed(model);
@@ -45,7 +45,7 @@ pub(super) fn has_bodies(node: &NodeProto) -> bool {
 }
 
 /// Whether a node of a graph that is spread had bodies before.
-pub(super) fn had_bodies(node: &NodeProto) -> bool {
+pub(in crate::cli::verb::compare) fn had_bodies(node: &NodeProto) -> bool {
     ["If", "Scan", "Loop"].iter().any(|op| is(node, op)) || has_bodies(node)
 }
 
