@@ -131,30 +131,6 @@ impl Graph {
         self.values.get_mut(value).uses.insert(Use::Output(body, place));
     }
 
-    /// Adds an empty body to a node, as what an attribute holds.
-    pub fn add_body(
-        &mut self,
-        owner: NodeId,
-        attribute: &str,
-        name: &str,
-        path: Arc<str>,
-    ) -> BodyId {
-        let body = self.bodies.add(Body {
-            name: name.into(),
-            path,
-            owner: Some(owner),
-            inputs: vec![],
-            constants: vec![],
-            outputs: vec![],
-            first: None,
-            last: None,
-            rest: GraphProto::default(),
-        });
-        let held = HeldBody { attribute: attribute.into(), body, is_listed: false };
-        self.nodes.get_mut(owner).bodies.push(held);
-        body
-    }
-
     /// Puts another value, or none, into a node's input. Places before it that it did not have are not given.
     pub fn set_input(&mut self, node: NodeId, place: usize, value: Option<ValueId>) {
         while self.node(node).inputs.len() <= place {

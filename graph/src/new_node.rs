@@ -66,11 +66,6 @@ impl NewNode {
     pub fn with(self, attributes: Vec<AttributeProto>) -> NewNode {
         NewNode { attributes, ..self }
     }
-
-    /// The same in a domain.
-    pub fn in_domain(self, domain: &str) -> NewNode {
-        NewNode { domain: domain.into(), ..self }
-    }
 }
 
 impl Graph {

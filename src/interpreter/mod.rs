@@ -9,8 +9,9 @@
 //! it is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! (`control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a symbol for a size, so what tract refuses of
-//! sizes that data decides does not arise.
+//! (`control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a
+//! symbol for a size, so what tract refuses of sizes that data decides does not arise. Whoever watches a run is shown each
+//! node (`observer`), and an audit what its casts do (`counted`).
 
 #![forbid(unsafe_code)]
 

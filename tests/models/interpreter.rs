@@ -32,13 +32,18 @@ fn by_nodes(path: &Path, inputs: &[Typed]) -> tract_onnx_cast::Result<Vec<Typed>
     Ok(outputs.into_iter().map(typed).collect())
 }
 
-#[test]
-fn models_run_as_their_plans_do() {
+/// The cases of this repository, and those of a folder that the environment names.
+fn all_cases() -> impl Iterator<Item = (String, PathBuf)> {
     let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
     let folders = ["models", "tests/data/node_tests", "tests/data/expanded_tests"];
     let folders = folders.map(|folder| root().join(folder));
+    folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder))
+}
+
+#[test]
+fn models_run_as_their_plans_do() {
     let (mut wrong, mut equal, mut more) = (vec![], 0, 0);
-    for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
+    for (name, folder) in all_cases() {
         let path = folder.join("model.onnx");
         let inputs = tensors(&data(&folder), "input");
         let planned = without_panic(|| run(&path, &inputs, Preparation::Optimized));
@@ -319,11 +324,8 @@ fn counted(path: &Path, inputs: &[Typed]) -> TractResult<[Vec<AuditRow>; 2]> {
 
 #[test]
 fn casts_count_as_in_plans() {
-    let elsewhere = std::env::var_os("ONNX_CAST_MODELS").map(PathBuf::from);
-    let folders = ["models", "tests/data/node_tests", "tests/data/expanded_tests"];
-    let folders = folders.map(|folder| root().join(folder));
     let (mut wrong, mut equal) = (vec![], 0);
-    for (name, folder) in folders.into_iter().chain(elsewhere).flat_map(|folder| cases(&folder)) {
+    for (name, folder) in all_cases() {
         let inputs = tensors(&data(&folder), "input");
         let Ok([planned, walked]) = counted(&folder.join("model.onnx"), &inputs) else { continue };
         for (planned, walked) in planned.iter().zip(&walked) {

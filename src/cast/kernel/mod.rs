@@ -14,7 +14,7 @@
 //! - `rounding`: to half precision and back
 //! - `select`: (from, to, rules) → kernel; the only file where two types meet
 //! - `stream`: outputs too large for the caches
-//! - `x86`: what AVX2 and AVX-512 add to these, under the same names
+//! - `x86`: what AVX2 and AVX-512 add to these
 
 mod compose;
 mod half;

@@ -28,6 +28,23 @@ pub(crate) struct Apart {
     pub(crate) axes: TVec<usize>,
 }
 
+/// The mapping of an operator of one input, of which these axes of the output are none of the input's.
+pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> TractResult<AxesMapping> {
+    let rank = inputs.first().context("has an input")?.rank();
+    let mut names = 'a'..;
+    let mut name = || names.next().context("a name for each axis");
+    let mut axes = tvec!();
+    for axis in 0..rank {
+        if apart.contains(&axis) {
+            axes.push(Axis::new(name()?, 1, 1).input(0, axis));
+            axes.push(Axis::new(name()?, 1, 1).output(0, axis));
+        } else {
+            axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
+        }
+    }
+    AxesMapping::new(1, 1, axes)
+}
+
 impl Apart {
     fn is_grounded(&self, model: &TypedModel, input: OutletId) -> TractResult<bool> {
         for axis in &self.axes {
@@ -73,19 +90,7 @@ impl TypedOp for Apart {
         if self.keeps == Keeps::Expansion {
             return AxesMapping::natural(inputs, outputs);
         }
-        let rank = inputs.first().context("has an input")?.rank();
-        let mut names = 'a'..;
-        let mut name = || names.next().context("a name for each axis");
-        let mut axes = tvec!();
-        for axis in 0..rank {
-            if self.axes.contains(&axis) {
-                axes.push(Axis::new(name()?, 1, 1).input(0, axis));
-                axes.push(Axis::new(name()?, 1, 1).output(0, axis));
-            } else {
-                axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
-            }
-        }
-        AxesMapping::new(1, 1, axes)
+        mapping_apart(inputs, &self.axes)
     }
 
     fn change_axes(

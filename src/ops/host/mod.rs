@@ -2,8 +2,8 @@
 //!
 //! - `register`: which operators are ours in a loader; `stock`: tract's own
 //! - `hook`: one of ours beside tract's, where the types decide
-//! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that tract reads without a look at their
-//!   shape
+//! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that
+//!   tract reads without a look at their shape
 //! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
 //!   `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured`: shapes that are numbers when the model runs

@@ -1,6 +1,7 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
 //! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too of what is several
-//! operators in one: `FusedMatMul`, `FusedConv`, `FusedGemm`.
+//! operators in one: `FusedMatMul`, `FusedConv`, `FusedGemm` (`fused`), `BatchNormalization` in training (`training`), and
+//! whatever is a composition of operators, which is kept as text (`compose`, read by `read`).
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 

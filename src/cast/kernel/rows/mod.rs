@@ -159,8 +159,11 @@ fn of_rows(rests: &Rests) -> (u8, Vec<Term>, Vec<Term>) {
         let own = (0..ROW).filter(|row| !is_shared(row)).filter(is_some).map(term);
         ((bits * ROW + ROW - 1) as u8, shared, own.collect::<Vec<_>>())
     };
-    let ways = [of_mask(0x1), of_mask(0x3), of_mask(0x7)];
-    ways.into_iter().min_by_key(|(_, shared, own)| shared.len() + own.len()).expect("three")
+    let terms = |(_, shared, own): &(u8, Vec<Term>, Vec<Term>)| shared.len() + own.len();
+    [0x3, 0x7].into_iter().fold(of_mask(0x1), |best, bits| {
+        let other = of_mask(bits);
+        if terms(&other) < terms(&best) { other } else { best }
+    })
 }
 
 /// What every row has more than the one before it; first of the codes without their top bit, then

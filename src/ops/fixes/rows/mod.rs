@@ -7,11 +7,11 @@ mod columns;
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
-use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 
+use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
@@ -356,19 +356,7 @@ impl TypedOp for Rows {
         inputs: &[&TypedFact],
         _outputs: &[&TypedFact],
     ) -> TractResult<AxesMapping> {
-        let rank = inputs.first().context("has an input")?.rank();
-        let mut names = 'a'..;
-        let mut name = || names.next().context("a name for each axis");
-        let mut axes = tvec!();
-        for axis in 0..rank {
-            if self.axes.contains(&axis) {
-                axes.push(Axis::new(name()?, 1, 1).input(0, axis));
-                axes.push(Axis::new(name()?, 1, 1).output(0, axis));
-            } else {
-                axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
-            }
-        }
-        AxesMapping::new(1, 1, axes)
+        mapping_apart(inputs, &self.axes)
     }
 
     fn change_axes(

@@ -1,14 +1,16 @@
 //! `onnx-cast compare`: a model against its conversions.
 //!
 //! The work has four stages, each of which makes plain data of that of those before it: `open` the
-//! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart, and
-//! `explain` where the graphs part, and why.
+//! two sides and what they run on, which `search` may add to, `pair` what belongs together,
+//! `measure` how far it is apart, with the verdict of `local`, and `explain` where the graphs part,
+//! and why.
 
 mod by_sample;
 mod divergence;
 mod dumped;
 mod error_profile;
 mod explain;
+mod fingerprint;
 mod inner;
 mod local;
 mod main_graph;
@@ -17,7 +19,6 @@ mod open;
 mod pair;
 mod pairs;
 mod runner;
-mod sample;
 mod search;
 
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::fingerprint::{ALIKE, Fingerprint, Likeness};
 use crate::cli::verb::compare::main_graph::MainGraph;
-use crate::cli::verb::compare::sample::{ALIKE, Likeness, Sample};
 
 /// So many tensors are compared, two at a time, to find those that are made alike.
 const BUDGET: usize = 20_000_000;
@@ -61,7 +61,7 @@ impl How {
 struct SampledGraph<'a> {
     graph: &'a MainGraph<'a>,
     /// The values that nodes compute of inputs, in their order, with what is known of them.
-    samples: Vec<(String, Sample)>,
+    fingerprints: Vec<(String, Fingerprint)>,
     places: HashMap<String, usize>,
 }
 
@@ -92,12 +92,13 @@ pub(super) fn pairs(
     for (name, other) in known {
         search.add(name, other, How::Name);
     }
-    for (name, sample) in &a.samples {
+    for (name, fingerprint) in &a.fingerprints {
         if search.pairs.contains_key(name) || search.taken.contains(name) {
             continue;
         }
-        let Some(other) = b.sample(name) else { continue };
-        let is_alike = sample.elements == other.elements && sample.likeness(other).near >= 0.5;
+        let Some(other) = b.fingerprint(name) else { continue };
+        let is_alike =
+            fingerprint.elements == other.elements && fingerprint.likeness(other).near >= 0.5;
         // What the same operator makes of the same tensors is the same one, or the place of a
         // fault.
         let is_in_place =
@@ -113,13 +114,13 @@ pub(super) fn pairs(
     for name in doubtful {
         let is_free = !search.pairs.contains_key(name) && !search.taken.contains(name);
         let is_same_kind = a.graph.op(name) == b.graph.op(name)
-            || a.sample(name).map(|s| &s.shape) == b.sample(name).map(|s| &s.shape);
+            || a.fingerprint(name).map(|s| &s.shape) == b.fingerprint(name).map(|s| &s.shape);
         if is_free && is_same_kind {
             search.add(name, name, How::Name);
         }
     }
     search.by_structure(&HashSet::new());
-    let found = a.samples.iter().filter_map(|(name, _)| {
+    let found = a.fingerprints.iter().filter_map(|(name, _)| {
         let (converted, how) = search.pairs.get(name)?.clone();
         Some(Pair { reference: name.clone(), converted, how })
     });
@@ -130,24 +131,24 @@ impl<'a> SampledGraph<'a> {
     fn of(graph: &'a MainGraph<'a>, tensors: &[Seen]) -> TractResult<SampledGraph<'a>> {
         let by_name: HashMap<&str, &Seen> =
             tensors.iter().map(|tensor| (tensor.name, tensor)).collect();
-        let mut side = SampledGraph { graph, samples: vec![], places: HashMap::new() };
+        let mut side = SampledGraph { graph, fingerprints: vec![], places: HashMap::new() };
         for name in graph.made() {
             if let Some(tensor) = by_name.get(name.as_str()) {
-                side.places.insert(name.clone(), side.samples.len());
-                side.samples.push((name, Sample::of(tensor)?));
+                side.places.insert(name.clone(), side.fingerprints.len());
+                side.fingerprints.push((name, Fingerprint::of(tensor)?));
             }
         }
         Ok(side)
     }
 
-    fn sample(&self, name: &str) -> Option<&Sample> {
-        self.samples.get(*self.places.get(name)?).map(|(_, sample)| sample)
+    fn fingerprint(&self, name: &str) -> Option<&Fingerprint> {
+        self.fingerprints.get(*self.places.get(name)?).map(|(_, fingerprint)| fingerprint)
     }
 
     /// How far along the graph a value is, from 0 to 1.
     fn depth(&self, name: &str) -> f64 {
         let place = self.places.get(name).copied().unwrap_or(0);
-        place as f64 / self.samples.len().max(1) as f64
+        place as f64 / self.fingerprints.len().max(1) as f64
     }
 
     /// What the node that makes a value computes it of, constants left out; an input of the model
@@ -183,19 +184,19 @@ impl Pairing<'_> {
     /// those at the same depth.
     fn by_values(&mut self) {
         let mut by_size: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (place, (_, sample)) in self.b.samples.iter().enumerate() {
-            by_size.entry(sample.elements).or_default().push(place);
+        for (place, (_, fingerprint)) in self.b.fingerprints.iter().enumerate() {
+            by_size.entry(fingerprint.elements).or_default().push(place);
         }
         // A tensor may stand for several that are only reshaped, but one of its own is better.
         for may_share in [false, true] {
-            for (name, sample) in &self.a.samples {
+            for (name, fingerprint) in &self.a.fingerprints {
                 if self.pairs.contains_key(name) {
                     continue;
                 }
                 let mut best: Option<(Likeness, bool, f64, &str)> = None;
-                for place in by_size.get(&sample.elements).into_iter().flatten() {
-                    let Some((other, theirs)) = self.b.samples.get(*place) else { continue };
-                    if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+                for place in by_size.get(&fingerprint.elements).into_iter().flatten() {
+                    let Some((other, theirs)) = self.b.fingerprints.get(*place) else { continue };
+                    if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
                         continue;
                     }
                     let is_named = self.a.places.contains_key(other) && name != other && !may_share;
@@ -203,10 +204,10 @@ impl Pairing<'_> {
                     if is_taken && !may_share {
                         continue;
                     }
-                    let likeness = sample.likeness(theirs);
+                    let likeness = fingerprint.likeness(theirs);
                     let is_same_op = self.a.graph.op(name) == self.b.graph.op(other);
-                    let is_telling =
-                        sample.is_telling || (is_same_op && self.are_operands_paired(name, other));
+                    let is_telling = fingerprint.is_telling
+                        || (is_same_op && self.are_operands_paired(name, other));
                     let least = if may_share { likeness.same } else { likeness.near };
                     if !is_telling || least < ALIKE || (is_named && likeness.same < 1.0) {
                         continue;
@@ -230,18 +231,19 @@ impl Pairing<'_> {
     /// it may be one of these that is only moved or reshaped, as the reference's are that share
     /// one.
     fn further(&self) -> Vec<Pair> {
-        let mut by_size: HashMap<usize, Vec<&(String, Sample)>> = HashMap::new();
-        for named in self.a.samples.iter().filter(|(name, _)| !self.a.graph.is_constant(name)) {
+        let mut by_size: HashMap<usize, Vec<&(String, Fingerprint)>> = HashMap::new();
+        for named in self.a.fingerprints.iter().filter(|(name, _)| !self.a.graph.is_constant(name))
+        {
             by_size.entry(named.1.elements).or_default().push(named);
         }
         let is_left = |name: &str| !self.taken.contains(name) && !self.b.graph.is_constant(name);
-        let counterpart = |(other, theirs): &(String, Sample)| {
+        let counterpart = |(other, theirs): &(String, Fingerprint)| {
             let mut best: Option<(Likeness, f64, &str)> = None;
-            for (name, sample) in by_size.get(&theirs.elements).into_iter().flatten() {
-                if sample.is_float != theirs.is_float || !sample.may_be(theirs) {
+            for (name, fingerprint) in by_size.get(&theirs.elements).into_iter().flatten() {
+                if fingerprint.is_float != theirs.is_float || !fingerprint.may_be(theirs) {
                     continue;
                 }
-                let likeness = sample.likeness(theirs);
+                let likeness = fingerprint.likeness(theirs);
                 let apart = -(self.a.depth(name) - self.b.depth(other)).abs();
                 let is_best = best.is_none_or(|best| (likeness, apart) > (best.0, best.1));
                 if likeness.same >= ALIKE && is_best {
@@ -252,8 +254,11 @@ impl Pairing<'_> {
             let how = if likeness.same == 1.0 { How::SameValues } else { How::NearValues };
             Some(Pair { reference: name.into(), converted: other.clone(), how })
         };
-        let left =
-            self.b.samples.iter().filter(|(name, sample)| is_left(name) && sample.is_telling);
+        let left = self
+            .b
+            .fingerprints
+            .iter()
+            .filter(|(name, fingerprint)| is_left(name) && fingerprint.is_telling);
         left.filter_map(counterpart).collect()
     }
 
@@ -275,19 +280,19 @@ impl Pairing<'_> {
         let is_free = |search: &Pairing, a: &str, b: &str| {
             let is_spared = spared.contains(a) || spared.contains(b);
             let is_paired = search.pairs.contains_key(a) || search.taken.contains(b);
-            let sizes = search.a.sample(a).zip(search.b.sample(b));
+            let sizes = search.a.fingerprint(a).zip(search.b.fingerprint(b));
             let fits =
                 sizes.is_some_and(|(a, b)| a.elements == b.elements && a.is_float == b.is_float);
             !is_spared && !is_paired && fits
         };
         loop {
             let before = self.pairs.len();
-            let left = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let left = self.b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name));
             let mut by_op: HashMap<Option<&str>, Vec<&str>> = HashMap::new();
             for (name, _) in left {
                 by_op.entry(self.b.graph.op(name)).or_default().push(name);
             }
-            for (name, _) in &self.a.samples {
+            for (name, _) in &self.a.fingerprints {
                 if self.pairs.contains_key(name) {
                     continue;
                 }
@@ -300,7 +305,7 @@ impl Pairing<'_> {
                     self.add(name, &other, How::Structure);
                 }
             }
-            for (name, _) in self.a.samples.iter().rev() {
+            for (name, _) in self.a.fingerprints.iter().rev() {
                 let Some((other, _)) = self.pairs.get(name).cloned() else { continue };
                 if self.a.graph.op(name) != self.b.graph.op(&other) {
                     continue;
@@ -332,8 +337,9 @@ impl Pairing<'_> {
         ];
         for is_alike in ways {
             let mut found: HashMap<&str, Vec<&str>> = HashMap::new();
-            let left_a = self.a.samples.iter().filter(|(name, _)| !self.pairs.contains_key(name));
-            let left_b = self.b.samples.iter().filter(|(name, _)| !self.taken.contains(name));
+            let left_a =
+                self.a.fingerprints.iter().filter(|(name, _)| !self.pairs.contains_key(name));
+            let left_b = self.b.fingerprints.iter().filter(|(name, _)| !self.taken.contains(name));
             let (left_a, left_b): (Vec<_>, Vec<_>) = (left_a.collect(), left_b.collect());
             let Some(budget) = self.budget.checked_sub(left_a.len() * left_b.len()) else {
                 return false;
@@ -347,15 +353,17 @@ impl Pairing<'_> {
                 }
             }
             let others: Vec<&str> = found.values().flatten().copied().collect();
-            let only =
-                |(name, _): &(String, Sample)| match found.get(name.as_str()).map(Vec::as_slice) {
-                    Some([other]) if others.iter().filter(|o| *o == other).count() == 1 => {
-                        Some((name.clone(), (*other).to_owned()))
-                    }
-                    _ => None,
-                };
+            let only = |(name, _): &(String, Fingerprint)| match found
+                .get(name.as_str())
+                .map(Vec::as_slice)
+            {
+                Some([other]) if others.iter().filter(|o| *o == other).count() == 1 => {
+                    Some((name.clone(), (*other).to_owned()))
+                }
+                _ => None,
+            };
             // The first one only: what is behind it may belong together for better reasons.
-            if let Some((name, other)) = self.a.samples.iter().find_map(only) {
+            if let Some((name, other)) = self.a.fingerprints.iter().find_map(only) {
                 self.add(&name, &other, How::Structure);
                 return true;
             }
@@ -368,7 +376,7 @@ impl Pairing<'_> {
     }
 
     fn is_same_shape(&self, a: &str, b: &str) -> bool {
-        let shapes = self.a.sample(a).zip(self.b.sample(b));
+        let shapes = self.a.fingerprint(a).zip(self.b.fingerprint(b));
         shapes.is_some_and(|(a, b)| a.shape == b.shape)
     }
 

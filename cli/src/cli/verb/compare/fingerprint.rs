@@ -19,7 +19,7 @@ pub(super) const ALIKE: f64 = 0.95;
 const TELLING: usize = 8;
 
 /// What is known of one tensor.
-pub(super) struct Sample {
+pub(super) struct Fingerprint {
     pub(super) elements: usize,
     pub(super) shape: Vec<usize>,
     pub(super) is_float: bool,
@@ -28,17 +28,17 @@ pub(super) struct Sample {
     pub(super) is_telling: bool,
 }
 
-/// How alike two samples are.
+/// How alike two fingerprints are.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 pub(super) struct Likeness {
     pub(super) near: f64,
     pub(super) same: f64,
 }
 
-impl Sample {
-    pub(super) fn of(tensor: &Seen) -> TractResult<Sample> {
+impl Fingerprint {
+    pub(super) fn of(tensor: &Seen) -> TractResult<Fingerprint> {
         let elements = tensor.tensor.len();
-        let mut sample = Sample {
+        let mut fingerprint = Fingerprint {
             elements,
             shape: tensor.tensor.shape().to_vec(),
             is_float: matches!(tensor.ty.family(), Family::Float(_)),
@@ -47,25 +47,25 @@ impl Sample {
             is_telling: false,
         };
         if tensor.ty.family() == Family::Text {
-            return Ok(sample);
+            return Ok(fingerprint);
         }
         // An odd stride meets every column of a matrix.
         let stride = (elements / SAMPLES).max(1) | 1;
         for place in (0..elements).step_by(stride) {
-            sample
+            fingerprint
                 .values
                 .extend(values(tensor.ty, tensor.tensor, place..place + 1)?.iter().map(number));
         }
-        let finite = sample.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-        sample.peak = finite.fold(0.0, f64::max);
-        let different: HashSet<u64> = sample.values.iter().map(|x| x.to_bits()).collect();
-        sample.is_telling = different.len() >= TELLING;
-        Ok(sample)
+        let finite = fingerprint.values.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+        fingerprint.peak = finite.fold(0.0, f64::max);
+        let different: HashSet<u64> = fingerprint.values.iter().map(|x| x.to_bits()).collect();
+        fingerprint.is_telling = different.len() >= TELLING;
+        Ok(fingerprint)
     }
 
     /// Whether so many values are near that the two may be one tensor. Most are found out after a
     /// few.
-    pub(super) fn may_be(&self, other: &Sample) -> bool {
+    pub(super) fn may_be(&self, other: &Fingerprint) -> bool {
         let mut misses = (self.values.len() as f64 * (1.0 - ALIKE)) as usize;
         self.values.iter().zip(&other.values).all(|pair| {
             let is_near = self.is_near(pair);
@@ -82,7 +82,7 @@ impl Sample {
         is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
     }
 
-    pub(super) fn likeness(&self, other: &Sample) -> Likeness {
+    pub(super) fn likeness(&self, other: &Fingerprint) -> Likeness {
         let both = || self.values.iter().zip(&other.values);
         let count = self.values.len().max(1) as f64;
         Likeness {
