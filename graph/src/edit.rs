@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tract_onnx::pb::{GraphProto, NodeProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{NodeProto, TensorProto, ValueInfoProto};
 
 use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
-use crate::body::{Body, Output};
+use crate::body::Output;
 use crate::new_node::{Made, NewNode, Place};
-use crate::node::{HeldBody, Node};
+use crate::node::Node;
 use crate::trace::Changes;
 use crate::value::{Origin, Use, Value};
 

@@ -7,7 +7,8 @@
 //! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
-//! - `proto`: `TensorProto`, read and written; `external`: its data beside the model
+//! - `proto`: `TensorProto`, read and written; `packed`: its elements of fewer than 8 bits; `external`: its data beside the
+//!   model
 //! - `symbolic`: symbolic dimensions as numbers
 //! - `typed`: a tensor with its element type
 
@@ -19,6 +20,7 @@ mod external;
 mod memory;
 pub(crate) mod numbers;
 mod output;
+mod packed;
 mod parallel;
 pub mod proto;
 pub(crate) mod quantization;

@@ -15,6 +15,7 @@ use crate::cast::scalar;
 use crate::error::{self, Cause, Error, Result};
 pub(crate) use crate::tensor::external::is_external;
 use crate::tensor::external::{External, inside};
+use crate::tensor::packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -126,47 +127,6 @@ fn little_endian(element: &[u8]) -> impl Iterator<Item = u8> {
     let big = cfg!(target_endian = "big");
     let last = element.len() - 1;
     (0..element.len()).map(move |i| element[if big { last - i } else { i }])
-}
-
-/// Elements of fewer than 8 bits as one little-endian stream of bits; for 4 and 2 bits that is two and four per byte,
-/// the first in the lowest bits. Pad bits are zero.
-fn pack(elements: &[u8], bits: u32) -> Vec<u8> {
-    let bits = bits as usize;
-    let mask = (1u16 << bits) - 1;
-    let mut packed = vec![0u8; packed_length(elements.len(), bits as u32)];
-    for (index, element) in elements.iter().enumerate() {
-        let (byte, shift) = bit_place(index, bits);
-        let shifted = (u16::from(*element) & mask) << shift;
-        let [low, high] = shifted.to_le_bytes();
-        packed[byte] |= low;
-        if high != 0 {
-            packed[byte + 1] |= high;
-        }
-    }
-    packed
-}
-
-/// The inverse of [`pack`]; `packed` holds at least `count` elements.
-fn unpack(packed: &[u8], bits: u32, count: usize) -> impl Iterator<Item = u64> {
-    let bits = bits as usize;
-    (0..count).map(move |index| {
-        let (byte, shift) = bit_place(index, bits);
-        let low = u64::from(packed[byte]);
-        let high = u64::from(packed.get(byte + 1).copied().unwrap_or(0));
-        (low | high << 8) >> shift & ((1 << bits) - 1)
-    })
-}
-
-/// Bytes of so many elements, packed. Elements that fit memory one to a byte do not overflow on the way.
-fn packed_length(elements: usize, bits: u32) -> usize {
-    let bits = bits as usize;
-    elements / 8 * bits + (elements % 8 * bits).div_ceil(8)
-}
-
-/// The byte and the bit in it where an element begins.
-fn bit_place(index: usize, bits: usize) -> (usize, usize) {
-    let rest = index % 8 * bits;
-    (index / 8 * bits + rest / 8, rest % 8)
 }
 
 /// A `TensorProto` whose description is sound; its data is not looked at yet.

@@ -4,10 +4,12 @@
 //! (tract-onnx, `ops/nn/attention.rs`), and a row of which everything is hidden is NaN. Here `Attend` computes what
 //! the standard says. tract's operator stays where nothing hides but a causal mask without a past.
 //!
-//! - `op`: the operator; `bias`: what it sees and what it adds
+//! - `op`: the operator; `shapes`: its sizes; `compute`: its elements; `bias`: what it sees and what it adds
 
 mod bias;
+mod compute;
 mod op;
+mod shapes;
 
 use tract_onnx::model::{ParsingContext, optional_inputs};
 use tract_onnx::pb::NodeProto;

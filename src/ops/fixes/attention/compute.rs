@@ -1,0 +1,239 @@
+//! What attention computes.
+
+use tract_onnx::tract_core::internal::*;
+
+use super::Real;
+use super::bias::{Mask, Place, softmax};
+use super::op::{Attend, Optional};
+use super::shapes::Sizes;
+use crate::cast::kernel::level::Level;
+use crate::ops::fixes::recurrent::Packed;
+
+impl Attend {
+    pub(super) fn eval_as<T: Real>(&self, inputs: &[TValue]) -> TractResult<TVec<TValue>> {
+        let dims: Vec<TVec<TDim>> = inputs
+            .iter()
+            .map(|input| input.shape().iter().map(|size| size.to_dim()).collect())
+            .collect();
+        let dims: Vec<&[TDim]> = dims.iter().map(|shape| &**shape).collect();
+        let facts: Vec<TypedFact> =
+            inputs.iter().map(|input| input.datum_type().fact(input.shape())).collect();
+        self.check(&facts, &dims)?;
+        let Sizes { batch, heads, groups, queries, past, keys, key_size, value_size } =
+            self.sizes(&dims)?;
+        let sizes = Sizes {
+            batch: batch.to_usize()?,
+            heads: heads.to_usize()?,
+            groups: groups.to_usize()?,
+            queries: queries.to_usize()?,
+            past: past.to_usize()?,
+            keys: keys.to_usize()?,
+            key_size: key_size.to_usize()?,
+            value_size: value_size.to_usize()?,
+        };
+        let made = self.run::<T>(inputs, &sizes)?;
+        let shapes = self.shapes(&dims)?;
+        let there =
+            made.into_iter().zip(shapes).zip(self.emitted).filter(|(_, is_there)| *is_there);
+        there
+            .map(|((elements, shape), _)| {
+                let shape: TVec<usize> =
+                    shape.iter().map(TDim::to_usize).collect::<Result<_, _>>()?;
+                Ok(tract_ndarray::ArrayD::from_shape_vec(&*shape, elements)?.into_tensor().into())
+            })
+            .collect()
+    }
+
+    /// The elements of all outputs; those that nobody wants may be missing.
+    fn run<T: Real>(&self, inputs: &[TValue], sizes: &Sizes<usize>) -> TractResult<[Vec<T>; 4]> {
+        let elements = |place: usize| -> TractResult<&[T]> {
+            let input = inputs.get(place).context("has as many inputs as are given")?;
+            input.try_as_plain_ram()?.as_slice::<T>()
+        };
+        let all = sizes.past + sizes.keys;
+        let past = |which| self.place(which).map_or(Ok(&[][..]), elements);
+        let (groups, batch) = (sizes.groups, sizes.batch);
+        let key = self.present(
+            past(Optional::PastKey)?,
+            elements(1)?,
+            batch * groups,
+            sizes,
+            sizes.key_size,
+        );
+        let value = self.present(
+            past(Optional::PastValue)?,
+            elements(2)?,
+            batch * groups,
+            sizes,
+            sizes.value_size,
+        );
+        let mask = self.place(Optional::Mask).map(|place| mask(&inputs[place])).transpose()?;
+        let lengths = match self.place(Optional::Lengths) {
+            Some(place) => Some(inputs[place].try_as_plain_ram()?.as_slice::<i64>()?),
+            None => None,
+        };
+        if lengths.is_some_and(|lengths| lengths.len() != batch) {
+            Err(self.error(format!("has not as many lengths as its batch of {batch} needs")))?;
+        }
+        let q =
+            self.by_heads(elements(0)?, sizes.batch, sizes.heads, sizes.queries, sizes.key_size);
+        let mut y = vec![T::default(); batch * sizes.heads * sizes.queries * sizes.value_size];
+        let products = batch * sizes.heads * sizes.queries * all;
+        let mut products = vec![T::default(); if self.emitted[3] { products } else { 0 }];
+        let default = 1.0 / (sizes.key_size as f64).sqrt();
+        let scale = T::of_f64(self.scale.map_or(default, f64::from));
+        for head in 0..batch * sizes.heads {
+            let (at, head_of) = (head / sizes.heads.max(1), head % sizes.heads.max(1));
+            let group = at * groups + head_of * groups / sizes.heads.max(1);
+            let rows = |all: &'_ [T], index: usize, len: usize| -> Vec<T> {
+                all.get(index * len..(index + 1) * len).unwrap_or_default().to_vec()
+            };
+            let keys = Packed::new(&rows(&key, group, all * sizes.key_size), sizes.key_size);
+            let of_values = rows(&value, group, all * sizes.value_size);
+            let values = Packed::of_columns(&of_values, sizes.value_size);
+            let q = rows(&q, head, sizes.queries * sizes.key_size);
+            let mut scores = vec![T::default(); sizes.queries * all];
+            keys.add_products(Level::best(), &q, &mut scores, all);
+            let of_batch = lengths.and_then(|lengths| lengths.get(at)).copied();
+            let queries = sizes.queries as i64;
+            let first = Place {
+                batch: at,
+                head: head_of,
+                query: 0,
+                offset: of_batch.map_or(sizes.past as i64, |len| len.saturating_sub(queries)),
+                keys: of_batch.map_or(all, |len| usize::try_from(len).unwrap_or(0)),
+            };
+            let out = products.get_mut(head * sizes.queries * all..).unwrap_or_default();
+            self.weigh_all(scale, mask.as_ref(), first, all, &mut scores, out);
+            let (at_y, stride) = self.in_y(at, head_of, sizes);
+            let out = y.get_mut(at_y..).unwrap_or_default();
+            values.add_products(Level::best(), &scores, out, stride);
+        }
+        Ok([y, key, value, products])
+    }
+
+    /// From the products of all queries of a head with all keys to the weights of their values.
+    fn weigh_all<T: Real>(
+        &self,
+        scale: T,
+        mask: Option<&Mask<T>>,
+        mut place: Place,
+        all: usize,
+        scores: &mut [T],
+        emitted: &mut [T],
+    ) {
+        let mut bias = vec![T::default(); all];
+        let mut emitted = emitted.chunks_mut(all.max(1));
+        for scores in scores.chunks_exact_mut(all.max(1)) {
+            let emitted = emitted.next().unwrap_or_default();
+            self.weigh(scale, mask, &place, scores, &mut bias, emitted);
+            place.query += 1;
+        }
+    }
+
+    /// As [`Attend::weigh_all`], of one query.
+    fn weigh<T: Real>(
+        &self,
+        scale: T,
+        mask: Option<&Mask<T>>,
+        place: &Place,
+        scores: &mut [T],
+        bias: &mut [T],
+        emitted: &mut [T],
+    ) {
+        let mut emit = |mode: usize, scores: &[T]| {
+            if mode == self.mode {
+                emitted.iter_mut().zip(scores).for_each(|(out, score)| *out = *score);
+            }
+        };
+        scores.iter_mut().for_each(|score| *score = *score * scale);
+        emit(0, scores);
+        if self.softcap > 0.0 {
+            let cap = T::of(self.softcap);
+            scores.iter_mut().for_each(|score| *score = (*score / cap).tanh() * cap);
+        }
+        emit(1, scores);
+        self.bias(mask, place, bias);
+        scores.iter_mut().zip(&*bias).for_each(|(score, bias)| *score = *score + *bias);
+        emit(2, scores);
+        if bias.iter().all(|bias| *bias == -T::INFINITY) {
+            scores.fill(T::default());
+        } else if self.in_double {
+            let mut wide: Vec<f64> = scores.iter().map(|score| score.to_f64()).collect();
+            softmax(&mut wide);
+            scores.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
+        } else {
+            softmax(scores);
+        }
+        emit(3, scores);
+    }
+
+    /// Where the first query of a head is in Y, and how far the next one is.
+    fn in_y(&self, batch: usize, head: usize, sizes: &Sizes<usize>) -> (usize, usize) {
+        let size = sizes.value_size;
+        match self.heads {
+            None => ((batch * sizes.heads + head) * sizes.queries * size, size),
+            Some(_) => {
+                let stride = sizes.heads * size;
+                (batch * sizes.queries * stride + head * size, stride)
+            }
+        }
+    }
+
+    /// A tensor in the order batch, heads, places.
+    fn by_heads<T: Real>(
+        &self,
+        all: &[T],
+        batch: usize,
+        heads: usize,
+        places: usize,
+        size: usize,
+    ) -> Vec<T> {
+        if self.heads.is_none() {
+            return all.to_vec();
+        }
+        let mut sorted = Vec::with_capacity(all.len());
+        for head in 0..batch * heads {
+            let (at, head) = (head / heads.max(1), head % heads.max(1));
+            for place in 0..places {
+                let row = (at * places + place) * heads + head;
+                sorted.extend(all.get(row * size..(row + 1) * size).unwrap_or_default());
+            }
+        }
+        sorted
+    }
+
+    /// What is past, and behind it what is given, for each group of each place in the batch.
+    fn present<T: Real>(
+        &self,
+        past: &[T],
+        given: &[T],
+        rows: usize,
+        sizes: &Sizes<usize>,
+        size: usize,
+    ) -> Vec<T> {
+        let given = self.by_heads(given, sizes.batch, sizes.groups, sizes.keys, size);
+        if sizes.past == 0 {
+            return given;
+        }
+        let mut all = Vec::with_capacity(past.len() + given.len());
+        for row in 0..rows {
+            for (part, count) in [(past, sizes.past * size), (&given[..], sizes.keys * size)] {
+                all.extend(part.get(row * count..(row + 1) * count).unwrap_or_default());
+            }
+        }
+        all
+    }
+}
+
+/// A mask of numbers or of truths.
+fn mask<T: Real>(mask: &Tensor) -> TractResult<Mask<T>> {
+    let plain = mask.try_as_plain_ram()?;
+    let elements = if mask.datum_type() == bool::datum_type() {
+        let number = |is_seen: &bool| if *is_seen { T::default() } else { -T::INFINITY };
+        plain.as_slice::<bool>()?.iter().map(number).collect()
+    } else {
+        plain.as_slice::<T>()?.to_vec()
+    };
+    Ok(Mask::new(mask.shape(), elements))
+}
