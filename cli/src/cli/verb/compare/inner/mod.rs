@@ -138,7 +138,7 @@ struct Looked<'a> {
 struct Made {
     reference: Vec<NamedTensor>,
     converted: Vec<NamedTensor>,
-    /// Of the reference, as [`Opened::stacked`](super::bodies::Opened::stacked).
+    /// Of the reference, as [`Opened::stacked`](bodies::Opened::stacked).
     stacked: HashMap<String, String>,
     /// Whether the set has taken branches that no set before it has.
     is_new: bool,
