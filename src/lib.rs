@@ -62,6 +62,8 @@
 //!
 //! [`OnnxCast`]: interop::OnnxCast
 
+#![warn(clippy::too_many_lines)]
+
 pub mod audit;
 mod cast;
 mod conversion;

@@ -2,6 +2,7 @@
 //! is in `cli`.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 mod cli;
 #[cfg(test)]

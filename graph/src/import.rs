@@ -208,12 +208,7 @@ impl Reader<'_> {
         }
     }
 
-    fn node(
-        &mut self,
-        body: BodyId,
-        mut proto: NodeProto,
-        declared: &HashMap<String, ValueInfoProto>,
-    ) {
+    fn node(&mut self, body: BodyId, proto: NodeProto, declared: &HashMap<String, ValueInfoProto>) {
         let prefix = self.region.prefix.len();
         let label = match (proto.label(), prefix) {
             ("", 1..) => self.prefixed(&proto.op_type),
@@ -221,14 +216,7 @@ impl Reader<'_> {
         };
         let is_named = prefix > 0 || !proto.name.is_empty();
         let name = if is_named { label.clone() } else { "".into() };
-        let mut inputs: Vec<Option<ValueId>> = vec![];
-        for name in std::mem::take(&mut proto.input) {
-            inputs.push(if name.is_empty() { None } else { self.find(body, &name) });
-        }
-        // Inputs that a call does not give: operators may count.
-        while prefix > 0 && inputs.last().is_some_and(Option::is_none) {
-            inputs.pop();
-        }
+        let inputs = self.inputs(body, &proto.input);
         let path = match (&self.region.call, self.scopes.len()) {
             (Some((_, path)), 1) => path.clone(),
             _ => self.graph.body(body).path.clone(),
@@ -268,6 +256,16 @@ impl Reader<'_> {
                 value.doc_string.clone_from(&info.doc_string);
             }
         }
+    }
+
+    /// The values of these names, without those at the end that a call does not give: operators may count.
+    fn inputs(&mut self, body: BodyId, names: &[String]) -> Vec<Option<ValueId>> {
+        let find = |name: &String| if name.is_empty() { None } else { self.find(body, name) };
+        let mut inputs: Vec<Option<ValueId>> = names.iter().map(find).collect();
+        while !self.region.prefix.is_empty() && inputs.last().is_some_and(Option::is_none) {
+            inputs.pop();
+        }
+        inputs
     }
 
     fn output(&mut self, node: NodeId, place: usize, name: &str) -> ValueId {

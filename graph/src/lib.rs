@@ -43,6 +43,7 @@
 //! edit copies one.
 
 #![forbid(unsafe_code)]
+#![warn(clippy::too_many_lines)]
 
 mod arena;
 mod body;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tract_onnx::pb::GraphProto;
 
-use crate::arena::{NodeId, ValueId};
+use crate::arena::{BodyId, NodeId, ValueId};
 use crate::import::{At, Reader, Region, Step, declarations};
 use crate::new_node::{NewNode, Place};
 use crate::node::HeldBody;
@@ -79,16 +79,22 @@ impl Graph {
             let node = self.node_mut(node);
             (node.path, node.prefix, node.opset) = (path.clone(), own.len(), opset);
         }
-        let mut added = vec![];
-        let mut next = before.map_or(self.body(body).first, |before| self.node(before).next);
-        while let Some(id) = next.filter(|id| *id != call) {
-            added.push(id);
-            next = self.node(id).next;
-        }
+        let added = self.between(body, before, call);
         let mut problems = problems;
         self.give_bodies(&added, held, &mut problems);
         self.remove(call);
         (added, problems)
+    }
+
+    /// The nodes of a body behind one of them, or from its first on, up to another.
+    fn between(&self, body: BodyId, before: Option<NodeId>, end: NodeId) -> Vec<NodeId> {
+        let mut nodes = vec![];
+        let mut next = before.map_or(self.body(body).first, |before| self.node(before).next);
+        while let Some(id) = next.filter(|id| *id != end) {
+            nodes.push(id);
+            next = self.node(id).next;
+        }
+        nodes
     }
 
     /// Gives the bodies that a call holds to the nodes whose attributes refer to them; each to one.

@@ -33,20 +33,7 @@ pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec
     for place in 0..states {
         carried.push(Value::Tensor(run.tensor(id, &inputs, place)?));
     }
-    let mut given = vec![];
-    for (place, lane) in ins.iter().enumerate() {
-        let typed = run.tensor(id, &inputs, states + place)?;
-        let Some(axis) = axis(lane.axis, typed.tensor.rank()) else {
-            return run
-                .refuse(id, format!("attribute `scan_input_axes`: {} is no axis", lane.axis));
-        };
-        given.push((typed, axis, lane.is_reversed));
-    }
-    let size = |(typed, axis, _): &(Typed, usize, bool)| typed.tensor.shape().get(*axis).copied();
-    let count = given.first().and_then(size).unwrap_or(0);
-    if given.iter().any(|lane| size(lane) != Some(count)) {
-        return run.refuse(id, "scans inputs of different lengths");
-    }
+    let (given, count) = scanned_inputs(run, id, &inputs, states, &ins)?;
     let mut stacks: Vec<Vec<Typed>> = vec![vec![]; outs.len()];
     for step in 0..count {
         for (typed, axis, is_reversed) in &given {
@@ -80,6 +67,31 @@ pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec
         carried.push(Value::Tensor(stack_of(&stack, axis, declared)?));
     }
     Ok(carried)
+}
+
+/// The inputs that are scanned, each with its axis and whether backwards; and how long they are.
+fn scanned_inputs(
+    run: &mut Run,
+    id: NodeId,
+    inputs: &Inputs,
+    states: usize,
+    lanes: &[Lane],
+) -> TractResult<(Vec<(Typed, usize, bool)>, usize)> {
+    let mut given = vec![];
+    for (place, lane) in lanes.iter().enumerate() {
+        let typed = run.tensor(id, inputs, states + place)?;
+        let Some(axis) = axis(lane.axis, typed.tensor.rank()) else {
+            return run
+                .refuse(id, format!("attribute `scan_input_axes`: {} is no axis", lane.axis));
+        };
+        given.push((typed, axis, lane.is_reversed));
+    }
+    let size = |(typed, axis, _): &(Typed, usize, bool)| typed.tensor.shape().get(*axis).copied();
+    let count = given.first().and_then(size).unwrap_or(0);
+    if given.iter().any(|lane| size(lane) != Some(count)) {
+        return run.refuse(id, "scans inputs of different lengths");
+    }
+    Ok((given, count))
 }
 
 /// The attributes `…_axes` and `…_directions`; by default the first axis, forwards.

@@ -86,8 +86,7 @@ pub(super) fn deformed(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> 
             size as i64 + pads[axis] + pads[axis + 2] - dilations[axis] * (taps as i64 - 1) - 1;
         if strides[axis] > 0 && room >= 0 { (room / strides[axis] + 1) as usize } else { 0 }
     };
-    let kernel = site.ints("kernel_shape").is_none_or(|given| given == [kh as i64, kw as i64]);
-    let fits = kernel
+    let fits = site.ints("kernel_shape").is_none_or(|given| given == [kh as i64, kw as i64])
         && channels == each * group
         && made % group == 0
         && channels % moved == 0
@@ -96,13 +95,8 @@ pub(super) fn deformed(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> 
         && mask.as_ref().is_none_or(|mask| mask.dim() == (batch, moved * kh * kw, rows, columns))
         && bias.as_ref().is_none_or(|bias| bias.len() == made);
     if !fits {
-        let problem = format!(
-            "has inputs of {:?}, {:?} and {:?} that do not fit",
-            x.dim(),
-            w.dim(),
-            offsets.dim()
-        );
-        return site.refuse(problem);
+        let (x, w, offsets) = (x.dim(), w.dim(), offsets.dim());
+        return site.refuse(format!("has inputs of {x:?}, {w:?} and {offsets:?} that do not fit"));
     }
     let mut y: Array<f64, Ix4> = Array::zeros((batch, made, rows, columns));
     for ((n, m, row, column), y) in y.indexed_iter_mut() {

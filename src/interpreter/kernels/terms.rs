@@ -50,16 +50,8 @@ pub(super) fn frequencies(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
             let Ok(length) = usize::try_from(length) else { continue };
             // Of one member nothing is left out.
             let steps = if length == 1 { 0 } else { site.int("max_skip_count") };
-            for step in 1..=usize::try_from(steps.saturating_add(1))?.min(words.len().max(1)) {
-                for at in 0..words.len() {
-                    let term: Option<Vec<&str>> =
-                        (0..length).map(|i| words.get(at + i * step).map(String::as_str)).collect();
-                    let found = term.and_then(|term| terms.get(&term).copied());
-                    if let Some(count) = found.and_then(|(column, _)| counts.get_mut(column)) {
-                        *count += 1.0;
-                    }
-                }
-            }
+            let steps = usize::try_from(steps.saturating_add(1))?.min(words.len().max(1));
+            count(words, length, steps, &terms, counts);
         }
         for (column, place) in terms.values() {
             let weight =
@@ -67,13 +59,8 @@ pub(super) fn frequencies(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
             let Some(count) = counts.get_mut(*column) else { continue };
             *count = match site.word("mode").as_str() {
                 "TF" => *count,
-                "IDF" => {
-                    if *count > 0.0 {
-                        weight
-                    } else {
-                        0.0
-                    }
-                }
+                "IDF" if *count > 0.0 => weight,
+                "IDF" => 0.0,
                 "TFIDF" => *count * weight,
                 other => return site.refuse(format!("has attribute `mode` {other:?}")),
             };
@@ -82,12 +69,31 @@ pub(super) fn frequencies(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
     Ok(vec![Typed::native(ArrayD::from_shape_vec(IxDyn(&shape), counts)?.into_tensor())?])
 }
 
+/// Counts the terms of so many words, each so many steps behind the one before it at most.
+fn count<'w>(
+    words: &'w [String],
+    length: usize,
+    steps: usize,
+    terms: &Terms<'w>,
+    counts: &mut [f32],
+) {
+    for step in 1..=steps {
+        for at in 0..words.len() {
+            let term: Option<Vec<&str>> =
+                (0..length).map(|i| words.get(at + i * step).map(String::as_str)).collect();
+            let found = term.and_then(|term| terms.get(&term).copied());
+            if let Some(count) = found.and_then(|(column, _)| counts.get_mut(column)) {
+                *count += 1.0;
+            }
+        }
+    }
+}
+
+/// The column of each term, and its place among the pool's.
+type Terms<'p> = HashMap<Vec<&'p str>, (usize, usize)>;
+
 /// The pool's sequences, with their columns and places.
-fn terms<'p>(
-    site: &Site,
-    pool: &'p [String],
-    indexes: &[i64],
-) -> TractResult<HashMap<Vec<&'p str>, (usize, usize)>> {
+fn terms<'p>(site: &Site, pool: &'p [String], indexes: &[i64]) -> TractResult<Terms<'p>> {
     let starts = site.ints("ngram_counts").unwrap_or_default();
     let mut terms = HashMap::new();
     let mut place = 0;

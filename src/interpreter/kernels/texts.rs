@@ -153,25 +153,7 @@ fn keys(site: &Site, tensor: &Tensor) -> TractResult<Vec<Key>> {
 /// `LabelEncoder`: each key's value, or the default.
 pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     let x = site.input(inputs, 0)?;
-    let held = |kind: &str| -> TractResult<Option<Typed>> {
-        for name in ["tensor", "strings", "int64s", "floats"] {
-            let Some(list) = site.attribute(&format!("{kind}_{name}")) else { continue };
-            let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
-            return Ok(Some(match (&list.t, name) {
-                (Some(tensor), _) => {
-                    let (ty, tensor) = proto::read(tensor, None)?;
-                    Typed::new(ty, tensor)?
-                }
-                (_, "strings") => {
-                    Typed::native(tensor1(&list.strings.iter().map(text).collect::<Vec<_>>()))?
-                }
-                (_, "int64s") => Typed::native(tensor1(&list.ints))?,
-                _ => Typed::native(tensor1(&list.floats))?,
-            }));
-        }
-        Ok(None)
-    };
-    let (Some(from), Some(to)) = (held("keys")?, held("values")?) else {
+    let (Some(from), Some(to)) = (held(site, "keys")?, held(site, "values")?) else {
         return site.refuse("lacks attributes for its keys or its values");
     };
     if from.ty != x.ty || from.tensor.len() != to.tensor.len() {
@@ -184,27 +166,10 @@ pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
         );
         return site.refuse(problem);
     }
-    let otherwise = match (site.attribute("default_tensor").and_then(|held| held.t), to.ty) {
-        (Some(tensor), _) => proto::read(&tensor, None)?.1,
-        (None, ElementType::String) => {
-            let given = site.attribute("default_string").map(|given| given.s);
-            tensor1(&[
-                given.map_or("_Unused".into(), |text| String::from_utf8_lossy(&text).into_owned())
-            ])
-        }
-        (None, ty) if ty.datum_type().is_float() => {
-            let given = site.attribute("default_float").map_or(-0.0, |given| given.f);
-            tensor1(&[given]).cast_to_dt(ty.datum_type())?.into_owned()
-        }
-        (None, ty) => {
-            let given = site.attribute("default_int64").map_or(-1, |given| given.i);
-            tensor1(&[given]).cast_to_dt(ty.datum_type())?.into_owned()
-        }
-    };
+    let mut otherwise = otherwise(site, to.ty)?;
     if otherwise.datum_type() != to.tensor.datum_type() || otherwise.len() != 1 {
         return site.refuse("has a default that is not one value of the type of the others");
     }
-    let mut otherwise = otherwise;
     otherwise.set_shape(&[1])?;
     let places: HashMap<Key, usize> = keys(site, &from.tensor)?.into_iter().zip(0..).collect();
     let wanted = keys(site, &x.tensor)?;
@@ -219,4 +184,42 @@ pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     };
     y.set_shape(x.tensor.shape())?;
     Ok(vec![Typed::new(to.ty, y)?])
+}
+
+/// The keys or the values that a node's attributes hold, in whichever form.
+fn held(site: &Site, kind: &str) -> TractResult<Option<Typed>> {
+    for name in ["tensor", "strings", "int64s", "floats"] {
+        let Some(list) = site.attribute(&format!("{kind}_{name}")) else { continue };
+        let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
+        return Ok(Some(match (&list.t, name) {
+            (Some(tensor), _) => {
+                let (ty, tensor) = proto::read(tensor, None)?;
+                Typed::new(ty, tensor)?
+            }
+            (_, "strings") => {
+                Typed::native(tensor1(&list.strings.iter().map(text).collect::<Vec<_>>()))?
+            }
+            (_, "int64s") => Typed::native(tensor1(&list.ints))?,
+            _ => Typed::native(tensor1(&list.floats))?,
+        }));
+    }
+    Ok(None)
+}
+
+/// What a key becomes that the node does not hold.
+fn otherwise(site: &Site, ty: ElementType) -> TractResult<Tensor> {
+    if let Some(tensor) = site.attribute("default_tensor").and_then(|held| held.t) {
+        return Ok(proto::read(&tensor, None)?.1);
+    }
+    if ty == ElementType::String {
+        let given = site.attribute("default_string").map(|given| given.s);
+        let text = given.as_deref().map(String::from_utf8_lossy);
+        return Ok(tensor1(&[text.unwrap_or("_Unused".into()).into_owned()]));
+    }
+    let default = if ty.datum_type().is_float() {
+        tensor1(&[site.attribute("default_float").map_or(-0.0, |given| given.f)])
+    } else {
+        tensor1(&[site.attribute("default_int64").map_or(-1, |given| given.i)])
+    };
+    Ok(default.cast_to_dt(ty.datum_type())?.into_owned())
 }

@@ -39,31 +39,12 @@ pub(super) fn tabulate(
         return Ok(None);
     }
     let Some(own) = constants(model, node)? else { return Ok(None) };
-    let is_output = |node: &TypedNode| model.outputs.contains(&node.id.into());
-    let (mut chain, mut last) = (vec![], node);
-    let end = loop {
-        if is_output(last) {
-            return Ok(None);
-        }
-        let Some(next) = model.single_succ(last.id)? else { return Ok(None) };
-        if let Some(end) = next.op_as::<OnnxQuantizer>() {
-            let is_its_x = next.inputs.first() == Some(&last.id.into());
-            let is_end = matches!(end.quantizer(), Quantizer::Quantize(op) if is_byte(op.y));
-            match constants(model, next)?.filter(|_| is_its_x && is_end) {
-                Some(constants) => break (end, next, constants),
-                None => return Ok(None),
-            }
-        }
-        let is_of_each =
-            next.op_is::<ElementWiseOp>() || next.op_is::<OnnxCast>() || next.op_is::<Function>();
-        if !is_of_each {
-            return Ok(None);
-        }
-        chain.push(next);
-        last = next;
-    };
-    let (end, end_node, end_constants) = end;
-
+    let Some((chain, end_node)) = up_to_quantizer(model, node)? else { return Ok(None) };
+    let Some(end) = end_node.op_as::<OnnxQuantizer>() else { return Ok(None) };
+    let Some(end_constants) = constants(model, end_node)? else { return Ok(None) };
+    if !matches!(end.quantizer(), Quantizer::Quantize(op) if is_byte(op.y)) {
+        return Ok(None);
+    }
     let (from, to) = (op.quantizer().x(), end.quantizer().y());
     let mut codes = Tensor::zero_dt(from.datum_type(), &[256])?;
     for (byte, code) in codes.as_bytes_mut().iter_mut().zip(0..=u8::MAX) {
@@ -89,6 +70,32 @@ pub(super) fn tabulate(
     let output = patch.wire_node(&end_node.name, OnnxCodeTable(table), &[input])?;
     patch.shunt_outside(model, end_node.id.into(), output[0])?;
     Ok(Some(patch))
+}
+
+/// What computes of each element alone behind a node, and the quantiser at its end; `None` where another node, or what is
+/// around the model, uses something on the way.
+#[expect(clippy::type_complexity, reason = "nodes, and the one behind them")]
+fn up_to_quantizer<'m>(
+    model: &'m TypedModel,
+    node: &'m TypedNode,
+) -> TractResult<Option<(Vec<&'m TypedNode>, &'m TypedNode)>> {
+    let (mut chain, mut last) = (vec![], node);
+    loop {
+        let next = model.single_succ(last.id)?;
+        let is_output = model.outputs.contains(&last.id.into());
+        let Some(next) = next.filter(|_| !is_output) else { return Ok(None) };
+        if next.op_is::<OnnxQuantizer>() {
+            let is_its_x = next.inputs.first() == Some(&last.id.into());
+            return Ok(is_its_x.then_some((chain, next)));
+        }
+        let is_of_each =
+            next.op_is::<ElementWiseOp>() || next.op_is::<OnnxCast>() || next.op_is::<Function>();
+        if !is_of_each {
+            return Ok(None);
+        }
+        chain.push(next);
+        last = next;
+    }
 }
 
 /// Looks up each code.

@@ -8,6 +8,7 @@
 mod compose;
 mod fused;
 mod packed;
+mod quantized;
 mod read;
 mod training;
 
@@ -119,53 +120,18 @@ fn write_out(
             parts.gather_block_quantized(rank(graph, node.input(0)))?;
         }
         _ if known => return Ok(()),
-        "QLinearAdd" | "QLinearMul" => {
-            let [a, b] = [parts.dequantize(0)?, parts.dequantize(3)?];
-            let result = parts.add(&op_type["QLinear".len()..], &[a, b], vec![]);
-            parts.quantize(result, 6, ty(0))?;
-        }
-        "QLinearSigmoid" | "QLinearLeakyRelu" => {
-            let x = parts.dequantize(0)?;
-            let attributes = parts.own(&["alpha"]);
-            let result = parts.add(&op_type["QLinear".len()..], &[x], attributes);
-            parts.quantize(result, 3, ty(0))?;
-        }
-        "QLinearSoftmax" => {
-            let x = parts.dequantize(0)?;
-            let axis = int_attribute("axis", int(node, "axis").unwrap_or(-1));
-            let result = parts.add("Softmax", &[x], vec![axis]);
-            // Before opset 13, a Softmax is one of a matrix.
-            if let (Some(opset), Some(softmax)) = (int(node, "opset"), parts.nodes.last_mut()) {
-                softmax.opset = Some(opset);
-            }
-            parts.quantize(result, 3, ty(0))?;
-        }
-        "QLinearGlobalAveragePool" | "QLinearAveragePool" => {
-            let x = parts.dequantize(0)?;
-            let names =
-                ["auto_pad", "ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides"];
-            let attributes = parts.own(&names);
-            let result = parts.add(&op_type["QLinear".len()..], &[x], attributes);
-            parts.quantize(result, 3, ty(0))?;
-        }
-        "QLinearConcat" => {
-            let inputs: Result<Vec<Operand>, Error> =
-                (2..node.inputs().len()).step_by(3).map(|first| parts.dequantize(first)).collect();
-            let attributes = parts.own(&["axis"]);
-            let result = parts.add("Concat", &inputs?, attributes);
-            parts.quantize(result, 0, ty(2))?;
-        }
-        "QLinearWhere" => {
-            let [x, y] = [parts.dequantize(1)?, parts.dequantize(4)?];
-            let condition = parts.needed(0)?;
-            let result = parts.add("Where", &[condition, x, y], vec![]);
-            parts.quantize(result, 7, ty(1))?;
-        }
         "QGemm" => parts.gemm()?,
         "FusedConv" => parts.fused_conv()?,
         "FusedGemm" => parts.fused_gemm()?,
         "FusedMatMul" => parts.fused_matmul()?,
-        _ => return Ok(()),
+        other => match other.strip_prefix("QLinear") {
+            Some(operator) => {
+                if !parts.quantized(operator)? {
+                    return Ok(());
+                }
+            }
+            None => return Ok(()),
+        },
     }
     let Parts { nodes, .. } = parts;
     finish(graph, id, nodes);

@@ -53,20 +53,8 @@ impl Attend {
         let all = sizes.past + sizes.keys;
         let past = |which| self.place(which).map_or(Ok(&[][..]), elements);
         let (groups, batch) = (sizes.groups, sizes.batch);
-        let key = self.present(
-            past(Optional::PastKey)?,
-            elements(1)?,
-            batch * groups,
-            sizes,
-            sizes.key_size,
-        );
-        let value = self.present(
-            past(Optional::PastValue)?,
-            elements(2)?,
-            batch * groups,
-            sizes,
-            sizes.value_size,
-        );
+        let key = self.present(past(Optional::PastKey)?, elements(1)?, sizes, sizes.key_size);
+        let value = self.present(past(Optional::PastValue)?, elements(2)?, sizes, sizes.value_size);
         let mask = self.place(Optional::Mask).map(|place| mask(&inputs[place])).transpose()?;
         let lengths = match self.place(Optional::Lengths) {
             Some(place) => Some(inputs[place].try_as_plain_ram()?.as_slice::<i64>()?),
@@ -95,14 +83,7 @@ impl Attend {
             let mut scores = vec![T::default(); sizes.queries * all];
             keys.add_products(Level::best(), &q, &mut scores, all);
             let of_batch = lengths.and_then(|lengths| lengths.get(at)).copied();
-            let queries = sizes.queries as i64;
-            let first = Place {
-                batch: at,
-                head: head_of,
-                query: 0,
-                offset: of_batch.map_or(sizes.past as i64, |len| len.saturating_sub(queries)),
-                keys: of_batch.map_or(all, |len| usize::try_from(len).unwrap_or(0)),
-            };
+            let first = first_place(at, head_of, of_batch, sizes);
             let out = products.get_mut(head * sizes.queries * all..).unwrap_or_default();
             self.weigh_all(scale, mask.as_ref(), first, all, &mut scores, out);
             let (at_y, stride) = self.in_y(at, head_of, sizes);
@@ -208,7 +189,6 @@ impl Attend {
         &self,
         past: &[T],
         given: &[T],
-        rows: usize,
         sizes: &Sizes<usize>,
         size: usize,
     ) -> Vec<T> {
@@ -217,12 +197,24 @@ impl Attend {
             return given;
         }
         let mut all = Vec::with_capacity(past.len() + given.len());
-        for row in 0..rows {
+        for row in 0..sizes.batch * sizes.groups {
             for (part, count) in [(past, sizes.past * size), (&given[..], sizes.keys * size)] {
                 all.extend(part.get(row * count..(row + 1) * count).unwrap_or_default());
             }
         }
         all
+    }
+}
+
+/// Where the first query of a head stands among the keys, of which a cache has so many that are no padding.
+fn first_place(batch: usize, head: usize, length: Option<i64>, sizes: &Sizes<usize>) -> Place {
+    let (past, queries) = (sizes.past as i64, sizes.queries as i64);
+    Place {
+        batch,
+        head,
+        query: 0,
+        offset: length.map_or(past, |length| length.saturating_sub(queries)),
+        keys: length.map_or(sizes.past + sizes.keys, |len| usize::try_from(len).unwrap_or(0)),
     }
 }
 

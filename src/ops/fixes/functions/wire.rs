@@ -37,20 +37,18 @@ fn named(
     let kind = match site.proto.op_type.as_str() {
         "Acosh" => Kind::Acosh,
         "Asinh" => Kind::Asinh,
-        "Celu" => {
-            alpha = attribute("alpha", 1.0)?;
-            Kind::Celu
+        "Clip" => {
+            let Some(bounds) = bounds(site, model, inputs)? else { return Ok(None) };
+            (alpha, beta) = bounds;
+            Kind::Bound
         }
-        "Clip" => match bounds(site, model, inputs)? {
-            Some((low, high)) => {
-                (alpha, beta) = (low, high);
-                Kind::Bound
-            }
-            None => return Ok(None),
-        },
-        "Elu" => {
+        name @ ("Celu" | "Elu" | "Swish") => {
             alpha = attribute("alpha", 1.0)?;
-            Kind::Elu
+            match name {
+                "Celu" => Kind::Celu,
+                "Elu" => Kind::Elu,
+                _ => Kind::Swish,
+            }
         }
         "Erf" => Kind::Erf,
         "Gelu" => match site.proto.get_attr_opt::<&str>("approximate")?.unwrap_or("none") {
@@ -80,10 +78,6 @@ fn named(
         }
         "Sigmoid" => Kind::Sigmoid,
         "Softplus" => Kind::Softplus,
-        "Swish" => {
-            alpha = attribute("alpha", 1.0)?;
-            Kind::Swish
-        }
         "Tanh" => Kind::Tanh,
         _ => return Ok(None),
     };

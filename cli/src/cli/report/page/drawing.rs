@@ -18,21 +18,7 @@ const CHARS: usize = 28;
 
 /// The drawing, in which the node to blame stands out. `None` if there is nothing to draw.
 pub(crate) fn drawing(nodes: &[Neighbour], culprit: Option<&str>) -> Option<String> {
-    let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (place, node) in nodes.iter().enumerate() {
-        layers.entry(node.depth).or_default().push(place);
-    }
-    let widest = layers.values().map(Vec::len).max()?;
-    let width = widest * (NODE.0 + GAP.0);
-    let height = layers.len() * (NODE.1 + GAP.1);
-    let mut corners: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
-    for (row, places) in layers.values().enumerate() {
-        let indent = (width - places.len() * (NODE.0 + GAP.0)) / 2 + GAP.0 / 2;
-        for (column, place) in places.iter().enumerate() {
-            let corner = (indent + column * (NODE.0 + GAP.0), GAP.1 / 2 + row * (NODE.1 + GAP.1));
-            corners.insert(*place, corner);
-        }
-    }
+    let Layout { width, height, corners } = laid_out(nodes)?;
     let mut svg = format!(
         "<svg width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" class=\"graph\" xmlns=\"http://www.w3.org/2000/svg\">\n"
     );
@@ -78,6 +64,34 @@ pub(crate) fn drawing(nodes: &[Neighbour], culprit: Option<&str>) -> Option<Stri
         &svg,
         "The nodes before and behind the one where the graphs part, with relative errors on the edges",
     ))
+}
+
+/// Where the nodes are drawn.
+struct Layout {
+    width: usize,
+    height: usize,
+    /// The upper left corner of each.
+    corners: BTreeMap<usize, (usize, usize)>,
+}
+
+/// Lays the nodes out in rows by their depths; `None` of no nodes.
+fn laid_out(nodes: &[Neighbour]) -> Option<Layout> {
+    let mut layers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (place, node) in nodes.iter().enumerate() {
+        layers.entry(node.depth).or_default().push(place);
+    }
+    let widest = layers.values().map(Vec::len).max()?;
+    let width = widest * (NODE.0 + GAP.0);
+    let height = layers.len() * (NODE.1 + GAP.1);
+    let mut corners = BTreeMap::new();
+    for (row, places) in layers.values().enumerate() {
+        let indent = (width - places.len() * (NODE.0 + GAP.0)) / 2 + GAP.0 / 2;
+        for (column, place) in places.iter().enumerate() {
+            let corner = (indent + column * (NODE.0 + GAP.0), GAP.1 / 2 + row * (NODE.1 + GAP.1));
+            corners.insert(*place, corner);
+        }
+    }
+    Some(Layout { width, height, corners })
 }
 
 /// Whether what passes is no number, far off, or fine.

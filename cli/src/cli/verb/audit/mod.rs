@@ -23,6 +23,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, file_of};
+use crate::cli::input::declared::Declared;
 use crate::cli::input::recipe::Source;
 use crate::cli::input::sets::{self, Set, Tensors};
 use crate::cli::message::{ErrorKind, Problem, add_once};
@@ -216,12 +217,9 @@ impl Request for AuditRequest {
             rounded: rows.iter().filter(|row| is_rounding(&row.cast)).count(),
             baseline: self.baseline.as_ref().map(|path| path.display().to_string()),
             head: Head {
-                sets: sets.len(),
-                inputs: sets::inputs_of(&takes, &sets),
-                tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
                 unexercised: unexercised(Some(&watched.exercise), &rows),
                 samples: samples.finish(),
-                ..Head::default()
+                ..self.head(&takes, &sets)
             },
         };
         let (mut notes, mut excused, mut errors) = (vec![], vec![], vec![]);
@@ -279,6 +277,16 @@ impl AuditRequest {
         let message =
             format!("there are limits for the cast `{name}`, but the model has none of that name");
         Err(Problem { kind: ErrorKind::Call, message }.into())
+    }
+
+    /// What was asked, before anything is found.
+    fn head(&self, takes: &Declared, sets: &[Set]) -> Head {
+        Head {
+            sets: sets.len(),
+            inputs: sets::inputs_of(takes, sets),
+            tolerance_file: self.limits_file.as_ref().map(|path| path.display().to_string()),
+            ..Head::default()
+        }
     }
 
     /// Judges what was found of a model, and puts it into rows.

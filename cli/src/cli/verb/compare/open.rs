@@ -181,17 +181,7 @@ impl Sides {
             args.check_all_is_taken(because)?;
             return args.check_nothing_is_random(because);
         };
-        let saved =
-            |side: &Side| side.saved.iter().filter_map(|saved| saved.case.clone()).collect();
-        let known: [Vec<Case>; 4] = [a.cases.clone(), saved(a), saved(b), b.cases.clone()];
-        // What another runtime has saved need not be of the inputs beside a file.
-        let is_wanted = |cases: &Vec<Case>| {
-            let is_folder = !cases.iter().any(Case::is_beside);
-            let are_run = a.model.is_some() && b.model.is_some();
-            args.takes_recorded(is_folder) && (is_folder || are_run)
-        };
-        let known = known.into_iter().find(|cases| !cases.is_empty() && is_wanted(cases));
-        let sets: Vec<Set> = match known {
+        let sets: Vec<Set> = match self.recorded(args) {
             Some(cases) => {
                 args.check_nothing_is_random("those beside the model or the outputs are recorded")?;
                 at(first.path.display(), sets::of_cases(&first.model.takes, &cases, args))?
@@ -240,6 +230,21 @@ impl Sides {
         };
         self.reference_sets = sets;
         Ok(())
+    }
+
+    /// The sets that are recorded beside one of the sides, those of the reference's models first.
+    fn recorded(&self, args: &InputArgs) -> Option<Vec<Case>> {
+        let (a, b) = (&self.reference, &self.converted);
+        let saved =
+            |side: &Side| side.saved.iter().filter_map(|saved| saved.case.clone()).collect();
+        let known: [Vec<Case>; 4] = [a.cases.clone(), saved(a), saved(b), b.cases.clone()];
+        // What another runtime has saved need not be of the inputs beside a file.
+        let is_wanted = |cases: &Vec<Case>| {
+            let is_folder = !cases.iter().any(Case::is_beside);
+            let are_run = a.model.is_some() && b.model.is_some();
+            args.takes_recorded(is_folder) && (is_folder || are_run)
+        };
+        known.into_iter().find(|cases| !cases.is_empty() && is_wanted(cases))
     }
 
     /// Whether the saved tensors hold the inputs of the model, and nobody has given others.

@@ -63,6 +63,25 @@ fn int(name: &str, number: i64) -> AttributeProto {
     AttributeProto { name: name.into(), i: number, r#type, ..Default::default() }
 }
 
+/// The body of a Scan that changes nothing.
+fn scanned() -> AttributeProto {
+    let (body_in, body_out) = (value("i", FLOAT, &SHAPE[1..]), value("o", FLOAT, &SHAPE[1..]));
+    let identity = NodeProto {
+        op_type: "Identity".into(),
+        input: vec!["i".into()],
+        output: vec!["o".into()],
+        ..NodeProto::default()
+    };
+    let body = GraphProto {
+        node: vec![identity],
+        input: vec![body_in],
+        output: vec![body_out],
+        ..GraphProto::default()
+    };
+    let r#type = AttributeType::Graph as i32;
+    AttributeProto { name: "body".into(), g: Some(body), r#type, ..Default::default() }
+}
+
 /// A node with these numbers, which is given nothing else that it may have.
 fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     let mut node = NodeProto { op_type: operator.into(), name: "n".into(), ..NodeProto::default() };
@@ -92,23 +111,7 @@ fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     }
     if operator == "Scan" {
         inputs = 1;
-        let (body_in, body_out) = (value("i", FLOAT, &SHAPE[1..]), value("o", FLOAT, &SHAPE[1..]));
-        let identity = NodeProto {
-            op_type: "Identity".into(),
-            input: vec!["i".into()],
-            output: vec!["o".into()],
-            ..NodeProto::default()
-        };
-        let body = GraphProto {
-            node: vec![identity],
-            input: vec![body_in],
-            output: vec![body_out],
-            ..GraphProto::default()
-        };
-        let r#type = AttributeType::Graph as i32;
-        let body =
-            AttributeProto { name: "body".into(), g: Some(body), r#type, ..Default::default() };
-        node.attribute.extend([int("num_scan_inputs", 1), body]);
+        node.attribute.extend([int("num_scan_inputs", 1), scanned()]);
     }
     for place in 0..inputs {
         let name = format!("a{place}");
