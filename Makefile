@@ -252,6 +252,13 @@ bench-survey:
 	$(CARGO) bench --locked --bench survey -- bandwidth
 	$(CARGO) bench --locked --bench survey -- stock
 
+# Needs python3 and network access. The verdicts of compare on sound conversions of small networks, and on such with a fault planted.
+.PHONY: verdicts
+verdicts:
+	$(CARGO) build --locked -p onnx-cast
+	$(call venv,verdicts,scripts/verdicts/requirements.txt)
+	$(call python,verdicts) verdicts.plant --program $(TARGET)/debug/onnx-cast
+
 # Needs python3. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
 # they have, of one size.
 bench-peers:

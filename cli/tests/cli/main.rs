@@ -43,4 +43,5 @@ mod search;
 #[cfg(unix)]
 mod strange_files;
 mod test;
+mod verdict;
 mod weights;

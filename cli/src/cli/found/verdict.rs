@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::compared::ComparedTensor;
 use super::finding::{Code, Finding};
 use crate::cli::measure::number::Num;
 
@@ -117,5 +118,40 @@ impl Judgement {
         };
         let node = self.culprits.first().map_or("", |culprit| culprit.node.as_str());
         Some(Finding::at(node, "", code, self.reason.clone()))
+    }
+}
+
+/// So many times as far as a conversion is off, or its band reaches, an output may be.
+const MARGIN: f64 = 3.0;
+/// The error to allow where there is none and none was sampled: 64 roundings of FLOAT.
+const LEAST: f64 = 4e-6;
+
+impl Judgement {
+    /// A tolerance file whose limits this conversion keeps, with a margin for other inputs.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none: the verdict is none that passes.
+    pub(crate) fn suggested(&self, outputs: &[ComparedTensor]) -> Result<String, String> {
+        if !self.verdict.is_some_and(Verdict::passes) {
+            let verdict = self.verdict.map_or("not known", Verdict::name);
+            return Err(format!("no tolerance is suggested: the verdict is {verdict}"));
+        }
+        let limit = |output: &ComparedTensor| {
+            let row = self.errors.iter().rev().find(|row| row.tensor == output.converted());
+            let inside = row.into_iter().flat_map(|row| [row.accumulated, row.band]);
+            let measured = output.sqnr.map(|ratio| Num(10f64.powf(-ratio.0 / 20.0)));
+            let errors = inside.chain([measured]).flatten().map(|error| error.0);
+            let most = errors.filter(|error| error.is_finite()).fold(LEAST, f64::max);
+            // What JSON quotes, TOML reads.
+            let name = serde_json::Value::from(output.name.as_str());
+            let ratio = (-200.0 * (MARGIN * most).log10()).floor() / 10.0;
+            let limit = match output.sqnr.is_none() && output.differing == 0 {
+                true => "atol = 0.0".to_owned(),
+                false => format!("sqnr = {ratio:?}"),
+            };
+            format!("[compare.output.{name}]\n{limit}\n")
+        };
+        Ok(outputs.iter().map(limit).collect::<Vec<_>>().join("\n"))
     }
 }

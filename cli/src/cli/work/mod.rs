@@ -9,5 +9,6 @@ pub(crate) mod model;
 mod operators;
 mod plan;
 pub(crate) mod probed;
+pub(crate) mod spelt;
 pub(crate) mod watched;
 pub(crate) mod weights;

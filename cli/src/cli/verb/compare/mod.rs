@@ -41,6 +41,7 @@ use crate::cli::found::status::Status;
 use crate::cli::found::{samples, scores};
 use crate::cli::input::cases::file_of;
 use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
@@ -105,6 +106,10 @@ pub(crate) struct Compare {
     /// How often the conversion runs with its roundings perturbed, to see how far they carry.
     #[arg(long, value_name = "N", default_value_t = 3)]
     samples: u64,
+    /// Write limits that the conversion keeps and a fault would not to NAME.tolerance.toml beside
+    /// it, if its verdict passes and there is no such file.
+    #[arg(long)]
+    suggest_tolerance: bool,
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
@@ -138,12 +143,16 @@ impl Verb for Compare {
             })
         };
         let requests = self.converted.iter().map(request).collect::<anyhow::Result<Vec<_>>>()?;
-        let pairs = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
+        let mut pairs = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
             let CompareRequest { reference, converted, .. } = request;
             let [reference, converted] =
                 [reference, converted].map(|path| path.display().to_string());
             Compared { reference, converted, head: Head::unusable(problem), ..Compared::default() }
         })?;
+        for (pair, request) in pairs.iter_mut().zip(&requests).filter(|_| self.suggest_tolerance) {
+            let suggested = suggest(pair, &request.converted);
+            pair.head.rows.extend(remarks(vec![suggested?]));
+        }
         let report = Exports {
             json: &|| json::of_comparisons(&pairs),
             page: &|| page::of_comparisons(&pairs, self.to.top),
@@ -247,6 +256,24 @@ impl CompareRequest {
             profile,
             converted_casts,
         }
+    }
+}
+
+/// Writes the tolerance file that a comparison suggests, and says so, or why there is none.
+///
+/// # Errors
+///
+/// When it cannot be written.
+fn suggest(compared: &Compared, converted: &Path) -> anyhow::Result<String> {
+    let place = file_of(converted).with_extension("tolerance.toml");
+    let shown = place.display();
+    match compared.judgement.suggested(&compared.outputs) {
+        Ok(_) if place.exists() => Ok(format!("{shown} is there, and was left as it is")),
+        Ok(text) => {
+            write_whole(&place, text.as_bytes())?;
+            Ok(format!("limits that this conversion keeps were written to {shown}"))
+        }
+        Err(why) => Ok(why),
     }
 }
 

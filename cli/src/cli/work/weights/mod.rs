@@ -15,6 +15,7 @@ use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
 use crate::cli::message::one_line;
 use crate::cli::process::progress;
+use crate::cli::work::spelt::spelt;
 use constants::{ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;
 
@@ -76,6 +77,8 @@ impl Weights {
     /// When a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
         progress::tell("comparing the weights");
+        let written = spelt(converted.proto, Some(reference.proto), converted.folder);
+        let converted = &Holder { proto: &written, ..*converted };
         let mut weights = Weights::default();
         let mut left_b = Named::of(constants::of(converted.proto));
         let mut left_a = vec![];

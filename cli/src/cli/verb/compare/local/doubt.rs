@@ -22,6 +22,9 @@ pub(super) struct Twin {
     pub(super) doubt: Doubt,
 }
 
+/// Values of this magnitude stand for an infinity, and are not computed.
+const MASK: f64 = 1e30;
+
 #[derive(Clone)]
 pub(super) enum Doubt {
     /// By the element.
@@ -37,7 +40,8 @@ impl Twin {
             Doubt::Relative(share) if *share == 0.0 => vec![0.0; self.value.1.len()],
             Doubt::Relative(share) => {
                 let values = numbers(&self.value).unwrap_or_default();
-                values.iter().map(|x| if x.is_finite() { x.abs() * share } else { 0.0 }).collect()
+                let of = |x: &f64| if x.abs() < MASK { x.abs() * share } else { 0.0 };
+                values.iter().map(of).collect()
             }
         }
     }
@@ -184,7 +188,7 @@ pub(super) fn doubts(
         let is_moved = MOVED.iter().any(|(name, ..)| *name == node.op_type);
         let (unit, least) = (if is_moved { 0.0 } else { rounding(made.0) }, smallest(made.0));
         for (doubt, x) in doubts.iter_mut().zip(numbers(made).unwrap_or_default()) {
-            let own = if x.is_finite() { unit * x.abs() } else { 0.0 };
+            let own = if x.abs() < MASK { unit * x.abs() } else { 0.0 };
             *doubt += own + if is_moved { 0.0 } else { least };
         }
     }

@@ -10,6 +10,9 @@ use super::numbers::{numbers, rounding, tensor};
 
 type Doubts = Option<Vec<Vec<f64>>>;
 
+/// The place of what is added to a product.
+const BIAS: usize = 2;
+
 /// How often a node runs on inputs that are moved at random, and how many times as far off its
 /// result may be.
 const SAMPLES: u64 = 4;
@@ -28,6 +31,10 @@ fn run(node: &NodeRun, inputs: &[Option<SharedTensor>]) -> Doubts {
     let made = node.run_on(inputs).ok()?;
     let all = made.iter().map(|made| made.as_ref().map_or(Some(vec![]), numbers));
     all.collect()
+}
+
+fn is_as_long(x: &[Vec<f64>], y: &[Vec<f64>]) -> bool {
+    x.iter().zip(y).all(|(x, y)| x.len() == y.len())
 }
 
 /// How far apart two results are; a NaN on one side alone is infinitely far off.
@@ -158,6 +165,11 @@ pub(super) fn sums(
         }
         let mut given = magnitudes.clone();
         *given.get_mut(place)? = tensor(twin.value.0, twin.value.1.shape(), &twin.doubts());
+        // What is added to the product has no part in its factors' doubts, nor they in its own.
+        let others = if place == BIAS { 0 } else { BIAS };
+        if let Some(Some((ty, held))) = given.get_mut(others) {
+            *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
+        }
         for (doubt, x) in doubts.iter_mut().zip(run(node, &given)?.swap_remove(0)) {
             *doubt += x.abs();
         }
@@ -285,7 +297,11 @@ pub(super) fn sampled(
             shifted(twin, || if rng.random::<bool>() { 1.0 } else { -1.0 })
         };
         let inputs: Vec<Option<SharedTensor>> = inputs.iter().map(move_by).collect();
-        for ((doubts, base), moved) in doubts.iter_mut().zip(&base).zip(run(node, &inputs)?) {
+        // A size that is computed of what is moved may be another one.
+        let Some(moved) = run(node, &inputs).filter(|moved| is_as_long(moved, &base)) else {
+            continue;
+        };
+        for ((doubts, base), moved) in doubts.iter_mut().zip(&base).zip(moved) {
             for ((doubt, base), moved) in doubts.iter_mut().zip(base).zip(moved) {
                 *doubt = doubt.max(apart(*base, moved));
             }

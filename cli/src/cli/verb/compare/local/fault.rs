@@ -1,19 +1,25 @@
 //! What kind of fault a local error looks like: what the conversion has otherwise than the
 //! reference, between the values before it that agree and the one that does not.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::Family;
+use tract_onnx_cast::interpreter::SharedTensor;
 
 use super::links::Links;
 use super::numbers::{numbers, rounding};
+use super::quantisers::Wrong;
+use super::regions::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::coordinates;
+
+/// A weight in codes that is off by more of its size is another.
+const OTHER: f64 = 0.2;
 
 /// What a fault is looked for in.
 pub(super) struct Fault<'a> {
@@ -26,36 +32,30 @@ pub(super) struct Fault<'a> {
     pub(super) changed: &'a [ComparedWeight],
 }
 
-/// The nodes that compute a value of those where a walk back ends, in their order.
-pub(super) fn region<'a>(
-    trace: &'a Trace,
-    value: &str,
-    ends: impl Fn(&str) -> bool,
-) -> Vec<&'a Ran> {
-    let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
-    while let Some(value) = next.pop() {
-        let Some(ran) = trace.maker(&value) else { continue };
-        if ran.op != "Constant" && ran.outputs.iter().all(|made| seen.insert(made.clone())) {
-            next.extend(ran.inputs.iter().filter(|input| !ends(input)).cloned());
-        }
-    }
-    let made = |ran: &&Ran| ran.outputs.iter().any(|output| seen.contains(output));
-    trace.nodes.iter().filter(made).collect()
-}
-
 impl<'a> Fault<'a> {
+    /// The nodes of the conversion between a site and the values before it that are the
+    /// reference's.
+    pub(super) fn region(&self, site: &Site) -> Vec<&'a Ran> {
+        let ends = |value: &str| self.sites.get(value).is_some_and(|site| site.is_replaced);
+        region(self.b, &site.converted, ends)
+    }
+
     /// What is to blame for what a site is off by.
     pub(super) fn culprit(&self, site: &Site) -> Culprit {
-        let ends = |value: &str| self.sites.get(value).is_some_and(|site| site.is_replaced);
-        let region = region(self.b, &site.converted, ends);
+        let region = self.region(site);
         let is_quantised = region.iter().any(|ran| is_quantiser(ran));
-        let found = region.iter().find_map(|ran| Some((*ran, self.of_node(ran, is_quantised)?)));
-        let turned =
-            || region.iter().find_map(|ran| Some((*ran, self.operands(self.partner(ran)?, ran)?)));
-        let found = found.or_else(|| self.only_one_side(site, &region)).or_else(turned);
+        let other = || region.iter().find_map(|ran| Some((*ran, self.of_node(ran, is_quantised)?)));
+        let alone = || self.only_one_side(site, &region);
+        let turned = || region.iter().find_map(|ran| self.operands(self.partner(ran)?, ran));
+        // A weight into which a normalisation was folded is another one.
+        let found = match self.is_folded(site, &region) {
+            true => alone().or_else(other),
+            false => other().or_else(alone),
+        };
+        let found = found.or_else(turned);
         let (ran, (kind, text)) = match found {
             Some((ran, found)) => (Some(ran), found),
-            None => (self.suspect(&region), (FaultKind::Unexplained, String::new())),
+            None => (self.suspect(&region), unknown(is_quantised)),
         };
         let (node, op) = ran.map_or((&site.node, &site.op), |ran| (&ran.name, &ran.op));
         let tensor = match ran.and_then(|ran| ran.outputs.first()) {
@@ -73,6 +73,17 @@ impl<'a> Fault<'a> {
             kind,
             text,
         }
+    }
+
+    /// Whether the reference cuts off itself what a quantiser does: converters leave a Relu out whose
+    /// work the range of the codes does.
+    pub(super) fn is_cut_by_both(&self, wrong: &Wrong) -> bool {
+        let is_at_zero = wrong.is_cut_at_zero;
+        let cuts = |ran: &Ran| ran.op == "Clip" || ran.op == "Relu" && is_at_zero;
+        let reference = self.links.get(&wrong.value).map_or(&wrong.value, |link| &link.reference);
+        let taker = || self.a.nodes.iter().any(|ran| cuts(ran) && ran.inputs.contains(reference));
+        let is_left_out = || self.a.maker(reference).is_some_and(cuts) || taker();
+        wrong.is_cut_off && is_left_out()
     }
 
     /// A kernel of another runtime that is off for its own inputs.
@@ -130,14 +141,28 @@ impl<'a> Fault<'a> {
         )
     }
 
-    /// The first node whose value is likely off as well, else the one that makes the value.
-    fn suspect<'b>(&self, region: &[&'b Ran]) -> Option<&'b Ran> {
+    /// The node that is likely to be wrong where nothing in it is another than in the reference: what
+    /// takes codes back to other values, a product, what computes, else the one that makes the value.
+    pub(super) fn suspect<'b>(&self, region: &[&'b Ran]) -> Option<&'b Ran> {
         let is_off = |made: &String| self.sites.get(made).is_some_and(Site::deviates);
-        region.iter().copied().find(|ran| ran.outputs.iter().any(is_off))
+        let is_made = |codes: &String| {
+            self.b.maker(codes).is_some_and(|ran| ran.op.ends_with("QuantizeLinear"))
+        };
+        let is_wrong = |ran: &Ran| {
+            let is_taker = ran.op == "DequantizeLinear" && !ran.inputs.iter().any(is_made);
+            is_taker && ran.outputs.iter().any(is_off)
+        };
+        let computes = |ran: &Ran| !is_form(ran) && !is_coder(ran) && !self.is_scaling(ran);
+        let of = |is_it: &dyn Fn(&Ran) -> bool| region.iter().copied().find(|ran| is_it(ran));
+        of(&is_wrong)
+            .or_else(|| of(&is_product))
+            .or_else(|| of(&|ran| computes(ran) && !is_moving(ran)))
+            .or_else(|| of(&computes))
+            .or_else(|| of(&is_quantiser))
     }
 
     /// The node of the reference that a node stands for.
-    fn partner(&self, ran: &Ran) -> Option<&'a Ran> {
+    pub(super) fn partner(&self, ran: &Ran) -> Option<&'a Ran> {
         let linked = ran.outputs.iter().find_map(|made| {
             let link = self.links.get(made)?;
             self.a.maker(&link.reference)
@@ -152,25 +177,57 @@ impl<'a> Fault<'a> {
     fn of_node(&self, ran: &Ran, is_quantised: bool) -> Option<(FaultKind, String)> {
         let is_taken = |weight: &&ComparedWeight| {
             let name = weight.converted_name.as_ref().unwrap_or(&weight.name);
-            ran.inputs.contains(name)
+            let is_made = ran.op == "DequantizeLinear" && ran.outputs.contains(name);
+            (is_made || ran.inputs.contains(name)) && self.is_another(&weight.name, name)
         };
         if let Some(weight) = self.changed.iter().find(is_taken) {
             let text = format!("its weight `{}` is another: {}", weight.name, weight.text);
             return Some((FaultKind::Weight, text));
         }
+        if let Some(found) = self.dequantised(ran) {
+            return Some(found);
+        }
         let partner = self.partner(ran)?;
         if (&partner.op, &partner.domain) != (&ran.op, &ran.domain) {
-            let is_plain = is_form(ran) || is_form(partner);
+            let is_plain = [ran, partner].iter().any(|ran| is_form(ran) || is_moving(ran))
+                || is_product(ran) && is_fused(partner);
             let text = format!("it is {}, and {} in the reference", ran.op, partner.op);
             return (!is_plain && !is_quantised).then_some((FaultKind::Operator, text));
         }
         attributes(partner, ran).or_else(|| self.constants(partner, ran))
     }
 
+    /// A weight that is made of codes, and is none of the reference's.
+    fn dequantised(&self, ran: &Ran) -> Option<(FaultKind, String)> {
+        let made = ran.outputs.first().filter(|_| ran.op == "DequantizeLinear")?;
+        let taker = self.b.nodes.iter().find(|taker| taker.inputs.contains(made))?;
+        let place = taker.inputs.iter().position(|input| input == made)?;
+        let weight = self.partner(taker)?.inputs.get(place)?;
+        let is_weight = self.a.constant(weight).is_some() && self.is_another(weight, made);
+        let text = format!("the weight `{weight}` is another in its codes");
+        is_weight.then_some((FaultKind::Weight, text))
+    }
+
+    /// Whether a weight is more than quantised, as far as that can be told.
+    fn is_another(&self, reference: &str, converted: &str) -> bool {
+        let held = self.a.constant(reference).zip(self.b.first(converted));
+        let Some((was, is)) = held.filter(|_| self.b.constant(converted).is_none()) else {
+            return self.b.constants.contains_key(converted) || self.b.maker(converted).is_some();
+        };
+        let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { return false };
+        let error: f64 = was.iter().zip(&is).map(|(x, y)| (x - y) * (x - y)).sum();
+        let power: f64 = was.iter().map(|x| x * x).sum();
+        was.len() == is.len() && error > OTHER * OTHER * power
+    }
+
     /// A small constant that is another one.
     fn constants(&self, partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
         for (place, (x, y)) in partner.inputs.iter().zip(&ran.inputs).enumerate() {
             let (Some(was), Some(is)) = (self.a.constant(x), self.b.constant(y)) else { continue };
+            let is_float = |held: &SharedTensor| matches!(held.0.family(), Family::Float(_));
+            if is_float(was) != is_float(is) {
+                continue;
+            }
             let (unit, floats) = (rounding(is.0), matches!(is.0.family(), Family::Float(_)));
             let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { continue };
             let is_near = |(x, y): (&f64, &f64)| {
@@ -194,111 +251,28 @@ impl<'a> Fault<'a> {
         }
         None
     }
+}
 
-    /// The operands in another order, or another operand.
-    fn operands(&self, partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
-        let of_reference = |name: &String| match self.links.get(name) {
-            Some(link) => Some(link.reference.clone()),
-            None if self.b.constants.contains_key(name) => {
-                let named = self.weights.iter().find(|(_, converted)| *converted == name);
-                named.map(|(reference, _)| reference.clone())
-            }
-            None => self.b.inputs.contains(name).then(|| name.clone()),
-        };
-        let taken: Option<Vec<String>> = ran.inputs.iter().map(of_reference).collect();
-        let taken = taken.filter(|taken| *taken != partner.inputs)?;
-        let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
-        let is_turned = sorted(&taken) == sorted(&partner.inputs);
-        let (kind, what) = match is_turned {
-            true => (FaultKind::InputOrder, "its inputs stand in another order"),
-            false => (FaultKind::Input, "it takes other tensors"),
-        };
-        let listed = |names: &[String]| names.join("`, `");
-        let text = format!(
-            "{what}: `{}`, and `{}` in the reference",
-            listed(&ran.inputs),
-            listed(&partner.inputs)
-        );
-        Some((kind, text))
+/// What is told of a fault that looks like none that is known.
+fn unknown(is_quantised: bool) -> (FaultKind, String) {
+    let text = "its codes, scales or zero points do not stand for the reference's values";
+    match is_quantised {
+        true => (FaultKind::Scale, text.into()),
+        false => (FaultKind::Unexplained, String::new()),
     }
-
-    /// A node that only one of the two models has between the same values.
-    fn only_one_side<'b>(
-        &self,
-        site: &Site,
-        region_b: &[&'b Ran],
-    ) -> Option<(&'b Ran, (FaultKind, String))> {
-        let known: HashSet<&String> = self
-            .sites
-            .all
-            .iter()
-            .filter(|site| site.is_replaced)
-            .map(|site| &site.reference)
-            .collect();
-        let region_a = region(self.a, &site.reference, |value| {
-            known.contains(&value.to_owned()) || self.a.inputs.contains(value)
-        });
-        let mut ops: Vec<&str> = region_b.iter().map(|ran| ran.op.as_str()).collect();
-        let (mut missing, is_quantised) = (vec![], region_b.iter().any(|ran| is_quantiser(ran)));
-        let is_left = |ran: &Ran, is_part: bool| is_form(ran) || is_quantised && is_part;
-        let is_told = |ran: &&&Ran| !is_left(ran, is_scaling(ran));
-        let is_kept = |ran: &&&Ran| !is_left(ran, is_product(ran));
-        for ran in region_a.iter().filter(is_kept) {
-            match ops.iter().position(|op| *op == ran.op) {
-                Some(place) => drop(ops.swap_remove(place)),
-                None => missing.push(*ran),
-            }
-        }
-        let added: Vec<&&Ran> =
-            region_b.iter().filter(is_told).filter(|ran| ops.contains(&ran.op.as_str())).collect();
-        if is_quantised && missing.is_empty() && added.is_empty() {
-            let is_of_codes =
-                |ran: &&&Ran| ran.op.contains("Integer") || ran.op.contains("QLinear");
-            let text = "its codes, scales or zero points do not stand for the reference's values";
-            let found = region_b.iter().find(is_of_codes);
-            let found = found.or_else(|| region_b.iter().find(|ran| is_quantiser(ran)))?;
-            return Some((found, (FaultKind::Scale, text.into())));
-        }
-        match (missing.first(), added.first()) {
-            (Some(missing), None) => {
-                let text = format!(
-                    "{} `{}` of the reference is missing before it",
-                    missing.op, missing.name
-                );
-                let last = region_b.iter().rev().find(|ran| ran.outputs.contains(&site.converted));
-                Some((last?, (FaultKind::MissingNode, text)))
-            }
-            (None, Some(added)) => {
-                Some((added, (FaultKind::AddedNode, "the reference has no such node here".into())))
-            }
-            _ => None,
-        }
-    }
-}
-
-/// What conversions add and leave out.
-fn is_form(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "Cast" | "Identity" | "Constant")
-}
-
-/// What takes or makes codes.
-fn is_quantiser(ran: &Ran) -> bool {
-    ["Quantize", "Integer", "QLinear"].iter().any(|part| ran.op.contains(part))
-}
-
-/// What is written in codes where a model is quantised.
-fn is_product(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "MatMul" | "Gemm" | "Conv")
-}
-
-/// What a product in codes is written with.
-fn is_scaling(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "Mul" | "Add" | "Reshape") || is_product(ran) || is_quantiser(ran)
 }
 
 /// Whether an attribute may be what it is where it is not given.
 fn is_usual(held: &AttributeProto) -> bool {
-    let whole = |x: &i64| [-1, 0, 1].contains(x);
+    let least = match held.name.as_str() {
+        "axis" => -1,
+        _ => 0,
+    };
+    let most = match held.name.as_str() {
+        "reverse" | "exclusive" | "linear_before_reset" | "transA" | "transB" => 0,
+        _ => 1,
+    };
+    let whole = |x: &i64| (least..=most).contains(x);
     held.s.is_empty() && held.f == 0.0 && whole(&held.i) && held.ints.iter().all(whole)
 }
 

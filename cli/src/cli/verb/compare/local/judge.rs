@@ -56,7 +56,9 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
     };
     let named = |culprit: &Culprit| judgement.culprits.iter().all(|held| held.node != culprit.node);
     let wrong: Vec<Culprit> = wrong.into_iter().filter(named).collect();
-    judgement.culprits.splice(0..0, wrong);
+    judgement.culprits.extend(wrong);
+    let place = |culprit: &Culprit| local.places.get(&culprit.node).copied().unwrap_or(0);
+    judgement.culprits.sort_by_key(place);
     let limit = limit_of_use(&local.types, outputs, limits);
     let worst = shown.map_or(0.0, error);
     let (verdict, reason) = match () {

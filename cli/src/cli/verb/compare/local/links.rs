@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::Family;
 
+use super::numbers::numbers;
 use super::trace::{Ran, Trace};
 use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
@@ -55,6 +56,7 @@ pub(super) fn links(
             link.is_sure = true;
         }
     }
+    through_codes(a, b, &mut links);
     // Constants are held against each other as weights.
     let is_constant = |trace: &Trace, name: &str| trace.constant(name).is_some();
     links.retain(|name, link| !is_constant(b, name) && !is_constant(a, &link.reference));
@@ -64,6 +66,60 @@ pub(super) fn links(
     });
     Ok(links)
 }
+
+/// Links what a quantiser is given, and what its codes are taken back to, with the value of the
+/// reference that it is or that ONNX Runtime has named it after. A converter that leaves a Relu out,
+/// whose work the range of the codes does, gives its name to what is before it.
+fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
+    for taker in b.nodes.iter().filter(|ran| ran.op == "DequantizeLinear") {
+        let quantiser = taker.inputs.first().and_then(|codes| b.maker(codes));
+        let quantiser = quantiser.filter(|ran| ran.op == "QuantizeLinear");
+        let values = quantiser.and_then(|ran| Some((ran.inputs.first()?, ran.outputs.first()?)));
+        let (Some((given, codes)), Some(made)) = (values, taker.outputs.first()) else { continue };
+        let named = CODES.iter().find_map(|suffix| codes.strip_suffix(suffix));
+        let mut named = named.into_iter().chain([given.as_str()]);
+        let named = named.find(|name| a.values.contains_key(*name));
+        let link = match (links.get(given), named) {
+            (Some(link), _) if link.is_sure => link.clone(),
+            (_, Some(named)) => {
+                let is_same = a
+                    .maker(named)
+                    .zip(b.maker(given))
+                    .is_some_and(|(x, y)| x.op == y.op || !x.name.is_empty() && x.name == y.name);
+                links.insert(given.clone(), Link { reference: named.into(), is_sure: is_same });
+                Link { reference: named.into(), is_sure: true }
+            }
+            (Some(link), None) => link.clone(),
+            (None, None) => continue,
+        };
+        if let Some(reference) = nearest(a, b, made, &link.reference, named) {
+            links.insert(made.clone(), Link { reference, ..link });
+        }
+    }
+}
+
+/// Which value of the reference the values of codes are: the one that was quantised, the one of its
+/// name, or what a Relu or a Clip makes of them.
+fn nearest(a: &Trace, b: &Trace, made: &str, given: &str, named: Option<&str>) -> Option<String> {
+    let values = numbers(b.first(made)?)?;
+    let first: Vec<&str> = [given].into_iter().chain(named).collect();
+    let cuts = a.nodes.iter().filter(|ran| {
+        let is_of = ran.inputs.first().is_some_and(|input| first.contains(&input.as_str()));
+        is_of && matches!(ran.op.as_str(), "Relu" | "Clip")
+    });
+    let cut = cuts.filter_map(|ran| ran.outputs.first()).map(String::as_str);
+    let off = |name: &str| {
+        let other = numbers(a.first(name)?)?;
+        let errors = values.iter().zip(&other).map(|(x, y)| (x - y).abs().min(f64::MAX));
+        (other.len() == values.len()).then(|| errors.sum::<f64>())
+    };
+    let others = first.iter().copied().chain(cut);
+    let all = others.filter_map(|name| Some((name, off(name)?)));
+    Some(all.min_by(|(_, x), (_, y)| x.total_cmp(y))?.0.to_owned())
+}
+
+/// What ONNX Runtime puts behind the name of a value to name its codes.
+const CODES: [&str; 2] = ["_QuantizeLinear_Output", "_quantized"];
 
 fn is_number(ty: tract_onnx_cast::ElementType) -> bool {
     matches!(ty.family(), Family::Float(_))
@@ -96,7 +152,10 @@ fn is_same_place(
         return false;
     };
     let is_named = !x.name.is_empty() && x.name == y.name && !x.outputs.contains(&x.name);
-    x.op == y.op && x.domain == y.domain && (is_named || same_operands(x, y, links, weights))
+    // Another operator under the same names is a fault; one of another name may be fused.
+    let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
+    let is_same = x.op == y.op && x.domain == y.domain;
+    is_one || is_same && (is_named || same_operands(x, y, links, weights))
 }
 
 /// Whether two nodes take what belongs together, place by place.

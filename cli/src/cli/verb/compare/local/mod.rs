@@ -14,8 +14,11 @@ mod judge;
 mod links;
 mod numbers;
 mod quantisers;
+mod regions;
+mod rounds;
 mod site;
 mod trace;
+mod twins;
 mod walk;
 
 use std::collections::{HashMap, HashSet};
@@ -32,12 +35,15 @@ use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::input::saved::Saved;
 use crate::cli::process::progress;
+use crate::cli::work::spelt::spelt;
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links};
-use numbers::{cast, is_computed_in};
-use site::Sites;
+use quantisers::Wrong;
+use rounds::Rounds;
+use site::{Site, Sites};
 use trace::Trace;
+use twins::{inputs_of, weights};
 use walk::Walk;
 
 /// What there is to look into.
@@ -64,9 +70,11 @@ pub(super) struct Local {
     /// Nodes whose type does not hold what they make, the first first.
     pub(super) beyond: Vec<Culprit>,
     /// Quantisers that are wrong by themselves.
-    quantisers: Vec<Culprit>,
+    quantisers: Vec<Wrong>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
+    /// Where in the order of computation nodes stand.
+    pub(super) places: HashMap<String, usize>,
     /// The element types in which the conversion computes and stores.
     pub(super) types: HashSet<ElementType>,
     /// Whether the tensors are those of another runtime.
@@ -89,9 +97,10 @@ pub(super) fn look(subject: &Subject) -> TractResult<Local> {
     }
 }
 
-fn interpreter(loaded: &Loaded) -> TractResult<Interpreter> {
+fn interpreter(loaded: &Loaded, reference: Option<&ModelProto>) -> TractResult<Interpreter> {
     let (onnx, proto) = (loaded.probed.onnx.clone().with_probes(false), &loaded.probed.proto);
-    Ok(Interpreter::of_proto(onnx, proto.clone(), loaded.probed.folder.as_deref())?)
+    let folder = loaded.probed.folder.as_deref();
+    Ok(Interpreter::of_proto(onnx, spelt(proto, reference, folder).into_owned(), folder)?)
 }
 
 fn inputs(loaded: &Loaded, tensors: &[std::sync::Arc<Tensor>]) -> TractResult<Vec<OnnxTensor>> {
@@ -100,7 +109,8 @@ fn inputs(loaded: &Loaded, tensors: &[std::sync::Arc<Tensor>]) -> TractResult<Ve
 }
 
 fn of_models(subject: &Subject, a: &Loaded, b: &Loaded) -> TractResult<Local> {
-    let (model_a, model_b) = (interpreter(a)?, interpreter(b)?);
+    let of_a = Some(&a.probed.proto);
+    let (model_a, model_b) = (interpreter(a, None)?, interpreter(b, of_a)?);
     let outputs: Vec<(String, String)> =
         subject.outputs.iter().map(|o| (o.name.clone(), o.converted().to_owned())).collect();
     let (mut local, mut sites) = (Local::default(), Sites::default());
@@ -116,12 +126,13 @@ fn of_models(subject: &Subject, a: &Loaded, b: &Loaded) -> TractResult<Local> {
             first = Some((Trace::default(), trace_b, links, weights));
         }
         let Some((kept, _, links, weights)) = &mut first else { continue };
-        let twins = inputs_of(a, b, (&given_a, &given_b));
+        let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let run = |walk: &mut Walk| -> TractResult<()> {
             model_b.run_observed(inputs(b, &given_b)?, walk)?;
             Ok(())
         };
-        let (found, wrong) = walked(&trace_a, links, weights, &twins, run, 0.0)?;
+        let rounds = Rounds { reference: &trace_a, links, weights, inputs: inputs_b, slack: 0.0 };
+        let (found, wrong) = rounds.walked(run)?;
         found.all.into_iter().for_each(|site| sites.add(site));
         local.quantisers.extend(wrong);
         if kept.nodes.is_empty() {
@@ -186,12 +197,19 @@ fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> Tract
         let twins = names
             .zip(&given)
             .map(|(name, tensor)| (name, (tensor.element_type(), tensor.tensor().clone().into())));
-        let twins: HashMap<String, SharedTensor> = twins.collect();
+        let weights = HashMap::new();
+        let rounds = Rounds {
+            reference: &saved,
+            links: &links,
+            weights: &weights,
+            inputs: twins.collect(),
+            slack: SAVED,
+        };
         let run = |walk: &mut Walk| -> TractResult<()> {
             model_b.run_observed(given.clone(), walk)?;
             Ok(())
         };
-        let (found, _) = walked(&saved, &links, &HashMap::new(), &twins, run, SAVED)?;
+        let (found, _) = rounds.walked(run)?;
         found.all.into_iter().for_each(|site| sites.add(site));
         last = Some((saved, trace, links));
     }
@@ -227,90 +245,6 @@ fn saved_inputs(
     model.input_names().into_iter().map(input).collect()
 }
 
-/// Walks a model, and once more with the doubt of what deviates.
-fn walked(
-    reference: &Trace,
-    links: &Links,
-    weights: &HashMap<String, SharedTensor>,
-    inputs: &HashMap<String, SharedTensor>,
-    run: impl Fn(&mut Walk) -> TractResult<()>,
-    slack: f64,
-) -> TractResult<(Sites, Vec<Culprit>)> {
-    let mut walk = Walk::new(reference, links, weights, inputs.clone());
-    walk.slack = slack;
-    run(&mut walk)?;
-    let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
-    if deviating.is_empty() {
-        return Ok((walk.sites, walk.quantisers.culprits));
-    }
-    let wanted = walk.regions(&deviating);
-    let mut again = Walk::new(reference, links, weights, inputs.clone());
-    (again.slack, again.wanted) = (slack, Some(wanted));
-    run(&mut again)?;
-    Ok((again.sites, again.quantisers.culprits))
-}
-
-/// The reference's inputs under the names that the conversion has for them, where it is given
-/// their roundings.
-fn inputs_of(
-    a: &Loaded,
-    b: &Loaded,
-    (given_a, given_b): (&[std::sync::Arc<Tensor>], &[std::sync::Arc<Tensor>]),
-) -> HashMap<String, SharedTensor> {
-    let of_a: Vec<(&str, SharedTensor)> = a
-        .model
-        .takes
-        .inputs
-        .iter()
-        .zip(given_a)
-        .map(|(input, tensor)| (&*input.name, (input.ty, tensor.clone())))
-        .collect();
-    let mut twins = HashMap::new();
-    for (place, (input, tensor)) in b.model.takes.inputs.iter().zip(given_b).enumerate() {
-        let named = of_a.iter().find(|(name, _)| *name == input.name).or(of_a.get(place));
-        let Some((_, exact)) = named.filter(|(_, (ty, _))| is_computed_in(*ty)) else { continue };
-        let is_rounded = cast(exact, input.ty).is_some_and(|(_, cast)| {
-            cast.shape() == tensor.shape() && cast.as_bytes() == tensor.as_bytes()
-        });
-        if is_rounded && let Some(value) = cast(exact, numbers::wide(exact.0)) {
-            twins.insert(input.name.clone(), value);
-        }
-    }
-    twins
-}
-
-/// The reference's weights of which constants of the conversion are roundings. What a conversion
-/// computes of its constants, as the values of a quantised weight, is linked with the weight.
-fn weights(
-    subject: &Subject,
-    a: &Trace,
-    b: &Trace,
-    links: &mut Links,
-) -> HashMap<String, SharedTensor> {
-    let mut weights = HashMap::new();
-    let is_changed = |name: &String| subject.changed.iter().any(|weight| weight.name == *name);
-    for (reference, converted) in subject.weights {
-        let Some(weight) = a.constant(reference).filter(|_| !is_changed(reference)) else {
-            continue;
-        };
-        let wide = cast(weight, numbers::wide(weight.0));
-        let Some(wide) = wide.filter(|(ty, _)| is_computed_in(*ty)) else { continue };
-        let held = b.constants.get(converted).or_else(|| b.first(converted));
-        let fits =
-            |(ty, held): &SharedTensor| is_computed_in(*ty) && held.shape() == wide.1.shape();
-        if !held.is_some_and(fits) {
-            continue;
-        }
-        if b.constant(converted).is_some() {
-            weights.insert(converted.clone(), wide);
-        } else if b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear") {
-            let link = Link { reference: reference.clone(), is_sure: true };
-            links.insert(converted.clone(), link);
-        }
-    }
-    weights
-}
-
 fn types(trace: &Trace) -> HashSet<ElementType> {
     let values = trace.values.values().flatten().chain(trace.constants.values());
     values.filter(|(_, tensor)| tensor.len() > 1).map(|(ty, _)| *ty).collect()
@@ -336,18 +270,33 @@ impl Local {
         let Subject { weights, changed, .. } = subject;
         let fault = Fault { a, b, links, sites, weights, changed };
         let sure = sites.deviating().filter(|site| site.is_sure);
-        let named = sure.map(|site| match self.is_saved {
+        // Of values that are not the reference's, the fault may be before the quantiser.
+        let is_given = |value: &str| match sites.get(value) {
+            Some(site) => site.is_replaced,
+            None => b.inputs.contains(value),
+        };
+        let quantisers = self.quantisers.drain(..).filter(|wrong| !fault.is_cut_by_both(wrong));
+        let (wrong, doubtful): (Vec<Wrong>, Vec<Wrong>) =
+            quantisers.partition(|wrong| !wrong.is_cut_off || is_given(&wrong.value));
+        let mut found: Vec<Culprit> = wrong.into_iter().map(|wrong| wrong.culprit).collect();
+        let known: Vec<String> = found.iter().map(|held| held.node.clone()).collect();
+        let is_known =
+            |site: &&Site| fault.region(site).iter().any(|ran| known.contains(&ran.name));
+        found.extend(sure.filter(|site| !is_known(site)).map(|site| match self.is_saved {
             true => fault.kernel(site),
             false => fault.culprit(site),
-        });
-        let found: Vec<Culprit> = self.quantisers.drain(..).chain(named).collect();
+        }));
+        if found.is_empty() {
+            found.extend(doubtful.into_iter().map(|wrong| wrong.culprit));
+        }
         for culprit in found {
             if self.culprits.iter().all(|other| other.node != culprit.node) {
                 self.culprits.push(culprit);
             }
         }
         self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
-        for ran in &b.nodes {
+        for (place, ran) in b.nodes.iter().enumerate() {
+            self.places.entry(ran.name.clone()).or_insert(place);
             for input in ran.inputs.iter().filter(|input| b.constant(input).is_some()) {
                 let taker = || (ran.name.clone(), ran.op.clone());
                 self.takers.entry(input.clone()).or_insert_with(taker);

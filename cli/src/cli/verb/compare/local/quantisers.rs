@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
 use super::doubt::Twin;
@@ -10,18 +11,32 @@ use super::numbers::numbers;
 use super::trace::full_name;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
+use crate::cli::work::spelt::label;
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
 #[derive(Default)]
 pub(super) struct Quantisers {
     taken: HashMap<String, Taken>,
-    pub(super) culprits: Vec<Culprit>,
+    pub(super) wrong: Vec<Wrong>,
+}
+
+/// A quantiser that is wrong by itself.
+pub(super) struct Wrong {
+    pub(super) culprit: Culprit,
+    /// What was quantised.
+    pub(super) value: String,
+    /// Whether its range cuts values off, and but few other than those of the sign that it lacks.
+    pub(super) is_cut_off: bool,
+    pub(super) is_cut_at_zero: bool,
 }
 
 /// What a quantiser took.
 struct Taken {
     node: String,
+    name: String,
     values: Vec<f64>,
+    /// The values of the least and the greatest code.
+    ends: (f64, f64),
     codes: SharedTensor,
 }
 
@@ -46,23 +61,39 @@ impl Quantisers {
             "QuantizeLinear" => {
                 let Some(output) = outputs.first().and_then(name) else { return };
                 let Some(values) = numbers(&twin.value) else { return };
-                let taken = Taken { node: node.name.into(), values, codes: made.clone() };
+                let name = node.inputs.first().and_then(name).unwrap_or_default();
+                let ends = ends(twins, made);
+                let node = label(node.name, node.op_type).into();
+                let taken = Taken { node, name, values, ends, codes: made.clone() };
                 self.taken.insert(output, taken);
             }
             "DequantizeLinear" => {
                 let input = node.inputs.first().and_then(name);
                 let taken = input.and_then(|input| self.taken.get(&input));
                 let tensor = outputs.first().and_then(name).unwrap_or_default();
-                let culprit = taken.and_then(|taken| wrong(node, twins, made, taken));
-                if let Some(culprit) = culprit.map(|culprit| Culprit { tensor, ..culprit })
-                    && self.culprits.iter().all(|other| other.node != culprit.node)
+                let wrong = taken.and_then(|taken| wrong(node, twins, made, taken));
+                if let Some(mut wrong) = wrong
+                    && self.wrong.iter().all(|other| other.culprit.node != wrong.culprit.node)
                 {
-                    self.culprits.push(culprit);
+                    wrong.culprit.tensor = tensor;
+                    self.wrong.push(wrong);
                 }
             }
             _ => {}
         }
     }
+}
+
+/// The values of the least and the greatest code.
+fn ends(twins: &[Option<Twin>], codes: &SharedTensor) -> (f64, f64) {
+    let number = |place: usize| {
+        let twin = twins.get(place).and_then(Option::as_ref);
+        twin.and_then(|twin| numbers(&twin.value)?.first().copied())
+    };
+    let (scale, zero) = (number(1).unwrap_or(1.0), number(2).unwrap_or(0.0));
+    let size = 2f64.powi(codes.0.bits() as i32);
+    let low = if codes.0.family() == Family::Signed { -size / 2.0 } else { 0.0 };
+    ((low - zero) * scale, (low + size - 1.0 - zero) * scale)
 }
 
 /// What is wrong with values that come back, where one scale is that of all.
@@ -71,7 +102,7 @@ fn wrong(
     twins: &[Option<Twin>],
     made: &SharedTensor,
     taken: &Taken,
-) -> Option<Culprit> {
+) -> Option<Wrong> {
     let scale = numbers(&twins.get(1)?.as_ref()?.value)?;
     let ([scale], codes, got) = (scale.as_slice(), numbers(&taken.codes)?, numbers(made)?) else {
         return None;
@@ -82,24 +113,31 @@ fn wrong(
     let (low, high) = codes
         .iter()
         .fold((f64::MAX, f64::MIN), |(low, high), code| (low.min(*code), high.max(*code)));
-    let (mut worst, mut cut_off, mut power) = ((0.0, 0.0, 0.0), 0.0, 0.0);
+    let (mut worst, mut cut_off, mut at_zero, mut power) = ((0.0, 0.0, 0.0), 0.0, 0.0, 0.0);
     for ((want, got), code) in taken.values.iter().zip(&got).zip(&codes) {
         let error = (want - got).abs();
         let is_end = *code == low || *code == high;
         power += want * want;
-        cut_off += if is_end && error > scale * STEP { error * error } else { 0.0 };
+        if is_end && error > scale * STEP {
+            *(if *got == 0.0 { &mut at_zero } else { &mut cut_off }) += error * error;
+        }
         if !is_end && error > worst.0 {
             worst = (error, *want, *got);
         }
     }
-    let culprit = |node: &str, op: &str, kind, error, bound, text| Culprit {
-        node: node.into(),
-        op: op.into(),
-        tensor: String::new(),
-        local_error: Num(error),
-        bound: Num(bound),
-        kind,
-        text,
+    let wrong = |node: &str, op: &str, kind, error, bound, text| Wrong {
+        culprit: Culprit {
+            node: node.into(),
+            op: op.into(),
+            tensor: String::new(),
+            local_error: Num(error),
+            bound: Num(bound),
+            kind,
+            text,
+        },
+        value: taken.name.clone(),
+        is_cut_at_zero: kind == FaultKind::Scale && (cut_off / power).sqrt() <= CUT_OFF,
+        is_cut_off: kind == FaultKind::Scale,
     };
     let (error, want, got) = worst;
     let step = scale.abs() * STEP;
@@ -113,12 +151,25 @@ fn wrong(
             Num(*scale)
         );
         let kind = FaultKind::ZeroPoint;
-        return Some(culprit(node.name, "DequantizeLinear", kind, error, step, text));
+        // Which of the two was made for these values.
+        let fit = |ends: (f64, f64)| {
+            let values = taken.values.iter().filter(|x| x.is_finite());
+            let (low, high) =
+                values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(*x), high.max(*x)));
+            let low = if ends.0 == 0.0 { 0.0 } else { low };
+            (ends.0 - low).abs() + (ends.1 - high).abs()
+        };
+        let is_taker = fit(taken.ends) <= fit(ends(twins, &taken.codes));
+        let (name, op) = match is_taker {
+            true => (label(node.name, node.op_type), "DequantizeLinear"),
+            false => (&*taken.node, "QuantizeLinear"),
+        };
+        return Some(wrong(name, op, kind, error, step, text));
     }
-    let share = (cut_off / power).sqrt();
+    let share = ((cut_off + at_zero) / power).sqrt();
     (share > CUT_OFF).then(|| {
         let text = format!("its range cuts off {:.0} % of its values' size", share * 100.0);
         let kind = FaultKind::Scale;
-        culprit(&taken.node, "QuantizeLinear", kind, share, CUT_OFF, text)
+        wrong(&taken.node, "QuantizeLinear", kind, share, CUT_OFF, text)
     })
 }

@@ -7,6 +7,7 @@ use tract_onnx_cast::interpreter::NodeRun;
 
 use super::links::Link;
 use super::numbers::{largest, rounding};
+use crate::cli::work::spelt::label;
 
 /// A value of both models.
 #[derive(Clone)]
@@ -53,7 +54,7 @@ impl Site {
         Site {
             converted: name.into(),
             reference: link.reference.clone(),
-            node: node.name.into(),
+            node: label(node.name, node.op_type).into(),
             op: node.op_type.into(),
             is_sure: link.is_sure,
             is_replaced: false,

@@ -8,6 +8,8 @@ use tract_onnx::pb::{
 use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
 
+use crate::cli::work::spelt::label;
+
 /// A node as it ran first.
 pub(super) struct Ran {
     pub(super) name: String,
@@ -130,7 +132,7 @@ impl Observer for Trace {
         if is_new {
             let is_constant = node.op_type == "Constant";
             self.nodes.push(Ran {
-                name: node.name.into(),
+                name: label(node.name, node.op_type).into(),
                 op: node.op_type.into(),
                 domain: node.domain.into(),
                 attributes: if is_constant { vec![] } else { node.attributes.to_vec() },

@@ -42,6 +42,8 @@ pub(super) struct Walk<'a> {
     pub(super) sites: Sites,
     /// So many roundings at a tensor's largest value are left to other kernels.
     pub(super) slack: f64,
+    /// Values that are not replaced where they deviate, though their pairs are sure.
+    pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
     order: Vec<(Vec<String>, Vec<String>)>,
     pub(super) quantisers: Quantisers,
@@ -57,9 +59,21 @@ impl<'a> Walk<'a> {
         let exact = |(name, value)| (name, Twin { value, doubt: Doubt::Relative(0.0) });
         let twins = inputs.into_iter().map(exact).collect();
         let (seen, sites) = (HashMap::new(), Sites::default());
-        let (wanted, slack, order) = (None, 0.0, vec![]);
+        let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
         let quantisers = Quantisers::default();
-        Walk { reference, links, weights, wanted, twins, seen, sites, slack, order, quantisers }
+        Walk {
+            reference,
+            links,
+            weights,
+            wanted,
+            twins,
+            seen,
+            sites,
+            slack,
+            loose,
+            order,
+            quantisers,
+        }
     }
 
     /// These values, and those of which they are made, back to those that are the reference's.
@@ -74,6 +88,29 @@ impl<'a> Walk<'a> {
         wanted
     }
 
+    /// All that the nodes have made.
+    pub(super) fn all_values(&self) -> HashSet<String> {
+        self.order.iter().flat_map(|(_, made)| made).cloned().collect()
+    }
+
+    /// The values with pairs that are made of one, with none in between that was replaced.
+    pub(super) fn behind(&self, value: &str) -> impl Iterator<Item = &str> {
+        let (mut reached, mut behind) = (HashSet::from([value]), vec![]);
+        for (taken, made) in &self.order {
+            if !taken.iter().any(|name| reached.contains(name.as_str())) {
+                continue;
+            }
+            for name in made {
+                let site = self.sites.get(name);
+                behind.extend(site.map(|_| name.as_str()));
+                if site.is_none_or(|site| !site.is_replaced) {
+                    reached.insert(name);
+                }
+            }
+        }
+        behind.into_iter()
+    }
+
     /// What an input is, free of its type's rounding.
     fn twin(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
         let name = full_name(input);
@@ -84,7 +121,13 @@ impl<'a> Walk<'a> {
             Some(weight) => shaped(weight, input.tensor.shape())?,
             None => shared(input),
         };
-        widened(&value, input.is_constant, is_code || value.1.len() >= WEIGHT)
+        if value.0 == input.element_type && value.1.as_bytes() == input.tensor.as_bytes() {
+            let is_weight = self.weights.contains_key(&name);
+            if is_weight && input.is_constant && value.0.bits() >= 32 {
+                return Some(Twin { value, doubt: Doubt::Relative(0.0) });
+            }
+        }
+        widened(&value, input.is_constant, is_code)
     }
 
     /// What a node makes of twins. What cannot be run on them is what the node has made.
@@ -160,7 +203,7 @@ impl<'a> Walk<'a> {
                 unit * want.abs().max(got.abs()).min(f64::MAX) + smallest(twin.value.0) + slack;
             site.hold(place, (*got, *want), own + 2.0 * doubt.unwrap_or(0.0), is_mask(*got, *want));
         }
-        let is_replaced = link.is_sure || !site.deviates();
+        let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
         site.is_replaced = is_replaced;
         self.sites.add(site);
         is_replaced.then_some(want)
@@ -173,10 +216,11 @@ fn is_mask(got: f64, want: f64) -> bool {
 }
 
 /// A value in the type in which nothing more is rounded, with the doubt that its own type leaves.
-/// Converters cut digits of constants off, and keep small ones from vanishing.
+/// Converters cut digits of constants off, and keep small ones from vanishing. Codes are integers
+/// that a node dequantises, and weights of few bits.
 fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twin> {
     let ty = value.0;
-    let is_code = is_code && (ty.bits() <= 8 || value.1.len() < WEIGHT);
+    let is_code = is_code || ty.bits() <= 8 && value.1.len() >= WEIGHT;
     let doubt = match ty.family() {
         Family::Float(_) if is_constant && ty.bits() <= 16 => {
             let (unit, least) = (2.0 * rounding(ty), 2.0 * smallest(ty));

@@ -1,0 +1,282 @@
+//! Where two graphs differ between values that agree: nodes that only one of them has, and operands
+//! that are others.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::doubt::MOVED;
+use super::fault::Fault;
+use super::site::Site;
+use super::trace::{Ran, Trace};
+use crate::cli::found::verdict::FaultKind;
+
+/// The nodes that compute a value of those where a walk back ends, in their order.
+pub(super) fn region<'a>(
+    trace: &'a Trace,
+    value: &str,
+    ends: impl Fn(&str) -> bool,
+) -> Vec<&'a Ran> {
+    let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
+    while let Some(value) = next.pop() {
+        let Some(ran) = trace.maker(&value) else { continue };
+        if ran.op != "Constant" && ran.outputs.iter().all(|made| seen.insert(made.clone())) {
+            next.extend(ran.inputs.iter().filter(|input| !ends(input)).cloned());
+        }
+    }
+    let made = |ran: &&Ran| ran.outputs.iter().any(|output| seen.contains(output));
+    trace.nodes.iter().filter(made).collect()
+}
+
+impl<'a> Fault<'a> {
+    /// The operands in another order, or another operand, with the node that takes it.
+    pub(super) fn operands<'b>(
+        &self,
+        partner: &Ran,
+        ran: &'b Ran,
+    ) -> Option<(&'b Ran, (FaultKind, String))>
+    where
+        'a: 'b,
+    {
+        if partner.op != ran.op || partner.inputs.len() != ran.inputs.len() {
+            return None;
+        }
+        let pairs = || partner.inputs.iter().zip(&ran.inputs);
+        let known: Vec<(&String, String, &Ran)> = pairs()
+            .filter_map(|(was, is)| {
+                let (is, taker) = self.of_reference(is, ran)?;
+                Some((was, is, taker))
+            })
+            .collect();
+        let is_other =
+            |(was, is, _): &&(&String, String, &Ran)| *was != is && !self.is_equal(was, is);
+        let astray = || pairs().any(|(was, is)| self.is_astray(was, is)).then_some(ran);
+        let taker = known.iter().find(is_other).map(|(_, _, taker)| *taker).or_else(astray)?;
+        let sorted = |names: &mut dyn Iterator<Item = &String>| -> BTreeSet<String> {
+            names.cloned().collect()
+        };
+        let is_turned = known.iter().any(|known| is_other(&known))
+            && sorted(&mut known.iter().map(|(was, ..)| *was))
+                == sorted(&mut known.iter().map(|(_, is, _)| is));
+        let (kind, what) = match is_turned {
+            true => (FaultKind::InputOrder, "its inputs stand in another order"),
+            false => (FaultKind::Input, "it takes other tensors"),
+        };
+        let listed = |names: &[String]| names.join("`, `");
+        let text = format!(
+            "{what}: `{}`, and `{}` in the reference",
+            listed(&taker.inputs),
+            listed(&partner.inputs)
+        );
+        Some((taker, (kind, text)))
+    }
+
+    /// Whether an operand is not made of the value that the conversion has for the reference's.
+    fn is_astray(&self, was: &str, is: &str) -> bool {
+        let is_replaced = |name: &str| self.sites.get(name).is_some_and(|site| site.is_replaced);
+        let stands_for =
+            |name: &str| self.links.get(name).is_some_and(|link| link.reference == was);
+        let has_one = || self.links.keys().any(|name| stands_for(name) && is_replaced(name));
+        let nodes = region(self.b, is, is_replaced);
+        let taken = || nodes.iter().flat_map(|ran| &ran.inputs);
+        !nodes.is_empty() && !stands_for(is) && has_one() && !taken().any(|name| stands_for(name))
+    }
+
+    /// The value of the reference that an operand is, behind what only changes its form, and the
+    /// node that takes it: the last of these, if it is there for this operand alone.
+    fn of_reference<'b>(&self, operand: &str, ran: &'b Ran) -> Option<(String, &'b Ran)>
+    where
+        'a: 'b,
+    {
+        let (mut value, mut taker) = (operand, ran);
+        loop {
+            if let Some(link) = self.links.get(value) {
+                return Some((link.reference.clone(), taker));
+            }
+            if self.b.inputs.contains(value) {
+                return Some((value.to_owned(), taker));
+            }
+            if self.b.constants.contains_key(value) {
+                let (reference, _) = self.weights.iter().find(|(_, held)| *held == value)?;
+                return Some((reference.clone(), taker));
+            }
+            let form = self.b.maker(value).filter(|ran| is_form(ran) || is_coder(ran))?;
+            let takers = self.b.nodes.iter().filter(|ran| ran.inputs.iter().any(|x| x == value));
+            taker = if takers.count() == 1 { form } else { taker };
+            value = form.inputs.first()?;
+        }
+    }
+
+    /// Whether two values of the reference are the same all the same.
+    fn is_equal(&self, x: &str, y: &str) -> bool {
+        let values = self.a.first(x).zip(self.a.first(y));
+        values.is_some_and(|(x, y)| x.0 == y.0 && x.1.as_bytes() == y.1.as_bytes())
+    }
+
+    /// The nodes of the reference between a site and the values before it that are the conversion's.
+    fn region_of_reference(&self, site: &Site) -> Vec<&'a Ran> {
+        let replaced = self.sites.all.iter().filter(|site| site.is_replaced);
+        let known: HashSet<&str> = replaced.map(|site| site.reference.as_str()).collect();
+        region(self.a, &site.reference, |value| {
+            known.contains(value) || self.a.inputs.contains(value)
+        })
+    }
+
+    /// Whether a normalisation of the reference is in a weight of the conversion.
+    pub(super) fn is_folded(&self, site: &Site, region_b: &[&Ran]) -> bool {
+        let is_norm = |ran: &&Ran| ran.op == "BatchNormalization";
+        let nodes = self.region_of_reference(site);
+        nodes.iter().any(is_norm) && !region_b.iter().any(is_norm)
+    }
+
+    /// A node that only one of the two models has between the same values.
+    pub(super) fn only_one_side<'b>(
+        &self,
+        site: &Site,
+        region_b: &[&'b Ran],
+    ) -> Option<(&'b Ran, (FaultKind, String))> {
+        let region_a = self.region_of_reference(site);
+        let is_quantised = region_b.iter().any(|ran| is_quantiser(ran));
+        let computes = |ran: &&&'b Ran| {
+            !is_form(ran) && !is_shaping(ran) && !self.is_scaling(ran) && !is_coder(ran)
+        };
+        let mut left: Vec<&Ran> = region_b.iter().filter(computes).copied().collect();
+        let mut missing: Vec<&Ran> = {
+            let computes = |ran: &&Ran| !is_form(ran) && !is_shaping(ran);
+            region_a.into_iter().filter(computes).collect()
+        };
+        // Nodes of one name first, then those of one operator, then what others are fused into.
+        type IsSame = fn(&Ran, &Ran) -> bool;
+        let ways: [IsSame; 3] = [
+            |x, y| x.op == y.op && x.name == y.name,
+            |x, y| x.op == y.op,
+            |x, y| is_product(x) && is_product(y),
+        ];
+        for is_same in ways {
+            missing.retain(|x| match left.iter().position(|y| is_same(x, y)) {
+                Some(place) => {
+                    let other = left.remove(place);
+                    // What stands for a product takes in what is beside it.
+                    if x.op != other.op && other.op == "Gemm" || other.op == "Conv" {
+                        left.push(other);
+                    }
+                    false
+                }
+                None => true,
+            });
+        }
+        let fused = left.iter().any(|ran| is_product(ran));
+        left.retain(|ran| !is_product(ran));
+        missing.retain(|ran| !(fused && is_fused(ran)) && !(is_quantised && is_product(ran)));
+        // The range of codes does the work of a Relu.
+        if region_b.iter().any(|ran| ran.op == "QuantizeLinear") {
+            missing.retain(|ran| !matches!(ran.op.as_str(), "Relu" | "Clip"));
+        }
+        match (missing.first(), left.first()) {
+            (Some(missing), None) => {
+                let text = format!(
+                    "{} `{}` of the reference is missing before it",
+                    missing.op, missing.name
+                );
+                Some((self.taker_of(missing, region_b)?, (FaultKind::MissingNode, text)))
+            }
+            (None, Some(added)) => {
+                Some((added, (FaultKind::AddedNode, "the reference has no such node here".into())))
+            }
+            (Some(was), Some(is)) if missing.len() == 1 && left.len() == 1 => {
+                let text = format!("it is {}, and {} in the reference", is.op, was.op);
+                Some((is, (FaultKind::Operator, text)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The node that takes what a missing node should have made: the partner of its taker, or what
+    /// takes the same operand.
+    fn taker_of<'b>(&self, missing: &Ran, region_b: &[&'b Ran]) -> Option<&'b Ran> {
+        let takers = self
+            .a
+            .nodes
+            .iter()
+            .filter(|ran| ran.inputs.iter().any(|input| missing.outputs.contains(input)));
+        let names: HashSet<&str> = takers.map(|ran| ran.name.as_str()).collect();
+        let of = |ran: &str| ran.strip_suffix("_quant").unwrap_or(ran).to_owned();
+        let named = region_b.iter().find(|ran| names.contains(&*of(&ran.name)));
+        let operand = |input: &String| {
+            self.links.get(input).is_some_and(|link| missing.inputs.contains(&link.reference))
+        };
+        let mut nodes = region_b.iter().filter(|ran| !self.is_scaling(ran));
+        let taker = nodes.clone().find(|ran| ran.inputs.iter().any(operand));
+        taker.or(named).or(nodes.next_back()).copied()
+    }
+
+    /// Whether a node only scales a product of codes, or is a scale for it.
+    pub(super) fn is_scaling(&self, ran: &Ran) -> bool {
+        let maker = |input: &String| self.b.maker(input);
+        let is_product = |input: &String, op: &str| {
+            let made = maker(input);
+            let made = made
+                .filter(|ran| ran.op == "Cast")
+                .and_then(|ran| maker(ran.inputs.first()?))
+                .or(made);
+            made.is_some_and(|ran| ran.op.ends_with(op))
+        };
+        let is_scale = |input: &String| {
+            self.b.constant(input).is_some()
+                || maker(input).is_some_and(|ran| {
+                    ran.op == "DynamicQuantizeLinear" && ran.outputs.first() != Some(input)
+                })
+        };
+        let is_scale_too = |input: &String| {
+            is_scale(input)
+                || maker(input)
+                    .is_some_and(|ran| ran.op == "Mul" && ran.inputs.iter().all(is_scale))
+        };
+        match ran.op.as_str() {
+            // The bias of a convolution.
+            "Add" => ran.inputs.iter().any(|input| {
+                let product = maker(input).filter(|ran| ran.op == "Mul");
+                product.is_some_and(|ran| ran.inputs.iter().any(|x| is_product(x, "ConvInteger")))
+            }),
+            "Mul" => {
+                ran.inputs.iter().any(|x| is_product(x, "Integer"))
+                    || ran.inputs.iter().all(is_scale_too)
+            }
+            "Reshape" => ran.inputs.first().is_some_and(|input| self.b.constant(input).is_some()),
+            _ => false,
+        }
+    }
+}
+
+/// What conversions add and leave out.
+pub(super) fn is_form(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Cast" | "Identity" | "Constant")
+}
+
+/// What takes or makes codes.
+pub(super) fn is_quantiser(ran: &Ran) -> bool {
+    ["Quantize", "Integer", "QLinear"].iter().any(|part| ran.op.contains(part))
+}
+
+/// What multiplies by a weight.
+pub(super) fn is_product(ran: &Ran) -> bool {
+    ["MatMul", "Gemm", "Conv"].iter().any(|op| ran.op.contains(op))
+}
+
+/// What gives elements another shape alone.
+fn is_shaping(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Flatten" | "Reshape" | "Squeeze" | "Unsqueeze")
+}
+
+/// What moves elements alone.
+pub(super) fn is_moving(ran: &Ran) -> bool {
+    MOVED.iter().any(|(op, ..)| *op == ran.op) && !ran.op.contains("Max")
+}
+
+/// What is fused into a product.
+pub(super) fn is_fused(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Add" | "BatchNormalization" | "Mul" | "Reshape" | "Transpose")
+}
+
+/// What makes codes of values, or values of codes.
+pub(super) fn is_coder(ran: &Ran) -> bool {
+    ran.op.ends_with("QuantizeLinear") || ran.op == "DequantizeLinear"
+}

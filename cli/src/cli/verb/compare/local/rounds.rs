@@ -1,0 +1,99 @@
+//! The walks that a verdict takes: one that finds what deviates, one with the doubts of it, and
+//! where something deviates still, one that tells a fault from a pair that is none.
+//!
+//! A converter that folds a node into the one before it leaves the latter its name, with another
+//! value. Such a pair is sure by its name, and wrong: what is behind it is the reference's all the
+//! same if the value is left as the conversion has it.
+
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::interpreter::SharedTensor;
+
+use super::links::Links;
+use super::quantisers::Wrong;
+use super::regions::region;
+use super::site::Sites;
+use super::trace::Trace;
+use super::walk::Walk;
+
+/// What is behind a pair that is none is off by less than so much of what that is off.
+const PASSED: f64 = 0.1;
+
+/// What is walked along.
+pub(super) struct Rounds<'a> {
+    pub(super) reference: &'a Trace,
+    pub(super) links: &'a Links,
+    pub(super) weights: &'a HashMap<String, SharedTensor>,
+    pub(super) inputs: HashMap<String, SharedTensor>,
+    /// So many roundings at a tensor's largest value are left to other kernels.
+    pub(super) slack: f64,
+}
+
+impl<'a> Rounds<'a> {
+    fn walk(&self, wanted: Option<HashSet<String>>, loose: HashSet<String>) -> Walk<'a> {
+        let mut walk = Walk::new(self.reference, self.links, self.weights, self.inputs.clone());
+        (walk.slack, walk.wanted, walk.loose) = (self.slack, wanted, loose);
+        walk
+    }
+
+    /// The sites, and the quantisers that are wrong by themselves, of as many walks as it takes.
+    ///
+    /// # Errors
+    ///
+    /// When a node cannot be run.
+    pub(super) fn walked(
+        &self,
+        run: impl Fn(&mut Walk) -> TractResult<()>,
+    ) -> TractResult<(Sites, Vec<Wrong>)> {
+        let mut walk = self.walk(None, HashSet::new());
+        run(&mut walk)?;
+        if walk.sites.deviating().next().is_none() {
+            return Ok((walk.sites, walk.quantisers.wrong));
+        }
+        let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
+        let mut again = self.walk(Some(walk.regions(&deviating)), HashSet::new());
+        run(&mut again)?;
+        let sure = again.sites.deviating().filter(|site| site.is_sure);
+        let suspects: HashSet<String> = sure.map(|site| site.converted.clone()).collect();
+        if suspects.is_empty() || self.reference.nodes.is_empty() {
+            return Ok((again.sites, again.quantisers.wrong));
+        }
+        let mut left = self.walk(Some(again.all_values()), suspects.clone());
+        run(&mut left)?;
+        let wrong: HashSet<String> =
+            suspects.into_iter().filter(|name| self.is_passed_by(name, &left)).collect();
+        if wrong.is_empty() {
+            return Ok((again.sites, again.quantisers.wrong));
+        }
+        let mut last = self.walk(Some(again.all_values()), wrong.clone());
+        run(&mut last)?;
+        last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
+        Ok((last.sites, last.quantisers.wrong))
+    }
+
+    /// Whether all that is made of a value is the reference's, though the value is not, and the
+    /// reference has nodes in between that the conversion lacks.
+    fn is_passed_by(&self, name: &str, walk: &Walk) -> bool {
+        let behind: Vec<_> = walk.behind(name).collect();
+        let ends = |value: &str| {
+            let mut replaced = walk.sites.all.iter().filter(|site| site.is_replaced);
+            replaced.any(|site| site.reference == value)
+        };
+        let linked: HashSet<&str> =
+            self.links.values().map(|link| link.reference.as_str()).collect();
+        let is_short = || {
+            let sites = behind.iter().filter_map(|name| walk.sites.get(name));
+            let mut nodes = sites.flat_map(|site| region(self.reference, &site.reference, ends));
+            nodes.any(|ran| ran.outputs.iter().all(|made| !linked.contains(made.as_str())))
+        };
+        let Some(site) = walk.sites.get(name).filter(|site| !site.op.contains("Quantize")) else {
+            return false;
+        };
+        let agrees = |name: &&str| {
+            let behind = walk.sites.get(name);
+            behind.is_some_and(|x| !x.deviates() && x.relative() <= PASSED * site.relative())
+        };
+        !behind.is_empty() && behind.iter().all(agrees) && is_short()
+    }
+}

@@ -1,0 +1,110 @@
+//! What the conversion's inputs and weights are roundings of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::interpreter::SharedTensor;
+
+use super::Subject;
+use super::links::{Link, Links};
+use super::numbers::{cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide};
+use super::trace::Trace;
+use crate::cli::verb::compare::open::Loaded;
+
+/// The reference's inputs under the names that the conversion has for them, where it is given
+/// their roundings.
+pub(super) fn inputs_of(
+    a: &Loaded,
+    b: &Loaded,
+    (given_a, given_b): (&[Arc<Tensor>], &[Arc<Tensor>]),
+) -> HashMap<String, SharedTensor> {
+    let of_a: Vec<(&str, SharedTensor)> = a
+        .model
+        .takes
+        .inputs
+        .iter()
+        .zip(given_a)
+        .map(|(input, tensor)| (&*input.name, (input.ty, tensor.clone())))
+        .collect();
+    let mut twins = HashMap::new();
+    for (place, (input, tensor)) in b.model.takes.inputs.iter().zip(given_b).enumerate() {
+        let named = of_a.iter().find(|(name, _)| *name == input.name).or(of_a.get(place));
+        let Some((_, exact)) = named.filter(|(_, (ty, _))| is_computed_in(*ty)) else { continue };
+        let is_rounded = cast(exact, input.ty).is_some_and(|(_, cast)| {
+            cast.shape() == tensor.shape() && cast.as_bytes() == tensor.as_bytes()
+        });
+        if is_rounded && let Some(value) = cast(exact, wide(exact.0)) {
+            twins.insert(input.name.clone(), value);
+        }
+    }
+    twins
+}
+
+/// The reference's weights of which constants of the conversion are roundings, as the conversion
+/// has them, transposed or not. What a conversion computes of its constants, as the values of a
+/// quantised weight, is linked with the weight.
+pub(super) fn weights(
+    subject: &Subject,
+    a: &Trace,
+    b: &Trace,
+    links: &mut Links,
+) -> HashMap<String, SharedTensor> {
+    let mut weights = HashMap::new();
+    let is_changed = |name: &String| subject.changed.iter().any(|weight| weight.name == *name);
+    for (reference, converted) in subject.weights {
+        let Some(weight) = a.constant(reference).filter(|_| !is_changed(reference)) else {
+            continue;
+        };
+        let exact = cast(weight, wide(weight.0)).filter(|(ty, _)| is_computed_in(*ty));
+        let held = b.constants.get(converted).or_else(|| b.first(converted));
+        let held = held.filter(|(ty, _)| is_computed_in(*ty));
+        let Some((exact, held)) = exact.zip(held) else { continue };
+        let Some((exact, is_turned)) = laid_out(&exact, held) else { continue };
+        if b.constant(converted).is_some() {
+            weights.extend(rounded(&exact, held).map(|twin| (converted.clone(), twin)));
+        } else if !is_turned && b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear") {
+            let link = Link { reference: reference.clone(), is_sure: true };
+            links.insert(converted.clone(), link);
+        }
+    }
+    weights
+}
+
+/// The reference's values where a constant has their roundings, and the constant's own elsewhere.
+fn rounded(exact: &SharedTensor, held: &SharedTensor) -> Option<SharedTensor> {
+    let (unit, least, end) = (2.0 * rounding(held.0), 2.0 * smallest(held.0), largest(held.0));
+    let is_rounded = |x: f64, y: f64| {
+        let is_cut = x.abs() > end && x * y > 0.0 && (y.abs() >= end || y.is_infinite());
+        x == y || is_cut || (x - y).abs() <= unit * x.abs() + least || x.is_nan() && y.is_nan()
+    };
+    let pairs = numbers(exact)?.into_iter().zip(numbers(held)?);
+    let values: Vec<f64> = pairs.map(|(x, y)| if is_rounded(x, y) { x } else { y }).collect();
+    tensor(exact.0, exact.1.shape(), &values)
+}
+
+/// The weight in the order of axes that a constant has, and whether that is another one: of a
+/// square matrix the one in which the two are nearer.
+fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(SharedTensor, bool)> {
+    let turned = || {
+        let turned = Tensor::clone(&exact.1).permute_axes(&[1, 0]).ok()?;
+        Some((exact.0, Arc::new(turned)))
+    };
+    let (shape, wanted) = (exact.1.shape(), held.1.shape());
+    match (shape, wanted) {
+        ([rows, columns], [..]) if rows == columns && shape == wanted => {
+            let turned = turned()?;
+            let off = |weight: &SharedTensor| {
+                let (x, y) = (numbers(weight)?, numbers(held)?);
+                Some(x.iter().zip(&y).map(|(x, y)| (x - y).abs().min(f64::MAX)).sum::<f64>())
+            };
+            let is_turned = off(&turned)? < off(exact)?;
+            Some((if is_turned { turned } else { exact.clone() }, is_turned))
+        }
+        _ if shape == wanted => Some((exact.clone(), false)),
+        ([rows, columns], [first, last]) if rows == last && columns == first => {
+            Some((turned()?, true))
+        }
+        _ => None,
+    }
+}

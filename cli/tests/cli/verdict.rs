@@ -1,0 +1,438 @@
+//! The verdict without a tolerance: what converters do is not broken, a fault is, at its node.
+
+use serde_json::Value;
+use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx_cast::ElementType::{self, Float, Float16, Int8, Int32, Uint8};
+
+use crate::common::proto::{Change, cast, float, graph, int, ints, model, node, string, value};
+use crate::common::proto::{int64, raw, tensor};
+use crate::program::{Folder, done, json, onnx_cast, said, stdout};
+
+/// Values from -1 to 1 that differ, in 16ths so that every type here holds them.
+fn values(count: usize, seed: usize) -> Vec<f32> {
+    (0..count).map(|place| ((place * 37 + seed * 11) % 31) as f32 / 16.0 - 0.9375).collect()
+}
+
+fn held(name: &str, ty: ElementType, dims: &[i64], values: &[f32]) -> TensorProto {
+    TensorProto { dims: dims.into(), ..tensor(name, ty, values) }
+}
+
+fn one(name: &str, ty: ElementType, value: f32) -> TensorProto {
+    held(name, ty, &[], &[value])
+}
+
+/// A model of `x` that makes `y`, both FLOAT.
+fn of(shape: &[i64], nodes: Vec<NodeProto>, made: &[i64], held: Vec<TensorProto>) -> ModelProto {
+    let mut graph = graph(&[value("x", Float, shape)], &nodes, &[value("y", Float, made)]);
+    graph.initializer = held;
+    let mut model = model(17, graph);
+    model
+        .opset_import
+        .push(tract_onnx::pb::OperatorSetIdProto { domain: "com.microsoft".into(), version: 1 });
+    model
+}
+
+/// The verdict, and the first culprit's node and kind.
+fn judged(reference: &ModelProto, converted: &ModelProto) -> (String, String, String) {
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", reference), folder.message("b.onnx", converted));
+    let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "--sets", "1"])));
+    let pair = &report["comparisons"][0];
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let first = &pair["culprits"][0];
+    (word(&pair["verdict"]), word(&first["node"]), word(&first["kind"]))
+}
+
+fn broken(node: &str, kind: &str) -> (String, String, String) {
+    ("broken".into(), node.into(), kind.into())
+}
+
+fn verdict(reference: &ModelProto, converted: &ModelProto) -> String {
+    judged(reference, converted).0
+}
+
+fn add(name: &str, inputs: &[&str], made: &str) -> NodeProto {
+    node("Add", inputs, &[made], vec![]).named(name)
+}
+
+#[test]
+fn a_square_weight_may_be_stored_transposed() {
+    let weight = values(64, 1);
+    let turned: Vec<f32> = (0..64).map(|place| weight[place % 8 * 8 + place / 8]).collect();
+    let bias = held("b", Float, &[8], &values(8, 2));
+    let reference = of(
+        &[3, 8],
+        vec![
+            node("MatMul", &["x", "w"], &["p"], vec![]).named("product"),
+            add("sum", &["p", "b"], "s"),
+            node("Softplus", &["s"], &["y"], vec![]).named("last"),
+        ],
+        &[3, 8],
+        vec![held("w", Float, &[8, 8], &weight), bias.clone()],
+    );
+    let converted = |last: &str| {
+        of(
+            &[3, 8],
+            vec![
+                node("Gemm", &["x", "w_t", "b"], &["s"], vec![int("transB", 1)]).named("fused"),
+                node(last, &["s"], &["y"], vec![]).named("last"),
+            ],
+            &[3, 8],
+            vec![held("w_t", Float, &[8, 8], &turned), bias.clone()],
+        )
+    };
+    assert_ne!(verdict(&reference, &converted("Softplus")), "broken");
+    assert_eq!(judged(&reference, &converted("Relu")), broken("last", "operator"));
+}
+
+/// A convolution of FLOAT with a bias, and the same in FLOAT16 between casts.
+#[test]
+fn the_doubt_about_a_bias_is_no_doubt_about_the_product() {
+    let (weight, bias) = (values(24, 1), [0.5, -0.75, 0.25, 1.0, -0.5, 0.125]);
+    let conv = |x: &str, made: &str| node("Conv", &[x, "w", "b"], &[made], vec![]).named("conv");
+    let weights =
+        |ty, bias: &[f32]| vec![held("w", ty, &[6, 4, 1, 1], &weight), held("b", ty, &[6], bias)];
+    let (shape, made) = ([1, 4, 3, 3], [1, 6, 3, 3]);
+    let reference = of(&shape, vec![conv("x", "y")], &made, weights(Float, &bias));
+    let converted = |bias: &[f32]| {
+        let nodes = vec![cast("x", Float16, "h"), conv("h", "c"), cast("c", Float, "y")];
+        of(&shape, nodes, &made, weights(Float16, bias))
+    };
+    assert_eq!(verdict(&reference, &converted(&bias)), "rounded");
+    let turned = bias.map(|x| -x);
+    assert_eq!(judged(&reference, &converted(&turned)).1, "conv");
+    assert_eq!(verdict(&reference, &converted(&turned)), "broken");
+}
+
+/// A normalisation is folded into the convolution before it, which keeps its names.
+#[test]
+fn a_value_that_keeps_its_name_where_a_node_is_folded_into_it_is_no_fault() {
+    let (weight, scale) = (values(16, 1), [0.5, 2.0, 1.5, 0.25]);
+    let four = |name: &str, values: &[f32]| held(name, Float, &[4], values);
+    let relu = node("Relu", &["n"], &["r"], vec![]).named("relu");
+    let last = node("Sigmoid", &["r"], &["y"], vec![]).named("last");
+    let (shape, made) = ([1, 4, 3, 3], [1, 4, 3, 3]);
+    let norm = ["c", "scale", "bias", "mean", "variance"];
+    let reference = of(
+        &shape,
+        vec![
+            node("Conv", &["x", "w"], &["c"], vec![]).named("conv"),
+            node("BatchNormalization", &norm, &["n"], vec![float("epsilon", 0.0)]).named("norm"),
+            relu.clone(),
+            last.clone(),
+        ],
+        &made,
+        vec![
+            held("w", Float, &[4, 4, 1, 1], &weight),
+            four("scale", &scale),
+            four("bias", &[0.5, -0.5, 0.25, 0.0]),
+            four("mean", &[0.0; 4]),
+            four("variance", &[1.0; 4]),
+        ],
+    );
+    let converted = |spoiled: f32| {
+        let mut folded: Vec<f32> =
+            weight.iter().enumerate().map(|(place, w)| w * scale[place / 4]).collect();
+        folded[5] += spoiled;
+        let mut relu = relu.clone();
+        relu.input = vec!["c".into()];
+        of(
+            &shape,
+            vec![
+                node("Conv", &["x", "w_f", "b_f"], &["c"], vec![]).named("conv"),
+                relu,
+                last.clone(),
+            ],
+            &made,
+            vec![held("w_f", Float, &[4, 4, 1, 1], &folded), four("b_f", &[0.5, -0.5, 0.25, 0.0])],
+        )
+    };
+    assert_ne!(verdict(&reference, &converted(0.0)), "broken");
+    assert_eq!(judged(&reference, &converted(0.5)).1, "conv");
+}
+
+/// `QuantizeLinear` and `DequantizeLinear` of a value, by a scale each.
+fn coded(value: &str, scales: [&str; 2]) -> [NodeProto; 2] {
+    let codes = format!("{value}_QuantizeLinear_Output");
+    let made = format!("{value}_DequantizeLinear_Output");
+    let name = |op: &str| format!("{value}_{op}");
+    [
+        node("QuantizeLinear", &[value, scales[0], "zero"], &[&codes], vec![])
+            .named(&name("QuantizeLinear")),
+        node("DequantizeLinear", &[&codes, scales[1], "zero"], &[&made], vec![])
+            .named(&name("DequantizeLinear")),
+    ]
+}
+
+/// Two products with a Relu between, which the quantised model leaves to the range of the codes.
+fn relu_between() -> ModelProto {
+    of(
+        &[4, 8],
+        vec![
+            node("MatMul", &["x", "w1"], &["p"], vec![]).named("first"),
+            node("Relu", &["p"], &["r"], vec![]).named("relu"),
+            node("MatMul", &["r", "w2"], &["y"], vec![]).named("second"),
+        ],
+        &[4, 8],
+        vec![
+            held("w1", Float, &[8, 8], &values(64, 1)),
+            held("w2", Float, &[8, 8], &values(64, 2)),
+        ],
+    )
+}
+
+fn relu_in_codes(scales: [&str; 2], first: &[&str]) -> ModelProto {
+    let [quantise, dequantise] = coded("r", scales);
+    of(
+        &[4, 8],
+        vec![
+            node("MatMul", first, &["r"], vec![]).named("first"),
+            quantise,
+            dequantise,
+            node("MatMul", &["r_DequantizeLinear_Output", "w2"], &["y"], vec![]).named("second"),
+        ],
+        &[4, 8],
+        vec![
+            held("w1", Float, &[8, 8], &values(64, 1)),
+            held("w2", Float, &[8, 8], &values(64, 2)),
+            held("w3", Float, &[8, 8], &values(64, 3)),
+            one("fits", Float, 1.0 / 64.0),
+            one("wide", Float, 1.0 / 16.0),
+            one("zero", Uint8, 0.0),
+        ],
+    )
+}
+
+#[test]
+fn a_relu_may_be_left_to_the_range_of_the_codes() {
+    let converted = relu_in_codes(["fits", "fits"], &["x", "w1"]);
+    assert_ne!(verdict(&relu_between(), &converted), "broken");
+    // Without a Relu in the reference, a range that starts at 0 cuts values off.
+    let mut bare = relu_between();
+    if let Some(graph) = &mut bare.graph {
+        graph.node[1] = node("Identity", &["p"], &["r"], vec![]).named("relu");
+    }
+    assert_eq!(judged(&bare, &converted).0, "broken");
+}
+
+#[test]
+fn of_two_scales_that_differ_the_one_is_named_that_does_not_fit_the_values() {
+    let of = |scales| judged(&relu_between(), &relu_in_codes(scales, &["x", "w1"]));
+    assert_eq!(of(["fits", "wide"]), broken("r_DequantizeLinear", "zero_point"));
+    assert_eq!(of(["wide", "fits"]), broken("r_QuantizeLinear", "zero_point"));
+}
+
+#[test]
+fn a_product_before_codes_is_named_and_not_the_quantiser_behind_it() {
+    let converted = relu_in_codes(["fits", "fits"], &["x", "w3"]);
+    assert_eq!(judged(&relu_between(), &converted).1, "first");
+}
+
+/// `QLinearMatMul` with the scale of its weight.
+fn linear(scale: f32) -> ModelProto {
+    let codes: Vec<f32> = values(64, 1).iter().map(|x| x * 64.0).collect();
+    let inputs = ["x_q", "sx", "zx", "w_q", "sw", "zw", "sy", "zy"];
+    of(
+        &[4, 8],
+        vec![
+            node("QuantizeLinear", &["x", "sx", "zx"], &["x_q"], vec![]).named("x_coded"),
+            node("QLinearMatMul", &inputs, &["p_quantized"], vec![]).named("product_quant"),
+            node("DequantizeLinear", &["p_quantized", "sy", "zy"], &["p"], vec![]).named("back"),
+            node("Tanh", &["p"], &["y"], vec![]).named("last"),
+        ],
+        &[4, 8],
+        vec![
+            one("sx", Float, 1.0 / 32.0),
+            one("zx", Uint8, 128.0),
+            held("w_q", Int8, &[8, 8], &codes),
+            one("sw", Float, scale),
+            one("zw", Int8, 0.0),
+            one("sy", Float, 1.0 / 8.0),
+            one("zy", Uint8, 128.0),
+        ],
+    )
+}
+
+#[test]
+fn operators_on_codes_are_looked_into() {
+    let reference = of(
+        &[4, 8],
+        vec![
+            node("MatMul", &["x", "w"], &["p"], vec![]).named("product"),
+            node("Tanh", &["p"], &["y"], vec![]).named("last"),
+        ],
+        &[4, 8],
+        vec![held("w", Float, &[8, 8], &values(64, 1))],
+    );
+    assert_ne!(verdict(&reference, &linear(1.0 / 64.0)), "broken");
+    assert_eq!(judged(&reference, &linear(1.0 / 44.0)), broken("product_quant", "weight"));
+}
+
+/// `MatMulNBits` of 4 bits in blocks of 16: of 16 rows, 8 columns.
+fn packed(is_swapped: bool) -> [ModelProto; 2] {
+    let code = |place: usize| (place * 7 + place / 16 * 3) % 16;
+    let weight: Vec<f32> =
+        (0..128).map(|place| (code(place % 8 * 16 + place / 8) as f32 - 8.0) / 8.0).collect();
+    let bytes = (0..64).map(|byte| {
+        let (low, high) = (code(2 * byte) as u8, code(2 * byte + 1) as u8);
+        if is_swapped { low << 4 | high } else { high << 4 | low }
+    });
+    let bytes: Vec<u8> = bytes.collect();
+    let sizes = [("K", 16), ("N", 8), ("bits", 4), ("block_size", 16)];
+    let sizes: Vec<AttributeProto> = sizes.iter().map(|(name, i)| int(name, *i)).collect();
+    let reference = of(
+        &[3, 16],
+        vec![
+            node("MatMul", &["x", "w"], &["p"], vec![]).named("product"),
+            node("Tanh", &["p"], &["y"], vec![]).named("last"),
+        ],
+        &[3, 8],
+        vec![held("w", Float, &[16, 8], &weight)],
+    );
+    let converted = of(
+        &[3, 16],
+        vec![
+            node("com.microsoft.MatMulNBits", &["x", "w_Q4", "s"], &["p"], sizes).named("p_Q4"),
+            node("Tanh", &["p"], &["y"], vec![]).named("last"),
+        ],
+        &[3, 8],
+        vec![raw("w_Q4", Uint8 as i32, &[8, 1, 8], &bytes), held("s", Float, &[8], &[0.125; 8])],
+    );
+    [reference, converted]
+}
+
+#[test]
+fn weights_of_blocks_in_few_bits_are_held_against_the_references() {
+    let [reference, converted] = packed(false);
+    assert_ne!(verdict(&reference, &converted), "broken");
+    let [_, swapped] = packed(true);
+    assert_eq!(judged(&reference, &swapped).1, "p_Q4");
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &converted));
+    let report = json(&stdout(&onnx_cast(["audit", &b, "--baseline", &a, "--json"])));
+    assert_eq!(report["models"][0]["weights"]["compared"], 1, "{report}");
+    let swapped = folder.message("c.onnx", &swapped);
+    said(1, &["audit", &swapped, "--baseline", &a]);
+}
+
+/// Scales of a Resize are no values that rounding moves.
+#[test]
+fn a_node_that_is_missing_before_a_resize_is_broken() {
+    let resize = |x: &str, made: &str| {
+        node(
+            "Resize",
+            &[x, "", "sizes"],
+            &[made],
+            vec![
+                string("mode", "nearest"),
+                string("nearest_mode", "floor"),
+                string("coordinate_transformation_mode", "asymmetric"),
+            ],
+        )
+        .named("resize")
+    };
+    let scales = vec![held("sizes", Float, &[4], &[1.0, 1.0, 2.0, 2.0])];
+    let relu = node("Relu", &["x"], &["r"], vec![]).named("relu");
+    let (shape, made) = ([1, 2, 4, 4], [1, 2, 8, 8]);
+    let last = |x: &str| node("Tanh", &[x], &["y"], vec![]).named("last");
+    let nodes = vec![relu, resize("r", "z"), last("z")];
+    let reference = of(&shape, nodes, &made, scales.clone());
+    let nodes = vec![cast("x", Float16, "h"), cast("h", Float, "f"), resize("f", "z"), last("z")];
+    let converted = of(&shape, nodes, &made, scales);
+    assert_eq!(judged(&reference, &converted).0, "broken");
+}
+
+/// What is sound keeps the limits that are suggested for it, and a fault does not.
+#[test]
+fn a_tolerance_that_is_suggested_tells_a_fault_from_rounding() {
+    let layers = |ty, middle: &str, names: [&str; 2]| {
+        let nodes = vec![
+            cast("x", ty, "h"),
+            node("MatMul", &["h", "w"], &[names[0]], vec![]).named("product"),
+            node(middle, &[names[0]], &[names[1]], vec![]).named("bend"),
+            cast(names[1], Float, "y"),
+        ];
+        of(&[4, 8], nodes, &[4, 8], vec![held("w", ty, &[8, 8], &values(64, 1))])
+    };
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &layers(Float, "Tanh", ["p", "t"]));
+    let b = folder.message("b.onnx", &layers(Float16, "Tanh", ["p", "t"]));
+    let text = done(&["compare", &a, &b, "--suggest-tolerance", "--sets", "1"]);
+    assert!(text.contains("b.tolerance.toml"), "{text}");
+    let file = folder.text("b.tolerance.toml");
+    done(&["compare", &a, &b, "--sets", "2", "--seed", "5"]);
+    let c = folder.message("c.onnx", &layers(Float16, "Sigmoid", ["p", "t"]));
+    said(1, &["compare", &a, &c, "--tolerance", &file, "--sets", "1"]);
+    let text = said(1, &["compare", &a, &c, "--suggest-tolerance", "--sets", "1"]);
+    assert!(text.contains("no tolerance is suggested: the verdict is broken"), "{text}");
+    assert!(!folder.path("c.tolerance.toml").exists());
+}
+
+/// A bias of 32 bits is off by half a step of the two scales, however many elements it has.
+#[test]
+fn a_long_bias_in_codes_is_rounded() {
+    let bias: Vec<f32> = values(80, 3).iter().map(|x| x / 3.0).collect();
+    let codes: Vec<f32> = bias.iter().map(|x| (x * 256.0).round()).collect();
+    let product = node("MatMul", &["x", "w"], &["p"], vec![]).named("product");
+    let weight = held("w", Float, &[4, 80], &values(320, 1));
+    let reference = of(
+        &[2, 4],
+        vec![product.clone(), add("sum", &["p", "b"], "y")],
+        &[2, 80],
+        vec![weight.clone(), held("b", Float, &[80], &bias)],
+    );
+    let converted = of(
+        &[2, 4],
+        vec![
+            node("DequantizeLinear", &["b_quantized", "s"], &["b"], vec![]).named("b_back"),
+            product,
+            add("sum", &["p", "b"], "y"),
+        ],
+        &[2, 80],
+        vec![weight, held("b_quantized", Int32, &[80], &codes), one("s", Float, 1.0 / 256.0)],
+    );
+    assert_eq!(verdict(&reference, &converted), "rounded");
+}
+
+#[test]
+fn an_operand_that_is_another_behind_a_cast_is_told_at_the_cast() {
+    let reference = of(
+        &[4, 8],
+        vec![
+            node("Tanh", &["x"], &["t"], vec![]).named("tanh"),
+            node("Sigmoid", &["t"], &["s"], vec![]).named("sigmoid"),
+            node("MatMul", &["s", "w"], &["y"], vec![]).named("product"),
+        ],
+        &[4, 8],
+        vec![held("w", Float, &[8, 8], &values(64, 1))],
+    );
+    let converted = of(
+        &[4, 8],
+        vec![
+            node("Tanh", &["x"], &["t"], vec![]).named("tanh"),
+            node("Sigmoid", &["t"], &["s"], vec![]).named("sigmoid"),
+            cast("t", Float16, "h").named("down"),
+            node("MatMul", &["h", "w"], &["p"], vec![]).named("product"),
+            cast("p", Float, "y").named("up"),
+        ],
+        &[4, 8],
+        vec![held("w", Float16, &[8, 8], &values(64, 1))],
+    );
+    assert_eq!(judged(&reference, &converted), broken("down", "input"));
+}
+
+#[test]
+fn an_attribute_that_is_there_on_one_side_alone_is_told_where_it_is_no_default() {
+    let sum = |with: Vec<AttributeProto>| {
+        let nodes = vec![node("CumSum", &["x", "axis"], &["y"], with).named("sum")];
+        let axis = TensorProto { dims: vec![], ..int64("axis", &[1]) };
+        of(&[3, 5], nodes, &[3, 5], vec![axis])
+    };
+    let found = judged(&sum(vec![]), &sum(vec![int("reverse", 1)]));
+    assert_eq!(found, broken("sum", "attribute"));
+    let turned = |perm: &[i64]| {
+        let nodes = vec![node("Transpose", &["x"], &["y"], vec![ints("perm", perm)]).named("t")];
+        of(&[4, 4], nodes, &[4, 4], vec![])
+    };
+    assert_eq!(judged(&turned(&[1, 0]), &turned(&[0, 1])), broken("t", "attribute"));
+}
