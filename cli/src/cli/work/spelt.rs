@@ -258,15 +258,9 @@ impl Writer<'_> {
         }
         let blocks = depth.div_ceil(size);
         let codes = self.unpacked(input(1)?, bits, rows.checked_mul(blocks)?, size)?;
-        let scales = self.held.get(input(2)?.as_str())?;
         let count = rows.checked_mul(blocks)?;
-        let is_float = scales.data_type == i32::from(DataType::Float);
-        let stored: i64 = scales.dims.iter().product();
-        if !is_float || usize::try_from(stored).ok()? != count {
-            return None;
-        }
-        let mut scales = TensorProto::clone(scales);
-        (scales.dims, scales.name) = (vec![stored], format!("{}:scales", parts.output));
+        let scales = self.scales(input(2)?, count, parts.output)?;
+        let stored = i64::try_from(count).ok()?;
         let zeros = match input(3) {
             Some(zeros) => self.unpacked(zeros, bits, rows, blocks)?,
             None => vec![1 << (bits - 1); count],
@@ -304,6 +298,18 @@ impl Writer<'_> {
             parts.add("Add", vec![product, bias.clone()], vec![], None);
         }
         parts.done()
+    }
+
+    /// A constant of so many FLOAT scales, in one dimension.
+    fn scales(&self, name: &str, count: usize, value: &str) -> Option<TensorProto> {
+        let scales = self.held.get(name)?;
+        let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
+        let is_float = scales.data_type == i32::from(DataType::Float);
+        (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto {
+            dims: vec![stored],
+            name: format!("{value}:scales"),
+            ..TensorProto::clone(scales)
+        })
     }
 
     /// Codes of a constant, a byte each, of rows that are padded to whole bytes.

@@ -176,13 +176,7 @@ fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> Tract
             .map(|tensor| (tensor.name, (tensor.ty, tensor.tensor.into())))
             .collect();
         let given = match model {
-            Some(loaded) => {
-                let sets = match subject.sides.reference.model {
-                    Some(_) => &subject.sides.reference_sets,
-                    None => &subject.sides.converted_sets,
-                };
-                inputs(loaded, &sets.get(place).context("as many sets")?.tensors()?)?
-            }
+            Some(loaded) => set_inputs(loaded, subject, place)?,
             None => saved_inputs(&model_b, &held, subject)?,
         };
         let saved = Trace::of_saved(held.into_iter());
@@ -225,6 +219,15 @@ fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> Tract
 /// So many roundings at a tensor's largest value are left to the kernels of another runtime, whose
 /// functions are polynomials.
 const SAVED: f64 = 64.0;
+
+/// The inputs of the side that is a model, of a set.
+fn set_inputs(loaded: &Loaded, subject: &Subject, place: usize) -> TractResult<Vec<OnnxTensor>> {
+    let sets = match subject.sides.reference.model {
+        Some(_) => &subject.sides.reference_sets,
+        None => &subject.sides.converted_sets,
+    };
+    inputs(loaded, &sets.get(place).context("as many sets")?.tensors()?)
+}
 
 /// The inputs of a model among tensors that were saved on either side.
 fn saved_inputs(

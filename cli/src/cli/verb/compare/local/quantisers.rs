@@ -40,6 +40,28 @@ struct Taken {
     codes: SharedTensor,
 }
 
+impl Taken {
+    fn disagreement(&self, want: f64, got: f64, scale: f64) -> String {
+        format!(
+            "it makes {} of what quantiser `{}` was given as {}, more than a step of {} away: \
+             the scales or zero points of the two are not one",
+            Num(got),
+            self.node,
+            Num(want),
+            Num(scale)
+        )
+    }
+
+    /// How far the ends of a range are from the values'.
+    fn misfit(&self, ends: (f64, f64)) -> f64 {
+        let values = self.values.iter().filter(|x| x.is_finite());
+        let (low, high) =
+            values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(*x), high.max(*x)));
+        let low = if ends.0 == 0.0 { 0.0 } else { low };
+        (ends.0 - low).abs() + (ends.1 - high).abs()
+    }
+}
+
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
 /// A quantiser may cut off so much of its values' size.
@@ -110,9 +132,7 @@ fn wrong(
     if taken.codes.0.bits() > 8 || got.len() != taken.values.len() {
         return None;
     }
-    let (low, high) = codes
-        .iter()
-        .fold((f64::MAX, f64::MIN), |(low, high), code| (low.min(*code), high.max(*code)));
+    let (low, high) = codes.iter().fold((f64::MAX, f64::MIN), |(x, y), c| (x.min(*c), y.max(*c)));
     let (mut worst, mut cut_off, mut at_zero, mut power) = ((0.0, 0.0, 0.0), 0.0, 0.0, 0.0);
     for ((want, got), code) in taken.values.iter().zip(&got).zip(&codes) {
         let error = (want - got).abs();
@@ -125,7 +145,7 @@ fn wrong(
             worst = (error, *want, *got);
         }
     }
-    let wrong = |node: &str, op: &str, kind, error, bound, text| Wrong {
+    let wrong = |(node, op): (&str, &str), kind, error, bound, text| Wrong {
         culprit: Culprit {
             node: node.into(),
             op: op.into(),
@@ -142,34 +162,17 @@ fn wrong(
     let (error, want, got) = worst;
     let step = scale.abs() * STEP;
     if error > step {
-        let text = format!(
-            "it makes {} of what quantiser `{}` was given as {}, more than a step of {} away: \
-             the scales or zero points of the two are not one",
-            Num(got),
-            taken.node,
-            Num(want),
-            Num(*scale)
-        );
-        let kind = FaultKind::ZeroPoint;
-        // Which of the two was made for these values.
-        let fit = |ends: (f64, f64)| {
-            let values = taken.values.iter().filter(|x| x.is_finite());
-            let (low, high) =
-                values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(*x), high.max(*x)));
-            let low = if ends.0 == 0.0 { 0.0 } else { low };
-            (ends.0 - low).abs() + (ends.1 - high).abs()
-        };
-        let is_taker = fit(taken.ends) <= fit(ends(twins, &taken.codes));
-        let (name, op) = match is_taker {
+        let text = taken.disagreement(want, got, *scale);
+        let is_taker = taken.misfit(taken.ends) <= taken.misfit(ends(twins, &taken.codes));
+        let at = match is_taker {
             true => (label(node.name, node.op_type), "DequantizeLinear"),
             false => (&*taken.node, "QuantizeLinear"),
         };
-        return Some(wrong(name, op, kind, error, step, text));
+        return Some(wrong(at, FaultKind::ZeroPoint, error, step, text));
     }
     let share = ((cut_off + at_zero) / power).sqrt();
     (share > CUT_OFF).then(|| {
         let text = format!("its range cuts off {:.0} % of its values' size", share * 100.0);
-        let kind = FaultKind::Scale;
-        wrong(&taken.node, "QuantizeLinear", kind, share, CUT_OFF, text)
+        wrong((&*taken.node, "QuantizeLinear"), FaultKind::Scale, share, CUT_OFF, text)
     })
 }
