@@ -10,7 +10,7 @@ use std::path::Path;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
-use tract_onnx_cast::tensor_proto;
+use tract_onnx_cast::{ElementType, tensor_proto};
 
 /// The model with its products of codes written out. The parts of a node have its name, with their
 /// operator and place behind it, and a weight is called as the one that it is in `reference`, by the
@@ -63,28 +63,36 @@ const CODED: [&str; 10] = [
     "QLinearSigmoid",
 ];
 
+/// The type of the codes of which a constant holds one in each byte.
+pub(crate) fn unpacked_type(constant: &str) -> Option<ElementType> {
+    match constant.rsplit_once(":codes")?.1 {
+        "2" => Some(ElementType::Uint2),
+        "4" => Some(ElementType::Uint4),
+        _ => None,
+    }
+}
+
 /// The name of the node that a part stands for.
 pub(crate) fn label<'a>(name: &'a str, op: &str) -> &'a str {
     let whole = name.rsplit_once('.').filter(|(_, place)| place.parse::<u32>().is_ok());
     whole.and_then(|(whole, _)| whole.strip_suffix(op)?.strip_suffix('.')).unwrap_or(name)
 }
 
-/// The constants that a product takes, without its first input, by what it makes.
-fn weights_by_value(model: Option<&ModelProto>) -> HashMap<String, Vec<Option<String>>> {
+/// The weights of products by the values that are made of them.
+fn weights_by_value(model: Option<&ModelProto>) -> HashMap<String, String> {
     let Some(graph) = model.and_then(|model| model.graph.as_ref()) else { return HashMap::new() };
     let held: HashSet<&String> = graph.initializer.iter().map(|held| &held.name).collect();
-    let constants = |node: &NodeProto| {
-        let others = node.input.iter().skip(1);
-        others.map(|name| held.contains(name).then(|| name.clone())).collect()
-    };
-    let made = |node: &NodeProto| Some((node.output.first()?.clone(), constants(node)));
     let is_product = |node: &&NodeProto| matches!(&*node.op_type, "Conv" | "Gemm" | "MatMul");
-    graph.node.iter().filter(is_product).filter_map(made).collect()
+    let weight = |node: &NodeProto| {
+        let weight = node.input.get(1).filter(|name| held.contains(name))?;
+        Some((node.output.first()?.clone(), weight.clone()))
+    };
+    graph.node.iter().filter(is_product).filter_map(weight).collect()
 }
 
 struct Writer<'a> {
     held: HashMap<&'a str, &'a TensorProto>,
-    of_reference: HashMap<String, Vec<Option<String>>>,
+    of_reference: HashMap<String, String>,
     names: HashSet<String>,
     /// Whether `DequantizeLinear` has an axis.
     has_axes: bool,
@@ -197,23 +205,22 @@ impl Writer<'_> {
         let value = parts.output;
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
-        let name = self.weight(value, 0);
+        let name = self.weight(value);
         let weight = parts.add(coded, vec![input(3), input(4), input(5)], vec![], name);
         let mut taken = vec![x, weight];
         if !input(6).is_empty() {
             let scale = parts.add("Mul", vec![input(1), input(4)], vec![], None);
-            let name = self.weight(value, 1);
-            taken.push(parts.add(coded, vec![input(6), scale], vec![], name));
+            taken.push(parts.add(coded, vec![input(6), scale], vec![], None));
         }
         let made = parts.add("Gemm", taken, node.attribute.clone(), None);
         parts.add("QuantizeLinear", vec![made, input(7), input(8)], vec![], None);
         parts.done()
     }
 
-    /// A name for the constant that the node's reference takes at a place behind its first input.
-    fn weight(&mut self, value: &str, place: usize) -> Option<String> {
-        let made = self.of_reference.get(value.strip_suffix("_quantized").unwrap_or(value))?;
-        let name = made.get(place)?.clone()?;
+    /// The name of the weight of which the node's reference makes a value.
+    fn weight(&mut self, value: &str) -> Option<String> {
+        let value = value.strip_suffix("_quantized").unwrap_or(value);
+        let name = self.of_reference.get(value)?.clone();
         self.names.insert(name.clone()).then_some(name)
     }
 
@@ -230,13 +237,12 @@ impl Writer<'_> {
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
         let axis = if op == "Conv" { 0 } else { -1 };
-        let name = self.weight(value, 0);
+        let name = self.weight(value);
         let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
         let mut taken = vec![x, weight];
         if op == "Conv" && !input(8).is_empty() {
             let scale = parts.add("Mul", vec![input(1), input(4)], vec![], None);
-            let name = self.weight(value, 1);
-            taken.push(parts.add(coded, vec![input(8), scale], along(0), name));
+            taken.push(parts.add(coded, vec![input(8), scale], along(0), None));
         }
         let result = parts.add(op, taken, node.attribute.clone(), None);
         parts.add("QuantizeLinear", vec![result, input(6), input(7)], vec![], None);
@@ -278,7 +284,7 @@ impl Writer<'_> {
             name
         };
         let whole = |values: &[i64]| values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let codes = hold("codes", DataType::Uint8, vec![stored, size], codes);
+        let codes = hold(&format!("codes{bits}"), DataType::Uint8, vec![stored, size], codes);
         let zeros = hold("zeros", DataType::Uint8, vec![stored], zeros);
         let shape = hold("shape", DataType::Int64, vec![2], whole(&[rows, padded]));
         let ends = [("start", 0), ("end", depth), ("axis", 1)];
@@ -291,7 +297,7 @@ impl Writer<'_> {
         weight = parts.add("Slice", [weight].into_iter().chain(ends).collect(), vec![], None);
         let turned = AttributeProto { ints: vec![1, 0], ..attribute("perm", 0) };
         let turned = AttributeProto { r#type: AttributeType::Ints.into(), ..turned };
-        let name = self.weight(&output, 0);
+        let name = self.weight(&output);
         weight = parts.add("Transpose", vec![weight], vec![turned], name);
         let product = parts.add("MatMul", vec![input(0)?.clone(), weight], vec![], None);
         if let Some(bias) = input(5) {

@@ -10,6 +10,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::spelt::unpacked_type;
 use crate::cli::work::weights::constants::Holder;
 use crate::cli::work::weights::constants::{self, Constant};
 
@@ -45,7 +46,8 @@ impl<'a> Constancy<'a> {
         let mut known: HashMap<String, MadeOf> = HashMap::new();
         for constant in constants::of(model).into_iter().filter(|held| held.path.is_empty()) {
             let size = constant.elements();
-            let largest = Some(Largest { ty: constant.ty, size, shape: constant.shape });
+            let ty = unpacked_type(&constant.name).unwrap_or(constant.ty);
+            let largest = Some(Largest { ty, size, shape: constant.shape });
             known.insert(constant.name, MadeOf { roots: constant.roots, largest });
         }
         let mut nodes: Vec<&NodeProto> = vec![];
