@@ -23,7 +23,7 @@ pub(super) struct Twin {
 }
 
 /// Values of this magnitude stand for an infinity, and are not computed.
-const MASK: f64 = 1e30;
+pub(super) const MASK: f64 = 1e30;
 
 #[derive(Clone)]
 pub(super) enum Doubt {

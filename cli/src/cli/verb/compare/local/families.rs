@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::doubt::{Doubt, MOVED, SUMS, Twin};
+use super::doubt::{Doubt, MASK, MOVED, SUMS, Twin};
 use super::numbers::{numbers, rounding, tensor};
 
 type Doubts = Option<Vec<Vec<f64>>>;
@@ -117,7 +117,7 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
     let is_whole = !matches!(ty.family(), Family::Float(_));
     let shift = |(x, doubt): (f64, f64)| {
         let by = if is_whole { doubt.ceil() } else { doubt.max(unit * x.abs()) };
-        if doubt > 0.0 && x.is_finite() { x + sign() * by } else { x }
+        if doubt > 0.0 && x.abs() < MASK { x + sign() * by } else { x }
     };
     let moved: Vec<f64> = numbers(&twin.value)?.into_iter().zip(twin.doubts()).map(shift).collect();
     let held_in = |x: &f64| match *ty {
