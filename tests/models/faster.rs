@@ -47,12 +47,9 @@ fn grids_are_sampled_as_tract_does() {
         (&[1, 2, 3, 4, 5], &[1, 5, 6, 7, 3]),
     ];
     for (data, grid) in shapes {
-        for mode in ["linear", "nearest", "cubic"] {
+        for mode in ["linear", "nearest"] {
             for padding in ["zeros", "border", "reflection"] {
                 for align in [0, 1] {
-                    if mode == "cubic" && data.len() != 4 {
-                        continue;
-                    }
                     let attributes = vec![
                         string("mode", mode),
                         string("padding_mode", padding),

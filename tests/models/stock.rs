@@ -2,6 +2,7 @@
 //! result, a refusal or a panic. Where a newer tract passes, the fix may go.
 
 mod cases;
+mod edges;
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
@@ -24,6 +25,7 @@ enum Way {
 
 use Way::{Constant, Open};
 
+#[derive(Clone)]
 struct Case {
     /// The one whose fix it takes.
     operator: &'static str,
@@ -131,7 +133,7 @@ fn element_type(tensor: &Tensor) -> ElementType {
 #[test]
 fn tract_still_needs_each_fix() {
     let mut wrong = vec![];
-    for case in cases() {
+    for case in cases().into_iter().chain(edges::cases()) {
         let (operator, ours) =
             (case.operator, case.run(|model| onnx().model_for_proto_model(model)));
         if !case.is_right(&ours) {
@@ -147,7 +149,8 @@ fn tract_still_needs_each_fix() {
 
 #[test]
 fn each_fix_has_a_case() {
-    let known: Vec<&str> = cases().iter().map(|case| case.operator).collect();
+    let cases = cases().into_iter().chain(edges::cases());
+    let known: Vec<&str> = cases.map(|case| case.operator).collect();
     let rows = TABLE.split("    fix(\"").skip(1);
     let operators: Vec<&str> = rows.filter_map(|row| row.split('"').next()).collect();
     assert!(operators.len() > 40, "{operators:?}");

@@ -164,7 +164,9 @@ impl Draw {
     /// Whether there are elements in every world, as many as are known before the model runs.
     fn goes_on(&self, id: usize) -> bool {
         let is_empty = self.graph.values[id].worlds.iter().any(|val| val.codes.is_empty());
-        let is_counted = |node: &Node| node.op == "NonZero" && node.outputs.contains(&id);
+        let is_counted = |node: &Node| {
+            matches!(node.op, "NonZero" | "NonMaxSuppression") && node.outputs.contains(&id)
+        };
         !is_empty && !self.graph.nodes.iter().any(is_counted)
     }
 

@@ -8,7 +8,7 @@ use crate::draw::{Attributed, Draw};
 use crate::graph::Attribute::{Float as F, Int, Ints};
 use crate::reduce::groups;
 use crate::table::{Row, row};
-use crate::tensor::{axis_of, indices};
+use crate::tensor::{axis_of, indices, place};
 
 use ElementType::{Float, Float16};
 
@@ -22,6 +22,7 @@ pub const ROWS: &[Row] = &[
     row("com.microsoft.SkipSimplifiedLayerNormalization", skip, by_axes),
     row("LpNormalization", lp, by_norm),
     row("MeanVarianceNormalization", mean_variance, standardised),
+    row("LRN", lrn, normalised),
 ];
 
 fn eps(d: &mut Draw, attributes: &mut Attributed) {
@@ -258,4 +259,43 @@ fn standardised(ask: &Ask) -> Option<Vec<Answer>> {
         }
     }
     Some(vec![Answer::near(x.ty, x.shape.clone(), 2.0, values)])
+}
+
+fn lrn(d: &mut Draw) -> Option<usize> {
+    let x = d.operand(&[Float, Float, Float, Float16], 3..5)?;
+    let mut attributes: Attributed = vec![("size", Int(1 + d.random.below(4) as i64))];
+    for (name, numbers) in
+        [("alpha", [0.0001, 0.5, 1.0]), ("beta", [0.75, 0.5, 1.0]), ("bias", [1.0, 2.0, 0.5])]
+    {
+        if d.random.one_in(2) {
+            attributes.push((name, F(d.random.of(&numbers))));
+        }
+    }
+    d.make(&[x], attributes)
+}
+
+fn normalised(ask: &Ask) -> Option<Vec<Answer>> {
+    let x = ask.input(0)?;
+    let size = ask.int("size", 1);
+    let (alpha, beta, bias) =
+        (ask.float("alpha", 0.0001), ask.float("beta", 0.75), ask.float("bias", 1.0));
+    let all = numbers(x);
+    // Powers of what is beyond the type on the way are open.
+    if all.iter().any(|x| !x.is_finite() || x.abs() > 1e4) {
+        return None;
+    }
+    let value = |index: Vec<usize>| {
+        let channel = index[1] as i64;
+        let near = channel - (size - 1) / 2..=channel + size / 2;
+        let squares = near.filter(|c| (0..x.shape[1] as i64).contains(c)).map(|c| {
+            let mut own = index.clone();
+            own[1] = c as usize;
+            all[place(&x.shape, &own)].powi(2)
+        });
+        let base = bias + alpha / size as f64 * squares.sum::<f64>();
+        let value = all[place(&x.shape, &index)] / base.powf(beta);
+        (value, (size as f64 + 12.0) * epsilon(wide(x.ty)) * value.abs())
+    };
+    let values: Vec<_> = indices(&x.shape).map(value).collect();
+    Some(vec![Answer::near(x.ty, x.shape.clone(), 1.0, values)])
 }

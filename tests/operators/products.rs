@@ -17,6 +17,7 @@ use ElementType::{BFloat16, Double, Float, Float16, Int8, Int32, Int64, Uint8};
 pub const ROWS: &[Row] = &[
     row("MatMul", matmul, product),
     row("MatMulInteger", integers, integer_product),
+    row("QLinearMatMul", quantized, requantized_product),
     row("Gemm", gemm, general),
     row("Einsum", einsum, contracted),
 ];
@@ -104,6 +105,58 @@ fn integers(d: &mut Draw) -> Option<usize> {
     };
     let (a, b) = (zero(d, d.ty(x)), zero(d, ty));
     Some(d.node(&[Some(x), Some(y), a, b], 1, vec![])?[0])
+}
+
+/// A scale, which is a power of two now and then.
+pub fn scale(d: &mut Draw, count: Option<usize>) -> usize {
+    let numbers = [0.5, 0.25, 0.125, 0.037, 0.0071, 1.0];
+    let shape: Vec<usize> = count.into_iter().collect();
+    let codes = (0..count.unwrap_or(1)).map(|_| d.random.of(&numbers) as f32);
+    let codes = codes.map(|scale: f32| u64::from(scale.to_bits())).collect();
+    d.constant(Val::new(Float, shape, codes))
+}
+
+fn quantized(d: &mut Draw) -> Option<usize> {
+    let x = d.operand(&[Uint8, Int8], 2..4)?;
+    let inner = d.sized(x, d.rank(x) - 1);
+    let (columns, ty) = (d.size(), d.random.of(&[Uint8, Int8]));
+    let y = d.weights(ty, &[inner, Some(columns)], Data::Usual);
+    let mut inputs = vec![];
+    for (val, ty) in [(Some(x), d.ty(x)), (Some(y), ty), (None, d.ty(x))] {
+        let scale = scale(d, None);
+        let zero = d.fixed(ty, &[], Data::Small);
+        inputs.extend(val);
+        inputs.extend([scale, zero]);
+    }
+    d.make(&inputs, vec![])
+}
+
+/// Sums of products of codes by what their scales come to, rounded to codes; where the last bit of
+/// that decides, both neighbours are right.
+pub fn requantized(
+    ty: ElementType,
+    shape: Vec<usize>,
+    sums: impl IntoIterator<Item = (f64, f64)>,
+    zero: f64,
+) -> Vec<Answer> {
+    let (low, high) = if ty == Uint8 { (0.0, 255.0) } else { (-128.0, 127.0) };
+    let (mut codes, mut slack) = (vec![], vec![]);
+    for (sum, scale) in sums {
+        let exact = sum * scale;
+        let is_open = ((exact - exact.floor()) - 0.5).abs() < 1e-4 + exact.abs() * 1e-6;
+        codes.push((exact.round_ties_even() + zero).clamp(low, high) as i128);
+        slack.push(if is_open { 1.0 } else { 0.0 });
+    }
+    vec![Answer { slack: Some(slack), val: Val::of_ints(ty, shape, codes) }]
+}
+
+fn requantized_product(ask: &Ask) -> Option<Vec<Answer>> {
+    let number = |at: usize| Some(numbers(ask.input(at)?)[0]);
+    let inputs = [0, 3, 2, 5].map(|at| ask.input(at));
+    let sums = integer_product(&Ask { inputs: &inputs, ..*ask })?.remove(0).val;
+    let scale = number(1)? * number(4)? / number(6)?;
+    let all = numbers(&sums).into_iter().map(|sum| (sum, scale));
+    Some(requantized(ask.input(7)?.ty, sums.shape.clone(), all, number(7)?))
 }
 
 fn integer_product(ask: &Ask) -> Option<Vec<Answer>> {

@@ -8,7 +8,7 @@ use tract_onnx_cast::ElementType;
 
 use crate::answer::Oracle;
 use crate::draw::Draw;
-use crate::{functions, layers, movers, operands, places, products, sums, windows};
+use crate::{functions, layers, movers, operands, places, products, samples, sums, windows};
 
 /// Operators that are drawn alike.
 #[derive(Clone, Copy)]
@@ -32,6 +32,7 @@ pub fn rows() -> Vec<Row> {
         sums::ROWS,
         products::ROWS,
         windows::ROWS,
+        samples::ROWS,
         layers::ROWS,
         movers::ROWS,
         places::ROWS,
@@ -69,7 +70,7 @@ const OTHERS: [(&str, &str); 10] = [
          com.microsoft.QLinearAveragePool com.microsoft.QLinearConcat com.microsoft.QLinearConv \
          com.microsoft.QLinearGlobalAveragePool com.microsoft.QLinearLeakyRelu \
          com.microsoft.QLinearMul com.microsoft.QLinearSigmoid com.microsoft.QLinearSoftmax \
-         com.microsoft.QLinearWhere com.microsoft.RotaryEmbedding QLinearConv QLinearMatMul",
+         com.microsoft.QLinearWhere com.microsoft.RotaryEmbedding",
         "tests/models, some cases of each",
     ),
     ("Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike", "no value"),
@@ -79,8 +80,7 @@ const OTHERS: [(&str, &str); 10] = [
         "of less than a unit's precision",
     ),
     (
-        "BlackmanWindow HammingWindow HannWindow DFT STFT MelWeightMatrix GridSample \
-         NonMaxSuppression Resize RotaryEmbedding com.microsoft.GridSample \
+        "BlackmanWindow HammingWindow HannWindow STFT MelWeightMatrix RotaryEmbedding com.microsoft.GridSample \
          com.microsoft.GroupQueryAttention com.microsoft.Pad com.microsoft.Range \
          ai.onnx.ml.ArrayFeatureExtractor ai.onnx.ml.CategoryMapper \
          ai.onnx.ml.LinearClassifier ai.onnx.ml.LinearRegressor ai.onnx.ml.Normalizer \

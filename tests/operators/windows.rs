@@ -5,7 +5,8 @@ use tract_onnx_cast::ElementType;
 use crate::answer::{Answer, Ask, epsilon, finite, largest, numbers, only, sum, wide};
 use crate::data::Data;
 use crate::draw::{Attributed, Draw};
-use crate::graph::Attribute::{Float as F, Int, Ints, Text};
+use crate::graph::Attribute::{Int, Ints, Text};
+use crate::products::{requantized, scale};
 use crate::table::{Row, row};
 use crate::tensor::{Val, indices, place, volume};
 
@@ -14,12 +15,12 @@ use ElementType::*;
 pub const ROWS: &[Row] = &[
     row("Conv", conv, convolved),
     row("ConvInteger", conv_integer, convolved),
+    row("QLinearConv", quantized, requantized_windows),
     row("ConvTranspose", transposed, spread),
     row("MaxPool", pool, pooled),
     row("AveragePool", pool, pooled),
     row("GlobalAveragePool GlobalMaxPool", global, pooled_whole),
     row("GlobalLpPool", global_lp, pooled_whole),
-    row("LRN", lrn, normalised),
 ];
 
 const FLOATS: [ElementType; 4] = [Float, Float, Float, Float16];
@@ -153,6 +154,42 @@ fn conv_integer(d: &mut Draw) -> Option<usize> {
     let zero = d.random.one_in(2).then(|| d.fixed(ty, &[], Data::Small));
     let other = zero.and_then(|_| d.random.one_in(2).then(|| d.fixed(ty, &[], Data::Small)));
     Some(d.node(&[Some(x), Some(weights), zero, other], 1, attributes)?[0])
+}
+
+fn quantized(d: &mut Draw) -> Option<usize> {
+    let x = d.operand(&[Uint8, Int8], 3..5)?;
+    let (kernel, mut attributes) = window(d, d.rank(x) - 2, false);
+    let channels = d.sized(x, 1)?;
+    let (group, each) = groups(d, channels, &mut attributes);
+    let (count, ty) = (group * each, d.ty(x));
+    let shape = [&[count, channels / group][..], &kernel].concat();
+    let (scale_x, zero_x) = (scale(d, None), d.fixed(ty, &[], Data::Small));
+    let other = d.random.of(&[Int8, ty]);
+    let weights = d.fixed(other, &shape, Data::Usual);
+    let each = d.random.one_in(2).then_some(count);
+    let (scale_w, zero_w) = (scale(d, each), d.fixed(other, &[], Data::Small));
+    let (scale_y, zero_y) = (scale(d, None), d.fixed(ty, &[], Data::Small));
+    let inputs = [x, scale_x, zero_x, weights, scale_w, zero_w, scale_y, zero_y];
+    let mut inputs: Vec<Option<usize>> = inputs.into_iter().map(Some).collect();
+    if d.random.one_in(2) {
+        inputs.push(Some(d.fixed(Int32, &[count], Data::Small)));
+    }
+    Some(d.node(&inputs, 1, attributes)?[0])
+}
+
+fn requantized_windows(ask: &Ask) -> Option<Vec<Answer>> {
+    let inputs = [0, 3, 2, 5].map(|at| ask.input(at));
+    let sums = convolved(&Ask { op: "ConvInteger", inputs: &inputs, ..*ask })?.remove(0).val;
+    let scales = [1, 4, 6].map(|at| ask.input(at).map(numbers).unwrap_or_default());
+    let bias = ask.input(8).map(numbers);
+    let of = |(index, sum): (Vec<usize>, f64)| {
+        let own = scales[1][index[1] % scales[1].len()];
+        let sum = sum + bias.as_ref().map_or(0.0, |bias| bias[index[1]]);
+        (sum, scales[0][0] * own / scales[2][0])
+    };
+    let all: Vec<_> = indices(&sums.shape).zip(numbers(&sums)).map(of).collect();
+    let zero = numbers(ask.input(7)?)[0];
+    Some(requantized(ask.input(7)?.ty, sums.shape.clone(), all, zero))
 }
 
 fn convolved(ask: &Ask) -> Option<Vec<Answer>> {
@@ -380,43 +417,4 @@ fn pooled_whole(ask: &Ask) -> Option<Vec<Answer>> {
     let shape = crate::reduce::without(&x.shape, &axes, true);
     let values: Vec<_> = crate::reduce::groups(&x.shape, &axes).into_iter().map(value).collect();
     Some(vec![Answer::near(x.ty, shape, 1.0, values)])
-}
-
-fn lrn(d: &mut Draw) -> Option<usize> {
-    let x = d.operand(&FLOATS, 3..5)?;
-    let mut attributes: Attributed = vec![("size", Int(1 + d.random.below(4) as i64))];
-    for (name, numbers) in
-        [("alpha", [0.0001, 0.5, 1.0]), ("beta", [0.75, 0.5, 1.0]), ("bias", [1.0, 2.0, 0.5])]
-    {
-        if d.random.one_in(2) {
-            attributes.push((name, F(d.random.of(&numbers))));
-        }
-    }
-    d.make(&[x], attributes)
-}
-
-fn normalised(ask: &Ask) -> Option<Vec<Answer>> {
-    let x = ask.input(0)?;
-    let size = ask.int("size", 1);
-    let (alpha, beta, bias) =
-        (ask.float("alpha", 0.0001), ask.float("beta", 0.75), ask.float("bias", 1.0));
-    let all = numbers(x);
-    // Powers of what is beyond the type on the way are open.
-    if all.iter().any(|x| !x.is_finite() || x.abs() > 1e4) {
-        return None;
-    }
-    let value = |index: Vec<usize>| {
-        let channel = index[1] as i64;
-        let near = channel - (size - 1) / 2..=channel + size / 2;
-        let squares = near.filter(|c| (0..x.shape[1] as i64).contains(c)).map(|c| {
-            let mut own = index.clone();
-            own[1] = c as usize;
-            all[place(&x.shape, &own)].powi(2)
-        });
-        let base = bias + alpha / size as f64 * squares.sum::<f64>();
-        let value = all[place(&x.shape, &index)] / base.powf(beta);
-        (value, (size as f64 + 12.0) * epsilon(wide(x.ty)) * value.abs())
-    };
-    let values: Vec<_> = indices(&x.shape).map(value).collect();
-    Some(vec![Answer::near(x.ty, x.shape.clone(), 1.0, values)])
 }

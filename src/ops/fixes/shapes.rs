@@ -3,6 +3,7 @@
 //! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses (tract-hir, `ops/matmul.rs`; `Nary`).
 //! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir, `ops/nn/global_pools.rs`).
 //! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx, `ops/s2d.rs`).
+//! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`).
 //! - Reductions along an axis without elements, at which tract panics (tract-core, `ops/nn/reduce.rs`).
 
 use tract_onnx::tract_core::internal::*;
@@ -131,6 +132,29 @@ pub(crate) fn space_to_depth(
         wires = model.wire_node(site.part(&format!("step-{place}")), step, &wires)?;
     }
     Ok(Some(wires))
+}
+
+/// Wires what has no elements beside the axis: tract leaves out parts without elements, and with them
+/// their sizes along it.
+pub(crate) fn concat(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let facts = inputs.iter().map(|input| model.outlet_fact(*input));
+    let facts = facts.collect::<TractResult<Vec<_>>>()?;
+    let Some(first) = facts.first() else { return Ok(None) };
+    let (ty, mut shape) = (first.datum_type, first.shape.to_tvec());
+    let named = site.int("axis", 1)?;
+    let axis = if named < 0 { named.saturating_add(i64::try_from(shape.len())?) } else { named };
+    let axis = usize::try_from(axis).unwrap_or(usize::MAX);
+    let is_empty = shape.iter().enumerate().any(|(place, dim)| place != axis && *dim == 0.to_dim());
+    let (true, Some(size)) = (is_empty, shape.get_mut(axis)) else { return Ok(None) };
+    let sizes = facts.iter().filter_map(|fact| fact.shape.get(axis));
+    *size = sizes.fold(0.to_dim(), |sum, size| sum + size);
+    let zero = Tensor::zero_dt(ty, &[])?.broadcast_into_rank(shape.len())?;
+    let zero = model.add_const(site.part("none"), zero)?;
+    model.wire_node(&site.name, MultiBroadcastTo::new(shape.into()), &[zero]).map(Some)
 }
 
 /// Leaves what has no elements as it is.

@@ -27,12 +27,12 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-fn of(operator: &'static str, nodes: Vec<NodeProto>) -> Case {
+pub fn of(operator: &'static str, nodes: Vec<NodeProto>) -> Case {
     Case { operator, nodes, tensors: vec![], y: None }
 }
 
 /// One node, of the tensors in order.
-fn one(
+pub fn one(
     operator: &'static str,
     tensors: Vec<(&'static str, Way, Tensor)>,
     attributes: Vec<tract_onnx::pb::AttributeProto>,
@@ -50,7 +50,7 @@ fn one(
     Case { tensors, y, ..of(operator, vec![node(name, &names, &["y"], attributes)]) }
 }
 
-fn shape<T: Datum>(shape: &[usize], values: &[T]) -> Tensor {
+pub fn shape<T: Datum>(shape: &[usize], values: &[T]) -> Tensor {
     tensor1(values).into_shape(shape).expect("as many elements")
 }
 

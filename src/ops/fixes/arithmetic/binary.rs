@@ -6,8 +6,9 @@
 //!   that is broadcast; of dimensions it is the remainder of truncation, and the divisor one of 32 bits.
 //! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
 //!   both operands.
-//! - `Mul`, `Add`, `Sub`, `Div` and `Pow` with a constant: tract removes what changes nothing, and looks for it in FLOAT. A
-//!   DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one. What is multiplied by zero it takes for zero, NaN too.
+//! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
+//!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. What is
+//!   multiplied by zero it takes for zero, NaN too.
 //! - `Equal` of BOOL, which tract does not have.
 
 use tract_onnx::tract_core::internal::*;
@@ -20,7 +21,9 @@ use tract_onnx::tract_core::tract_linalg::BinOp;
 
 use crate::onnx::lowered::divides_exactly;
 use crate::ops::fixes::arithmetic::power::Power;
+use crate::ops::fixes::arithmetic::quotient::{self, Quotient};
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
+use crate::ops::fixes::functions::{Function, Kind};
 use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
@@ -93,7 +96,12 @@ pub(crate) fn add(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    unsimplified(site, model, inputs, Add, |x| rounds_to(x, 0.))
+    // −0 becomes 0, where it may be.
+    let is_misread: fn(f64) -> bool = match inputs.iter().any(|x| quotient::is_sum(model, *x)) {
+        true => |x| rounds_to(x, 0.),
+        false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive(),
+    };
+    unsimplified(site, model, inputs, Add, is_misread)
 }
 
 pub(crate) fn sub(
@@ -101,11 +109,12 @@ pub(crate) fn sub(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    unsimplified(site, model, inputs, Sub, |x| rounds_to(x, 0.))
+    let is_misread = |x: f64| rounds_to(x, 0.) || x == 0. && x.is_sign_negative();
+    unsimplified(site, model, inputs, Sub, is_misread)
 }
 
-/// Of floats, tract multiplies by the divisor's reciprocal, of which the same is true as of a factor; where the quotient is
-/// rounded to half precision, it is a division.
+/// Of floats, tract multiplies by the divisor's reciprocal, which is left to it where that is as good;
+/// where the quotient is rounded to half precision, it is a division.
 pub(crate) fn div(
     site: &Site,
     model: &mut TypedModel,
@@ -115,15 +124,15 @@ pub(crate) fn div(
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
     }
-    if a == b && a.is_float() && divides_exactly(&site.proto) {
-        return wire(site, model, inputs, Box::new(Unsimplified(Div)), a);
+    let [dividend, divisor] = inputs else { return Ok(None) };
+    if a != b || !a.is_float() {
+        return Ok(None);
     }
-    let is_misread = |x: f64| {
-        x == 0.
-            || [x, x.recip()].iter().any(|x| rounds_to(*x, 0.) || rounds_to(*x, 1.))
-            || x.is_infinite()
-    };
-    unsimplified(site, model, inputs, Div, is_misread)
+    if !divides_exactly(&site.proto) && Quotient::is_as_good_a_product(model, *dividend, *divisor)?
+    {
+        return Ok(None);
+    }
+    wire(site, model, inputs, Box::new(Quotient), a)
 }
 
 pub(crate) fn pow(
@@ -137,8 +146,28 @@ pub(crate) fn pow(
         let power = TypedBinOp(Box::new(Power { node: site.node() }), None);
         return model.wire_node(&site.name, power, &inputs).map(Some);
     }
-    let is_misread = |x| [0.5, 1., 2.].iter().any(|other| rounds_to(x, *other));
+    if let Some(root) = root(site, model, inputs)? {
+        return Ok(Some(root));
+    }
+    let is_misread = |x| x == 0.5 || [0.5, 1., 2.].iter().any(|other| rounds_to(x, *other));
     unsimplified(site, model, inputs, Pow, is_misread)
+}
+
+/// Wires the power by 0.5, which is a square root but for −∞ and −0.
+fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
+    let is_half = uniform(model, &[*exponent])?.first() == Some(&Some(0.5));
+    let (shape, other) = (&model.outlet_fact(*base)?.shape, &model.outlet_fact(*exponent)?.shape);
+    if !a.is_float()
+        || a != b
+        || !is_half
+        || other.rank() > shape.rank()
+        || other.volume() != 1.to_dim()
+    {
+        return Ok(None);
+    }
+    let function = Function { kind: Kind::HalfPower, alpha: 1.0, beta: 1.0 };
+    model.wire_node(&site.name, function, &[*base]).map(Some)
 }
 
 pub(crate) fn modulo(

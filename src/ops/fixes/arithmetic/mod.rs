@@ -1,6 +1,7 @@
 //! Operators that compute on elements.
 //!
-//! - `binary`, `bit_shift`, `power`, `remainder`: of two operands; `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
+//! - `binary`, `bit_shift`, `power`, `quotient`, `remainder`: of two operands
+//! - `reduce`, `extremum`: along axes; `product`: `MatMul` and the like
 //! - `einsum`, `greater`, `is_nan`: single operators
 
 pub(crate) mod binary;
@@ -11,5 +12,6 @@ pub(crate) mod greater;
 pub(crate) mod is_nan;
 pub(crate) mod power;
 pub(crate) mod product;
+pub(crate) mod quotient;
 pub(crate) mod reduce;
 pub(crate) mod remainder;

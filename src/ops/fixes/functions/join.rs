@@ -2,9 +2,11 @@
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
-use tract_onnx::tract_core::ops::math::{Add, Mul};
+use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
+use tract_onnx::tract_core::ops::math::{Add, Mul, Recip, sqrt};
 
 use super::{Function, Kind};
+use crate::ops::fixes::arithmetic::quotient::Quotient;
 
 /// x · sigmoid(x), x · (1 + erf(x / √2)) / 2, and bounds of what is bounded.
 pub(super) fn join(
@@ -35,6 +37,21 @@ pub(super) fn join(
 /// A function, what it is of, and the node whose value it makes, if that is another one than where it was found.
 type Joined = Option<(Function, OutletId, Option<usize>)>;
 
+/// tract's own root, where nothing but a reciprocal is made of it, as a norm does.
+pub(super) fn root(
+    function: &Function,
+    model: &TypedModel,
+    node: &TypedNode,
+) -> TractResult<Option<TypedModelPatch>> {
+    let is_inverted = only_successor(model, node)
+        .and_then(|next| next.op_as::<ElementWiseOp>())
+        .is_some_and(|next| next.0.is::<Recip>());
+    if function.kind != Kind::Sqrt || !is_inverted {
+        return Ok(None);
+    }
+    TypedModelPatch::replace_single_op(model, node, &node.inputs, sqrt()).map(Some)
+}
+
 /// The only node that takes a node's value, which is no output.
 fn only_successor<'a>(model: &'a TypedModel, node: &TypedNode) -> Option<&'a TypedNode> {
     let [output] = &*node.outputs else { return None };
@@ -58,14 +75,17 @@ fn constant(model: &TypedModel, outlet: OutletId) -> Option<f64> {
     fact.uniform.as_ref()?.cast_to_scalar::<f64>().ok()
 }
 
-/// What is multiplied by a constant, and by which.
+/// What is multiplied by a constant, and by which, or divided by its reciprocal.
 fn multiple(model: &TypedModel, outlet: OutletId) -> Option<(f64, OutletId)> {
     let node = model.node(outlet.node);
     let ([a, b], op) = (&*node.inputs, node.op_as::<TypedBinOp>()?) else { return None };
-    if !op.0.is::<Mul>() {
+    let is_quotient = op.0.is::<Quotient>();
+    if !op.0.is::<Mul>() && !is_quotient {
         return None;
     }
     match (constant(model, *a), constant(model, *b)) {
+        (None, Some(divisor)) if is_quotient => Some((divisor.recip(), *a)),
+        _ if is_quotient => None,
         (None, Some(factor)) => Some((factor, *a)),
         (Some(factor), None) => Some((factor, *b)),
         _ => None,

@@ -43,6 +43,8 @@ pub(crate) enum Kind {
     Gelu,
     HardSigmoid,
     HardSwish,
+    /// The power by 0.5, a square root but for −∞ and −0.
+    HalfPower,
     LeakyRelu,
     Mish,
     Round,
@@ -50,6 +52,8 @@ pub(crate) enum Kind {
     Selu,
     Sigmoid,
     Softplus,
+    /// What tract takes for a number where it is squared.
+    Sqrt,
     Swish,
     Tanh,
     /// `Gelu` by a hyperbolic tangent.
@@ -57,7 +61,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 18] = [
+    const ALL: [Kind; 20] = [
         Kind::Acosh,
         Kind::Asinh,
         Kind::Bound,
@@ -67,12 +71,14 @@ impl Kind {
         Kind::Gelu,
         Kind::HardSigmoid,
         Kind::HardSwish,
+        Kind::HalfPower,
         Kind::LeakyRelu,
         Kind::Mish,
         Kind::Round,
         Kind::Selu,
         Kind::Sigmoid,
         Kind::Softplus,
+        Kind::Sqrt,
         Kind::Swish,
         Kind::Tanh,
         Kind::TanhGelu,
@@ -125,6 +131,8 @@ impl Function {
             }
             Kind::HardSigmoid => bound(alpha * x + beta, 0.0, 1.0),
             Kind::HardSwish => x * bound(x / 6.0 + 0.5, 0.0, 1.0),
+            Kind::HalfPower if x == f64::NEG_INFINITY => f64::INFINITY,
+            Kind::HalfPower => (x + 0.0).sqrt(),
             Kind::LeakyRelu => {
                 if x < 0.0 {
                     alpha * x
@@ -142,6 +150,7 @@ impl Function {
             Kind::Selu => beta * elu(x),
             Kind::Sigmoid => sigmoid(x),
             Kind::Softplus => (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
+            Kind::Sqrt => x.sqrt(),
             Kind::Swish => x * sigmoid(alpha * x),
             Kind::Tanh => x.tanh(),
             Kind::TanhGelu => {
@@ -237,6 +246,10 @@ impl Function {
             }
             Kind::Sigmoid => map!(level, elements, sigmoid()),
             Kind::Softplus => map!(level, elements, softplus()),
+            Kind::Sqrt => level.run(
+                #[inline(always)]
+                || elements.iter_mut().for_each(|element| *element = element.sqrt()),
+            ),
             Kind::Swish if usual(self.alpha) => map!(level, elements, swish(alpha)),
             Kind::Tanh => map!(level, elements, tanh()),
             Kind::TanhGelu => map!(level, elements, tanh_gelu()),
@@ -360,7 +373,10 @@ impl TypedOp for Function {
         model: &TypedModel,
         node: &TypedNode,
     ) -> TractResult<Option<TypedModelPatch>> {
-        match join::join(self, model, node)? {
+        if let Some(patch) = join::join(self, model, node)? {
+            return Ok(Some(patch));
+        }
+        match join::root(self, model, node)? {
             Some(patch) => Ok(Some(patch)),
             None => self.fused(model, node),
         }

@@ -78,6 +78,7 @@ fn named(
         }
         "Sigmoid" => Kind::Sigmoid,
         "Softplus" => Kind::Softplus,
+        "Sqrt" => Kind::Sqrt,
         "Tanh" => Kind::Tanh,
         _ => return Ok(None),
     };

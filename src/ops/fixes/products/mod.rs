@@ -6,7 +6,7 @@
 //!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
 //!
-//! `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
+//! It also sees to sums along axes without elements, see `open`. `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
 
 pub(crate) mod convolution;
 pub(crate) mod requantize;
@@ -15,9 +15,11 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::InOut;
 use tract_onnx::tract_core::ops::cnn::{Conv, PaddingSpec};
 use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::nn::Reduce;
 
 use super::apart::{Apart, Keeps};
 use super::grounded::{is_grounded, steps_matter};
+use super::open::open_sum;
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
 /// outputs of an operator are then.
@@ -29,6 +31,8 @@ pub(crate) fn keep_apart(
     for id in first..model.nodes.len() {
         if model.node(id).op_is::<EinSum>() {
             product(model, id)?;
+        } else if model.node(id).op_is::<Reduce>() {
+            open_sum(model, id)?;
         } else if model.node(id).op_is::<Conv>()
             && let Some(apart) = convolution(model, id)?
         {

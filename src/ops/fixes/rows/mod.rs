@@ -1,4 +1,5 @@
-//! `LogSoftmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` along an axis that is not the last.
+//! `LogSoftmax`, `Hardmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` along
+//! an axis that is not the last.
 //!
 //! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
 //! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns of `Softmax` one by one.
@@ -28,6 +29,8 @@ pub(crate) enum Makes {
     LogSumExp,
     /// Of each its exponential's share of their sum.
     Softmax,
+    /// One for the largest, the first of several, and zero for the others.
+    Hardmax,
     /// The place of the largest, the first of NaN where there is one; of several the first or the last.
     ArgMax {
         last: bool,
@@ -38,10 +41,11 @@ pub(crate) enum Makes {
 }
 
 impl Makes {
-    const ALL: [Makes; 7] = [
+    const ALL: [Makes; 8] = [
         Makes::LogSoftmax,
         Makes::LogSumExp,
         Makes::Softmax,
+        Makes::Hardmax,
         Makes::ArgMax { last: false },
         Makes::ArgMax { last: true },
         Makes::ArgMin { last: false },
@@ -50,7 +54,7 @@ impl Makes {
 
     /// Whether there is an element for each, and not for each row.
     fn is_softmax(self) -> bool {
-        matches!(self, Makes::LogSoftmax | Makes::Softmax)
+        matches!(self, Makes::LogSoftmax | Makes::Softmax | Makes::Hardmax)
     }
 
     fn is_place(self) -> bool {
@@ -91,7 +95,7 @@ pub(crate) fn build_softmax(context: &ParsingContext, node: &NodeProto) -> Built
     build_hooked(context, node, node, Hook::Instead(softmax))
 }
 
-/// Wires `LogSoftmax` and `Softmax`, which are of all axes from one on before opset 13.
+/// Wires `LogSoftmax`, `Hardmax` and `Softmax`, which are of all axes from one on before opset 13.
 pub(crate) fn softmax(
     site: &Site,
     model: &mut TypedModel,
@@ -112,6 +116,7 @@ pub(crate) fn softmax(
     let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };
     let makes = match site.proto.op_type.as_str() {
         "LogSoftmax" => Makes::LogSoftmax,
+        "Hardmax" => Makes::Hardmax,
         // tract's is right, and has kernels for rows that stand one after the other.
         _ if axis + axes.len() == rank || fact.datum_type != DatumType::F32 => return Ok(None),
         _ => Makes::Softmax,
@@ -194,6 +199,15 @@ impl Rows {
 
     /// Rows of elements, one after the other, each of which becomes a row or one element.
     fn of(&self, values: &mut Vec<f64>, len: usize, is_double: bool) {
+        if self.makes == Makes::Hardmax {
+            for row in values.chunks_mut(len.max(1)) {
+                let place = Rows::place(row, |a, b| a > b, false);
+                for (at, x) in row.iter_mut().enumerate() {
+                    *x = if at == place { 1.0 } else { 0.0 };
+                }
+            }
+            return;
+        }
         if self.makes.is_softmax() {
             for row in values.chunks_mut(len.max(1)) {
                 let largest = largest(row);
@@ -295,7 +309,11 @@ impl EvalOp for Rows {
         if let Some(made) = self.of_floats_in_rows(&input)? {
             return Ok(tvec!(made.into_tvalue()));
         }
+        if self.makes.is_softmax() && input.len() == 0 {
+            return Ok(tvec!(input));
+        }
         if ty == DatumType::F32
+            && self.makes != Makes::Hardmax
             && let (true, [axis]) = (self.makes.is_softmax(), &*self.axes)
         {
             return self.of_floats_in_columns(input, *axis);

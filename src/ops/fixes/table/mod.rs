@@ -4,7 +4,7 @@ use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, random, scan, tree_ensemble};
 use super::places::{expand, indices, one_hot, pad, range, slice, squeeze, suppression};
 use super::products::convolution;
-use super::windows::{max_pool, resize, tapered, transposed};
+use super::windows::{max_pool, resize, tapered, transform, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
 use crate::ops::host::hook::{Hook, Wire};
 use crate::ops::host::stock::Build;
@@ -53,9 +53,11 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("BlackmanWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("Celu", hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
     fix("Clip", hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
+    fix("Concat", hook(shapes::concat), "leaves out parts without elements", "Concat of parts without elements"),
     fix("Conv", PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("ConvInteger", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("ConvTranspose", hook(transposed::conv_transpose), "pads at the wrong end, or panics", "ConvTranspose with `output_shape`"),
+    fix("DFT", By::Build(transform::build), "takes the axis as long as it is", "DFT of another length than the axis"),
     fix("Div", hook(binary::div), "panics at a division by 0", "Div and Mod of an integer by 0"),
     fix("Einsum", By::Build(einsum::build), "sums over too little", "Einsum with an empty output, or a letter twice"),
     fix("Elu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu of some numbers"),
@@ -71,7 +73,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("HardSigmoid", hook(functions::function), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix("HardSwish", hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix("If", By::Build(branches::build), "takes the then-branch's values for both", "If whose then-branch is constant"),
-    fix("Hardmax", hook(shapes::of_nothing), "panics at an axis without elements", "Hardmax, LpNormalization without elements"),
+    fix("Hardmax", hook(rows::softmax), "panics at an axis without elements", "Hardmax, LpNormalization without elements"),
     fix("HammingWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("HannWindow", hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix("IsInf", hook(is_nan::is_inf), "has no kernel for FLOAT16 and DOUBLE", "IsInf of FLOAT16 and DOUBLE"),
@@ -122,6 +124,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Slice", By::Build(slice::build), "takes ends for places in the axis", "Slice with end < start"),
     fix("Softplus", hook(functions::function), "overflows", "Softplus, Asinh, Acosh of large numbers"),
     fix("SpaceToDepth", hook(shapes::space_to_depth), "does not read mode", "SpaceToDepth with `mode` CRD"),
+    fix("Sqrt", hook(functions::function), "vanishes where it is squared", "ReduceL2, ReduceSumSquare, Mul, Pow by 2 of a root"),
     fix("Squeeze", By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix("Sub", hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix("Swish", hook(functions::function), "does not read alpha", "Swish with `alpha`"),

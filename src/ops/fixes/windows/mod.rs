@@ -3,13 +3,14 @@
 //! - `max_pool`: of which the greatest element may be the least there is
 //! - `transposed`: of which the output has a given shape
 //! - `resize`: other sizes, of all types
-//! - `tapered`: the windows of signals
+//! - `tapered`: the windows of signals; `transform`: their spectra
 //!
 //! Where not even one window has room, tract's pools make one element of what there is (tract-core, `ops/cnn/padding.rs`).
 
 pub(crate) mod max_pool;
 pub(crate) mod resize;
 pub(crate) mod tapered;
+pub(crate) mod transform;
 pub(crate) mod transposed;
 
 use tract_onnx::tract_core::internal::*;

@@ -42,7 +42,7 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
         false => (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim)),
     };
-    if dim.as_i64().is_some_and(|dim| dim <= 1) {
+    if is_exact || dim.as_i64().is_some_and(|dim| dim <= 1) {
         let clamped = |place: Place| {
             let within = TDim::Min(vec![place.within(dim, 1), dim.clone()]);
             TDim::Max(vec![within, TDim::Val(0)]).simplify()
@@ -51,9 +51,8 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         let high = TDim::Max(vec![high, low.clone()]).simplify();
         return Bounds { low, high, step: limited(step) };
     }
-    let far = if is_exact { 1 } else { FAR };
-    let low_dim = low.within(dim, far);
-    let high_dim = if low.is_behind(&high) { low_dim.clone() } else { high.within(dim, far) };
+    let low_dim = low.within(dim, FAR);
+    let high_dim = if low.is_behind(&high) { low_dim.clone() } else { high.within(dim, FAR) };
     Bounds { low: low_dim, high: high_dim, step: limited(step) }
 }
 

@@ -225,19 +225,15 @@ impl Must {
     }
 }
 
-/// The bounds of paddings. What is cut off must be there; what is repeated too, which tract then does not cut.
+/// The bounds of paddings. What is cut off must be there.
 fn padded(numbers: &[i64], node: &NodeProto, known: &dyn Known) -> Option<Bounds> {
-    let mode = attribute(node, "mode").map_or(&b"constant"[..], |mode| &mode.s);
     let has_axes = node.input.get(3).is_some_and(|axes| !axes.is_empty());
     let shape = known.shape(0).filter(|_| !has_axes);
     let sides = match &shape {
         Some(shape) => shape.iter().chain(shape).copied().collect(),
         None => vec![None; numbers.len()],
     };
-    let each = sides.iter().map(|dim| match (mode, dim) {
-        (b"reflect", Some(dim)) => (-dim, dim - 1),
-        (_, dim) => (-dim.unwrap_or(MOST), MOST),
-    });
+    let each = sides.iter().map(|dim: &Option<i64>| (-dim.unwrap_or(MOST), MOST));
     let of = shape.map_or_else(String::new, |shape| format!(" of rank {}", shape.len()));
     Some(Bounds { each: each.collect(), distinct: None, of })
 }

@@ -1,10 +1,15 @@
 //! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for the number that it is given:
 //! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`).
+//! Where it would fill with more elements than there are, it panics (tract-core, `ops/array/pad.rs`):
+//! `around` has as many as it takes.
+
+pub(crate) mod around;
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 
 use crate::ops::host::hook::{Site, Wires};
+use around::Around;
 
 /// Wires what takes away before what pads.
 pub(crate) fn pad(
@@ -12,20 +17,23 @@ pub(crate) fn pad(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    let (Some(data), Some(pads)) = (inputs.first(), inputs.get(1)) else { return Ok(None) };
+    let Some(data) = inputs.first() else { return Ok(None) };
     let constant = |outlet: Option<OutletId>| -> TractResult<Option<Arc<Tensor>>> {
         Ok(match outlet {
             Some(outlet) => model.outlet_fact(outlet)?.konst.clone(),
             None => None,
         })
     };
-    let Some(pads) = constant(Some(*pads))? else { return Ok(None) };
-    let pads = pads.cast_to::<i64>()?;
-    let pads = pads.try_as_plain_ram()?.as_slice::<i64>()?;
+    let pads: Vec<i64> = match site.proto.get_attr_opt_vec("pads")? {
+        Some(pads) => pads,
+        None => match constant(inputs.get(1).copied())? {
+            Some(pads) => pads.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
+            None => return Ok(None),
+        },
+    };
     let given = |place: usize| site.given(inputs, place);
     let mode = site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("constant");
-    let is_filled = mode == "constant" || given(2).is_none();
-    if pads.iter().all(|pad| *pad >= 0) && is_filled {
+    if pads.iter().all(|pad| *pad >= 0) && mode == "constant" {
         return Ok(None);
     }
     if let Some(pad) = pads.iter().find(|pad| pad.unsigned_abs() > u64::from(u32::MAX)) {
@@ -63,7 +71,12 @@ pub(crate) fn pad(
         }
         *added = (usize::try_from(*before.max(&0))?, usize::try_from(*after.max(&0))?);
     }
-    model.wire_node(&site.name, Pad { mode, pads: added }, &wires).map(Some)
+    let sizes = model.outlet_fact(*wires.first().context("data to pad")?)?.shape.to_tvec();
+    let op: Box<dyn TypedOp> = match Around::instead(site, &mode, &added, &sizes)? {
+        Some(around) => Box::new(around),
+        None => Box::new(Pad { mode, pads: added }),
+    };
+    model.wire_node(&site.name, op, &wires).map(Some)
 }
 
 /// How what is added is filled, by the `constant_value` that is given, where it is a constant.
@@ -80,6 +93,8 @@ fn pad_mode(
         (_, None) if given.is_some() => {
             bail!(site.unplanned("has a `constant_value` that is no constant"))
         }
-        (_, None) => PadMode::Constant(rctensor0(0f32)),
+        (_, None) => {
+            PadMode::Constant(rctensor0(site.proto.get_attr_opt::<f32>("value")?.unwrap_or(0.0)))
+        }
     })
 }

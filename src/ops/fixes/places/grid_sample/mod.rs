@@ -1,7 +1,9 @@
 //! `GridSample` of FLOATs, `linear` and `nearest`: the places and weights of a point are computed once for all channels.
 //!
 //! tract computes them for each channel anew, in vectors that it allocates (tract-core, `ops/nn/grid_sample.rs`). The arithmetic
-//! is the same here, and so are the bits.
+//! is the same here, and so are the bits. What else there is, tract computes in FLOAT: here it is in `doubles`.
+
+mod doubles;
 
 use std::mem::discriminant;
 
@@ -14,11 +16,12 @@ use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
+use doubles::Axis;
 
 /// How many points are computed together.
 const POINTS: usize = 512;
 
-/// `GridSample` of FLOATs.
+/// `GridSample` of floats, and of the nearest integers.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample(GridSample);
 
@@ -39,24 +42,20 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
-    for input in inputs {
-        if model.outlet_fact(*input)?.datum_type != DatumType::F32 {
-            return Ok(None);
-        }
-    }
+    let Some(data) = inputs.first() else { return Ok(None) };
+    let ty = model.outlet_fact(*data)?.datum_type;
     let wires = site.wire_stock(model, inputs)?;
     let Some(made) = wires.first() else { return Ok(None) };
     let node = model.node_mut(made.node);
-    if let Some(op) = node.op_as::<GridSample>()
-        && op.mode != InterpolationMode::Bicubic
-    {
-        node.op = Box::new(Sample(op.clone()));
+    if let Some(op) = node.op_as::<GridSample>().cloned() {
+        let is_small = ty.size_of() < 8 && (ty.is_integer() || ty == DatumType::Bool);
+        if !ty.is_float() && (op.mode != InterpolationMode::Nearest || !is_small) {
+            bail!(site.error(format!("has data of {ty:?} and the mode {}", op.mode.as_str())));
+        }
+        node.op = Box::new(Sample(op));
     }
     Ok(Some(wires))
 }
-
-/// An axis of the data: its size, and how far apart its elements are.
-type Axis = (usize, usize);
 
 impl Sample {
     /// Where a coordinate from −1 to 1 is along an axis, and within its bounds where it is not padded with zeros.
@@ -161,6 +160,27 @@ impl Sample {
     }
 }
 
+/// What each batch of the data and the grid is made.
+fn batches_of<T: Datum + Copy>(
+    data: &Tensor,
+    grid: &Tensor,
+    shape: &[usize],
+    of_batch: impl Fn(&[T], &[T], &mut [T]),
+) -> TractResult<Tensor> {
+    let mut made = Tensor::zero_dt(T::datum_type(), shape)?;
+    let batches = shape.first().copied().unwrap_or(0).max(1);
+    let part = |tensor: &Tensor| (tensor.len() / batches).max(1);
+    let each = part(&made);
+    let mut plain = made.try_as_plain_ram_mut()?;
+    let (data_plain, grid_plain) = (data.try_as_plain_ram()?, grid.try_as_plain_ram()?);
+    let data = data_plain.as_slice::<T>()?.chunks(part(data));
+    let grid = grid_plain.as_slice::<T>()?.chunks(part(grid));
+    for ((data, grid), made) in data.zip(grid).zip(plain.as_slice_mut::<T>()?.chunks_mut(each)) {
+        of_batch(data, grid, made);
+    }
+    Ok(made)
+}
+
 /// tract's reflection at both ends.
 #[allow(
     clippy::cast_possible_truncation,
@@ -212,16 +232,20 @@ impl EvalOp for Sample {
         let points: usize = places.iter().product();
         let shape: TVec<usize> =
             [*batches, *channels].into_iter().chain(places.iter().copied()).collect();
-        let mut made = Tensor::zero::<f32>(&shape)?;
-        let mut plain = made.try_as_plain_ram_mut()?;
-        let (data_plain, grid_plain) = (data.try_as_plain_ram()?, grid.try_as_plain_ram()?);
-        let volume: usize = sizes.iter().product();
-        let data = data_plain.as_slice::<f32>()?.chunks((channels * volume).max(1));
-        let grid = grid_plain.as_slice::<f32>()?.chunks((points * rank).max(1));
-        let outputs = plain.as_slice_mut::<f32>()?.chunks_mut((channels * points).max(1));
-        for ((data, grid), made) in data.zip(grid).zip(outputs) {
+        let floats = [data.datum_type(), grid.datum_type()] == [DatumType::F32; 2];
+        let of_doubles = |data: &[f64], grid: &[f64], made: &mut [f64]| {
+            doubles::of_batch(&self.0, &axes, data, grid, made, points);
+        };
+        let of_floats = |data: &[f32], grid: &[f32], made: &mut [f32]| {
             self.of_batch(&axes, data, grid, made, points);
-        }
+        };
+        let made = if floats && self.0.mode != InterpolationMode::Bicubic {
+            batches_of(&data, &grid, &shape, of_floats)?
+        } else {
+            let made =
+                batches_of(&*data.cast_to::<f64>()?, &*grid.cast_to::<f64>()?, &shape, of_doubles)?;
+            made.cast_to_dt(data.datum_type())?.into_owned()
+        };
         Ok(tvec!(made.into_tvalue()))
     }
 }

@@ -1,0 +1,173 @@
+//! Quotients of floats, which tract makes products with the reciprocal: they are rounded twice, and
+//! infinite where the divisor is subnormal (tract-core, `ops/math/mod.rs`, `declutter_div`).
+//!
+//! It is left to do so where it takes the factor into a product or a norm, which are sums of rounded
+//! numbers anyway, and where the reciprocal is exact.
+
+use std::ops::DivAssign;
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
+use tract_onnx::tract_core::ops::cnn::Conv;
+use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::math::Div;
+use tract_onnx::tract_core::ops::nn::Reduce;
+
+use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::fixes::open::OpenSum;
+
+/// A quotient of floats, rounded once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Quotient;
+
+impl Quotient {
+    /// Whether tract's product is as good: of a dividend and a divisor of floats.
+    pub(crate) fn is_as_good_a_product(
+        model: &TypedModel,
+        dividend: OutletId,
+        divisor: OutletId,
+    ) -> TractResult<bool> {
+        // A reciprocal is rounded once.
+        let one = model.outlet_fact(dividend)?;
+        if one.shape.volume() == 1.to_dim()
+            && let Some(uniform) = &one.uniform
+            && uniform.cast_to_scalar::<f64>()? == 1.0
+        {
+            return Ok(true);
+        }
+        let fact = model.outlet_fact(divisor)?;
+        if let Some(uniform) = &fact.uniform
+            && is_power_of_two(uniform.cast_to_scalar::<f64>()?)
+        {
+            return Ok(true);
+        }
+        Ok(match &fact.konst {
+            Some(constant) => is_usual(constant)? && follows_product(model, dividend, is_scaled),
+            None => is_deviation(model, divisor),
+        })
+    }
+}
+
+/// A power of two whose reciprocal is one too, in every type of floats.
+fn is_power_of_two(x: f64) -> bool {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    (2f64.powi(-14)..=2f64.powi(14)).contains(&x.abs()) && x.to_bits() & MANTISSA == 0
+}
+
+/// Whether the reciprocals of all elements are neither infinite nor subnormal.
+fn is_usual(constant: &Tensor) -> TractResult<bool> {
+    let doubles = constant.cast_to::<f64>()?;
+    let usual = 2f64.powi(-100)..2f64.powi(100);
+    Ok(doubles.try_as_plain_ram()?.as_slice::<f64>()?.iter().all(|x| usual.contains(&x.abs())))
+}
+
+/// How far to look back.
+const STEPS: usize = 8;
+
+fn is_scaled(node: &TypedNode) -> bool {
+    node.op_is::<AxisOp>() || node.op_is::<TypedBinOp>()
+}
+
+/// Whether a value is a product's or a convolution's sum as it is, which begins at 0 and so is
+/// never −0.
+pub(crate) fn is_sum(model: &TypedModel, value: OutletId) -> bool {
+    follows_product(model, value, |node| node.op_is::<AxisOp>())
+}
+
+/// Whether a value is a product's or a convolution's, but for what it is passed through with
+/// constants.
+fn follows_product(
+    model: &TypedModel,
+    mut value: OutletId,
+    is_passed: fn(&TypedNode) -> bool,
+) -> bool {
+    for _ in 0..STEPS {
+        let node = model.node(value.node);
+        if node.op_is::<EinSum>() || node.op_is::<Conv>() {
+            return true;
+        }
+        let is_constant =
+            |input: &&OutletId| model.outlet_fact(**input).is_ok_and(|fact| fact.konst.is_some());
+        let mut data = node.inputs.iter().filter(|input| !is_constant(input));
+        match (data.next(), data.next()) {
+            (Some(input), None) if is_passed(node) => value = *input,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// Whether a value is the root of a mean and a constant, as a norm's divisor is.
+fn is_deviation(model: &TypedModel, value: OutletId) -> bool {
+    let root = model.node(value.node);
+    let is_root = root.op_as::<Function>().is_some_and(|function| function.kind == Kind::Sqrt);
+    let Some(mut value) = root.inputs.first().copied().filter(|_| is_root) else { return false };
+    for _ in 0..STEPS {
+        let node = model.node(value.node);
+        match node.inputs.first() {
+            _ if node.op_is::<Reduce>() || node.op_is::<OpenSum>() => return true,
+            Some(input) if is_scaled(node) => value = *input,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// How many elements that stand one after the other have one divisor, where it is as many for each.
+fn period(dividends: &[usize], divisors: &[usize]) -> Option<usize> {
+    let ones = divisors.iter().rev().take_while(|size| **size == 1).count();
+    let (outer, inner) = dividends.split_at_checked(dividends.len().checked_sub(ones)?)?;
+    divisors.starts_with(outer).then(|| inner.iter().product())
+}
+
+fn divide<T: Datum + Copy + DivAssign>(
+    a: &mut Tensor,
+    b: &Tensor,
+    period: usize,
+) -> TractResult<()> {
+    let b = b.try_as_plain_ram()?;
+    let mut plain = a.try_as_plain_ram_mut()?;
+    let (a, b) = (plain.as_slice_mut::<T>()?, b.as_slice::<T>()?);
+    if period == 1 {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a /= *b);
+    } else {
+        for (part, b) in a.chunks_mut(period.max(1)).zip(b) {
+            part.iter_mut().for_each(|a| *a /= *b);
+        }
+    }
+    Ok(())
+}
+
+impl BinMiniOp for Quotient {
+    fn name(&self) -> &'static str {
+        Div.name()
+    }
+
+    fn validation(&self) -> Validation {
+        Validation::Rounding
+    }
+
+    fn is_commutative(&self) -> bool {
+        false
+    }
+
+    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+        Div.result_datum_type(a, b)
+    }
+
+    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+        match (period(a.shape(), b.shape()), a.datum_type()) {
+            (Some(period), DatumType::F32) => divide::<f32>(a, b, period),
+            (Some(period), DatumType::F64) => divide::<f64>(a, b, period),
+            _ => Div.eval_in_a(a, b),
+        }
+    }
+
+    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+        Div.eval_out_of_place(c, a, b)
+    }
+
+    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
+        Div.cost_per_element(ty)
+    }
+}

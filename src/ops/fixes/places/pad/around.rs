@@ -1,0 +1,137 @@
+//! Padding by the elements at the ends of an axis, or by those around them in turn.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{Array, Axis, IxDyn};
+use tract_onnx::tract_core::ops::array::PadMode;
+
+use crate::ops::host::hook::{Site, refused};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// What is added to an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// The element at the end.
+    Edge,
+    /// The elements from the end backwards, and from the other end on, as often as it takes.
+    Reflection,
+}
+
+/// How many elements are added before and after those of each axis, and which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Around {
+    /// For messages.
+    node: Label,
+    by: By,
+    pads: TVec<(usize, usize)>,
+}
+
+impl Around {
+    /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes.
+    pub(super) fn instead(
+        site: &Site,
+        mode: &PadMode,
+        pads: &[(usize, usize)],
+        shape: &[TDim],
+    ) -> TractResult<Option<Around>> {
+        let (by, least) = match mode {
+            PadMode::Constant(_) => return Ok(None),
+            PadMode::Edge => (By::Edge, 0),
+            PadMode::Reflect => (By::Reflection, usize::MAX),
+        };
+        let mut is_short = false;
+        for ((before, after), dim) in pads.iter().zip(shape).filter(|(pad, _)| **pad != (0, 0)) {
+            match dim.to_usize() {
+                Ok(0) => bail!(site.error("adds elements of an axis that has none")),
+                Ok(size) => is_short |= *before.max(after).min(&least) >= size,
+                Err(_) => is_short = true,
+            }
+        }
+        let around = || Around { node: site.node(), by, pads: pads.into() };
+        Ok(is_short.then(around))
+    }
+
+    /// Where an element is that comes so far from the first one.
+    fn place(&self, offset: i128, size: i128) -> i128 {
+        let last = size - 1;
+        match self.by {
+            By::Edge => offset.clamp(0, last),
+            By::Reflection if last == 0 => 0,
+            By::Reflection => last - (offset.rem_euclid(2 * last) - last).abs(),
+        }
+    }
+
+    fn padded<T: Datum + Copy>(&self, input: &Tensor) -> TractResult<Tensor> {
+        let mut made: Array<T, IxDyn> = input.to_plain_array_view::<T>()?.to_owned();
+        for (axis, (before, after)) in self.pads.iter().enumerate() {
+            let size = input.shape().get(axis).copied().context("an axis of the input")?;
+            if (*before, *after) == (0, 0) {
+                continue;
+            }
+            if size == 0 {
+                bail!(refused(&self.node, "Pad", "adds elements of an axis that has none"));
+            }
+            let (first, end) = (-i128::try_from(*before)?, i128::try_from(size + after)?);
+            let places = (first..end).map(|offset| self.place(offset, size as i128));
+            let places: Vec<usize> = places.map(usize::try_from).collect::<Result<_, _>>()?;
+            made = made.select(Axis(axis), &places);
+        }
+        Ok(made.into_tensor())
+    }
+}
+
+impl Op for Around {
+    fn name(&self) -> StaticName {
+        "Pad".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{:?} by {:?}", self.by, self.pads)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Around {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let input = args_1!(inputs);
+        let made = dispatch_copy!(Self::padded(input.datum_type())(self, &input))?;
+        Ok(tvec!(made.into_tvalue()))
+    }
+}
+
+impl TypedOp for Around {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        ensure!(input.rank() == self.pads.len(), "pads {} axes", self.pads.len());
+        let mut fact = input.without_value();
+        for (axis, (before, after)) in self.pads.iter().enumerate() {
+            let size = fact.shape.get(axis).context("an axis")?.clone() + *before + *after;
+            fact.shape.set(axis, size);
+        }
+        Ok(tvec!(fact))
+    }
+
+    as_op!();
+}
+
+impl Save for Around {
+    const NAME: &'static str = "tract_onnx_cast_pad";
+
+    fn save(&self) -> Saved {
+        let pads: Vec<usize> = self.pads.iter().flat_map(|pad| [pad.0, pad.1]).collect();
+        Saved::default().text(format!("{:?}", self.by)).axes(&pads)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<Around> {
+        let by = match saved.text_at(0)? {
+            "Edge" => By::Edge,
+            "Reflection" => By::Reflection,
+            other => bail!("{other:?} is no way to pad"),
+        };
+        let pads = saved.axes.as_chunks::<2>().0.iter().map(|[before, after]| (*before, *after));
+        Ok(Around { node, by, pads: pads.collect() })
+    }
+}

@@ -1,0 +1,125 @@
+//! Cases of no elements, of zeros with a sign, and of numbers at the ends of their types.
+
+use tract_onnx::pb::NodeProto;
+use tract_onnx::prelude::*;
+
+use super::Case;
+use super::Way::{Constant, Input, Open};
+use super::cases::{of, one, shape};
+use crate::common::proto::{int, node, string};
+
+pub fn cases() -> Vec<Case> {
+    [of_signs(), of_no_elements(), of_transforms(), of_padding()].concat()
+}
+
+/// Two operators, one after the other.
+fn then(
+    operator: &'static str,
+    nodes: [NodeProto; 2],
+    tensors: Vec<(&'static str, super::Way, Tensor)>,
+    y: Tensor,
+) -> Case {
+    Case { tensors, y: Some(y), ..of(operator, nodes.to_vec()) }
+}
+
+fn of_signs() -> Vec<Case> {
+    let x = |x: f32| ("x", Input, tensor1(&[x]));
+    // A zero's sign is that of its reciprocal.
+    let inverse = |operator: &'static str, zero: f32, y: f32| {
+        let nodes = [
+            node(operator, &["x", "zero"], &["sum"], vec![]),
+            node("Reciprocal", &["sum"], &["y"], vec![]),
+        ];
+        then(operator, nodes, vec![x(-0.0), ("zero", Constant, tensor1(&[zero]))], tensor1(&[y]))
+    };
+    let root = || node("Sqrt", &["x"], &["r"], vec![]);
+    let squared =
+        |square: NodeProto| then("Sqrt", [root(), square], vec![x(-1.0)], tensor1(&[f32::NAN]));
+    vec![
+        inverse("Add", 0.0, f32::INFINITY),
+        inverse("Sub", -0.0, f32::INFINITY),
+        one(
+            "Div",
+            vec![x(1e-40), ("d", Input, tensor1(&[1e-40f32]))],
+            vec![],
+            Some(tensor1(&[1f32])),
+        ),
+        one(
+            "Pow",
+            vec![x(f32::NEG_INFINITY), ("half", Constant, tensor0(0.5f32))],
+            vec![],
+            Some(tensor1(&[f32::INFINITY])),
+        ),
+        squared(node("Mul", &["r", "r"], &["y"], vec![])),
+        squared(node("ReduceL2", &["r"], &["y"], vec![])),
+        squared(node("ReduceSumSquare", &["r"], &["y"], vec![])),
+    ]
+}
+
+fn of_no_elements() -> Vec<Case> {
+    let none = || Tensor::zero::<f32>(&[0]).expect("no elements");
+    let empty = |columns: usize| Tensor::zero::<f32>(&[0, columns]).expect("no elements");
+    let open =
+        |operator, attributes, y| one(operator, vec![("x", Open, none())], attributes, Some(y));
+    let bound = |name, place: i64| (name, Constant, tensor1(&[place]));
+    let sliced = [
+        node("Slice", &["x", "start", "end", "axis"], &["part"], vec![]),
+        node("Shape", &["part"], &["y"], vec![]),
+    ];
+    let columns = ("x", Open, Tensor::zero::<f32>(&[2, 0]).expect("no elements"));
+    let bounds = vec![columns, bound("start", 3), bound("end", -1), bound("axis", 0)];
+    vec![
+        one(
+            "Concat",
+            vec![("a", Input, empty(2)), ("b", Input, empty(3))],
+            vec![int("axis", 1)],
+            Some(empty(5)),
+        ),
+        open("Hardmax", vec![], none()),
+        open("LpNormalization", vec![], none()),
+        open("ReduceSum", vec![int("keepdims", 0)], tensor0(0f32)),
+        then("Slice", sliced, bounds, tensor1(&[0i64, 0])),
+    ]
+}
+
+fn of_transforms() -> Vec<Case> {
+    let signal = |sizes: &[usize], numbers: &[f32]| ("x", Input, shape(sizes, numbers));
+    let spectrum = [3f32, 0.0, 1.0, -2.0, -1.0, 0.0, 1.0, 2.0];
+    vec![
+        one(
+            "DFT",
+            vec![signal(&[1, 2, 1], &[1.0, 2.0]), ("length", Constant, tensor0(4i64))],
+            vec![],
+            Some(shape(&[1, 4, 2], &spectrum)),
+        ),
+        // Along the last axis but one.
+        one(
+            "DFT",
+            vec![signal(&[1, 1, 2, 1], &[1.0, 2.0])],
+            vec![],
+            Some(shape(&[1, 1, 2, 2], &[3f32, 0.0, -1.0, 0.0])),
+        ),
+    ]
+}
+
+fn of_padding() -> Vec<Case> {
+    let padded = |mode: &str, x: &[f32], pads: [i64; 2], y: &[f32]| {
+        let tensors = vec![("x", Open, tensor1(x)), ("pads", Constant, tensor1(&pads))];
+        one("Pad", tensors, vec![string("mode", mode)], Some(tensor1(y)))
+    };
+    let empty = vec![
+        ("x", Open, Tensor::zero::<f32>(&[0]).expect("no elements")),
+        ("pads", Constant, tensor1(&[1i64, 0])),
+    ];
+    vec![
+        padded("reflect", &[1.0, 2.0, 3.0], [4, 0], &[1.0, 2.0, 3.0, 2.0, 1.0, 2.0, 3.0]),
+        padded("reflect", &[1.0], [2, 1], &[1.0; 4]),
+        one(
+            "Pad",
+            vec![("x", Input, tensor1(&[1f32, 2.0])), ("pads", Constant, tensor1(&[0i64, 3]))],
+            vec![string("mode", "reflect")],
+            Some(tensor1(&[1f32, 2.0, 1.0, 2.0, 1.0])),
+        ),
+        one("Pad", empty, vec![string("mode", "edge")], None),
+    ]
+}
