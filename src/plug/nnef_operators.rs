@@ -9,6 +9,7 @@
 use tract_nnef::internal::*;
 use tract_nnef::ser::{array, tdims};
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
+use tract_onnx::tract_core::ops::logic::{And, Or, Xor};
 use tract_onnx::tract_core::ops::math::{Add, Mul, Pow, Sub};
 
 use crate::ops::cast::bit_cast::OnnxBitCast;
@@ -73,6 +74,9 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit_binary("tract_onnx_cast_exact_mul", Unsimplified(Mul));
     visitor.visit_binary("tract_onnx_cast_exact_div", Quotient);
     visitor.visit_binary("tract_onnx_cast_exact_pow", Unsimplified(Pow));
+    visitor.visit_binary("tract_onnx_cast_exact_and", Unsimplified(And));
+    visitor.visit_binary("tract_onnx_cast_exact_or", Unsimplified(Or));
+    visitor.visit_binary("tract_onnx_cast_exact_xor", Unsimplified(Xor));
     visitor.visit::<Activate>();
     visitor.visit::<OpenSum>();
     visitor.visit::<Around>();

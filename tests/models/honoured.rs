@@ -360,14 +360,3 @@ fn a_survey_tells_of_all_that_is_refused() {
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert!(problems[0].contains("`alpha`") && problems[1].contains("`com.example`"));
 }
-
-/// tract neither pads nor cuts the axis.
-#[test]
-fn a_transform_of_another_length_is_refused() {
-    let transform = node("DFT", &["x", "length"], &["y"], vec![]);
-    let mut graph =
-        graph(&[value("x", Float, &[1, 5, 1])], &[transform], &[value("y", Float, &[1, 8, 2])]);
-    graph.initializer = vec![int64("length", &[8])];
-    let got = refusal(&model(17, graph));
-    assert!(got.contains("(DFT)") && got.contains("input 1"), "{got}");
-}

@@ -125,7 +125,7 @@ fn sampled(ask: &Ask) -> Option<Vec<Answer>> {
     let (all, places) = (tame(x)?, tame(grid)?);
     let sizes = &x.shape[2..];
     let shape = [&x.shape[..2], &grid.shape[1..grid.shape.len() - 1]].concat();
-    if sizes.contains(&0) {
+    if sizes.contains(&0) || grid.shape[0] != x.shape[0] {
         return None;
     }
     let value = |index: Vec<usize>| {
@@ -437,8 +437,8 @@ fn transformed(ask: &Ask) -> Option<Vec<Answer>> {
             if index[rank - 1] == 0 { re * cos - im * sin } else { re * sin + im * cos }
         });
         let total: f64 = terms.sum::<f64>() / if inverse { length as f64 } else { 1.0 };
-        // Half of what rounding to the type comes to, beside what the sum in DOUBLE may be off.
-        (total, 1e-13 * length as f64 * off(Double, &all) * 1e12)
+        let ty = if inverse { x.ty } else { Double };
+        (total, length as f64 * off(ty, &all))
     };
     let values: Vec<_> = indices(&shape).map(value).collect();
     (volume(&shape) > 0).then(|| vec![Answer::near(x.ty, shape, 1.0, values)])

@@ -33,9 +33,18 @@ fn of_signs() -> Vec<Case> {
         then(operator, nodes, vec![x(-0.0), ("zero", Constant, tensor1(&[zero]))], tensor1(&[y]))
     };
     let root = || node("Sqrt", &["x"], &["r"], vec![]);
-    let squared =
-        |square: NodeProto| then("Sqrt", [root(), square], vec![x(-1.0)], tensor1(&[f32::NAN]));
+    let squared = |square: NodeProto, y: &[f32]| {
+        let numbers = vec![("x", Input, tensor1(&[-1f32, 4.0]))];
+        then("Sqrt", [root(), square], numbers, tensor1(y))
+    };
+    let sinh = [node("Sinh", &["x"], &["s"], vec![]), node("Sub", &["s", "c"], &["y"], vec![])];
     vec![
+        then(
+            "Sinh",
+            sinh,
+            vec![x(0.694_259_82), ("c", Constant, tensor1(&[0.75f32]))],
+            tensor1(&[0.751_391_3f32 - 0.75]),
+        ),
         inverse("Add", 0.0, f32::INFINITY),
         inverse("Sub", -0.0, f32::INFINITY),
         one(
@@ -50,15 +59,15 @@ fn of_signs() -> Vec<Case> {
             vec![],
             Some(tensor1(&[f32::INFINITY])),
         ),
-        squared(node("Mul", &["r", "r"], &["y"], vec![])),
-        squared(node("ReduceL2", &["r"], &["y"], vec![])),
-        squared(node("ReduceSumSquare", &["r"], &["y"], vec![])),
+        squared(node("Mul", &["r", "r"], &["y"], vec![]), &[f32::NAN, 4.0]),
+        squared(node("ReduceL2", &["r"], &["y"], vec![]), &[f32::NAN]),
+        squared(node("ReduceSumSquare", &["r"], &["y"], vec![]), &[f32::NAN]),
     ]
 }
 
 fn of_no_elements() -> Vec<Case> {
     let none = || Tensor::zero::<f32>(&[0]).expect("no elements");
-    let empty = |columns: usize| Tensor::zero::<f32>(&[0, columns]).expect("no elements");
+    let none_of = |rows: usize| Tensor::zero::<f32>(&[rows, 0]).expect("no elements");
     let open =
         |operator, attributes, y| one(operator, vec![("x", Open, none())], attributes, Some(y));
     let bound = |name, place: i64| (name, Constant, tensor1(&[place]));
@@ -66,19 +75,35 @@ fn of_no_elements() -> Vec<Case> {
         node("Slice", &["x", "start", "end", "axis"], &["part"], vec![]),
         node("Shape", &["part"], &["y"], vec![]),
     ];
+    // The constant decides in the first operator, and is neutral in the second.
+    let logic = |operator: &'static str| {
+        let nodes = vec![
+            node("Or", &["x", "c"], &["z"], vec![]),
+            node("Unsqueeze", &["z", "axis"], &["u"], vec![]),
+            node("And", &["u", "z"], &["y"], vec![]),
+        ];
+        let tensors = vec![
+            ("x", Open, tensor1(&[true; 2])),
+            ("c", Constant, tensor1(&[true])),
+            ("axis", Constant, tensor1(&[0i64])),
+        ];
+        Case { tensors, y: Some(shape(&[1, 2], &[true; 2])), ..of(operator, nodes) }
+    };
     let columns = ("x", Open, Tensor::zero::<f32>(&[2, 0]).expect("no elements"));
     let bounds = vec![columns, bound("start", 3), bound("end", -1), bound("axis", 0)];
     vec![
         one(
             "Concat",
-            vec![("a", Input, empty(2)), ("b", Input, empty(3))],
-            vec![int("axis", 1)],
-            Some(empty(5)),
+            vec![("a", Open, none_of(4)), ("b", Constant, none_of(1))],
+            vec![int("axis", 0)],
+            Some(none_of(5)),
         ),
         open("Hardmax", vec![], none()),
         open("LpNormalization", vec![], none()),
         open("ReduceSum", vec![int("keepdims", 0)], tensor0(0f32)),
         then("Slice", sliced, bounds, tensor1(&[0i64, 0])),
+        logic("And"),
+        logic("Or"),
     ]
 }
 

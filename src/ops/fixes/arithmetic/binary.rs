@@ -9,13 +9,15 @@
 //! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
 //!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. What is
 //!   multiplied by zero it takes for zero, NaN too.
+//! - `And`, `Or`, `Xor`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
+//!   forgets them.
 //! - `Equal` of BOOL, which tract does not have.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::cast::wire_cast;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
-use tract_onnx::tract_core::ops::logic::{Xor, not};
+use tract_onnx::tract_core::ops::logic::{And, Or, Xor, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
@@ -78,6 +80,36 @@ fn rounds_to(x: f64, other: f32) -> bool {
     x as f32 == other && x != f64::from(other)
 }
 
+/// Whether an operand has one value throughout, and one of open sizes is among them: tract forgets the
+/// sizes where the value is neutral, or the result is it (tract-core, `optim/uniform_mask.rs`).
+fn is_open_uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
+    let (mut is_uniform, mut is_open) = (false, false);
+    for input in inputs {
+        let fact = model.outlet_fact(*input)?;
+        is_uniform |= fact.uniform.is_some();
+        is_open |= fact.shape.iter().any(|dim| dim.as_i64().is_none());
+    }
+    Ok(is_uniform && is_open)
+}
+
+/// Wires `And`, `Or` and `Xor` with a constant.
+pub(crate) fn logic(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let ty = DatumType::Bool;
+    if types(model, inputs)? != Some([ty; 2]) || !is_open_uniform(model, inputs)? {
+        return Ok(None);
+    }
+    let op: Box<dyn BinMiniOp> = match site.proto.op_type.as_str() {
+        "And" => Box::new(Unsimplified(And)),
+        "Or" => Box::new(Unsimplified(Or)),
+        _ => Box::new(Unsimplified(Xor)),
+    };
+    wire(site, model, inputs, op, ty)
+}
+
 pub(crate) fn mul(
     site: &Site,
     model: &mut TypedModel,
@@ -87,7 +119,10 @@ pub(crate) fn mul(
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerMul), a);
     }
-    let is_misread = |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.);
+    let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
+        true => |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.) || x == 1.,
+        false => |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.),
+    };
     unsimplified(site, model, inputs, Mul, is_misread)
 }
 
@@ -97,7 +132,8 @@ pub(crate) fn add(
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
     // −0 becomes 0, where it may be.
-    let is_misread: fn(f64) -> bool = match inputs.iter().any(|x| quotient::is_sum(model, *x)) {
+    let is_sum = inputs.iter().any(|input| quotient::is_sum(model, *input));
+    let is_misread: fn(f64) -> bool = match is_sum && !is_open_uniform(model, inputs)? {
         true => |x| rounds_to(x, 0.),
         false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive(),
     };
@@ -109,7 +145,10 @@ pub(crate) fn sub(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    let is_misread = |x: f64| rounds_to(x, 0.) || x == 0. && x.is_sign_negative();
+    let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
+        true => |x| rounds_to(x, 0.) || x == 0.,
+        false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_negative(),
+    };
     unsimplified(site, model, inputs, Sub, is_misread)
 }
 

@@ -13,6 +13,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::math::Div;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
+use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::functions::{Function, Kind};
 use crate::ops::fixes::open::OpenSum;
 
@@ -38,6 +39,7 @@ impl Quotient {
         let fact = model.outlet_fact(divisor)?;
         if let Some(uniform) = &fact.uniform
             && is_power_of_two(uniform.cast_to_scalar::<f64>()?)
+            && fact.shape.iter().all(|dim| dim.as_i64().is_some())
         {
             return Ok(true);
         }
@@ -71,7 +73,10 @@ fn is_scaled(node: &TypedNode) -> bool {
 /// Whether a value is a product's or a convolution's sum as it is, which begins at 0 and so is
 /// never −0.
 pub(crate) fn is_sum(model: &TypedModel, value: OutletId) -> bool {
-    follows_product(model, value, |node| node.op_is::<AxisOp>())
+    follows_product(model, value, |node| {
+        let is_same = |op: &OnnxCast| op.conversion().source() == op.conversion().target();
+        node.op_is::<AxisOp>() || node.op_as::<OnnxCast>().is_some_and(is_same)
+    })
 }
 
 /// Whether a value is a product's or a convolution's, but for what it is passed through with
@@ -97,16 +102,18 @@ fn follows_product(
     false
 }
 
-/// Whether a value is the root of a mean and a constant, as a norm's divisor is.
-fn is_deviation(model: &TypedModel, value: OutletId) -> bool {
-    let root = model.node(value.node);
-    let is_root = root.op_as::<Function>().is_some_and(|function| function.kind == Kind::Sqrt);
-    let Some(mut value) = root.inputs.first().copied().filter(|_| is_root) else { return false };
+/// Whether a value is the root of a sum, as a norm's divisor is.
+fn is_deviation(model: &TypedModel, mut value: OutletId) -> bool {
+    let mut has_root = false;
     for _ in 0..STEPS {
         let node = model.node(value.node);
+        if node.op_is::<Reduce>() || node.op_is::<OpenSum>() {
+            return has_root;
+        }
+        let is_root = node.op_as::<Function>().is_some_and(|function| function.kind == Kind::Sqrt);
+        has_root |= is_root;
         match node.inputs.first() {
-            _ if node.op_is::<Reduce>() || node.op_is::<OpenSum>() => return true,
-            Some(input) if is_scaled(node) => value = *input,
+            Some(input) if is_root || is_scaled(node) || node.op_is::<OnnxCast>() => value = *input,
             _ => return false,
         }
     }

@@ -51,6 +51,7 @@ pub(crate) enum Kind {
     /// `alpha` and `gamma`, which is `beta` here.
     Selu,
     Sigmoid,
+    Sinh,
     Softplus,
     /// What tract takes for a number where it is squared.
     Sqrt,
@@ -61,7 +62,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    const ALL: [Kind; 20] = [
+    const ALL: [Kind; 21] = [
         Kind::Acosh,
         Kind::Asinh,
         Kind::Bound,
@@ -77,6 +78,7 @@ impl Kind {
         Kind::Round,
         Kind::Selu,
         Kind::Sigmoid,
+        Kind::Sinh,
         Kind::Softplus,
         Kind::Sqrt,
         Kind::Swish,
@@ -149,6 +151,7 @@ impl Function {
             Kind::Round => x.round_ties_even(),
             Kind::Selu => beta * elu(x),
             Kind::Sigmoid => sigmoid(x),
+            Kind::Sinh => x.sinh(),
             Kind::Softplus => (if x < 0.0 { 0.0 } else { x }) + (-x.abs()).exp().ln_1p(),
             Kind::Sqrt => x.sqrt(),
             Kind::Swish => x * sigmoid(alpha * x),

@@ -77,6 +77,7 @@ fn named(
             Kind::Selu
         }
         "Sigmoid" => Kind::Sigmoid,
+        "Sinh" => Kind::Sinh,
         "Softplus" => Kind::Softplus,
         "Sqrt" => Kind::Sqrt,
         "Tanh" => Kind::Tanh,

@@ -1,4 +1,5 @@
-//! `DFT` of any length along any axis, computed in DOUBLE.
+//! `DFT` of any length along any axis, computed in DOUBLE; its inverse of FLOATs in FLOAT, as ONNX's
+//! own vectors are.
 //!
 //! tract neither pads nor cuts the axis to another length, takes the second axis where opset 20 means
 //! the last but one, and adds up FLOATs (tract-onnx, `ops/fft.rs`).
@@ -156,8 +157,10 @@ impl Expansion for Transform {
         };
         let name = |part: &str| format!("{prefix}.{part}");
         let data: TVec<OutletId> = inputs.iter().take(1).copied().collect();
-        let doubles = model.wire_node(name("doubles"), cast(DatumType::F64), &data)?;
-        let mut wires = self.wire_places(prefix, model, doubles, &along)?;
+        let is_single = self.inverse && fact.datum_type == DatumType::F32;
+        let ty = if is_single { DatumType::F32 } else { DatumType::F64 };
+        let wide = model.wire_node(name("wide"), cast(ty), &data)?;
+        let mut wires = self.wire_places(prefix, model, wide, &along)?;
         wires = model.wire_node(
             name("fft"),
             Fft { axis: along.axis, inverse: self.inverse },
@@ -166,7 +169,7 @@ impl Expansion for Transform {
         if self.inverse {
             let length = tensor0(along.length.clone()).broadcast_into_rank(fact.rank())?;
             let length = model.add_const(name("length"), length)?;
-            let length = model.wire_node(name("divisor"), cast(DatumType::F64), &[length])?;
+            let length = model.wire_node(name("divisor"), cast(ty), &[length])?;
             let operands = [&*wires, &*length].concat();
             let quotient = TypedBinOp(Box::new(Quotient), None);
             wires = model.wire_node(name("quotient"), quotient, &operands)?;
@@ -241,7 +244,8 @@ fn wire_whole(
     axis: usize,
     length: usize,
 ) -> TractResult<TVec<OutletId>> {
-    let rank = model.outlet_fact(*half.first().context("data")?)?.rank();
+    let fact = model.outlet_fact(*half.first().context("data")?)?;
+    let (rank, ty) = (fact.rank(), fact.datum_type);
     let is_given = |place: usize| place <= length / 2;
     let mirror = |place: usize| if is_given(place) { place } else { length - place };
     let places: Vec<i64> =
@@ -263,7 +267,8 @@ fn wire_whole(
             }
         })
         .collect();
-    let signs = model.add_const(format!("{prefix}.signs"), Tensor::from_shape(&shape, &signs)?)?;
+    let signs = Tensor::from_shape(&shape, &signs)?.cast_to_dt(ty)?.into_owned();
+    let signs = model.add_const(format!("{prefix}.signs"), signs)?;
     let operands = [&*mirrored, &[signs]].concat();
     model.wire_node(format!("{prefix}.whole"), mul(), &operands)
 }
