@@ -18,6 +18,7 @@ use crate::ops::fixes::arithmetic::binary::{IntegerDiv, IntegerMul, Unsimplified
 use crate::ops::fixes::arithmetic::bit_shift::Shift;
 use crate::ops::fixes::arithmetic::einsum::Diagonal;
 use crate::ops::fixes::arithmetic::extremum::Extremum;
+use crate::ops::fixes::arithmetic::open::OpenSum;
 use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
@@ -27,7 +28,6 @@ use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
-use crate::ops::fixes::open::OpenSum;
 use crate::ops::fixes::places::grid_sample::Sample;
 use crate::ops::fixes::places::indices::Indices;
 use crate::ops::fixes::places::one_hot::OneHot;

@@ -2,7 +2,7 @@
 //!
 //! - `table`: which they are: a row goes, and its file with it, once tract computes it rightly
 //! - `arithmetic`: of integers, and of numbers that tract simplifies; `functions`: of one number; `extremes`: of two
-//! - `rows`: along axes; `open`: of open sizes; `reductions`: which of those a node takes
+//! - `rows`: along axes; `reductions`: which of those a node takes
 //! - `shapes`: for the shapes of inputs
 //! - `places`: what INT64 data says of places and sizes; `control`: bodies and trees
 //! - `apart`: what tract's optimiser must not move over; `grounded`: where it could; `products`: putting it there
@@ -17,7 +17,6 @@ pub(crate) mod control;
 pub(crate) mod extremes;
 pub(crate) mod functions;
 pub(crate) mod grounded;
-pub(crate) mod open;
 pub(crate) mod places;
 pub(crate) mod products;
 pub(crate) mod recurrent;

@@ -14,8 +14,8 @@ use tract_onnx::tract_core::ops::math::Div;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
 use crate::ops::cast::op::OnnxCast;
+use crate::ops::fixes::arithmetic::open::OpenSum;
 use crate::ops::fixes::functions::{Function, Kind};
-use crate::ops::fixes::open::OpenSum;
 
 /// A quotient of floats, rounded once.
 #[derive(Debug, Clone, PartialEq, Eq)]

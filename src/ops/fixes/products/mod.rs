@@ -6,7 +6,9 @@
 //!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
 //!
-//! It also sees to sums along axes without elements, see `open`. `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
+//! It also puts sums along axes that may have no elements right (`arithmetic::open`).
+//!
+//! `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
 
 pub(crate) mod convolution;
 pub(crate) mod requantize;
@@ -18,8 +20,8 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
 use super::apart::{Apart, Keeps};
+use super::arithmetic::open::open_sum;
 use super::grounded::{is_grounded, steps_matter};
-use super::open::open_sum;
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
 /// outputs of an operator are then.
