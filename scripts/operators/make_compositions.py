@@ -20,6 +20,7 @@ from operators.node_vectors import Case, Input, drawn, given
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "com.microsoft."
+LEARNED = "ai.onnx.ml."
 FLOAT = np.float32
 # Of these onnx's evaluator has no more than the plainest cases.
 RUNTIME = {"Upsample"}
@@ -42,6 +43,7 @@ def all_cases() -> Iterator[Case]:
         *losses(),
         *moved(),
         *kernels(),
+        *learned(),
     ):
         judge(case)
         yield case
@@ -57,7 +59,7 @@ def judge(case: Case) -> None:
     model = case.model()
     for value in model.graph.output:
         value.ClearField("type")
-    if case.operator.startswith(OWN) or case.operator in RUNTIME:
+    if case.operator.startswith((OWN, LEARNED)) or case.operator in RUNTIME:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
         session = onnxruntime.InferenceSession(
@@ -158,6 +160,13 @@ def products() -> Iterator[Case]:
     yield case(OWN + "ExpandDims", {}, [x, grid(1, np.int32)])
     for metric in ("euclidean", "sqeuclidean"):
         yield case(OWN + "CDist", {"metric": metric}, [drawn((3, 4), 7), drawn((5, 4), 8)])
+
+
+def learned() -> Iterator[Case]:
+    x, name = drawn((2, 3), 1, 3.0), LEARNED + "Scaler"
+    yield case(name, {"offset": [1.5, -2.0, 0.25], "scale": [0.5, 3.0, 1.0]}, [x])
+    yield case(name, {"offset": [1.5], "scale": [0.1]}, [x])
+    yield case(name, {"offset": [1.0, 2.0, 3.0], "scale": [0.5] * 3}, [grid([[1, 2, 3], [4, -5, 6]])])
 
 
 def attention() -> Iterator[Case]:

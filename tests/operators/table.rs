@@ -59,7 +59,7 @@ const OTHERS: [(&str, &str); 10] = [
          com.microsoft.CDist com.microsoft.DynamicQuantizeMatMul \
          com.microsoft.EmbedLayerNormalization com.microsoft.ExpandDims com.microsoft.GroupNorm \
          com.microsoft.MatMulIntegerToFloat com.microsoft.QAttention com.microsoft.SkipGroupNorm \
-         com.microsoft.TransposeMatMul",
+         com.microsoft.TransposeMatMul ai.onnx.ml.Scaler",
         "compositions: vectors in tests/data",
     ),
     ("com.microsoft.BiasAdd", "no test: a sum that ONNX Runtime has on GPUs alone"),
