@@ -26,21 +26,8 @@ from ._errors import (
 )
 from ._program import program
 from ._reduce import reduce
-from ._results import (
-    Audit,
-    Cast,
-    Change,
-    Comparison,
-    Converted,
-    Fixed,
-    Inputs,
-    Kept,
-    KeptNode,
-    Parting,
-    Reduced,
-    ReducedCase,
-    Tensor,
-)
+from ._results import Audit, Cast, Comparison, Culprit, Inputs, Parting, Tensor
+from ._written import Change, Converted, Fixed, Kept, KeptNode, Reduced, ReducedCase
 
 try:
     __version__ = _metadata.version("onnx-cast")
@@ -54,6 +41,7 @@ __all__ = [
     "Change",
     "Comparison",
     "Converted",
+    "Culprit",
     "Fixed",
     "InputError",
     "Inputs",

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Optional, Union
+from typing import Any, Literal, Optional
 
-from . import _arrays, _files
+from . import _arrays, _files, _options
 from ._arrays import Array
 from ._errors import CallError, OnnxCastWarning
 from ._files import Inputs, Model, Path, Side
-from ._program import Limits, call
-from ._results import Audit, Comparison, Converted, Fixed, Kept
+from ._options import Ranges, Sizes, options
+from ._program import Engine, Limits, call
+from ._results import Audit, Comparison
+from ._written import Converted, Fixed, Kept
 
-Sizes = Optional[Mapping[str, int]]
-Ranges = Optional[Mapping[str, tuple[float, float]]]
-#: Limits of one output: ``{"rtol": 1e-2}``, or as the shell has them, ``"rtol=1e-2,atol=1e-3"``.
-Limit = Union[str, Mapping[str, float]]
 Half = Literal["FLOAT16", "BFLOAT16", "float16", "bfloat16", "fp16", "bf16"]
 
 
@@ -31,10 +29,12 @@ def compare(
     ulp: Optional[float] = None,
     cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
-    per_output: Optional[Mapping[str, Limit]] = None,
+    per_output: _options.Limits = None,
     tolerance: Optional[Path] = None,
     all_tensors: bool = False,
     graph: Optional[Model] = None,
+    strict: bool = False,
+    samples: Optional[int] = None,
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
@@ -48,10 +48,12 @@ def compare(
     report: Optional[Path] = None,
     markdown: Optional[Path] = None,
     junit: Optional[Path] = None,
+    model_explorer: Optional[Path] = None,
     top: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
     progress: Optional[bool] = None,
 ) -> Comparison:
     """Runs a model and its conversion on the same inputs, and says where they diverge.
@@ -71,23 +73,27 @@ def compare(
         tolerance: A file of limits; by default ``NAME.tolerance.toml`` beside the converted model.
         all_tensors: Compare every inner tensor that belongs to one of the other model.
         graph: The model whose tensors both sides are, where both are values.
+        strict: Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that did not run.
+        samples: How often the conversion runs with its roundings perturbed, to see how far they carry.
         sizes: Sizes of symbolic dimensions by name.
         ranges: Where the random values of an input lie: ``{"image": (0, 255)}``.
-        seed: Where random values start.
+        seed: Of the random values.
         sets: How many sets of random inputs.
         random: Take random inputs though there are recorded ones.
-        search: How many seconds random inputs are searched for that show more; 0 does not search.
+        search: For how many seconds random inputs with larger errors are searched; 0 turns it off.
         search_steps: The most runs of that search.
         keep_inputs: A new folder for the sets of inputs that were used.
         limit: Take at most so many of the samples that ``inputs`` holds.
         shuffle: The seed by which these are shuffled before.
-        report: Where to write the page; ``markdown`` and ``junit`` likewise.
+        report: Where to write the page: one HTML file.
         markdown: Where to write Markdown for a pull request.
         junit: Where to write JUnit's XML.
+        model_explorer: Where to write node data for Model Explorer.
         top: How many rows of a table the reports show.
         timeout: How many seconds the call may take.
         max_memory: How many GiB tract may use.
         max_nodes: How many nodes tract may be given to load.
+        engine: ``"nodes"``, one node after the other, or ``"plan"``, which tract makes of the whole model.
         progress: Whether to tell on standard error how long it has been running; by default at a terminal and in notebooks.
 
     Returns:
@@ -103,28 +109,22 @@ def compare(
         >>> print(result)
         >>> result.check()  # raises ToleranceError if it did not pass
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress)
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         left = _files.side(reference, folder, "reference")
         right = _files.side(converted, folder, "converted")
         runs = right if _files.is_saved(left) else left
-        arguments = ["compare", left, right, *_files.inputs(inputs, runs, folder)]
-        arguments += _options(
-            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets, top=top
-        )
-        arguments += _options(
-            search=search, search_steps=search_steps, keep_inputs=keep_inputs, limit=limit
-        )
-        arguments += _options(shuffle=shuffle)
-        arguments += _options(tolerance=tolerance, report=report, markdown=markdown, junit=junit)
-        if graph is not None:
-            arguments.append(f"--graph={_files.model(graph, folder, 'graph')}")
-        arguments += [*_sizes(sizes), *_ranges(ranges)]
-        for name, own in (per_output or {}).items():
-            arguments.append(f"--per-output={name}:{_limit(own)}")
-        arguments += _flags(all_tensors=all_tensors, random=random)
-        facts = _files.without(folder, call(arguments, limits).facts)
-    result = Comparison.of(_single(facts, "comparisons"), _text(report))
+        words = ["compare", left, right, *_files.inputs(inputs, runs, folder)]
+        words += options(
+            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, per_output=per_output,
+            tolerance=tolerance, all_tensors=all_tensors, strict=strict, samples=samples,
+            graph=graph if graph is None else _files.model(graph, folder, "graph"),
+            sizes=sizes, ranges=ranges, seed=seed, sets=sets, random=random, search=search,
+            search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,
+            report=report, markdown=markdown, junit=junit, model_explorer=model_explorer, top=top,
+        )  # fmt: skip
+        facts = _files.without(folder, call(words, limits).facts)
+    result = Comparison.of(_single(facts, "comparisons"), _path(report))
     _warn(result.passed and result.inputs.are_random, result.warnings)
     return result
 
@@ -136,18 +136,23 @@ def audit(
     baseline: Optional[Model] = None,
     allow: Sequence[str] = (),
     tolerance: Optional[Path] = None,
+    strict: bool = False,
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     random: bool = False,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     report: Optional[Path] = None,
     markdown: Optional[Path] = None,
     junit: Optional[Path] = None,
+    model_explorer: Optional[Path] = None,
     top: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
     progress: Optional[bool] = None,
 ) -> Audit:
     """Runs a model and counts what its casts and quantisers do to the numbers, the worst first.
@@ -156,7 +161,7 @@ def audit(
         model: A path, an ``onnx.ModelProto`` or its bytes.
         inputs: As in :func:`compare`; so are ``tolerance`` and all that follows it.
         baseline: The original of which the model is a conversion: what it does as well is excused.
-        allow: Limits such as ``"wrapped"`` or ``"overflowed=3"``.
+        allow: Limits such as ``"wrapped"`` or ``"overflowed=3"``: so many values may go that way.
 
     Returns:
         What was found. A model beyond its limits is an answer, whose ``passed`` is false.
@@ -168,18 +173,18 @@ def audit(
         >>> audit("model_fp16.onnx", {"x": x}).casts[0].outcomes["overflowed"]
         2
     """
-    limits = Limits(timeout, max_memory, max_nodes, progress)
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file = _files.model(model, folder)
-        arguments = ["audit", file, *_files.inputs(inputs, file, folder)]
-        arguments += _options(tolerance=tolerance, seed=seed, sets=sets, report=report, top=top)
-        arguments += _options(markdown=markdown, junit=junit)
-        if baseline is not None:
-            arguments.append(f"--baseline={_files.model(baseline, folder, 'baseline')}")
-        arguments += [*_sizes(sizes), *_ranges(ranges), *_flags(random=random)]
-        arguments += [f"--allow={kind}" for kind in allow]
-        facts = _files.without(folder, call(arguments, limits).facts)
-    result = Audit.of(_single(facts, "models"), _text(report))
+        words = ["audit", file, *_files.inputs(inputs, file, folder)]
+        words += options(
+            baseline=baseline if baseline is None else _files.model(baseline, folder, "baseline"),
+            allow=allow, tolerance=tolerance, strict=strict, sizes=sizes, ranges=ranges, seed=seed,
+            sets=sets, random=random, limit=limit, shuffle=shuffle, report=report,
+            markdown=markdown, junit=junit, model_explorer=model_explorer, top=top,
+        )  # fmt: skip
+        facts = _files.without(folder, call(words, limits).facts)
+    result = Audit.of(_single(facts, "models"), _path(report))
     _warn(result.passed and result.inputs.are_random, result.warnings)
     return result
 
@@ -200,9 +205,12 @@ def keep(
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     random: bool = False,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
     progress: Optional[bool] = None,
 ) -> Kept:
     """Finds the nodes that a conversion to half precision has to keep in FLOAT, by running simulated conversions.
@@ -211,7 +219,7 @@ def keep(
         model: The model in FLOAT: a path, an ``onnx.ModelProto`` or its bytes.
         to: What it is to be converted to.
         inputs: As in :func:`compare`; so are the tolerances and all that follows ``fewest``.
-        fewest: Keep only what the outputs need, and not what overflows though they bear it.
+        fewest: Keep only what the outputs need, and not what overflows without harm to them.
 
     Returns:
         The nodes, as converters take them.
@@ -225,15 +233,15 @@ def keep(
     """
     if not isinstance(to, str):
         raise CallError(f"to is {to!r}, which is no type's name")
-    limits = Limits(timeout, max_memory, max_nodes, progress)
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file = _files.model(model, folder)
-        arguments = ["keep", file, f"--to={to}", *_files.inputs(inputs, file, folder)]
-        arguments += _options(
-            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, seed=seed, sets=sets
-        )
-        arguments += [*_sizes(sizes), *_ranges(ranges), *_flags(fewest=fewest, random=random)]
-        return Kept.of(_files.without(folder, call(arguments, limits).facts))
+        words = ["keep", file, f"--to={to}", *_files.inputs(inputs, file, folder)]
+        words += options(
+            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, fewest=fewest, sizes=sizes,
+            ranges=ranges, seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle,
+        )  # fmt: skip
+        return Kept.of(_files.without(folder, call(words, limits).facts))
 
 
 def fix(
@@ -243,13 +251,14 @@ def fix(
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    progress: Optional[bool] = None,
 ) -> Fixed:
     """Corrects what is plainly wrong with a model's casts and declarations, and leaves the rest byte for byte.
 
     Args:
         model: A path, an ``onnx.ModelProto`` or its bytes.
         output: Where the corrected model is written.
-        timeout: How many seconds the call may take; ``max_memory`` and ``max_nodes`` as in :func:`compare`.
+        timeout: How many seconds the call may take; what follows is as in :func:`compare`.
 
     Returns:
         What was changed, and what is left.
@@ -260,10 +269,10 @@ def fix(
     Example:
         >>> fix("model_fp16.onnx", "fixed.onnx").changes
     """
-    limits = Limits(timeout, max_memory, max_nodes)
+    limits = Limits(timeout, max_memory, max_nodes, progress)
     with _files.scratch() as folder:
-        arguments = ["fix", _files.model(model, folder), "-o", _files.path(output)]
-        return Fixed.of(_files.without(folder, call(arguments, limits).facts))
+        words = ["fix", _files.model(model, folder), "-o", _files.path(output)]
+        return Fixed.of(_files.without(folder, call(words, limits).facts))
 
 
 def convert(
@@ -273,49 +282,73 @@ def convert(
     inputs: Optional[Inputs] = None,
     *,
     from_types: Sequence[str] = (),
-    weights: Optional[str] = None,
+    weights: Optional[Literal["INT8", "INT4", "FLOAT8E4M3FN"]] = None,
     block: Optional[int] = None,
     opset: Optional[int] = None,
     keep: Sequence[str] = (),
     keep_ops: Sequence[str] = (),
+    keep_from: Optional[Path] = None,
     convert_io: bool = False,
     unverified: bool = False,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
+    ulp: Optional[float] = None,
+    cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
     sizes: Sizes = None,
-    sets: Optional[int] = None,
+    ranges: Ranges = None,
     seed: Optional[int] = None,
+    sets: Optional[int] = None,
+    random: bool = False,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     report: Optional[Path] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
+    progress: Optional[bool] = None,
 ) -> Converted:
-    """Converts a model to ``to`` (FLOAT16, BFLOAT16, FLOAT or DOUBLE), and writes it as a new file if its outputs hold.
+    """Converts a model, runs what was written beside the original, and leaves the new file only if its outputs hold.
 
-    ``weights`` (INT8, INT4 or FLOAT8E4M3FN) stores the weights of products and convolutions in few bits, with a scale for each
-    channel, or each ``block`` of so many elements; with ``to=None`` nothing else changes. ``from_types`` are what is converted,
-    where that is not FLOAT. ``opset`` raises the model's opset before.
+    Without a tolerance outputs hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in
+    BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 
-    Without a tolerance outputs hold if their errors are noise: a signal-to-noise ratio of at least 40 dB in FLOAT16, 26 dB in BFLOAT16
-    and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
-    The nodes of ``keep``, and those of the operators ``keep_ops``, stay as they are; what else has to is found out. ``unverified``
-    writes the model without running it.
+    Args:
+        model: A path, an ``onnx.ModelProto`` or its bytes.
+        output: Where the converted model is written.
+        to: FLOAT16, BFLOAT16, FLOAT or DOUBLE; ``None`` where only ``weights`` become others.
+        inputs: As in :func:`compare`; so are the tolerances and all that follows them.
+        from_types: What is converted, where that is not FLOAT.
+        weights: Store the weights of products and convolutions in that type, with scales, for ``DequantizeLinear``.
+        block: How many elements of a weight share a scale; without it all of a channel do.
+        opset: Raise the model's opset before, where its operators mean the same there.
+        keep: Nodes that stay as they are. What else has to is found out.
+        keep_ops: Operators of which all nodes stay as they are.
+        keep_from: A file with the name of a node to keep in each line, or the JSON of ``keep``.
+        convert_io: Convert the inputs and outputs too.
+        unverified: Write the model without running it.
 
-    ``timeout``, ``max_memory`` and ``max_nodes`` are as in :func:`compare`.
+    Returns:
+        What was written and what stays. A conversion that does not hold is an answer, whose ``passed`` is false.
+
+    Raises:
+        ModelError, InputError, CallError: As in :func:`compare`.
+
+    Example:
+        >>> convert("model.onnx", "model_fp16.onnx", "FLOAT16", {"x": x}).check()
     """
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file = _files.model(model, folder)
-        arguments = ["convert", file, "-o", _files.path(output)]
-        arguments += [f"--from={name}" for name in from_types]
-        arguments += _options(to=to, weights=weights, block=block, opset=opset)
-        arguments += [*_files.inputs(inputs, file, folder), *_sizes(sizes)]
-        arguments += [*(f"--keep={name}" for name in keep), *(f"--keep-op={op}" for op in keep_ops)]
-        arguments += _flags(convert_io=convert_io, unverified=unverified)
-        arguments += _options(rtol=rtol, atol=atol, sqnr=sqnr, sets=sets, seed=seed, report=report)
-        facts = _files.without(
-            folder, call(arguments, Limits(timeout, max_memory, max_nodes)).facts
-        )
+        words = ["convert", file, "-o", _files.path(output), *_files.inputs(inputs, file, folder)]
+        words += options(
+            to=to, from_types=from_types, weights=weights, block=block, opset=opset, keep=keep,
+            keep_ops=keep_ops, keep_from=keep_from, convert_io=convert_io, unverified=unverified,
+            rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, sizes=sizes, ranges=ranges,
+            seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle, report=report,
+        )  # fmt: skip
+        facts = _files.without(folder, call(words, limits).facts)
     return Converted.of(facts)
 
 
@@ -328,9 +361,13 @@ def record(
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
+    progress: Optional[bool] = None,
 ) -> list[str]:
     """Records a model's outputs as goldens, to be replayed by ``onnx-cast test``.
 
@@ -349,13 +386,15 @@ def record(
     Example:
         >>> record("model.onnx", "goldens/model", {"x": x})
     """
-    limits = Limits(timeout, max_memory, max_nodes)
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     before = set(_data_sets(folder))
     with _files.scratch() as inner:
         file = _files.model(model, inner)
-        arguments = ["record", file, _files.path(folder), *_files.inputs(inputs, file, inner)]
-        arguments += [*_sizes(sizes), *_ranges(ranges), *_options(sets=sets, seed=seed)]
-        call(arguments, limits, writes_json=False)
+        words = ["record", file, _files.path(folder), *_files.inputs(inputs, file, inner)]
+        words += options(
+            sets=sets, sizes=sizes, ranges=ranges, seed=seed, limit=limit, shuffle=shuffle
+        )
+        call(words, limits, writes_json=False)
     return [path for path in _data_sets(folder) if path not in before]
 
 
@@ -366,15 +405,20 @@ def run(
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
+    progress: Optional[bool] = None,
 ) -> dict[str, Array]:
     """Runs a model through tract.
 
     Args:
         model: A path, an ``onnx.ModelProto`` or its bytes.
-        inputs: One set, as in :func:`compare`; what is missing is random. The other options are as there too.
+        inputs: One set, as in :func:`compare`; what is missing is random, and a warning says so. The other options are as
+            there too.
 
     Returns:
         The outputs by name, in the graph's order. Types that numpy lacks are those of ml_dtypes.
@@ -385,50 +429,24 @@ def run(
     Example:
         >>> run("model.onnx", {"x": x})["y"]
     """
-    limits = Limits(timeout, max_memory, max_nodes)
+    limits = Limits(timeout, max_memory, max_nodes, progress, engine)
     with _files.scratch() as folder:
         file, outputs = _files.model(model, folder), os.path.join(folder, "outputs")
-        arguments = ["run", file, *_files.inputs(inputs, file, folder, one_set=True)]
-        arguments += [*_sizes(sizes), *_ranges(ranges), *_options(seed=seed), "-o", outputs]
-        call(arguments, limits)
+        words = ["run", file, *_files.inputs(inputs, file, folder, one_set=True), "-o", outputs]
+        words += options(sizes=sizes, ranges=ranges, seed=seed, limit=limit, shuffle=shuffle)
+        facts = _files.without(folder, call(words, limits).facts)
+        _warn(bool((facts.get("inputs") or {}).get("random")), [str(facts.get("note"))])
         return _arrays.read_all(outputs, "output")
 
 
 def _warn(is_random: bool, reasons: Sequence[str]) -> None:
-    """Has Python's own warnings say that a pass is one on random inputs, pytest's summary among them."""
+    """Has Python's own warnings say that inputs were random, pytest's summary among them."""
     if is_random:
         warnings.warn("; ".join(reasons), OnnxCastWarning, stacklevel=3)
 
 
-def _sizes(sizes: Sizes) -> list[str]:
-    return [f"--set={symbol}={size}" for symbol, size in (sizes or {}).items()]
-
-
-def _ranges(ranges: Ranges) -> list[str]:
-    try:
-        return [f"--range={name}={low}:{high}" for name, (low, high) in (ranges or {}).items()]
-    except (TypeError, ValueError):
-        raise CallError("ranges are a dict of (low, high) by input name") from None
-
-
-def _limit(limit: Limit) -> str:
-    if isinstance(limit, str):
-        return limit
-    return ",".join(f"{what}={number}" for what, number in limit.items())
-
-
-def _flags(**flags: bool) -> list[str]:
-    return [f"--{name.replace('_', '-')}" for name, is_set in flags.items() if is_set]
-
-
-def _options(**values: Any) -> list[str]:
-    """`--name=value` of what is given. A value of its own word could be taken for an option."""
-    given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
-    return [f"--{name}={_text(value)}" for name, value in given.items()]
-
-
-def _text(value: Any) -> Any:
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+def _path(given: Optional[Path]) -> Optional[str]:
+    return None if given is None else os.fspath(given)
 
 
 def _data_sets(folder: Path) -> list[str]:

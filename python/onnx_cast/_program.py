@@ -15,13 +15,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple, Optional
+from typing import Any, Literal, NamedTuple, Optional
 
 from ._errors import CallError, LimitError, OnnxCastError, ProgramError, from_line
 
 NAME = "onnx-cast"
 #: Names another program than the one of this package.
 VARIABLE = "ONNX_CAST_PROGRAM"
+#: What runs models: a plan of the whole, or one node after the other.
+Engine = Literal["plan", "nodes"]
 
 
 class Said(NamedTuple):
@@ -97,13 +99,16 @@ def _checked(path: str, _stamp: int) -> str:
 
 
 class Limits(NamedTuple):
-    """What a call may take: seconds, GiB, and how many nodes tract is given to load. ``None`` is the program's default."""
+    """What a call may take: seconds, GiB, and how many nodes tract is given to load; and how it is run. ``None`` is the
+    program's default.
+    """
 
     timeout: Optional[float] = None
     max_memory: Optional[int] = None
     max_nodes: Optional[int] = None
     #: Whether to tell how long it has been running; ``None`` is at a terminal and in notebooks.
     progress: Optional[bool] = None
+    engine: Optional[Engine] = None
 
     def options(self) -> list[str]:
         """As the program takes them."""
@@ -120,6 +125,8 @@ class Limits(NamedTuple):
             options.append(f"--max-memory={self.max_memory}")
         if self.max_nodes is not None:
             options.append(f"--max-nodes={self.max_nodes}")
+        if self.engine is not None:
+            options.append(f"--engine={self.engine}")
         return options
 
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Optional, Union
 
-from . import _arrays, _callback, _files
+from . import _arrays, _callback, _files, _options
 from ._arrays import Array
-from ._calls import Ranges, Sizes, _flags, _options, _ranges, _sizes
 from ._errors import CallError
 from ._files import Inputs, Model, Path
-from ._program import Limits, call
-from ._results import Reduced
+from ._options import Ranges, Sizes, options
+from ._program import Engine, Limits, call
+from ._written import Reduced
 
 #: Takes the path of a model and its inputs by name. It fails if it raises an exception or returns False.
 Check = Callable[[str, dict[str, Array]], Any]
@@ -31,25 +31,32 @@ def reduce(
     directory: Optional[Path] = None,
     inputs: Optional[Inputs] = None,
     *,
-    check: Optional[Check] = None,
+    check: Union[Check, str, None] = None,
+    status: Optional[int] = None,
+    stderr: Optional[str] = None,
+    shell: bool = False,
+    check_timeout: Optional[int] = None,
     rtol: Optional[float] = None,
     atol: Optional[float] = None,
     ulp: Optional[float] = None,
     cosine: Optional[float] = None,
     sqnr: Optional[float] = None,
+    per_output: _options.Limits = None,
     tolerance: Optional[Path] = None,
     sizes: Sizes = None,
     ranges: Ranges = None,
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     random: bool = False,
-    check_timeout: Optional[int] = None,
+    limit: Optional[int] = None,
+    shuffle: Optional[int] = None,
     timeout: Optional[float] = None,
     max_memory: Optional[int] = None,
     max_nodes: Optional[int] = None,
+    engine: Optional[Engine] = None,
     progress: Optional[bool] = None,
 ) -> Reduced:
-    """Reduces a pair of models to the smallest part in which they part, or a model to the smallest part that a function fails on.
+    """Reduces a pair of models to the smallest part in which they diverge, or a model to the smallest part that a check fails on.
 
     Args:
         reference: The model that is right; with ``check`` the model.
@@ -57,7 +64,10 @@ def reduce(
         directory: Where the case is written: a new folder, or an empty one.
         inputs: As in :func:`compare`; so are the tolerances and all that follows.
         check: Called with the path of a model and its inputs by name. It fails, which is what is to stay so, if it raises an
-            exception or returns False, as a test does.
+            exception or returns False, as a test does. Or a command, in which ``{model}`` and ``{inputs}`` stand for paths.
+        status: The exit status that a command fails with, 128 and its number for a signal; any but 0 without it.
+        stderr: What a command has to write to standard error to have failed.
+        shell: Have a shell run the command.
         check_timeout: How many seconds a call of ``check`` may take. One that takes longer is not ended, but does not count.
 
     Returns:
@@ -77,27 +87,29 @@ def reduce(
         raise CallError("directory: the folder that the case is written to is asked for")
     if (converted is None) == (check is None):
         raise CallError("either a converted model is asked for or a check")
+    if not isinstance(check, str) and (status is not None or stderr is not None or shell):
+        raise CallError("status, stderr and shell are for a check that is a command")
     with _files.scratch() as folder, _served(check) as command:
         file = _files.model(reference, folder, "reference")
-        arguments = ["reduce", file, "-o", _files.path(directory)]
+        words = ["reduce", file, "-o", _files.path(directory)]
         if converted is not None:
-            arguments.append(_files.model(converted, folder, "converted"))
-        if command is not None:
-            arguments += [f"--check={command}", f"--status={_callback.FAILS}"]
-        arguments += _files.inputs(inputs, file, folder)
-        arguments += _options(rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr)
-        arguments += _options(tolerance=tolerance, seed=seed, sets=sets)
-        arguments += _options(check_timeout=check_timeout)
-        arguments += [*_sizes(sizes), *_ranges(ranges), *_flags(random=random)]
-        limits = Limits(timeout, max_memory, max_nodes, progress)
-        return Reduced.of(_files.without(folder, call(arguments, limits).facts))
+            words.append(_files.model(converted, folder, "converted"))
+        words += _files.inputs(inputs, file, folder)
+        words += options(
+            check=command, status=_callback.FAILS if callable(check) else status,
+            stderr=stderr, shell=shell, check_timeout=check_timeout, rtol=rtol, atol=atol, ulp=ulp,
+            cosine=cosine, sqnr=sqnr, per_output=per_output, tolerance=tolerance, sizes=sizes,
+            ranges=ranges, seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle,
+        )  # fmt: skip
+        limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+        return Reduced.of(_files.without(folder, call(words, limits).facts))
 
 
 @contextmanager
-def _served(check: Optional[Check]) -> Iterator[Optional[str]]:
-    """The command that has a function called, for as long as it may be asked for."""
-    if check is None:
-        yield None
+def _served(check: Union[Check, str, None]) -> Iterator[Optional[str]]:
+    """The command that has a function called, for as long as it may be asked for; a command is one already."""
+    if check is None or isinstance(check, str):
+        yield check
         return
     key = secrets.token_bytes(16)
     with Listener(authkey=key) as listener:

@@ -175,11 +175,49 @@ class Parting:
 
 
 @dataclass(frozen=True)
+class Culprit:
+    """A node to blame: given what the reference has there, it makes something else.
+
+    Attributes:
+        tensor: What it makes, in the converted model.
+        kind: What is wrong, such as ``weight``, ``attribute``, ``scale`` or ``overflow``.
+        local_error: How far an element is off that is made of the reference's values, and ``bound``, by how much rounding may
+            put it off.
+        text: What is wrong, in words.
+    """
+
+    node: str
+    op: str
+    tensor: str
+    kind: str
+    local_error: Optional[float]
+    bound: Optional[float]
+    text: str
+
+    @staticmethod
+    def of(json: Json) -> Culprit:
+        return Culprit(
+            node=str(json.get("node")),
+            op=str(json.get("op") or ""),
+            tensor=str(json.get("tensor")),
+            kind=str(json.get("kind")),
+            local_error=number(json.get("local_error")),
+            bound=number(json.get("bound")),
+            text=str(json.get("text")),
+        )
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A model against its conversion. ``print`` shows the verdict, and a notebook a table besides.
 
     Attributes:
         status: ``passed``, ``failed`` or ``unusable``.
+        verdict: ``same``, ``rounded``, ``imprecise`` or ``broken``, by the arithmetic: it rules ``passed`` where no tolerance is
+            given.
+        verdict_reason: Why, in a sentence.
+        culprits: The nodes to blame, the first first.
+        cause: The root cause of a failure, in a sentence; ``next`` is what to do about it, a command where there is one.
         sets: How many sets of inputs they ran on.
         inputs: Where these came from.
         warnings: Why the verdict may be another in use: random inputs, or values close to the end of a type's range.
@@ -196,6 +234,11 @@ class Comparison:
     reference: str
     converted: str
     status: str
+    verdict: Optional[str]
+    verdict_reason: str
+    culprits: list[Culprit]
+    cause: Optional[str]
+    next: Optional[str]
     sets: int
     inputs: Inputs
     warnings: list[str]
@@ -215,6 +258,11 @@ class Comparison:
             reference=str(json.get("reference")),
             converted=str(json.get("converted")),
             status=str(json.get("status")),
+            verdict=json.get("verdict"),
+            verdict_reason=str(json.get("verdict_reason") or ""),
+            culprits=[Culprit.of(row) for row in json.get("culprits") or []],
+            cause=json.get("cause"),
+            next=json.get("next"),
             sets=int(json.get("sets") or 0),
             inputs=Inputs.of(json.get("inputs") or {}),
             warnings=[str(warning) for warning in json.get("warnings") or []],
@@ -231,7 +279,7 @@ class Comparison:
 
     @property
     def passed(self) -> bool:
-        """Whether every output is within its tolerance."""
+        """Whether every output is within its tolerance; without one, whether the verdict is ``same`` or ``rounded``."""
         return self.status == "passed"
 
     @property
@@ -244,10 +292,12 @@ class Comparison:
 
     @property
     def culprit(self) -> Optional[str]:
-        """The node to blame: the cast that spoils values, or else the node where the two diverge."""
+        """The node to blame: one that is broken, the cast that spoils values, or else the node where the two diverge."""
         parting = self.parting
         if parting is None:
             return None
+        if self.verdict == "broken" and self.culprits:
+            return self.culprits[0].node
         return parting.culprit.node if parting.culprit else parting.node
 
     @property
@@ -274,7 +324,9 @@ class Comparison:
         return "\n".join(_show.comparison(self))
 
     def __str__(self) -> str:
-        return _show.text(self.passed, f"{self.converted} against {self.reference}", self.summary())
+        verdict = f": {self.verdict}: {self.verdict_reason}" if self.verdict else ""
+        name = f"{self.converted} against {self.reference}{verdict}"
+        return _show.text(self.passed, name, self.summary())
 
     def _repr_html_(self) -> str:
         return _show.html(str(self), _show.OUTPUTS, map(_show.output, self.outputs))
@@ -356,202 +408,3 @@ class Audit:
         if not self.passed:
             raise ToleranceError(f"{self.model}: {'; '.join(self.wrong) or 'beyond its limits'}")
         return self
-
-
-@dataclass(frozen=True)
-class KeptNode:
-    """A node to keep in FLOAT, and why."""
-
-    node: str
-    op_type: Optional[str]
-    why: Optional[str]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The nodes that a conversion has to leave in FLOAT.
-
-    Attributes:
-        confirmed: Whether the conversion that keeps these nodes was run, in simulation, and each is needed or overflows.
-        problem: Why there is no list.
-        notes: What to know, such as that the inputs were random.
-        runs: How often the model was run.
-        formats: The list as converters take it, such as a line of Python, by converter.
-    """
-
-    model: str
-    to: str
-    nodes: list[KeptNode]
-    confirmed: bool
-    formats: dict[str, str]
-    problem: Optional[str]
-    notes: list[str]
-    runs: int
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Kept:
-        rows = json.get("keep") or []
-        return Kept(
-            model=str(json.get("model")),
-            to=str(json.get("to")),
-            nodes=[
-                KeptNode(str(row.get("node")), row.get("op_type"), row.get("why")) for row in rows
-            ],
-            confirmed=bool(json.get("confirmed")),
-            formats={str(name): str(text) for name, text in (json.get("formats") or {}).items()},
-            problem=json.get("problem"),
-            notes=[str(note) for note in json.get("notes") or []],
-            runs=int(json.get("runs") or 0),
-            json=json,
-        )
-
-    @property
-    def node_block_list(self) -> list[str]:
-        """The argument of that name of onnxconverter-common and of ONNX Runtime's converters."""
-        return [row.node for row in self.nodes]
-
-    def __str__(self) -> str:
-        return "\n".join(_show.kept(self))
-
-    def _repr_html_(self) -> str:
-        rows = ((row.node, row.op_type or "", row.why or "") for row in self.nodes)
-        return _show.html(str(self), ("node", "operator", "why"), rows)
-
-
-@dataclass(frozen=True)
-class Change:
-    """Something that was corrected."""
-
-    kind: str
-    place: Optional[str]
-    before: Optional[str]
-    after: Optional[str]
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """What was wrong with a model, and what is left."""
-
-    model: str
-    output: Optional[str]
-    changes: list[Change]
-    left: list[Any]
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Fixed:
-        rows = json.get("changes") or []
-        return Fixed(
-            model=str(json.get("model")),
-            output=json.get("output"),
-            changes=[
-                Change(str(row.get("kind")), row.get("place"), row.get("from"), row.get("to"))
-                for row in rows
-            ],
-            left=list(json.get("left") or []),
-            json=json,
-        )
-
-
-@dataclass(frozen=True)
-class Converted:
-    """What became of a conversion."""
-
-    model: str
-    #: Where the converted model is; None if its outputs do not hold, and it was not written.
-    output: Optional[str]
-    to: str
-    #: ``holds``, ``fails`` or ``unverified``.
-    verdict: str
-    #: Why it was not written.
-    problem: Optional[str]
-    #: The nodes that stay as they are.
-    kept: list[KeptNode]
-    #: How many casts the converted model has.
-    casts: int
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Converted:
-        rows = json.get("kept") or []
-        return Converted(
-            model=str(json.get("model")),
-            output=json.get("output"),
-            to=str(json.get("to")),
-            verdict=str(json.get("verdict")),
-            problem=json.get("problem"),
-            kept=[KeptNode(str(row.get("node")), row.get("op"), row.get("why")) for row in rows],
-            casts=int(json.get("casts") or 0),
-            json=json,
-        )
-
-    @property
-    def passed(self) -> bool:
-        """Whether the converted model was written."""
-        return self.problem is None
-
-
-@dataclass(frozen=True)
-class ReducedCase:
-    """A case that :func:`onnx_cast.reduce` has written."""
-
-    folder: str
-    #: The node that is to blame; of a check's case the last node.
-    node: str
-    op_type: str
-    #: ``overflow``, ``nan``, ``shape``, ``tolerance`` or ``command``.
-    kind: str
-    #: What is wrong, in words.
-    finding: str
-    #: The nodes that are left, each with its operator.
-    left: list[tuple[str, str]]
-    bytes: int
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """What became of a reduction."""
-
-    model: str
-    #: How many nodes the model has.
-    nodes: int
-    #: The gravest first; empty where there is nothing to show.
-    cases: list[ReducedCase]
-    #: Why there is none.
-    problem: Optional[str]
-    runs: int
-    notes: list[str]
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Reduced:
-        rows = json.get("cases") or []
-        return Reduced(
-            model=str(json.get("model")),
-            nodes=int(json.get("nodes") or 0),
-            cases=[
-                ReducedCase(
-                    folder=str(row.get("folder")),
-                    node=str(row.get("node")),
-                    op_type=str(row.get("op")),
-                    kind=str(row.get("kind")),
-                    finding=str(row.get("finding")),
-                    left=[(str(name), str(op)) for name, op in row.get("left") or []],
-                    bytes=int(row.get("bytes") or 0),
-                )
-                for row in rows
-            ],
-            problem=json.get("problem"),
-            runs=int(json.get("runs") or 0),
-            notes=[str(note) for note in json.get("notes") or []],
-            json=json,
-        )
-
-    def __str__(self) -> str:
-        if not self.cases:
-            return f"nothing to show: {self.problem}"
-        return "\n".join(
-            f"{case.folder}: {len(case.left)} of {self.nodes} nodes: {case.finding}"
-            for case in self.cases
-        )

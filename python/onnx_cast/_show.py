@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Optional
 
 if TYPE_CHECKING:
-    from ._results import Audit, Cast, Comparison, Kept, Tensor
+    from ._results import Audit, Cast, Comparison, Tensor
+    from ._written import Converted, Fixed, Kept, Reduced
 
 OUTPUTS = ("output", "types", "max abs", "cosine", "result")
 CASTS = ("cast", "types", "values", "what became of them")
@@ -17,19 +18,27 @@ def comparison(result: Comparison) -> Iterator[str]:
     """Lines about a comparison: the culprit first, as pytest's summary has room for one."""
     if not result.passed:
         parting = result.parting
-        if parting and parting.culprit:
+        if result.verdict == "broken" and result.culprits:
+            yield f"culprit: {result.cause}"
+        elif parting and parting.culprit:
             yield f"culprit: {parting.culprit}"
         elif result.culprit:
             yield f"culprit: `{result.culprit}`"
-        yield f"{result.converted} is not {result.reference} within the tolerance"
+        judged = f"{result.verdict}: {result.verdict_reason}"
+        if result.verdict and not result.json.get("is_judged_by_tolerance"):
+            yield f"{result.converted} against {result.reference}: {judged}"
+        else:
+            yield f"{result.converted} is not {result.reference} within the tolerance"
+            if result.verdict:
+                yield f"by its arithmetic {judged}"
         for output in result.outputs:
             if not output.passed:
                 yield f"output `{output.name}`: {output.why}"
         if parting:
             what = "damage" if result.first_damage else "difference"
             yield f"first {what}: {parting}"
-        if result.remedy:
-            yield f"next: {result.remedy}"
+        if result.remedy or result.next:
+            yield f"next: {result.remedy or result.next}"
         yield from (f"note: {note}" for note in result.notes)
     yield from (f"warning: {warning}" for warning in result.warnings)
     if result.report and not result.passed:
@@ -58,6 +67,34 @@ def kept(result: Kept) -> Iterator[str]:
         yield f"{name}: keep {len(result.nodes)} nodes in FLOAT: node_block_list={result.node_block_list!r}"
     yield from (f"{row.op_type} `{row.node}`: {row.why}" for row in result.nodes)
     yield from (f"note: {note}" for note in result.notes)
+
+
+def fixed(result: Fixed) -> Iterator[str]:
+    """Lines about what was corrected."""
+    left = f", {len(result.left)} left" if result.left else ""
+    yield f"{result.output}: {len(result.changes)} fixed{left}"
+    for change in result.changes:
+        yield f"{change.kind} {change.place}: {change.before} → {change.after}"
+    yield from (f"left: {line}" for line in result.left)
+
+
+def converted(result: Converted) -> Iterator[str]:
+    """Lines about a conversion."""
+    if result.problem is not None:
+        yield f"FAIL {result.model} as {result.to}: {result.problem}"
+    else:
+        kept = f", {len(result.kept)} nodes stay as they are" if result.kept else ""
+        yield f"PASS {result.output}: {result.model} as {result.to} {result.verdict}{kept}"
+    yield from (f"{row.op_type} `{row.node}` stays: {row.why}" for row in result.kept)
+    yield from (f"note: {note}" for note in result.notes)
+
+
+def reduced(result: Reduced) -> Iterator[str]:
+    """Lines about a reduction."""
+    if not result.cases:
+        yield f"nothing to show: {result.problem}"
+    for case in result.cases:
+        yield f"{case.folder}: {len(case.left)} of {result.nodes} nodes: {case.finding}"
 
 
 def text(passed: bool, name: str, summary: str) -> str:

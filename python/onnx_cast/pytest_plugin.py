@@ -17,13 +17,14 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ._results import Audit, Comparison, Kept
+    from ._results import Audit, Comparison
+    from ._written import Kept
 
 
 #: What ``compare`` and ``keep`` have in common.
 _PASSED_ON = (
     *("rtol", "atol", "ulp", "cosine", "sqnr", "sizes", "ranges", "seed", "random"),
-    *("timeout", "max_memory", "max_nodes"),
+    *("limit", "shuffle", "timeout", "max_memory", "max_nodes", "engine"),
 )
 
 

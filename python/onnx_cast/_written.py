@@ -1,0 +1,246 @@
+"""What the program wrote or would have written, as objects. Each keeps the JSON that it was made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from . import _show
+from ._errors import ToleranceError
+from ._results import Json
+
+
+@dataclass(frozen=True)
+class KeptNode:
+    """A node to keep in FLOAT, and why."""
+
+    node: str
+    op_type: Optional[str]
+    why: Optional[str]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The nodes that a conversion has to leave in FLOAT.
+
+    Attributes:
+        confirmed: Whether the conversion that keeps these nodes was run, in simulation, and each is needed or overflows.
+        problem: Why there is no list.
+        notes: What to know, such as that the inputs were random.
+        runs: How often the model was run.
+        formats: The list as converters take it, such as a line of Python, by converter.
+    """
+
+    model: str
+    to: str
+    nodes: list[KeptNode]
+    confirmed: bool
+    formats: dict[str, str]
+    problem: Optional[str]
+    notes: list[str]
+    runs: int
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Kept:
+        rows = json.get("keep") or []
+        return Kept(
+            model=str(json.get("model")),
+            to=str(json.get("to")),
+            nodes=[
+                KeptNode(str(row.get("node")), row.get("op_type"), row.get("why")) for row in rows
+            ],
+            confirmed=bool(json.get("confirmed")),
+            formats={str(name): str(text) for name, text in (json.get("formats") or {}).items()},
+            problem=json.get("problem"),
+            notes=[str(note) for note in json.get("notes") or []],
+            runs=int(json.get("runs") or 0),
+            json=json,
+        )
+
+    @property
+    def node_block_list(self) -> list[str]:
+        """The argument of that name of onnxconverter-common and of ONNX Runtime's converters."""
+        return [row.node for row in self.nodes]
+
+    def __str__(self) -> str:
+        return "\n".join(_show.kept(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((row.node, row.op_type or "", row.why or "") for row in self.nodes)
+        return _show.html(str(self), ("node", "operator", "why"), rows)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that was corrected."""
+
+    kind: str
+    place: Optional[str]
+    before: Optional[str]
+    after: Optional[str]
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What was wrong with a model.
+
+    Attributes:
+        output: Where the corrected model is.
+        changes: What was corrected.
+        left: What is wrong and was left.
+    """
+
+    model: str
+    output: Optional[str]
+    changes: list[Change]
+    left: list[Any]
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Fixed:
+        rows = json.get("changes") or []
+        return Fixed(
+            model=str(json.get("model")),
+            output=json.get("output"),
+            changes=[
+                Change(str(row.get("kind")), row.get("place"), row.get("from"), row.get("to"))
+                for row in rows
+            ],
+            left=list(json.get("left") or []),
+            json=json,
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(_show.fixed(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((c.kind, c.place or "", c.before or "", c.after or "") for c in self.changes)
+        return _show.html(str(self), ("change", "place", "before", "after"), rows)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What became of a conversion.
+
+    Attributes:
+        output: Where the converted model is; ``None`` if its outputs do not hold, and it was not written.
+        verdict: ``holds``, ``fails`` or ``unverified``.
+        problem: Why it was not written.
+        kept: The nodes that stay as they are.
+        casts: How many casts the converted model has.
+        notes: What to know, such as that the inputs were random.
+    """
+
+    model: str
+    output: Optional[str]
+    to: str
+    verdict: str
+    problem: Optional[str]
+    kept: list[KeptNode]
+    casts: int
+    notes: list[str]
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Converted:
+        rows = json.get("kept") or []
+        return Converted(
+            model=str(json.get("model")),
+            output=json.get("output"),
+            to=str(json.get("to")),
+            verdict=str(json.get("verdict")),
+            problem=json.get("problem"),
+            kept=[KeptNode(str(row.get("node")), row.get("op"), row.get("why")) for row in rows],
+            casts=int(json.get("casts") or 0),
+            notes=[str(note) for note in json.get("notes") or []],
+            json=json,
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether the converted model was written."""
+        return self.problem is None
+
+    def check(self) -> Converted:
+        """Itself where the model was written; raises :class:`ToleranceError` where it was not."""
+        if self.problem is not None:
+            raise ToleranceError(f"{self.model}: {self.problem}")
+        return self
+
+    def __str__(self) -> str:
+        return "\n".join(_show.converted(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((row.node, row.op_type or "", row.why or "") for row in self.kept)
+        return _show.html(str(self), ("node that stays", "operator", "why"), rows)
+
+
+@dataclass(frozen=True)
+class ReducedCase:
+    """A case that :func:`onnx_cast.reduce` has written.
+
+    Attributes:
+        node: The node that is to blame; of a check's case the last node.
+        kind: ``overflow``, ``nan``, ``shape``, ``tolerance`` or ``command``.
+        finding: What is wrong, in words.
+        left: The nodes that are left, each with its operator.
+    """
+
+    folder: str
+    node: str
+    op_type: str
+    kind: str
+    finding: str
+    left: list[tuple[str, str]]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What became of a reduction.
+
+    Attributes:
+        nodes: How many nodes the model has.
+        cases: The gravest first; empty where there is nothing to show.
+        problem: Why there is none.
+    """
+
+    model: str
+    nodes: int
+    cases: list[ReducedCase]
+    problem: Optional[str]
+    runs: int
+    notes: list[str]
+    json: Json = field(repr=False)
+
+    @staticmethod
+    def of(json: Json) -> Reduced:
+        rows = json.get("cases") or []
+        return Reduced(
+            model=str(json.get("model")),
+            nodes=int(json.get("nodes") or 0),
+            cases=[
+                ReducedCase(
+                    folder=str(row.get("folder")),
+                    node=str(row.get("node")),
+                    op_type=str(row.get("op")),
+                    kind=str(row.get("kind")),
+                    finding=str(row.get("finding")),
+                    left=[(str(name), str(op)) for name, op in row.get("left") or []],
+                    bytes=int(row.get("bytes") or 0),
+                )
+                for row in rows
+            ],
+            problem=json.get("problem"),
+            runs=int(json.get("runs") or 0),
+            notes=[str(note) for note in json.get("notes") or []],
+            json=json,
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(_show.reduced(self))
+
+    def _repr_html_(self) -> str:
+        rows = ((case.folder, case.node, case.op_type, case.finding) for case in self.cases)
+        return _show.html(str(self), ("case", "node", "operator", "what is wrong"), rows)
