@@ -316,6 +316,11 @@ test-python:
 	$(MAKE) wheel WHEEL_PROFILE=dev
 	scripts/ci/test_wheel.sh $(TARGET)/wheels $(TARGET)/python-venv
 
+# Needs chromium. The pictures of pages in docs/images; the tests say when pages have changed since.
+.PHONY: pictures
+pictures:
+	PICTURES=1 $(CARGO) test --locked -p onnx-cast --test cli -- pictures
+
 # Needs python3. The workflow that docs/checking-a-conversion.md documents, step by step on a fresh clone, with the program built here.
 test-workflow:
 	$(call venv,ci,scripts/requirements-ci.txt)

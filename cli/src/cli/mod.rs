@@ -60,8 +60,10 @@ tolerance; 2 the model, an input or the call cannot be used, which one line on s
 explains.
 
 Examples:
-  onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2
+  onnx-cast compare model.onnx model_fp16.onnx
   onnx-cast keep model.onnx --to FLOAT16
+  onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx
+  onnx-cast reduce model.onnx model_fp16.onnx -o case
   onnx-cast audit model.onnx --report audit.html
   onnx-cast fix model_fp16.onnx -o fixed.onnx
   onnx-cast run model.onnx

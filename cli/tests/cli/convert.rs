@@ -76,6 +76,23 @@ fn what_does_not_hold_is_not_written() {
     assert_eq!((&report["verdict"], model.is_some()), (&json!("unverified"), true));
 }
 
+/// As in `compare` and `keep`, whether a folder is named or its model.onnx.
+#[test]
+fn what_is_recorded_beside_a_model_is_run() {
+    let folder = Folder::new();
+    let model = in_repository("models/whole/rms_norm_FLOAT");
+    let why = |model: &str, output: &str, options: &[&str]| {
+        let output = folder.text(output);
+        let call = ["convert", model, "--to", "FLOAT16", "-o", &output, "--json"];
+        let text = stdout(&onnx_cast([&call, options].concat()));
+        json(&text)["kept"][0]["why"].as_str().expect("a node that stays").to_owned()
+    };
+    assert!(why(&model, "a.onnx", &[]).contains("238805.27"));
+    let file = format!("{model}/model.onnx");
+    assert!(why(&file, "b.onnx", &[]).contains("238805.27"));
+    assert!(!why(&file, "c.onnx", &["--random"]).contains("238805.27"));
+}
+
 #[test]
 fn nothing_is_overwritten() {
     let folder = Folder::new();

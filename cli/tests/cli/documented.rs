@@ -37,6 +37,38 @@ fn commands_print_what_the_pages_show() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
+/// Links among the pages lead to files and headings that are there.
+#[test]
+fn links_lead_somewhere() {
+    let others = ["CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"].map(|name| root().join(name));
+    let mut dead = vec![];
+    for page in pages().iter().chain(&others) {
+        let text = fs::read_to_string(page).expect("a page is text");
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+        for (link, _) in links.filter(|(link, _)| !link.starts_with("http")) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let folder = page.parent().expect("a folder");
+            let to = if file.is_empty() { page.clone() } else { folder.join(file) };
+            let has_heading = || {
+                let text = fs::read_to_string(&to).expect("a page is text");
+                text.lines()
+                    .filter(|line| line.starts_with('#'))
+                    .any(|line| anchor(line) == heading)
+            };
+            if !to.exists() || !heading.is_empty() && !has_heading() {
+                dead.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{}", dead.join("\n"));
+}
+
+/// How links name a heading.
+fn anchor(line: &str) -> String {
+    let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+    words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}
+
 fn pages() -> Vec<PathBuf> {
     let docs = fs::read_dir(root().join("docs")).expect("docs is a folder");
     let mut pages: Vec<PathBuf> = docs.map(|entry| entry.expect("it can be read").path()).collect();
@@ -98,7 +130,7 @@ fn run(command: &str, folder: &Path) -> Vec<String> {
 }
 
 /// Whether the lines are the same, but for the last digits of numbers; `…` alone stands for any lines.
-fn agrees(shown: &[String], got: &[String]) -> bool {
+pub fn agrees(shown: &[String], got: &[String]) -> bool {
     match (shown.split_first(), got.split_first()) {
         (None, None) => true,
         (Some((line, rest)), _) if line == "…" => {

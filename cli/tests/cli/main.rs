@@ -26,6 +26,8 @@ mod looked;
 #[cfg(target_os = "linux")]
 mod memory;
 mod mutations;
+#[cfg(unix)]
+mod pictures;
 mod program;
 #[cfg(target_os = "linux")]
 mod progress;

@@ -248,6 +248,7 @@ fn run_refuses_inputs_that_do_not_fit() {
         (&["--set", "N=1000000000000"], &["`x`", "[1000000000000, 3]", "too large"]),
         (&["--set", "N=9000000000000000000"], &["`x`", "too large"]),
         (&["-o", &format!("{good}/o")], &["g.pb"]),
+        (&["-o", "out.txt"], &["out.txt", ".npz or .npy", "folder"]),
     ];
     for (arguments, words) in cases {
         let line = refused(&[&["run", &model], *arguments].concat());
@@ -266,6 +267,21 @@ fn run_refuses_inputs_that_do_not_fit() {
     assert_eq!(shapes(&["--set", "N=0"]), json!([[0, 3], [0]]));
     assert_eq!(shapes(&["-i", &format!("x={good}")]), json!([[2, 3], [4]]));
     assert_eq!(shapes(&["-i", &format!("z={six}")]), json!([[3, 3], [6]]));
+}
+
+#[test]
+fn run_says_what_it_made_up_and_what_it_wrote() {
+    let folder = Folder::new();
+    let model = folder.message("m.onnx", &cast_model(13, ElementType::Float, ElementType::Int32));
+    let given = folder.tensor("x.pb", ElementType::Float, tensor1(&[1f32, 2.0]));
+    let out = folder.text("out.v1/");
+    let ran = onnx_cast(["run", &model, "--set", "N=2", "--seed", "7", "-o", &out]);
+    assert!(stdout(&ran).ends_with(&format!("\nwrote {out}output_0.pb\n")), "{}", stdout(&ran));
+    assert_eq!(stderr(&ran), format!("note: {model}: chosen inputs: `x` (random, seed 7)\n"));
+    assert!(folder.path("out.v1/output_0.pb").exists());
+    let ran = onnx_cast(["run", &model, "-i", &format!("x={given}")]);
+    assert_eq!((stderr(&ran).as_str(), stdout(&ran).as_str()), ("", "y  INT32  [2]  1 2\n"));
+    assert!(!Path::new("out.txt").exists());
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(crate) struct InputArgs {
     /// Shuffle the samples that -i gives, before --limit takes the first.
     #[arg(long, value_name = "SEED")]
     pub(crate) shuffle: Option<u64>,
-    /// Where the random values start.
+    /// Seed of the random values.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
     /// Size of a symbolic dimension; those that nobody sets are chosen.
@@ -55,11 +55,11 @@ pub(crate) struct SetsArgs {
 /// How long inputs are searched for that show more.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SearchArgs {
-    /// Search for random inputs that show more, for so many seconds at most; 0 does not [default: 10
-    /// where neither -i nor --sets is given and a run takes less than a second].
+    /// Search for random inputs with larger errors, for at most so many seconds; 0 turns it off
+    /// [default: 10 where neither -i nor --sets is given and a run takes less than a second].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) search: Option<f64>,
-    /// The most runs of that search.
+    /// How often that search runs the models at most.
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub(crate) search_steps: usize,
     /// Write the sets of inputs that were used, so that `-i DIR` gives them again.

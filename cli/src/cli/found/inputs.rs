@@ -111,6 +111,20 @@ impl Inputs {
             .then(|| Finding { severity, ..Finding::new(Code::LooksNarrow, sentence) })
     }
 
+    /// Which inputs are random, and what was chosen of them, as a note.
+    pub(crate) fn note(&self) -> Option<String> {
+        const TOLD: usize = 8;
+        let name = |name: &String| format!("`{name}`");
+        let mut names: Vec<String> = self.random.iter().take(TOLD).map(name).collect();
+        let more = self.random.len().saturating_sub(TOLD);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        let chosen = self.look.in_words().map_or(String::new(), |words| format!("; {words}"));
+        let (names, seeds) = (names.join(", "), self.seeds_in_words());
+        self.is_random().then(|| format!("chosen inputs: {names} (random, {seeds}){chosen}"))
+    }
+
     /// Which inputs are random, and of which seeds.
     fn randomness(&self) -> String {
         let seeds = self.seeds_in_words();
@@ -126,11 +140,17 @@ impl Inputs {
     }
 
     fn seeds_in_words(&self) -> String {
-        match &self.seeds[..] {
-            [first, .., last] => format!("seeds {first} to {last}"),
-            [seed] => format!("seed {seed}"),
-            [] => "no seed".into(),
-        }
+        let Some((first, more)) = self.seeds.split_first() else { return "no seed".into() };
+        // Those behind the run of successors are what a search found.
+        let follows = |(seed, place): &(&u64, u64)| Some(**seed) == first.checked_add(*place);
+        let run = more.iter().zip(1..).take_while(follows).count();
+        let mut words = match more.get(..run).and_then(<[u64]>::last) {
+            Some(last) => format!("seeds {first} to {last}"),
+            None if more.is_empty() => format!("seed {first}"),
+            None => format!("seeds {first}"),
+        };
+        words.extend(more.iter().skip(run).map(|seed| format!(", {seed}")));
+        words
     }
 
     /// On how many sets of what.

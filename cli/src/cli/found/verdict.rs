@@ -109,6 +109,11 @@ pub(crate) struct Judgement {
 }
 
 impl Judgement {
+    /// Whether there is an error that no rounding explains.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.verdict == Some(Verdict::Broken)
+    }
+
     /// What fails a comparison that no tolerance judges.
     pub(crate) fn finding(&self) -> Option<Finding> {
         let code = match self.verdict? {

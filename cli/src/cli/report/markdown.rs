@@ -64,7 +64,10 @@ fn of_audit(model: &Audited, top: usize) -> Blocks {
         return blocks;
     }
     blocks.push(format!("{}.", sentence(&phrases::casts_in_words(model))));
-    blocks.extend(verdict::of_audit(model).map(|advice| sentence(&advice)));
+    if let Some((why, next)) = verdict::of_audit(model) {
+        blocks.push(format!("**Why:** {}", sentence(&why)));
+        blocks.push(format!("**What to do:** {}", sentence(&next)));
+    }
     blocks.extend(warnings(head));
     let error = |row: &Finding| {
         let line = format!("**{}:** {}", row.code.entry().label, sentence(&row.in_words()));

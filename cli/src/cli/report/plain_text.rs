@@ -84,6 +84,9 @@ impl Terminal<'_> {
         let words = phrases::casts_in_words(model);
         let mut lines = vec![self.verdict(is_good, &format!("{name}: {words}{within}"))];
         lines.extend(phrases::folded(errors, self.shown.top));
+        if let Some((why, next)) = verdict::of_audit(model) {
+            lines.extend([format!("why   {why}"), format!("next  {next}")]);
+        }
         if !self.shown.is_quiet {
             lines.extend(self.cast_table(&model.casts));
             lines.extend(phrases::roundings_in_words(model));

@@ -79,7 +79,10 @@ fn only_narrow(pair: &Compared) -> Option<&Finding> {
 
 /// By what all outputs were judged.
 pub(crate) fn tolerances_in_words(pair: &Compared) -> String {
-    tolerances(pair.outputs.iter())
+    match pair.judgement.verdict {
+        Some(_) if !pair.is_judged_by_tolerance => "none, so the verdict rules".into(),
+        _ => tolerances(pair.outputs.iter()),
+    }
 }
 
 fn tolerances<'a>(outputs: impl Iterator<Item = &'a ComparedTensor>) -> String {
@@ -193,7 +196,7 @@ pub(crate) fn cause(pair: &Compared) -> Option<String> {
 /// What no rounding explains, a sentence for each node; of what the types explain, the casts tell
 /// more.
 pub(crate) fn culprits(pair: &Compared) -> impl Iterator<Item = String> {
-    let is_broken = pair.judgement.verdict == Some(Verdict::Broken);
+    let is_broken = pair.judgement.is_broken();
     let told = |culprit: &Culprit| {
         let Culprit { node, op, text, .. } = culprit;
         let op = if op.is_empty() { String::new() } else { format!("{} ", single_line(op)) };
@@ -233,17 +236,19 @@ pub(crate) struct NextStep {
 /// What to do about a comparison that failed. No list of nodes: that has to be found by running.
 pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
     if pair.head.status == Status::Failed
-        && pair.judgement.verdict == Some(Verdict::Broken)
+        && pair.judgement.is_broken()
         && let Some(culprit) = pair.judgement.culprits.first()
     {
         let node = single_line(&culprit.node);
         let words = match culprit.kind {
-            FaultKind::Weight => format!("Convert the weight of `{node}` anew."),
-            FaultKind::Scale | FaultKind::ZeroPoint => format!("Calibrate `{node}` anew."),
+            FaultKind::Weight => format!("Convert the weight of `{node}` again."),
+            FaultKind::Scale | FaultKind::ZeroPoint => format!("Calibrate `{node}` again."),
             FaultKind::Kernel => {
                 format!("Run `{node}` by another kernel, or another version of the runtime.")
             }
-            _ => format!("Mend `{node}` in the conversion, or convert it with another converter."),
+            _ => format!(
+                "Fix `{node}` in the conversion, or convert the model with another converter."
+            ),
         };
         return Some(NextStep { words, command: None });
     }
@@ -273,7 +278,7 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
             command: Some(keep_command(&pair.reference, to)),
         }),
         _ => bare(format!(
-            "Keep the nodes about `{node}` in a type that holds their values, such as FLOAT, and cast behind them, where the values are small again."
+            "Keep the nodes around `{node}` in a type that holds their values, such as FLOAT, and cast after them, where the values are small again."
         )),
     }
 }
@@ -307,16 +312,21 @@ fn keep_command(reference: &str, to: &str) -> String {
     command
 }
 
-/// What an audit's failure is in a sentence, and what to do about it.
-pub(crate) fn of_audit(model: &Audited) -> Option<String> {
-    let worst = model.casts.iter().chain(&model.roundings).find(|cast| cast.damaged() > 0)?;
-    let node = single_line(&worst.node);
-    let holds =
-        worst.target.as_ref().map_or(String::new(), |t| format!(", which ends at {}", t.max));
-    Some(format!(
-        "`{node}` ({}) spoils values: its source is {}, its target {}{holds}. Keep the nodes about it in a type that holds them, or allow it with --allow if that is meant.",
-        cast_types(worst),
-        range_in_words(&worst.source),
-        type_name(&worst.to),
-    ))
+/// Why an audit failed and what to do about it, in a sentence each.
+pub(crate) fn of_audit(model: &Audited) -> Option<(String, String)> {
+    let is_worst = |cast: &&AuditedCast| cast.damaged() > 0 || cast.has_wrong_scale();
+    let worst = model.casts.iter().chain(&model.roundings).find(is_worst);
+    let worst = worst.filter(|_| model.head.status == Status::Failed)?;
+    let (node, to) = (single_line(&worst.node), type_name(&worst.to));
+    let what = match to {
+        _ if worst.has_wrong_scale() => {
+            format!("Calibrate `{node}` on real data, so that its scale covers the values")
+        }
+        "FLOAT16" | "BFLOAT16" => {
+            format!("Find the nodes to keep in FLOAT by `onnx-cast keep ORIGINAL --to {to}`")
+        }
+        _ => format!("Keep the nodes around `{node}` in a type that holds their values"),
+    };
+    let next = format!("{what}; if this is intended, raise the limit with --allow.");
+    Some((cause_in_words(worst), next))
 }

@@ -15,6 +15,7 @@ use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
+use crate::cli::input::cases::model_file;
 use crate::cli::input_file::read_regular;
 use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
@@ -25,7 +26,7 @@ use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::model::Loader;
 
-/// Mend a model whose types contradict each other, and take out casts that change nothing.
+/// Correct types that contradict each other, and remove casts that change nothing.
 ///
 /// A Cast whose `to` contradicts what the model declares and its users need gets the right one; so
 /// do declared types that contradict what is computed. Where operators would mix types, the input
@@ -33,16 +34,16 @@ use crate::cli::work::model::Loader;
 /// go. Nothing else in the file changes: fields that this program does not know, names, the order,
 /// and references to external data stay byte for byte.
 ///
-/// The exit status is 1 if something is left that cannot be mended.
+/// The exit status is 1 if something is left that cannot be corrected.
 #[derive(Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   onnx-cast fix model_fp16.onnx -o fixed.onnx
   onnx-cast fix model_fp16.onnx -o fixed.onnx --json=changes.json")]
 pub(crate) struct Fix {
-    /// The model.
+    /// The model, or a folder with a model.onnx.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
-    /// The mended model: another file.
+    /// The corrected model: another file.
     #[arg(short, long, value_name = "FIXED.onnx")]
     output: PathBuf,
     #[serde(skip)]
@@ -55,18 +56,19 @@ impl Verb for Fix {
 
     /// Writes the mended file, and says what was changed and what was left.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
-        let written = [("-o", Some(&self.output)), ("--json", self.to.json.as_ref())];
-        check_files(&written, &InputArgs::default(), [self.model.as_path()].into_iter())?;
-        let Mending { fixed, mut lines } = ask(&self, resources)?;
-        print_notes(&self.model, &fixed.notes);
+        let fix = Fix { model: model_file(self.model)?, ..self };
+        let written = [("-o", Some(&fix.output)), ("--json", fix.to.json.as_ref())];
+        check_files(&written, &InputArgs::default(), [fix.model.as_path()].into_iter())?;
+        let Mending { fixed, mut lines } = ask(&fix, resources)?;
+        print_notes(&fix.model, &fixed.notes);
         lines.extend(fixed.left.iter().map(|left| format!("left as it is: {}", single_line(left))));
-        let (file, changed) = (self.output.display(), fixed.changes.len());
+        let (file, changed) = (fix.output.display(), fixed.changes.len());
         lines.push(match (changed, fixed.left.len()) {
             (0, 0) => format!("{file}: nothing to fix, the same bytes"),
             (_, 0) => format!("{file}: {changed} fixed"),
             (_, left) => format!("{file}: {changed} fixed, {left} left"),
         });
-        write_json(&self.to, &|| json::document("fix", &fixed), &lines.join("\n"), output)?;
+        write_json(&fix.to, &|| json::document("fix", &fixed), &lines.join("\n"), output)?;
         Ok(if fixed.left.is_empty() { Status::Passed } else { Status::Failed })
     }
 }

@@ -22,8 +22,10 @@ use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::model::Loader;
 
-/// List a model's Cast, CastLike, QuantizeLinear and DequantizeLinear nodes, those in subgraphs
-/// included, and what becomes of each.
+/// List a model's casts and quantisers, and how each will run.
+///
+/// These are the nodes Cast, CastLike, QuantizeLinear and DequantizeLinear, those in subgraphs
+/// included.
 #[derive(Args, Serialize, Deserialize)]
 #[command(after_help = "Examples:
   onnx-cast inspect model.onnx

@@ -4,12 +4,14 @@
 //! for dark.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::drawing::escaped;
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::profile::Profile;
+use crate::cli::found::profile::{Point, Profile};
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::reach::Reach;
@@ -50,6 +52,7 @@ pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<
             place: *exponent,
             count: *count,
             colour: colour(*exponent, target),
+            title: format!("{count} of 2^{exponent} up to 2^{}", exponent.saturating_add(1)),
         })
         .collect();
     let reach = target.map(|target| {
@@ -68,7 +71,12 @@ pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
         .map(|(decade, count)| {
             let is_within =
                 tensor.tolerance.rtol.is_some_and(|rtol| 10f64.powi(decade + 1) <= rtol);
-            Bar { place: *decade, count: *count, colour: if is_within { KEPT } else { BEYOND } }
+            Bar {
+                place: *decade,
+                count: *count,
+                colour: if is_within { KEPT } else { BEYOND },
+                title: format!("{count} of 1e{decade} up to 1e{}", decade.saturating_add(1)),
+            }
         })
         .collect();
     let title = "How many values have a relative error of which power of ten";
@@ -83,10 +91,13 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
         error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
         _ => NO_NUMBER,
     };
-    let mut worst: BTreeMap<(usize, bool), f64> = BTreeMap::new();
+    let mut worst: BTreeMap<(usize, bool), (f64, &Point)> = BTreeMap::new();
     for point in &profile.points {
-        let place = worst.entry((point.depth, point.is_cast())).or_insert(EXACT);
-        *place = place.max(height(point.error));
+        let found = (height(point.error), point);
+        let place = worst.entry((point.depth, point.is_cast())).or_insert(found);
+        if place.0 < found.0 {
+            *place = found;
+        }
     }
     if worst.len() < 3 {
         return None;
@@ -96,12 +107,20 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     let centre = profile.around.iter().find(|node| node.is_centre).map(|node| node.depth);
     plot_profile(&area, &worst, centre).ok()?;
     drop(area);
+    let titles = worst.values().map(|(_, point)| {
+        let error = match point.error {
+            Num(error) if error.is_finite() => format!("relative error {error:.1e}"),
+            _ => "NaN or infinite on one side".into(),
+        };
+        format!("{}, which {} {} makes: {error}", point.tensor, point.op, point.node)
+    });
+    let svg = with_titles(&svg, "<circle ", &titles.collect::<Vec<_>>());
     Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
 }
 
 fn plot_profile(
     area: &DrawingArea<SVGBackend, Shift>,
-    worst: &BTreeMap<(usize, bool), f64>,
+    worst: &BTreeMap<(usize, bool), (f64, &Point)>,
     centre: Option<usize>,
 ) -> Result<()> {
     let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
@@ -130,7 +149,7 @@ fn plot_profile(
         })
         .draw()?;
     let mut line: BTreeMap<usize, f64> = BTreeMap::new();
-    for ((depth, _), power) in worst {
+    for ((depth, _), (power, _)) in worst {
         let place = line.entry(*depth).or_insert(EXACT);
         *place = place.max(*power);
     }
@@ -147,7 +166,7 @@ fn plot_profile(
         chart.draw_series([Text::new(" it breaks here", (place, EXACT + 0.9), label)])?;
     }
     chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
-    chart.draw_series(worst.iter().map(|((depth, is_cast), power)| {
+    chart.draw_series(worst.iter().map(|((depth, is_cast), (power, _))| {
         let colour = if *is_cast { FLUSHED } else { KEPT };
         let size = if *is_cast { 5 } else { 3 };
         Circle::new((*depth as f64, *power), size, colour.filled())
@@ -162,10 +181,28 @@ pub(super) fn named(svg: &str, title: &str) -> String {
     svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{title}\" "), 1)
 }
 
+/// The drawing, whose last elements of a kind say what they are where a pointer rests on them.
+fn with_titles(svg: &str, element: &str, titles: &[String]) -> String {
+    let others = svg.matches(element).count().saturating_sub(titles.len());
+    let mut titles = iter::repeat_n(None, others).chain(titles.iter().map(Some));
+    let name = element.trim_matches(['<', ' ']);
+    let line = |line: &str| {
+        let title = if line.starts_with(element) { titles.next().flatten() } else { None };
+        match (title, line.strip_suffix("/>")) {
+            (Some(title), Some(open)) => {
+                format!("{open}><title>{}</title></{name}>\n", escaped(title))
+            }
+            _ => format!("{line}\n"),
+        }
+    };
+    svg.lines().map(line).collect()
+}
+
 struct Bar {
     place: i32,
     count: u64,
     colour: RGBColor,
+    title: String,
 }
 
 /// The colour for values from 2^exponent to 2^(exponent + 1): what becomes of them in the target.
@@ -190,7 +227,8 @@ fn draw(bars: &[Bar], reach: Option<(f64, f64)>, title: &str) -> Option<String> 
     let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
     plot(&area, bars, reach, title).ok()?;
     drop(area);
-    Some(svg)
+    let titles: Vec<String> = bars.iter().map(|bar| bar.title.clone()).collect();
+    Some(with_titles(&svg, "<rect ", &titles))
 }
 
 fn plot(

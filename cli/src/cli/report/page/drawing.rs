@@ -112,7 +112,8 @@ fn error_in_words(error: Num) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// The text as SVG holds it.
+pub(super) fn escaped(text: &str) -> String {
     let text = single_line(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -58,6 +58,8 @@ struct Section {
     number: usize,
     is_good: bool,
     verdict: String,
+    /// The verdict in a word, for the title.
+    judged: String,
     is_folded: bool,
     /// What is wrong and where, in a sentence, and what to do about it.
     headline: Option<String>,
@@ -194,8 +196,8 @@ fn title(sections: &[Section], bad: usize) -> String {
         single_line(parts.next().unwrap_or(name))
     };
     match (sections, bad) {
-        ([one], 0) => format!("✓ {} passes", last(&one.subject)),
-        ([one], _) => format!("✗ {} fails", last(&one.subject)),
+        ([one], 0) => format!("✓ {} passes{}", last(&one.subject), one.judged),
+        ([one], _) => format!("✗ {} fails{}", last(&one.subject), one.judged),
         (_, 0) => format!("✓ all {} pass", sections.len()),
         (_, bad) => format!("✗ {bad} of {} fail", sections.len()),
     }
@@ -271,12 +273,14 @@ fn audit_section(model: &Audited, top: usize) -> Section {
     let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
     let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
     let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];
+    let (headline, advice) = verdict::of_audit(model).unzip();
     Section {
         name: model.model.clone(),
         subject: model.model.clone(),
         is_good: head.status == Status::Passed,
         verdict,
-        advice: verdict::of_audit(model).filter(|_| head.status == Status::Failed),
+        headline,
+        advice,
         warnings: head.sentences(Severity::Warning),
         facts: if head.error.is_some() { vec![] } else { facts },
         figures: match model.casts.len() as u64 {
@@ -329,12 +333,16 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let (lines, more_lines) = split(remarks::of_comparison(pair));
     let next = verdict::next_step(pair);
     let blamed = verdict::divergences(pair).find_map(|(_, place)| place.culprit.as_ref());
-    let culprit = blamed.map(|cast| cast.node.as_str());
+    let broken = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken());
+    let culprit = broken.map(|culprit| &culprit.node).or(blamed.map(|cast| &cast.node));
+    let judged = pair.judgement.verdict.filter(|_| !pair.is_judged_by_tolerance);
+    let judged = judged.map(|verdict| format!(": {}", verdict.name()));
     Section {
         name: format!("{} against {}", pair.converted, pair.reference),
         subject: pair.converted.clone(),
         is_good,
         verdict: head.problem().map_or(verdict, str::to_owned),
+        judged: judged.unwrap_or_default(),
         headline: verdict::cause(pair),
         advice: next.as_ref().map(|next| next.words.clone()),
         command: next.and_then(|next| next.command),
@@ -347,7 +355,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
             .map(|(what, place)| divergence_view(what, place))
             .collect(),
         error_profile: charts::error_profile(&pair.profile),
-        drawing: drawing(&pair.profile.around, culprit),
+        drawing: drawing(&pair.profile.around, culprit.map(String::as_str)),
         tensors,
         more_tensors,
         casts_title: "Casts of the converted model, the worst first",

@@ -41,6 +41,10 @@ for (const table of document.querySelectorAll(".sortable")) {
     });
   }
 }
+// What is folded is printed too.
+const folded = [...document.querySelectorAll("details:not([open])")];
+addEventListener("beforeprint", () => folded.forEach((part) => { part.wasOpen = part.open; part.open = true; }));
+addEventListener("afterprint", () => folded.forEach((part) => { part.open = part.wasOpen; }));
 // A link to a section that is folded unfolds it.
 const unfold = () => document.getElementById(location.hash.slice(1))?.closest("details.folded")?.setAttribute("open", "");
 addEventListener("hashchange", unfold);

@@ -66,19 +66,19 @@ pub(crate) struct Audit {
     input: InputArgs,
     #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
-    /// Let casts do that much: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
+    /// Raise a limit, to N or without end: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
     /// overflowed, became_nan, undefined, made_infinite, made_nan, became_subnormal, sign_lost,
     /// saturated_share, max_abs, max_rel or max_ulp.
-    #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow)]
+    #[arg(long, value_name = "KIND[=N]", value_parser = parse_allow, help_heading = "Findings")]
     allow: Vec<(String, f64)>,
     /// The model of which PATH is a conversion: what it does as well is excused, and its weights
     /// are compared. Of a folder with a model.onnx, the test_data_set_* folders give the inputs
     /// where PATH has none.
-    #[arg(long, value_name = "ORIGINAL")]
+    #[arg(long, value_name = "ORIGINAL", help_heading = "Findings")]
     baseline: Option<PathBuf>,
-    /// Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that
-    /// did not run.
-    #[arg(long)]
+    /// Fail where the inputs show too little: one set of random ones, sizes of 1, branches that did
+    /// not run.
+    #[arg(long, help_heading = "Findings")]
     strict: bool,
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,

@@ -61,14 +61,15 @@ pub(crate) use open::{CompareRequest, OpenModels};
 /// of Polygraphy. Outputs are matched by name, and by position where no name is shared. Their
 /// element types may differ. With -i, a folder stands for the sets of inputs in it.
 ///
-/// Without a tolerance the verdict is made from the arithmetic: the same, rounded, imprecise or
-/// broken; the first two pass. With --rtol and --atol a value passes when
+/// Without a tolerance the verdict is made from the arithmetic: the outputs are the same, rounded,
+/// imprecise or broken; the first two pass. With --rtol and --atol a value passes when
 /// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the
 /// coarser type away; one of the two is enough. --cosine asks for a least cosine similarity of the
 /// whole output, --sqnr for a least ratio of its signal to the noise. NaN only passes for NaN, and
 /// an infinity for itself.
 #[derive(Args)]
 #[command(after_help = "Examples:
+  onnx-cast compare model.onnx model_fp16.onnx
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2 --atol 1e-3
   onnx-cast compare model.onnx slim.onnx fp16.onnx --all-tensors --report compare.html
   onnx-cast compare model.onnx saved_outputs/ -i x=x.npy --ulp 4
@@ -88,23 +89,23 @@ pub(crate) struct Compare {
     search: SearchArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
-    /// A tolerance of one output's own.
+    /// The tolerance of a single output.
     #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output, help_heading = "Tolerance")]
     per_output: Vec<(String, Tolerance)>,
-    /// Compare every tensor that belongs to one of the other graph, by name, values or structure;
-    /// else only where the outputs fail, to find where they part.
-    #[arg(long)]
+    /// Compare every inner tensor that has a counterpart in the other graph, by name, values or
+    /// structure. Without it they are compared where the outputs fail, to find where they diverge.
+    #[arg(long, help_heading = "Comparison")]
     all_tensors: bool,
     /// The model whose tensors were saved, where both sides were: nodes are then named, and nothing
     /// is run. It need not be one that tract can run.
-    #[arg(long, value_name = "MODEL.onnx")]
+    #[arg(long, value_name = "MODEL.onnx", help_heading = "Comparison")]
     graph: Option<PathBuf>,
-    /// Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that
-    /// did not run.
-    #[arg(long)]
+    /// Fail where the inputs show too little: one set of random ones, sizes of 1, branches that did
+    /// not run.
+    #[arg(long, help_heading = "Comparison")]
     strict: bool,
-    /// How often the conversion runs with its roundings perturbed, to see how far they carry.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    /// How often the conversion runs with random rounding, to see how far rounding errors grow.
+    #[arg(long, value_name = "N", default_value_t = 3, help_heading = "Comparison")]
     samples: u64,
     /// Write limits that the conversion keeps and a fault would not to NAME.tolerance.toml beside
     /// it, if its verdict passes and there is no such file.

@@ -13,6 +13,7 @@ use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
+use crate::cli::input::cases::{self, model_file};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
@@ -23,15 +24,15 @@ use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::report::{json, page};
 use request::{Conversion, ConvertRequest};
 
-/// Convert a model to FLOAT16, BFLOAT16 or weights in few bits, and write it if its results hold.
+/// Convert a model to FLOAT16, BFLOAT16 or low-bit weights, if its results hold.
 ///
 /// Every FLOAT value and weight becomes the narrow type, in the bodies of If, Loop and Scan and in
-/// functions too, save at nodes whose operators do not take it, that have a weight which does not
+/// functions too, except at nodes whose operators do not take it, that have a weight which does not
 /// fit it, that compute shapes, or that are kept. Casts stand only where types meet. Inputs and
 /// outputs keep their types.
 ///
-/// What is written is read again, run beside the original on the given inputs or on random ones,
-/// and compared. Where outputs are too far off, the nodes are searched that need to stay in FLOAT.
+/// What is written is read again, run beside the original on the given inputs, those recorded beside
+/// the model or random ones, and compared. Where outputs are too far off, the nodes are searched that need to stay in FLOAT.
 /// The file appears only if the outputs hold; else the exit status is 1. An output holds, unless
 /// options say otherwise, if its errors are noise: a signal-to-noise ratio of at least 40 dB in
 /// FLOAT16, 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4
@@ -43,7 +44,7 @@ use request::{Conversion, ConvertRequest};
   onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx --keep-op Softmax --keep /norm/Pow
   onnx-cast convert model.onnx --weights INT4 --block 32 --opset 21 -o model_int4.onnx")]
 pub(crate) struct Convert {
-    /// The model.
+    /// The model, or a folder with a model.onnx.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
     /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
@@ -81,16 +82,16 @@ pub(crate) struct Convert {
     /// Write the model without running it.
     #[arg(long)]
     unverified: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
     /// Write a page to look at: the comparison with the original.
-    #[arg(long, value_name = "FILE.html", conflicts_with = "unverified")]
+    #[arg(long, value_name = "FILE.html", conflicts_with = "unverified", help_heading = "Reports")]
     report: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reports")]
     to: JsonArgs,
 }
 
@@ -135,10 +136,13 @@ impl Verb for Convert {
             ensure!(!is_there, "-o: {} is there already", place.display());
         }
         let tolerance = self.tolerance();
-        let mut input = self.input.with_sets(self.sets);
-        input.sets = input.sets.or(Some(1));
+        let (model, mut input) = (model_file(self.model)?, self.input.with_sets(self.sets));
+        let cases = if input.takes_recorded(false) { cases::beside(&model) } else { vec![] };
+        input.random = cases.is_empty();
+        input.sets = input.sets.or(input.random.then_some(1));
         let request = ConvertRequest {
-            model: self.model,
+            model,
+            cases,
             output: self.output,
             to: self.ty,
             from: self.from,
@@ -170,11 +174,10 @@ impl Verb for Convert {
 }
 
 fn text(conversion: &Conversion) -> String {
-    let mut lines = vec![];
+    let mut lines = conversion.lines();
     for kept in &conversion.kept {
         let node = single_line(&kept.node);
         lines.push(format!("stays: {} `{node}`: {}", kept.op, single_line(&kept.why)));
     }
-    lines.extend(conversion.lines());
     lines.join("\n")
 }

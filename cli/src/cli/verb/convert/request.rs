@@ -17,6 +17,7 @@ use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::Severity;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
+use crate::cli::input::cases::Case;
 use crate::cli::input::recipe::Source;
 use crate::cli::input::sets::{self, Tensors};
 use crate::cli::input_file::{read_regular, read_regular_text};
@@ -33,6 +34,8 @@ use crate::cli::work::model::{Loader, tried};
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ConvertRequest {
     pub(super) model: PathBuf,
+    /// The sets of inputs beside it that it is judged on; else `input` says which.
+    pub(super) cases: Vec<Case>,
     pub(super) output: PathBuf,
     /// Nothing where only weights become others.
     pub(super) to: Option<String>,
@@ -96,12 +99,26 @@ impl Conversion {
     pub(super) fn lines(&self) -> Vec<String> {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let Conversion { nodes, weights, casts, added_casts, removed_casts, .. } = self;
-        let mut lines = vec![format!(
+        let mut lines = vec![match (&self.output, &self.problem) {
+            (Some(output), _) => format!(
+                "PASS  {output}: {}, {:.2} MiB; {} had {:.2} MiB",
+                self.verdict,
+                mib(self.size_after),
+                self.model,
+                mib(self.size_before)
+            ),
+            (None, problem) => format!(
+                "FAIL  nothing is written: {}; --keep, --keep-op or a tolerance (--rtol, --sqnr) \
+                 may help, --unverified writes it all the same",
+                problem.as_deref().unwrap_or_default()
+            ),
+        }];
+        lines.push(format!(
             "{nodes} node(s) and {weights} weight(s) are {}, {} stay; {casts} casts, \
              {added_casts} added, {removed_casts} removed",
             if self.to.is_empty() { "of another type" } else { self.to.as_str() },
             self.kept.len(),
-        )];
+        ));
         if self.coded_weights > 0 {
             lines.push(format!("{} weight(s) are stored in few bits", self.coded_weights));
         }
@@ -111,20 +128,6 @@ impl Conversion {
                 lines.push(format!("output `{}`: {sqnr}", output.name));
             }
         }
-        lines.push(match (&self.output, &self.problem) {
-            (Some(output), _) => format!(
-                "{output}: {}, {:.2} MiB; {} had {:.2} MiB",
-                self.verdict,
-                mib(self.size_after),
-                self.model,
-                mib(self.size_before)
-            ),
-            (None, problem) => format!(
-                "nothing is written: {}; --keep, --keep-op or a tolerance (--rtol, --sqnr) may \
-                 help, --unverified writes it all the same",
-                problem.as_deref().unwrap_or_default()
-            ),
-        });
         lines
     }
 }
@@ -209,6 +212,7 @@ impl Request for ConvertRequest {
         self.input
             .files()
             .chain([self.model.clone(), folder])
+            .chain(self.cases.iter().map(|case| case.set.clone()))
             .chain(self.keep_from.clone())
             .collect()
     }
@@ -263,7 +267,10 @@ impl ConvertRequest {
         let (proto, folder) = (loader.read(&self.model)?, self.folder());
         let run = |tensors: Tensors| tried(&model, tensors);
         let source = Source { takes: &model.takes, proto: &proto, other: None, run: &run };
-        let sets = sets::gather(&source, &self.model, &self.input)?;
+        let sets = match &self.cases[..] {
+            [] => sets::gather(&source, &self.model, &self.input)?,
+            cases => sets::of_cases(&model.takes, cases, &self.input)?,
+        };
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
         let to = options.to;
         let mut runs =

@@ -37,19 +37,18 @@ use node_lists::NodeLists;
 use search::{CountedRuns, NodeList, Reference, Search, named};
 use simulated::Original;
 
-/// Find the smallest set of nodes to keep in FLOAT when a model is converted to FLOAT16 or
-/// BFLOAT16.
+/// Find the nodes that have to stay in FLOAT when a model becomes FLOAT16 or BFLOAT16.
 ///
 /// One run of the model shows which nodes make, take or hold values that the narrow type cannot
 /// hold. The conversion is then simulated: every FLOAT tensor is rounded, weights as
-/// onnxconverter-common clips them, save inside the nodes that are kept. The list is tried with
-/// nodes left out until it fails without any one of them, in at most 30 runs of the model. Nodes
-/// that overflow though the outputs bear it are kept too, unless --fewest is given.
+/// onnxconverter-common clips them, except inside the nodes that are kept. Nodes are taken off the
+/// list until the conversion fails without any one of them, in at most 30 runs of the model. Nodes
+/// that overflow without harm to the outputs are kept too, unless --fewest is given.
 ///
 /// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by
 /// --atol 1e-2 too.
 ///
-/// The exit status is 1 if no list will do: the outputs are NaN or infinite in FLOAT too, or the
+/// The exit status is 1 if no list helps: the outputs are NaN or infinite in FLOAT too, or the
 /// conversion fails with every node kept.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -59,7 +58,7 @@ pub(crate) struct Keep {
     /// The model in FLOAT, or a folder with a model.onnx and test_data_set_* folders.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// What the model is to be converted to.
+    /// What the model is to be converted to: FLOAT16 or BFLOAT16.
     #[arg(long = "to", value_name = "TYPE", value_parser = parse_half)]
     ty: String,
     #[command(flatten, next_help_heading = "Inputs")]
@@ -69,9 +68,9 @@ pub(crate) struct Keep {
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
     /// Keep only what the outputs need, though other nodes overflow.
-    #[arg(long)]
+    #[arg(long, help_heading = "Tolerance")]
     fewest: bool,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reports")]
     to: JsonArgs,
 }
 

@@ -216,7 +216,7 @@ impl Reference {
                 (nans, _) => format!("{nans} NaN"),
             };
             let name = single_line(&output.name);
-            Some(format!("output `{name}` has {what} in FLOAT too: no list of nodes mends that"))
+            Some(format!("output `{name}` has {what} in FLOAT too: no list of nodes helps"))
         });
         broken.next()
     }
@@ -386,12 +386,14 @@ impl<'a> Search<'a> {
             metrics.add(want, got)?;
             let compared = metrics.finish();
             if !compared.passed {
-                let name = single_line(&compared.name);
-                let what = compared.problem.or(compared.first_mismatch).unwrap_or_default();
+                let (name, why) = (single_line(&compared.name), compared.difference());
                 let (of, elements) = (compared.mismatches, compared.elements);
-                return Ok(Some(format!(
-                    "output `{name}`: {of} of {elements} beyond the tolerance, {what}"
-                )));
+                return Ok(Some(match compared.first_mismatch {
+                    Some(what) => {
+                        format!("output `{name}`: {of} of {elements} beyond the tolerance, {what}")
+                    }
+                    None => format!("output `{name}`: {why}"),
+                }));
             }
         }
         Ok(None)
@@ -437,7 +439,7 @@ impl<'a> Search<'a> {
             why.truncate(2);
             why.push(match failure {
                 _ if !all.contains(place) => {
-                    "without it values overflow, which the outputs bear here".into()
+                    "without it values overflow, without harm to the outputs here".into()
                 }
                 Some(failure) => format!("without it {failure}"),
                 None => format!("not tried without it alone: {RUNS} runs are the most"),
@@ -466,7 +468,7 @@ impl<'a> Search<'a> {
         };
         (!left.is_empty()).then(|| {
             format!(
-                "values overflow at {} more nodes, which the outputs bear on these inputs: {}{more}",
+                "values overflow at {} more nodes, without harm to the outputs on these inputs: {}{more}",
                 left.len(),
                 names.join(", ")
             )

@@ -50,10 +50,10 @@ pub(crate) struct Record {
     /// The folder of the recordings.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
     /// How many sets of random inputs, each with the next seed.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", help_heading = "Inputs", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     sets: u64,
 }
 

@@ -45,10 +45,10 @@ use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::verb::compare::CompareRequest;
 use request::{Of, OneRequest, ReduceRequest, Reduced};
 
-/// Reduce a model, or a pair of models, to the smallest part that still shows what is wrong.
+/// Reduce a model, or a pair of models, to the smallest part that shows the fault.
 ///
-/// Of REFERENCE and CONVERTED, what is left are the nodes of both between which they part: at the
-/// same node, in the same way. With --check, what is left of MODEL are the nodes on which the
+/// Of REFERENCE and CONVERTED, what is left are the nodes of both where they diverge: at the same
+/// node, in the same way. With --check, what is left of MODEL are the nodes on which the
 /// command still fails: {model} stands for the path of a model, {inputs} for that of a folder of
 /// input_*.pb. The part takes the values that the whole model has there, of the one set of inputs
 /// that shows it most.
@@ -98,13 +98,13 @@ pub(crate) struct Reduce {
     sets: SetsArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
-    /// A tolerance of one output's own.
+    /// The tolerance of a single output.
     #[arg(long, value_name = "NAME:rtol=R,…", value_parser = parse_output, help_heading = "Tolerance")]
     per_output: Vec<(String, Tolerance)>,
     /// Limits for the converted model [default: NAME.tolerance.toml beside NAME.onnx].
     #[arg(long = "tolerance", value_name = "FILE.toml", help_heading = "Tolerance")]
     limits: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Reports")]
     to: JsonArgs,
 }
 

@@ -5,7 +5,7 @@ mod numpy;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Args;
 use prost::Message;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,8 @@ use crate::cli::work::model::{Loader, Ran, tried};
 ///
 /// An input that is not given gets random values of the kind that the nodes that take it ask for.
 /// Its symbolic dimensions come from --set, else from the shapes of the given inputs, else they are
-/// chosen: never 1 where the model runs with others. A note says what was taken.
+/// chosen: never 1 where the model runs with others. A note names these inputs and says what they
+/// were given.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast run model.onnx --set batch=4 --seed 7
@@ -59,8 +60,8 @@ pub(crate) struct Run {
     model: PathBuf,
     #[command(flatten)]
     input: InputArgs,
-    /// Folder for the outputs, written as output_0.pb, output_1.pb, …, or a file for NumPy: a .npz,
-    /// or a .npy for one output.
+    /// Write the outputs: into a folder, as output_0.pb, output_1.pb, …, or into a file for NumPy, a
+    /// .npz, or a .npy for one output. A new folder whose name has an ending is given as `name.v1/`.
     #[arg(short, long, value_name = "DIR|FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object.
@@ -93,15 +94,17 @@ impl Verb for Run {
         let Run { model, input, output: written, json } = self;
         let case = about(ErrorKind::Input, recorded(&model, &input))?;
         let model = model_file(model)?;
+        written.as_deref().map_or(Ok(()), check_ending)?;
         let request = RunRequest { model, input, case, output: written };
-        let RunAnswer { inputs, outputs, note } = &ask(&request, resources)?;
+        let RunAnswer { inputs, outputs, note, written } = &ask(&request, resources)?;
         print_notes(&request.model, note.as_slice());
-        output.line(&if json {
+        if json {
             let outputs = outputs.iter().map(shown).collect();
-            json::document("run", &RunReport { inputs, outputs, note })?
+            output.line(&json::document("run", &RunReport { inputs, outputs, note })?)?;
         } else {
-            table(&outputs.iter().map(row).collect::<Vec<_>>())
-        })?;
+            output.line(&table(&outputs.iter().map(row).collect::<Vec<_>>()))?;
+            written_in_words(written).map_or(Ok(()), |line| output.line(&line))?;
+        }
         Ok(Status::Passed)
     }
 }
@@ -154,6 +157,8 @@ pub(crate) struct RunAnswer {
     inputs: Inputs,
     outputs: Vec<RunOutput>,
     note: Option<String>,
+    /// The files that hold the outputs.
+    written: Vec<PathBuf>,
 }
 
 /// An output of the model.
@@ -199,28 +204,22 @@ impl Request for RunRequest {
                 }
             },
         };
-        notes.extend(look.note().filter(|_| !random.is_empty()));
         let random = (!random.is_empty()).then_some((random, self.input.seed, look));
         let inputs = Inputs::of(model.takes.inputs.len(), [random].into_iter());
+        notes.extend(inputs.note());
         let Ran { outputs, note } = model.run(tensors)?;
         notes.extend(note);
         let note = (!notes.is_empty()).then(|| notes.join("; "));
-        if let Some(file) = file {
-            numpy::write(&outputs, file)?;
-        }
-        if let Some(folder) = folder {
-            let mut drafts = Drafts::default();
-            for (position, output) in outputs.iter().enumerate() {
-                let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
-                let path = folder.join(format!("output_{position}.pb"));
-                drafts.file(&path, &proto.encode_to_vec())?;
+        let written = match (file, folder) {
+            (Some(file), _) => {
+                numpy::write(&outputs, file)?;
+                vec![file.clone()]
             }
-            let _lock = locked(folder);
-            drafts.put()?;
-            remove_stale(folder, outputs.len())?;
-        }
+            (None, Some(folder)) => write_folder(&outputs, folder)?,
+            (None, None) => vec![],
+        };
         let outputs = outputs.into_iter().map(told).collect::<TractResult<_>>()?;
-        Ok(RunAnswer { outputs, inputs, note })
+        Ok(RunAnswer { outputs, inputs, note, written })
     }
 
     fn model(&self) -> &Path {
@@ -239,6 +238,42 @@ impl Request for RunRequest {
 /// Whether a path is where NumPy's arrays go.
 fn is_numpy(path: &Path) -> bool {
     matches!(Format::of(path), Some(Format::Npy | Format::Npz)) && !path.is_dir()
+}
+
+/// Refuses a new folder whose name looks like a file's of a kind that nothing writes.
+fn check_ending(path: &Path) -> anyhow::Result<()> {
+    let is_plain = path.is_dir() || path.extension().is_none() || is_numpy(path);
+    // What ends with a separator is a folder, whatever its name.
+    let is_folder = path.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
+    let problem = || -> anyhow::Result<()> {
+        bail!("{}: outputs are written as .npz or .npy, or into a folder", path.display())
+    };
+    about(ErrorKind::Call, if is_plain || is_folder { Ok(()) } else { problem() })
+}
+
+/// What was written, for people.
+fn written_in_words(files: &[PathBuf]) -> Option<String> {
+    let (first, last) = (files.first()?.display(), files.last()?.display());
+    Some(match files.len() {
+        1 => format!("wrote {first}"),
+        count => format!("wrote {count} files, {first} to {last}"),
+    })
+}
+
+/// Writes the outputs as files of a folder, all at once.
+fn write_folder(outputs: &[NamedTensor], folder: &Path) -> TractResult<Vec<PathBuf>> {
+    let mut drafts = Drafts::default();
+    let mut written = vec![];
+    for (position, output) in outputs.iter().enumerate() {
+        let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
+        let path = folder.join(format!("output_{position}.pb"));
+        drafts.file(&path, &proto.encode_to_vec())?;
+        written.push(path);
+    }
+    let _lock = locked(folder);
+    drafts.put()?;
+    remove_stale(folder, outputs.len())?;
+    Ok(written)
 }
 
 /// Removes what an earlier run of a model with more outputs has left: `test` would take it for an

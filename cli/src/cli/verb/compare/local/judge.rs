@@ -82,7 +82,7 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
             let types = if local.inside > 0 { "its types explain it, but " } else { "" };
             let alone = alone(&local, why.as_deref());
             let limit = share(limit);
-            (Verdict::Imprecise, format!("{types}{said}, and the limit of use is {limit}{alone}"))
+            (Verdict::Imprecise, format!("{types}{said}; the limit is {limit}{alone}"))
         }
         () => explained(&local, why.as_deref(), &said, (worst, ALONE * unit(outputs)), &judgement),
     };
@@ -104,7 +104,7 @@ fn explained(
     }
     let (inside, beyond) = (local.inside, beyond_band(judgement));
     let text = "every difference arises by the rounding of its types";
-    let looked = format!("{text} ({inside} tensors inside were looked at); {said}{beyond}");
+    let looked = format!("{text} ({inside} inner tensors were checked); {said}{beyond}");
     (Verdict::Rounded, looked)
 }
 
@@ -112,7 +112,9 @@ fn explained(
 fn alone(local: &Local, why: Option<&str>) -> String {
     match why {
         Some(why) => {
-            format!("; this is said of the outputs alone, for it could not be looked inside: {why}")
+            format!(
+                "; this is said of the outputs alone, as inner tensors cannot be compared: {why}"
+            )
         }
         None if local.is_opaque() => "; this is said of the outputs alone".into(),
         None => String::new(),
