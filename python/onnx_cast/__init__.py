@@ -13,7 +13,7 @@ ones is a warning.
 
 from importlib import metadata as _metadata
 
-from ._calls import audit, compare, convert, fix, keep, record, run
+from ._calls import audit, compare, keep
 from ._errors import (
     CallError,
     InputError,
@@ -24,6 +24,7 @@ from ._errors import (
     ProgramError,
     ToleranceError,
 )
+from ._making import convert, fix, record, run
 from ._program import program
 from ._reduce import reduce
 from ._results import Audit, Cast, Comparison, Culprit, Inputs, Parting, Tensor

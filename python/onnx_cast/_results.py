@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
@@ -317,7 +318,9 @@ class Comparison:
         """
         if self.half is None:
             return None
-        return f"onnx_cast.keep({self.reference!r}, to={self.half!r}, inputs=...) finds the nodes to keep in FLOAT"
+        # What was given as an object has no path.
+        reference = repr(self.reference) if os.path.exists(self.reference) else "reference"
+        return f"onnx_cast.keep({reference}, to={self.half!r}, inputs=...) finds the nodes to keep in FLOAT"
 
     def summary(self) -> str:
         """What a failed test should say, a line per fact, and the warnings; empty where all is well."""
