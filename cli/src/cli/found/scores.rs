@@ -67,7 +67,7 @@ pub(crate) fn finding(output: &ComparedTensor) -> Option<Finding> {
     let scores = output.scores.as_ref().filter(|_| !output.identical)?;
     let ScoreMetrics { rows, kl_mean, kl_median, kl_999, same_top, .. } = scores;
     let mut sentence = format!(
-        "KL divergence {} (median {}, 99.9 % {}), the same top {} of {rows} rows",
+        "KL divergence {} (median {}, 99.9 % {}), the same top-1 in {} of {rows} rows",
         kl_mean.in_words(),
         kl_median.in_words(),
         kl_999.in_words(),

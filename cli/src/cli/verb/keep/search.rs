@@ -20,6 +20,7 @@ use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::process::progress;
+use crate::cli::report::phrases::tolerance as tolerance_in_words;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
@@ -262,8 +263,9 @@ impl<'a> Search<'a> {
         let kept = self.find(notes)?;
         match (&kept.problem, fallback) {
             (Some(problem), Some(fallback)) if self.runs.has_more() => {
-                let rtol = self.tolerance.rtol.unwrap_or_default();
-                let note = format!("no list passes by rtol {rtol} alone: {problem}");
+                let [alone, both] =
+                    [self.tolerance, fallback].map(|tolerance| tolerance_in_words(&tolerance));
+                let note = format!("judged by {both}, for by {alone} alone: {problem}");
                 (self.tolerance, self.seen) = (fallback, HashMap::new());
                 self.find([kept.notes, vec![note]].concat())
             }
