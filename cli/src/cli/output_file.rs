@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use tempfile::Builder;
 use walkdir::{DirEntry, WalkDir};
 
@@ -44,13 +44,15 @@ impl Drafts {
     ///
     /// When it cannot be written, or something at the place is no file. The error begins with the path.
     pub(crate) fn file(&mut self, place: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-        let mut write = || -> anyhow::Result<()> {
-            ensure!(!place.is_dir(), "is a folder");
+        let mut write = || -> io::Result<()> {
+            if place.is_dir() {
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder"));
+            }
             let make =
                 |folder: &Path| Ok(builder(0o666).tempfile_in(folder)?.into_temp_path().keep()?);
-            Ok(fs::write(self.draft(folder_of(place), Some(place), make)?, bytes)?)
+            fs::write(self.draft(folder_of(place), Some(place), make)?, bytes)
         };
-        about(ErrorKind::Call, write().with_context(|| place.display().to_string()))
+        written(place, write())
     }
 
     /// Makes an empty folder, which is to be at the place when it is filled: instead of the one that is there, or where nothing is.

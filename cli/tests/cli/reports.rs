@@ -482,6 +482,14 @@ fn said_of_keep(arguments: &[&str]) -> String {
 
 /// What a verdict about a whole output says stands in the JSON too.
 #[test]
+fn swapped_models_are_noticed() {
+    let text = said(1, &["compare", &model(BROKEN), &model(ORIGINAL), "--quiet"]);
+    assert!(text.contains("\nnext  Swap the two"), "{text}");
+    let text = said(1, &["compare", &model(ORIGINAL), &model(BROKEN), "--quiet"]);
+    assert!(!text.contains("Swap"), "{text}");
+}
+
+#[test]
 fn why_an_output_fails_is_in_the_json() {
     let arguments = ["compare", &model(ORIGINAL), &model(FIXED), "--sqnr", "120", "--json"];
     let pair = json(&said(1, &arguments))["comparisons"][0].clone();

@@ -248,6 +248,7 @@ fn run_refuses_inputs_that_do_not_fit() {
         (&["--set", "N=1000000000000"], &["`x`", "[1000000000000, 3]", "too large"]),
         (&["--set", "N=9000000000000000000"], &["`x`", "too large"]),
         (&["-o", &format!("{good}/o")], &["g.pb"]),
+        (&["-o", "/none/of/these/y.npz"], &["y.npz: there is no folder /none/of/these"]),
         (&["-o", "out.txt"], &["out.txt", ".npz or .npy", "folder"]),
     ];
     for (arguments, words) in cases {

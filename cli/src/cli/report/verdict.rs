@@ -10,7 +10,7 @@ use super::phrases::{
 };
 use super::remarks::wrong_weights;
 use crate::cli::found::audited::{Audited, AuditedCast};
-use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, GraphNode};
+use crate::cli::found::compared::{CastName, Compared, ComparedTensor, Divergence, GraphNode};
 use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
@@ -80,7 +80,7 @@ fn only_narrow(pair: &Compared) -> Option<&Finding> {
 /// By what all outputs were judged.
 pub(crate) fn tolerances_in_words(pair: &Compared) -> String {
     match pair.judgement.verdict {
-        Some(_) if !pair.is_judged_by_tolerance => "none, so the verdict rules".into(),
+        Some(_) if !pair.is_judged_by_tolerance => "none: the verdict decides".into(),
         _ => tolerances(pair.outputs.iter()),
     }
 }
@@ -235,6 +235,10 @@ pub(crate) struct NextStep {
 
 /// What to do about a comparison that failed. No list of nodes: that has to be found by running.
 pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
+    if pair.head.status == Status::Failed && is_swapped(pair) {
+        let words = "Swap the two if the first is the conversion: it alone is in half precision.";
+        return Some(NextStep { words: words.into(), command: None });
+    }
     if pair.head.status == Status::Failed
         && pair.judgement.is_broken()
         && let Some(culprit) = pair.judgement.culprits.first()
@@ -281,6 +285,17 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
             "Keep the nodes around `{node}` in a type that holds their values, such as FLOAT, and cast after them, where the values are small again."
         )),
     }
+}
+
+/// Whether the reference is what a conversion looks like, and the converted model is not.
+fn is_swapped(pair: &Compared) -> bool {
+    let is_half = |ty: &str| ["FLOAT16", "BFLOAT16"].contains(&ty);
+    let narrows = |cast: &CastName| cast.to.as_deref().is_some_and(is_half);
+    let widened = |output: &ComparedTensor| {
+        is_half(&output.reference_type) && output.converted_type == "FLOAT"
+    };
+    let is_half_before = pair.casts.removed.iter().any(narrows) || pair.outputs.iter().any(widened);
+    is_half_before && pair.casts.added.is_empty()
 }
 
 fn is_model(path: &str) -> bool {
