@@ -291,6 +291,26 @@ bench-large:
 	$(TARGET)/bench-venv/bin/python scripts/bench/bench_large.py \
 		$(TARGET)/release/onnx-cast $(TARGET)/large $(SIZE)
 
+# Needs python3. Faults planted in the models below MODELS, N pairs, each reduced: what is left, runs, seconds.
+.PHONY: reduce-planted campaign found
+reduce-planted:
+	$(call venv,campaign,scripts/requirements-campaign.txt)
+	$(CARGO) build --locked --release -p onnx-cast
+	$(call python,campaign) campaign.planted $(TARGET)/release/onnx-cast $(or $(MODELS),models) --pairs $(or $(N),100)
+
+# Needs python3. Faults of ONNX Runtime and of tools that rewrite models, on GRAPHS random graphs from SEED on and on onnx's node tests
+# whose names begin with NODES, each reduced into TARGET/campaign.
+campaign:
+	$(call venv,campaign,scripts/requirements-campaign.txt)
+	$(CARGO) build --locked --release -p onnx-cast
+	$(call python,campaign) campaign.campaign $(TARGET)/release/onnx-cast $(TARGET)/campaign \
+		--graphs $(or $(GRAPHS),1000) --seed $(or $(SEED),0) $(if $(NODES),--nodes $(NODES)) --most 1
+
+# Needs python3. What the models of models/found show with the pinned tools (docs/found.md).
+found:
+	$(call venv,campaign,scripts/requirements-campaign.txt)
+	$(call python,campaign) campaign.replay models/found
+
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:
 	$(CARGO) build --locked -p tract-onnx-cast --lib --no-default-features --target wasm32-unknown-unknown

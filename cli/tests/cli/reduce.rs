@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use prost::Message;
 use serde_json::{Value, json};
 use tract_onnx::pb::ModelProto;
-use tract_onnx_cast::ElementType::{Float, Float16};
+use tract_onnx_cast::ElementType::{Bool, Float, Float16, Int64};
 
-use crate::common::proto::{Sketch, bytes, int, int64, tensor};
+use crate::common::proto::{Sketch, bytes, graph_attribute, int, int64, tensor};
 use crate::program::*;
 
 /// `y = tanh(…||x - 0.5| - 0.5|…)`, so many times, with another operator in the place of one `Abs`.
@@ -201,4 +201,125 @@ fn a_model_that_cannot_be_run_here_is_cut_as_far_as_it_can() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot be run to its end"), "{}", stderr(&output));
     assert_eq!(ops(&model(&folder, "model.onnx")), ["NobodyHasThis"]);
+}
+
+/// `y = Tanh(BODIES(Exp(x)))` of a node with bodies, in which one node is `op`.
+fn with_bodies(kind: &str, op: &str) -> Vec<u8> {
+    let shape: &[i64] = if kind == "Scan" { &[] } else { &[3] };
+    let body = |from: &str| {
+        Sketch::new()
+            .node("Neg", &[from], &["neg"], vec![])
+            .node("Add", &["neg", "half"], &["sum"], vec![])
+            .node(op, &["sum"], &["odd"], vec![])
+            .node("Sub", &["odd", "half"], &["out"], vec![])
+    };
+    let mut half = tensor("half", Float, &[0.5f32]);
+    half.dims.clear();
+    let sketch = Sketch::new()
+        .input("x", Float, &[3])
+        .initializer(half)
+        .initializer(int64("count", &[4]))
+        .initializer(tensor("yes", Bool, &[1f32]))
+        .node("Exp", &["x"], &["s0"], vec![]);
+    let sketch = match kind {
+        "If" => {
+            let then = body("s0").output("out", Float, shape).0;
+            let other = Sketch::new().node("Identity", &["s0"], &["other"], vec![]);
+            let other = other.output("other", Float, shape).0;
+            let branches =
+                vec![graph_attribute("then_branch", then), graph_attribute("else_branch", other)];
+            sketch.node("If", &["yes"], &["s1"], branches)
+        }
+        "Loop" => {
+            let inner = body("s").input("n", Int64, &[]).input("go", Bool, &[]);
+            let inner = inner.input("s", Float, shape).output("go", Bool, &[]);
+            let inner = graph_attribute("body", inner.output("out", Float, shape).0);
+            sketch.node("Loop", &["count", "", "s0"], &["s1"], vec![inner])
+        }
+        _ => {
+            let inner = body("s").input("s", Float, shape).output("out", Float, shape).0;
+            let with = vec![graph_attribute("body", inner), int("num_scan_inputs", 1)];
+            sketch.node("Scan", &["s0"], &["s1"], with)
+        }
+    };
+    bytes(&sketch.node("Tanh", &["s1"], &["y"], vec![]).output("y", Float, &[3]).model())
+}
+
+#[test]
+fn the_part_is_taken_out_of_bodies() {
+    for kind in ["If", "Loop", "Scan"] {
+        let folder = Folder::new();
+        let a = folder.write("a.onnx", with_bodies(kind, "Abs"));
+        let b = folder.write("b.onnx", with_bodies(kind, "Softplus"));
+        let check = "sh -c 'grep -q Softplus $0 && exit 7' {model}";
+        let report = reduced(&folder, 0, &[&b, "--check", check, "--status", "7"]);
+        assert_eq!(ops(&model(&folder, "model.onnx")), ["Softplus"], "{kind}: {report}");
+        assert!(report["runs"].as_u64().is_some_and(|runs| runs <= 2 * 3 + 20), "{report}");
+        for judge in [&["--rtol", "1e-3"][..], &[]] {
+            fs::remove_dir_all(folder.path("case")).expect("a folder");
+            let report = reduced(&folder, 0, &[&[&*a, &b][..], judge].concat());
+            assert_eq!(ops(&model(&folder, "model.onnx")), ["Softplus"], "{kind}: {report}");
+            assert_eq!(ops(&model(&folder, "reference.onnx")), ["Abs"], "{kind}: {report}");
+        }
+    }
+}
+
+#[test]
+fn without_a_tolerance_it_is_what_a_comparison_blames() {
+    let folder = Folder::new();
+    let a = folder.write("a.onnx", chain(40, None));
+    let b = folder.write("b.onnx", chain(40, Some(17)));
+    let report = reduced(&folder, 0, &[&a, &b]);
+    let case = &report["cases"][0];
+    assert_eq!((&case["node"], &case["kind"]), (&json!("Softplus_b17"), &json!("broken")));
+    assert_eq!(case["left"], json!([["Softplus_b17", "Softplus"]]), "{report}");
+    assert!(report["runs"].as_u64().is_some_and(|runs| runs <= 2 * 7 + 20), "{report}");
+    let [a, b] =
+        ["reference.onnx", "model.onnx"].map(|name| format!("{}/{name}", folder.text("case")));
+    let compared = onnx_cast(["compare", &a, &b]);
+    assert!(stdout(&compared).contains("what Softplus `Softplus_b17` makes"), "{compared:?}");
+    // What only rounds is nothing to show.
+    let half = folder.text("half.onnx");
+    done(&["convert", &folder.text("a.onnx"), "--to", "FLOAT16", "-o", &half, "--unverified"]);
+    let report = reduced(&Folder::new(), 1, &[&folder.text("a.onnx"), &half]);
+    assert!(report["problem"].as_str().is_some_and(|text| text.contains("rounding")), "{report}");
+}
+
+#[test]
+fn what_is_left_has_simple_values_and_no_inputs_that_it_does_not_need() {
+    let folder = Folder::new();
+    let weights: Vec<f32> = (0..12).map(|place| 0.31 * place as f32).collect();
+    let mut held = tensor("w", Float, &weights);
+    held.dims = vec![3, 4];
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 3])
+        .initializer(held)
+        .initializer(tensor("b", Float, &[0.1f32, 0.2, 0.3, 0.4]))
+        .node("Relu", &["x"], &["r"], vec![])
+        .node("Gemm", &["r", "w", "b"], &["y"], vec![])
+        .output("y", Float, &[2, 4]);
+    let a = folder.write("a.onnx", bytes(&sketch.model()));
+    let check = "sh -c 'grep -q Gemm $0 && exit 7' {model}";
+    let report = reduced(&folder, 0, &[&a, "--check", check, "--status", "7"]);
+    let model = model(&folder, "model.onnx");
+    let graph = model.graph.expect("a graph");
+    assert_eq!(graph.node[0].input, ["r", "w"], "{report}");
+    assert_eq!(graph.initializer.len(), 1);
+    let held = &graph.initializer[0];
+    let first = <[u8; 4]>::try_from(&held.raw_data[..4]).map(f32::from_le_bytes);
+    assert_eq!(first.map(f32::fract), Ok(0.0), "{held:?}");
+}
+
+/// The models of docs/found.md, which others run or rewrite wrongly.
+#[test]
+fn faults_of_others_are_run_right() {
+    let folder = in_repository("models/found");
+    let output = onnx_cast(["test", &*folder, "--rtol", "1e-4", "--atol", "1e-6"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let names = fs::read_dir(&folder).expect("the folder").flatten().map(|entry| entry.file_name());
+    let names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+    assert!(stdout(&output).contains(&format!("{} passed, 0 failed", names.len())), "{output:?}");
+    let page = fs::read_to_string(in_repository("docs/found.md")).expect("the page");
+    let untold = names.iter().find(|name| !page.contains(&format!("| `{name}` |")));
+    assert_eq!((untold, page.matches("__").count()), (None, names.len()));
 }

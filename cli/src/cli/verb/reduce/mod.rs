@@ -1,23 +1,22 @@
 //! `onnx-cast reduce`: the smallest model, or pair of models, that still shows what is wrong.
 //!
 //! A `part` is a set of nodes between values that are given, which are those that the whole model has there. Of a pair of
-//! models (`of_pair`), values are `matched` by what `compare` finds, and a `cause` is a value that the converted model makes
-//! wrongly of what is right. Of one model (`of_command`, `one`), nodes are left out from both ends as long as a command
-//! fails. Either way a `trial` tells whether a part shows it, `shrink` makes its shapes smaller, and `case` and `readme`
-//! write it.
+//! models (`pair`), that is where the converted model goes wrong. Of one model (`of_command`, `one`), nodes are left out from
+//! both ends as long as a command fails. Either way a part is taken out of the bodies that it is `inside` of, a `trial`
+//! tells whether it shows what is wrong, `shrink` makes its shapes smaller and `simpler` its values, and `case` and
+//! `readme` write it.
 
 mod case;
-mod cause;
-mod finding;
-mod matched;
+mod inside;
 mod of_command;
-mod of_pair;
 mod one;
+mod pair;
 mod part;
 mod readme;
 mod request;
 mod shrink;
 mod side;
+mod simpler;
 mod trial;
 mod values;
 

@@ -10,10 +10,11 @@ use super::one::{CheckTrial, One};
 use super::part::Part;
 use super::readme::{self, Told};
 use super::request::{OneRequest, Reduced, ReducedCase};
-use super::shrink::shrunk;
+use super::shrink::{Saving, shrunk};
 use super::side::{Side, named_nodes, onnx};
+use super::simpler::simpler;
 use super::trial::Runs;
-use super::values::by_name;
+use super::values::{Values, by_name};
 use crate::cli::input::declared::Input;
 use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
@@ -93,9 +94,42 @@ fn search(
         );
         return Ok(());
     };
+    let part = opened(part, trial, &mut |part| write(part))?;
     let part = shrunk(part, trial, &mut |part| write(part))?;
+    let part = simpler(part, trial, &mut |part| write(part))?;
     reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
     Ok(())
+}
+
+/// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
+/// the last.
+fn opened(mut part: Part, trial: &mut CheckTrial, saved: &mut Saving) -> TractResult<Part> {
+    const TIMES: usize = 2;
+    while let Some(onnx) = trial.onnx.clone() {
+        let side = Side::of(onnx, part.model.clone(), None)?;
+        // A part whose bodies cannot be looked into is left as it is.
+        let bodies = side.bodies(&by_name(part.inputs.clone())).unwrap_or_default();
+        let mut inner = None;
+        for body in &bodies {
+            let last = body.times.get(TIMES..).and_then(<[Values]>::last);
+            for values in body.times.iter().take(TIMES).chain(last) {
+                let Ok(Some(opened)) = side.opened(body.body, values) else { continue };
+                let one = One::of(opened, values.clone());
+                inner = one.reduced(trial, saved)?;
+                if inner.is_some() {
+                    break;
+                }
+            }
+            if inner.is_some() {
+                break;
+            }
+        }
+        match inner {
+            Some(inner) => part = inner,
+            None => break,
+        }
+    }
+    Ok(part)
 }
 
 fn case_of(part: &Part, place: &Path, finding: String) -> ReducedCase {

@@ -29,6 +29,11 @@ impl Part {
     pub(super) fn nodes(&self) -> usize {
         nodes_in(&self.model)
     }
+
+    /// How many of them are in no body.
+    pub(super) fn outer_nodes(&self) -> usize {
+        self.model.graph.as_ref().map_or(0, |graph| graph.node.len())
+    }
 }
 
 /// The file of a part. External data is moved in, and what nothing needs left out.

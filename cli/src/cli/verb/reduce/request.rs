@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use super::{of_command, of_pair};
+use super::{of_command, pair};
 use crate::cli::args::input::InputArgs;
 use crate::cli::process::command::Check;
 use crate::cli::process::request::Request;
@@ -61,7 +61,7 @@ pub(crate) struct ReducedCase {
     /// The node of the whole model that is blamed; of a command's case the last node.
     pub(super) node: String,
     pub(super) op: String,
-    /// `overflow`, `nan`, `shape`, `tolerance` or `command`.
+    /// `overflow`, `nan`, `shape`, `tolerance`, `broken`, `imprecise` or `command`.
     pub(super) kind: String,
     /// What is wrong, in words.
     pub(super) finding: String,
@@ -79,7 +79,7 @@ impl Request for ReduceRequest {
     fn answer(&self, loader: &Loader) -> TractResult<Reduced> {
         let start = Instant::now();
         let mut reduced = match &self.of {
-            Of::Pair(request) => of_pair::reduce(loader, request, &self.output)?,
+            Of::Pair(request) => pair::reduce(loader, request, &self.output)?,
             Of::Command(request) => of_command::reduce(loader, request, &self.output)?,
         };
         reduced.seconds = start.elapsed().as_secs_f64();

@@ -1,6 +1,6 @@
 //! A model of which parts are taken: its graph, and its values on one set of inputs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -85,11 +85,16 @@ impl Side {
             anyhow::bail!("{}", problem.text);
         }
         graph.strip();
-        hold_constants(&mut graph);
         Ok(Side::of_graph(onnx, graph, folder))
     }
 
-    pub(super) fn of_graph(onnx: CastOnnx, graph: Graph, folder: Option<PathBuf>) -> Side {
+    /// Another graph of the same model.
+    pub(super) fn with(&self, graph: Graph) -> Side {
+        Side::of_graph(self.onnx.clone(), graph, self.folder.clone())
+    }
+
+    fn of_graph(onnx: CastOnnx, mut graph: Graph, folder: Option<PathBuf>) -> Side {
+        hold_constants(&mut graph);
         let main = graph.body(graph.main());
         let given = main.inputs().iter().chain(main.constants()).copied();
         let nodes = graph.nodes_of(graph.main());
@@ -130,6 +135,23 @@ impl Side {
         inputs.filter(|id| matches!(self.graph.value(*id).origin(), Origin::Input)).collect()
     }
 
+    /// The values of the main graph that are made of one.
+    pub(super) fn behind(&self, value: ValueId) -> HashSet<ValueId> {
+        let graph = &self.graph;
+        let (mut behind, mut next) = (HashSet::new(), vec![value]);
+        while let Some(value) = next.pop() {
+            for used in graph.value(value).uses() {
+                if matches!(used, Use::Output(body, _) if body == graph.main()) {
+                    continue;
+                }
+                let Some(node) = graph.user_in(used, graph.main()) else { continue };
+                let made = graph.node(node).outputs().iter().flatten();
+                next.extend(made.copied().filter(|made| behind.insert(*made)));
+            }
+        }
+        behind
+    }
+
     /// Runs the whole model.
     pub(super) fn run_whole(&self, inputs: &Values) -> TractResult<Vec<NamedTensor>> {
         self.run(self.graph.clone(), inputs)
@@ -153,7 +175,8 @@ impl Side {
         (values, ran)
     }
 
-    fn observed(&self, inputs: &Values, recorder: &mut Recorder) -> TractResult<()> {
+    /// Runs the model, watched.
+    pub(super) fn observed(&self, inputs: &Values, recorder: &mut dyn Observer) -> TractResult<()> {
         let proto = self.graph.clone().export(|_, _| {});
         let model = Interpreter::of_proto(self.onnx.clone(), proto, self.folder.as_deref())?;
         let given = in_order(model.input_names().into_iter(), inputs)?;

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
-use tract_onnx::pb::{TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto};
+use tract_onnx::pb::{
+    ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
+};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{Conversion, ElementType, Family, OnnxTensor, Rules, tensor_proto};
@@ -90,4 +92,19 @@ pub(super) fn in_order<'a>(
         typed(values.get(name).with_context(|| format!("there is no value of `{name}`"))?)
     };
     names.map(value).collect()
+}
+
+/// The values as a model takes them that may have other types.
+pub(super) fn taken(model: &ModelProto, values: &Values) -> TractResult<Values> {
+    let mut taken = Values::new();
+    for input in model.graph.iter().flat_map(|graph| &graph.input) {
+        let ty = input.r#type.as_ref().and_then(|ty| match &ty.value {
+            Some(type_proto::Value::TensorType(tensor)) => ElementType::from_id(tensor.elem_type),
+            _ => None,
+        });
+        if let Some((ty, value)) = ty.zip(values.get(&input.name)) {
+            taken.insert(input.name.clone(), saturated(value, ty)?);
+        }
+    }
+    Ok(taken)
 }

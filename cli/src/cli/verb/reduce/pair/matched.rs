@@ -8,11 +8,10 @@ use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use super::part::{Part, exported};
-use super::side::Side;
-use super::values::{Values, are_alike, saturated, type_of};
-use crate::cli::found::compared::ComparedTensor;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::reduce::part::{Part, exported};
+use crate::cli::verb::reduce::side::Side;
+use crate::cli::verb::reduce::values::{Values, are_alike, declared, saturated, type_of};
 
 /// A value of both models.
 #[derive(Clone)]
@@ -41,7 +40,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Records both models, and pairs values by what a comparison has found.
+    /// Records both models, and pairs values that belong together.
     ///
     /// # Errors
     ///
@@ -50,7 +49,7 @@ impl Pair {
         reference: Side,
         converted: Side,
         inputs: [Values; 2],
-        found: &[ComparedTensor],
+        told: &[(String, String)],
     ) -> TractResult<Pair> {
         let (right, ran) = reference.record(&inputs[0]);
         ran?;
@@ -62,31 +61,39 @@ impl Pair {
         let held = made.into_iter().map(held).collect();
         let matched = vec![];
         let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed };
-        pair.pair_up(found);
+        pair.matched = pair.pairs(told.iter().map(|(x, y)| (x.as_str(), y.as_str())));
         Ok(pair)
-    }
-
-    /// Pairs what a comparison has paired.
-    fn pair_up(&mut self, found: &[ComparedTensor]) {
-        let told = found.iter().map(|tensor| (tensor.name.as_str(), tensor.converted()));
-        self.matched = self.pairs(told);
     }
 
     /// Pairs what has the same name and is made by the same operator, or has the same shape.
     pub(super) fn pair_by_name(&mut self) {
+        let names = self.same_names();
+        self.matched = self.pairs(names.iter().map(|name| (name.as_str(), name.as_str())));
+    }
+
+    /// Pairs by name what is not paired.
+    pub(super) fn pair_further(&mut self) {
+        let told = |m: &Matched| {
+            (self.reference.name(m.reference).into(), self.converted.name(m.converted).into())
+        };
+        let mut all: Vec<(String, String)> = self.matched.iter().map(told).collect();
+        all.extend(self.same_names().into_iter().map(|name| (name.clone(), name)));
+        self.matched = self.pairs(all.iter().map(|(x, y)| (x.as_str(), y.as_str())));
+    }
+
+    fn same_names(&self) -> Vec<String> {
         let op = |side: &Side, value: ValueId| {
             let maker = side.graph.maker(value)?;
             Some(side.graph.node(maker).op_type.clone())
         };
-        let is_like = |name: &&str| {
+        let is_like = |name: &&String| {
             let (a, b) = (&self.reference, &self.converted);
             let both = a.value(name).zip(b.value(name));
             let shape = self.right.get(*name).map(|tensor| tensor.tensor.shape());
             both.is_some_and(|(x, y)| op(a, x) == op(b, y))
                 || shape == self.held.get(*name).map(|(_, shape)| shape.as_slice())
         };
-        let names = self.right.keys().map(String::as_str).filter(is_like);
-        self.matched = self.pairs(names.map(|name| (name, name)));
+        self.right.keys().filter(is_like).cloned().collect()
     }
 
     /// These values, in the order of the reference, inputs first; those that cannot stand for each other
@@ -254,7 +261,7 @@ fn has_other(part: &Graph, own: ValueId, name: &str) -> bool {
 /// Has a model take these inputs in this order, those too that it does not need.
 fn take(model: &mut ModelProto, inputs: &[NamedTensor]) {
     if let Some(graph) = &mut model.graph {
-        graph.input = inputs.iter().map(super::values::declared).collect();
+        graph.input = inputs.iter().map(declared).collect();
         graph.initializer.retain(|held| inputs.iter().all(|input| input.name != held.name));
     }
 }

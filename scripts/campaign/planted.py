@@ -1,6 +1,6 @@
 """`onnx-cast reduce` on planted faults: how many nodes are left, whether the faulty one is among them, runs, seconds.
 
-    python scripts/bench/reduce_planted.py target/release/onnx-cast FOLDER... [--pairs N] [--seed N]
+    PYTHONPATH=scripts python -P -m campaign.planted target/release/onnx-cast FOLDER... [--pairs N] [--seed N]
 
 Of the models below the folders, each with one fault at a node: an attribute changed, another operator, a weight scaled,
 operands swapped, a detour that overflows, one that makes NaN. Half of the pairs are converted to FLOAT16 as well. A
@@ -240,6 +240,7 @@ def main():
             node.name = node.name or f"node_{place}"
         if len(model.graph.node) >= options.least and not model.functions:
             models.append((file, model))
+    rng.shuffle(models)
     print(f"{len(models)} models", flush=True)
     rows, tries = [], 0
     while len(rows) < options.pairs and tries < 12 * options.pairs:
@@ -283,8 +284,9 @@ def pair(program, file, model, rng):
                 reference,
                 converted,
                 "--quiet",
+                "--samples=0",
                 *TOLERANCE[is_half],
-                timeout=60,
+                timeout=10,
             )
         except subprocess.TimeoutExpired:
             return None

@@ -6,6 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::verdict::{FaultKind, Verdict};
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
@@ -22,6 +23,33 @@ pub(super) enum Kind {
     Nan,
     /// Beyond its tolerance.
     Beyond,
+    /// Off by more than rounding explains.
+    Broken,
+    /// Explained by its types, and of little use.
+    Imprecise,
+}
+
+impl Kind {
+    /// What a verdict blames a node for.
+    pub(super) fn of(verdict: Verdict, fault: Option<FaultKind>) -> Kind {
+        match (verdict, fault) {
+            (_, Some(FaultKind::Overflow)) => Kind::Overflow,
+            (Verdict::Broken, _) => Kind::Broken,
+            _ => Kind::Imprecise,
+        }
+    }
+
+    /// What it is called in JSON.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Shape => "shape",
+            Kind::Overflow => "overflow",
+            Kind::Nan => "nan",
+            Kind::Beyond => "tolerance",
+            Kind::Broken => "broken",
+            Kind::Imprecise => "imprecise",
+        }
+    }
 }
 
 impl fmt::Display for Kind {
@@ -31,6 +59,8 @@ impl fmt::Display for Kind {
             Kind::Overflow => "overflows",
             Kind::Nan => "makes NaN",
             Kind::Beyond => "is beyond its tolerance",
+            Kind::Broken => "is broken",
+            Kind::Imprecise => "is imprecise",
         })
     }
 }
@@ -71,6 +101,11 @@ impl Finding {
             _ => return None,
         };
         Some(Finding { kind, error: error_of(tensor), text: tensor.difference() })
+    }
+
+    /// What a comparison says without a tolerance.
+    pub(super) fn told(kind: Kind, text: String) -> Finding {
+        Finding { kind, error: 1.0, text }
     }
 
     /// Whether this is what another one is: of the same kind, and not far less grave.

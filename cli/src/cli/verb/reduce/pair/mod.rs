@@ -1,4 +1,15 @@
 //! A pair of models: the parts of both between which they part.
+//!
+//! Values are `matched` by what `compare` finds. A `cause` is a value that the converted model makes wrongly of what is right,
+//! and a culprit a node that a comparison without a tolerance blames (`culprits`). Where the part is a node with bodies,
+//! `inner` takes it out of them. A `trial` tells by a `finding` whether a part shows it.
+
+mod cause;
+mod culprits;
+mod finding;
+mod inner;
+mod matched;
+mod trial;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,21 +18,19 @@ use anyhow::{Context, ensure};
 use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
-use super::case::{self, MODEL, REFERENCE, write_into, write_tensors};
-use super::cause::{Cause, Search};
-use super::finding::{Kind, compared, error_of};
-use super::matched::{Matched, Pair};
+use super::case::{self, write_tensors};
 use super::part::Part;
 use super::readme::{self, Told};
 use super::request::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
-use super::trial::{PairTrial, Runs, Trial};
+use super::simpler::simpler;
+use super::trial::{Runs, Trial};
 use super::values::by_name;
 use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::Limits;
-use crate::cli::found::status::Status;
+use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::at;
 use crate::cli::output_file::Drafts;
@@ -30,6 +39,10 @@ use crate::cli::process::request::Request;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
+use cause::{Cause, Search};
+use finding::{compared, error_of};
+use matched::{Matched, Pair};
+use trial::{Judge, PairTrial};
 
 /// Reduces a pair.
 ///
@@ -60,16 +73,27 @@ pub(super) fn reduce(
     // An interruption removes it.
     let mut drafts = Drafts::default();
     let scratch = drafts.folder_in(&std::env::temp_dir())?;
-    let found = compare(loader, request, &inputs[0], &scratch)?;
-    let of = |values: Vec<NamedTensor>| by_name(values);
-    let tensors = found.tensors.iter().chain(&found.outputs).cloned().collect::<Vec<_>>();
-    drop(found);
+    let Compared { tensors, outputs, judgement, .. } =
+        compare(loader, request, &inputs[0], &scratch)?;
+    let is_judged = request.limits.has_tolerance();
+    if !is_judged && judgement.verdict.is_some_and(Verdict::passes) {
+        reduced.problem = Some(format!("no tolerance was given, and {}", judgement.reason));
+        return Ok(reduced);
+    }
+    let told: Vec<(String, String)> = tensors
+        .iter()
+        .chain(&outputs)
+        .map(|tensor| (tensor.name.clone(), tensor.converted().to_owned()))
+        .collect();
+    drop((tensors, outputs));
     progress::tell("recording both models");
-    let inputs = inputs.map(of);
     reduced.runs += 4;
-    let pair = Pair::of(a, b, inputs, &tensors)?;
-    let reducer = Reducer { loader, request, place, scratch: &scratch };
-    reducer.reduce(pair, whole, &mut reduced)?;
+    let pair = Pair::of(a, b, inputs.map(by_name), &told)?;
+    let reducer = Reducer { loader, request, scratch: &scratch, judgement, is_judged };
+    reducer.reduce(pair, whole, place, &mut reduced)?;
+    if reduced.cases.is_empty() {
+        reduced.problem = Some("the models part as a whole, and no part of them does".into());
+    }
     Ok(reduced)
 }
 
@@ -139,7 +163,7 @@ fn compare(
         graph: None,
         is_strict: false,
         search: SearchArgs::none(),
-        samples: None,
+        samples: Some(0),
     }
     .answer(loader)
 }
@@ -159,48 +183,62 @@ const FEW: usize = 3;
 struct Reducer<'a> {
     loader: &'a Loader,
     request: &'a CompareRequest,
-    place: &'a Path,
     scratch: &'a Path,
+    /// What a comparison without a tolerance says of the whole models.
+    judgement: Judgement,
+    /// Whether a tolerance was given.
+    is_judged: bool,
 }
 
 impl Reducer<'_> {
-    fn reduce(&self, mut pair: Pair, whole: f64, reduced: &mut Reduced) -> TractResult<()> {
-        let mut found = self.causes(&pair, whole, reduced);
-        if found.as_ref().is_none_or(|found| found.left > 0.0 || found.nodes > FEW) {
-            // Values that are alike by accident may have misled the pairing.
-            let told = pair.matched.clone();
-            pair.pair_by_name();
-            let by_name = self.causes(&pair, whole, reduced);
-            let rank = |found: &Found| (found.left, found.nodes);
-            if by_name.as_ref().map(rank) < found.as_ref().map(rank) && by_name.is_some()
-                || found.is_none()
-            {
-                found = by_name;
-            } else {
-                pair.matched = told;
-            }
+    /// Writes the cases of a pair, the first into the place and the others below it.
+    fn reduce(
+        &self,
+        mut pair: Pair,
+        whole: f64,
+        place: &Path,
+        reduced: &mut Reduced,
+    ) -> TractResult<()> {
+        let found = if self.is_judged { self.found(&mut pair, whole, reduced) } else { None };
+        if found.as_ref().is_none_or(|found| found.nodes > FEW)
+            && self.of_culprits(&mut pair, place, reduced)?
+        {
+            return Ok(());
         }
         let causes = match found {
             Some(found) => found.causes,
             None => {
+                let Ok(cause) = self.halved(&pair, reduced) else { return Ok(()) };
                 reduced.notes.push(
                     "no single place makes the error: what is left is where it adds up".into(),
                 );
-                vec![self.halved(&pair, reduced)?]
+                vec![cause]
             }
         };
         for (number, cause) in causes.iter().enumerate() {
-            let place = match number {
-                0 => self.place.to_path_buf(),
-                _ => self.place.join((number + 1).to_string()),
-            };
-            let case = self.written(&pair, cause, &place, reduced)?;
+            let case = self.written(&pair, cause, &numbered(place, number), reduced)?;
             reduced.cases.extend(case);
         }
-        if reduced.cases.is_empty() {
-            reduced.problem = Some("the models part as a whole, and no part of them does".into());
-        }
         Ok(())
+    }
+
+    /// The causes as values are paired best.
+    fn found(&self, pair: &mut Pair, whole: f64, reduced: &mut Reduced) -> Option<Found> {
+        let found = self.causes(pair, whole, reduced);
+        if found.as_ref().is_some_and(|found| found.left == 0.0 && found.nodes <= FEW) {
+            return found;
+        }
+        // Values that are alike by accident may have misled the pairing.
+        let told = pair.matched.clone();
+        pair.pair_by_name();
+        let by_name = self.causes(pair, whole, reduced);
+        let rank = |found: &Found| (found.left, found.nodes);
+        let is_better = by_name.as_ref().map(rank) < found.as_ref().map(rank);
+        if by_name.is_some() && (found.is_none() || is_better) {
+            return by_name;
+        }
+        pair.matched = told;
+        found
     }
 
     /// The causes as values are paired now; nothing where there are none.
@@ -211,7 +249,7 @@ impl Reducer<'_> {
         // Parts that cannot be run are paired wrongly.
         let (causes, left) = causes.ok().filter(|(causes, _)| !causes.is_empty())?;
         let parts = causes.iter().map(|cause| pair.part(&cause.end, &cause.inside));
-        let nodes = parts.map(|part| part.map_or(usize::MAX, |part| part.nodes())).max()?;
+        let nodes = parts.map(|part| part.map_or(usize::MAX, |part| part.outer_nodes())).max()?;
         Some(Found { causes, left, nodes })
     }
 
@@ -223,13 +261,21 @@ impl Reducer<'_> {
         Ok(if is_output { limits.output(&name) } else { limits.inner() })
     }
 
-    fn trial(&self, pair: &Pair, cause: &Cause) -> TractResult<PairTrial> {
+    fn trial(&self, pair: &Pair, cause: &Cause, runs: usize) -> TractResult<PairTrial<'_>> {
+        let verdict = self.judgement.verdict.unwrap_or(Verdict::Broken);
+        let judge = match &cause.culprit {
+            Some(culprit) => Judge::Verdict(verdict, Some(culprit.clone())),
+            None if self.is_judged => Judge::Tolerance(self.tolerance(pair, &cause.end)?),
+            None => Judge::Verdict(verdict, None),
+        };
         Ok(PairTrial {
+            loader: self.loader,
             onnx: onnx(self.loader),
-            tolerance: self.tolerance(pair, &cause.end)?,
+            judge,
+            scratch: self.scratch.to_path_buf(),
             finding: None,
             blamed: cause.blamed.clone(),
-            runs: Runs::of(pair.converted.count()),
+            runs: Runs::after(runs, pair.converted.count()),
         })
     }
 
@@ -244,8 +290,9 @@ impl Reducer<'_> {
             end: end.clone(),
             inside: inner.iter().skip(from).copied().collect::<HashSet<_>>(),
             blamed: None,
+            culprit: None,
         };
-        let mut trial = self.trial(pair, &cause(0))?;
+        let mut trial = self.trial(pair, &cause(0), 0)?;
         let (mut shown, mut not) = (0, inner.len());
         let whole = trial.shown(pair.part(&end, &cause(0).inside)?)?;
         ensure!(whole.is_some(), "the models part as a whole, and not run node by node");
@@ -270,83 +317,79 @@ impl Reducer<'_> {
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
-        let mut trial = self.trial(pair, cause)?;
+        // What was run before counts, and leaves some to be run for each case.
+        const LEAST: usize = 8;
+        let first = Runs::of(pair.converted.count()).most.saturating_sub(LEAST);
+        let before = if reduced.cases.is_empty() { reduced.runs.min(first) } else { 0 };
+        let mut trial = self.trial(pair, cause, before)?;
         let shown = trial.shown(pair.part(&cause.end, &cause.inside)?)?;
-        let (Some(mut part), Some(finding)) = (shown, trial.finding.clone()) else {
-            reduced.runs += trial.runs.made;
-            return Ok(None);
-        };
+        reduced.runs += 1;
+        let (Some(part), Some(finding)) = (shown, trial.finding.clone()) else { return Ok(None) };
+        if let Some(case) = self.inside(&part, cause, place, reduced)? {
+            return Ok(Some(case));
+        }
         let value = pair.value(&cause.end)?;
         let maker = pair.converted.graph.maker(cause.end.converted);
         let end = maker.map(|id| pair.converted.graph.node(id));
-        let node = cause.blamed.clone();
+        let culprit = cause.culprit.as_ref().map(|culprit| culprit.node.clone());
+        let node = culprit.or_else(|| cause.blamed.clone());
         let node = node.or_else(|| end.map(|node| node.shared_label().to_string()));
         let node = node.unwrap_or_default();
         let op = named_nodes(&part.model).into_iter().find(|(name, _)| *name == node);
         let op = op.map_or(String::new(), |(_, op)| op);
         let (kind, words) = (finding.kind, finding.text);
-        let sentence = format!("`{node}` ({op}) {kind}: `{}`, {words}", value.name);
+        let told = if op.is_empty() { String::new() } else { format!(" ({op})") };
+        let sentence = format!("`{node}`{told} {kind}: `{}`, {words}", value.name);
         let told = Told {
             models: vec![
                 self.request.reference.display().to_string(),
                 self.request.converted.display().to_string(),
             ],
-            nodes: pair.converted.count(),
+            nodes: reduced.nodes,
             finding: sentence.clone(),
-            how: readme::options(trial.tolerance),
+            how: match trial.judge {
+                Judge::Tolerance(tolerance) => readme::options(tolerance),
+                Judge::Verdict(..) => String::new(),
+            },
             is_pair: true,
         };
-        let tolerance = trial.tolerance;
         let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
-        write(&part)?;
-        let smaller = shrunk(part.clone(), &mut trial, &mut |part| write(part))?;
-        // What runs node by node is to hold where a plan runs as well.
-        if self.holds(&smaller, tolerance)? {
-            part = smaller;
-        } else {
-            write(&part)?;
-        }
-        reduced.runs += trial.runs.made;
+        let part = smallest(part, &mut trial, &write)?;
+        reduced.runs += trial.runs.made - before - 1;
         Ok(Some(ReducedCase {
             folder: place.display().to_string(),
             node,
             op,
-            kind: name_of(kind).into(),
+            kind: kind.name().into(),
             finding: sentence,
             left: named_nodes(&part.model),
             inputs: part.inputs.len(),
             bytes: case::size_of(place),
         }))
     }
-
-    /// Whether a comparison tells the parts of both models apart.
-    fn holds(&self, part: &Part, tolerance: Tolerance) -> TractResult<bool> {
-        let folder = tempfile::tempdir_in(self.scratch)?;
-        write_into(part, folder.path())?;
-        let mut limits = Limits::default();
-        limits.judge_by(tolerance, &[]);
-        let request = CompareRequest {
-            reference: folder.path().join(REFERENCE),
-            converted: folder.path().join(MODEL),
-            input: InputArgs::default(),
-            limits,
-            limits_file: None,
-            all_tensors: false,
-            graph: None,
-            is_strict: false,
-            search: SearchArgs::none(),
-            samples: None,
-        };
-        Ok(request.answer(self.loader).is_ok_and(|found| found.head.status == Status::Failed))
-    }
 }
 
-/// What a kind is called in JSON.
-fn name_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Shape => "shape",
-        Kind::Overflow => "overflow",
-        Kind::Nan => "nan",
-        Kind::Beyond => "tolerance",
+/// The part with smaller shapes and simpler values, written.
+fn smallest(
+    part: Part,
+    trial: &mut PairTrial,
+    write: &dyn Fn(&Part) -> TractResult<()>,
+) -> TractResult<Part> {
+    write(&part)?;
+    let smaller = shrunk(part.clone(), trial, &mut |part| write(part))?;
+    let smaller = simpler(smaller, trial, &mut |part| write(part))?;
+    // What runs node by node is to hold where a plan runs as well.
+    if trial.holds(&smaller) {
+        return Ok(smaller);
+    }
+    write(&part)?;
+    Ok(part)
+}
+
+/// Where the cases after the first are.
+fn numbered(place: &Path, number: usize) -> std::path::PathBuf {
+    match number {
+        0 => place.to_path_buf(),
+        _ => place.join((number + 1).to_string()),
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Use, ValueId};
+use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
 use super::finding::{Finding, compared, error_of, noise};
 use super::matched::{Matched, Pair};
-use super::values::by_name;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::verdict::Culprit;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::reduce::values::by_name;
 
 /// A value that the converted model makes wrongly of what is right.
 pub(super) struct Cause {
@@ -21,11 +22,13 @@ pub(super) struct Cause {
     pub(super) inside: HashSet<ValueId>,
     /// The node of the converted model that is blamed.
     pub(super) blamed: Option<String>,
+    /// What a comparison without a tolerance blames, where that judges.
+    pub(super) culprit: Option<Culprit>,
 }
 
 /// How many values are suspected at most, and how many causes are told.
 const SUSPECTS: usize = 8;
-const CAUSES: usize = 5;
+pub(super) const CAUSES: usize = 5;
 
 /// A cause takes the outputs' error below this part of what it was.
 const EXPLAINS: f64 = 0.3;
@@ -142,11 +145,11 @@ impl Search<'_> {
             let node = converted.graph.node(id);
             node.shared_label().to_string()
         });
-        let alone = Cause { end: matched.clone(), inside: HashSet::new(), blamed };
+        let alone = Cause { end: matched.clone(), inside: HashSet::new(), blamed, culprit: None };
         if found.is_some() {
             return Ok(Some(alone));
         }
-        let behind = self.behind(matched.converted);
+        let behind = converted.behind(matched.converted);
         let (inner, given): (Vec<Matched>, Vec<Matched>) = self
             .pair
             .matched
@@ -163,23 +166,6 @@ impl Search<'_> {
             }
         }
         Ok(None)
-    }
-
-    /// The values of the converted model that are made of one.
-    fn behind(&self, value: ValueId) -> HashSet<ValueId> {
-        let graph = &self.pair.converted.graph;
-        let (mut behind, mut next) = (HashSet::new(), vec![value]);
-        while let Some(value) = next.pop() {
-            for used in graph.value(value).uses() {
-                if matches!(used, Use::Output(body, _) if body == graph.main()) {
-                    continue;
-                }
-                let Some(node) = graph.user_in(used, graph.main()) else { continue };
-                let made = graph.node(node).outputs().iter().flatten();
-                next.extend(made.copied().filter(|made| behind.insert(*made)));
-            }
-        }
-        behind
     }
 
     /// How far each output of the whole is off.

@@ -1,0 +1,147 @@
+//! Whether a pair of parts still shows what is wrong.
+
+use std::path::PathBuf;
+
+use onnx_cast_graph::NodeView;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::CastOnnx;
+
+use super::finding::{Finding, Kind, compared};
+use crate::cli::args::input::{InputArgs, SearchArgs};
+use crate::cli::found::compared::Compared;
+use crate::cli::found::limits::Limits;
+use crate::cli::found::status::Status;
+use crate::cli::found::verdict::{Culprit, Verdict};
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::process::request::Request;
+use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::CompareRequest;
+use crate::cli::verb::reduce::case::{MODEL, REFERENCE, write_into};
+use crate::cli::verb::reduce::part::Part;
+use crate::cli::verb::reduce::side;
+use crate::cli::verb::reduce::trial::{Runs, Trial};
+use crate::cli::verb::reduce::values::{by_name, saturated, taken};
+use crate::cli::work::model::Loader;
+
+/// What is to stay so.
+#[derive(Clone)]
+pub(super) enum Judge {
+    /// An output is beyond this tolerance.
+    Tolerance(Tolerance),
+    /// A comparison without a tolerance says so, and blames this node, or weight, for this.
+    Verdict(Verdict, Option<Culprit>),
+}
+
+/// Whether the converted part is off where the reference's is not.
+pub(super) struct PairTrial<'a> {
+    pub(super) loader: &'a Loader,
+    pub(super) onnx: CastOnnx,
+    pub(super) judge: Judge,
+    /// Where parts are written.
+    pub(super) scratch: PathBuf,
+    /// What was found; the first part says it.
+    pub(super) finding: Option<Finding>,
+    /// The node of the converted model that is blamed: it stays.
+    pub(super) blamed: Option<String>,
+    pub(super) runs: Runs,
+}
+
+impl Trial for PairTrial<'_> {
+    fn shown(&mut self, part: Part) -> TractResult<Option<Part>> {
+        self.runs.count(part.nodes());
+        let nodes = part.model.graph.iter().flat_map(onnx_cast_graph::all_graphs);
+        let mut nodes = nodes.flat_map(|graph| &graph.node);
+        let has_blamed = self.blamed.as_ref().is_none_or(|name| nodes.any(|n| n.label() == name));
+        let Some((found, outputs)) = self.attempt(&part).ok().flatten().filter(|_| has_blamed)
+        else {
+            return Ok(None);
+        };
+        let is_it = self.finding.as_ref().is_none_or(|finding| found.is_like(finding));
+        self.finding.get_or_insert(found);
+        Ok(is_it.then_some(Part { outputs, ..part }))
+    }
+
+    fn runs(&self) -> &Runs {
+        &self.runs
+    }
+}
+
+impl PairTrial<'_> {
+    /// What the part shows, and what is right in the model's types.
+    fn attempt(&self, part: &Part) -> TractResult<Option<(Finding, Vec<NamedTensor>)>> {
+        let Some(reference) = part.reference.clone() else { return Ok(None) };
+        let values = by_name(part.inputs.clone());
+        let right = side::run(&self.onnx, reference.clone(), None, &taken(&reference, &values)?)?;
+        let made = side::run(&self.onnx, part.model.clone(), None, &values)?;
+        let pairs = right.iter().zip(&made);
+        let outputs = pairs
+            .clone()
+            .map(|(x, y)| Ok(NamedTensor { name: y.name.clone(), ..saturated(x, y.ty)? }))
+            .collect::<TractResult<Vec<_>>>()?;
+        let found = match &self.judge {
+            Judge::Tolerance(tolerance) => {
+                let mut worst: Option<Finding> = None;
+                for (x, y) in pairs {
+                    let found = Finding::of(&compared(x, y, *tolerance)?);
+                    let is_worse = |found: &Finding| {
+                        worst.as_ref().is_none_or(|worst| found.error > worst.error)
+                    };
+                    worst = found.filter(is_worse).or(worst);
+                }
+                worst
+            }
+            Judge::Verdict(verdict, culprit) => {
+                let part = Part { outputs: outputs.clone(), ..part.clone() };
+                self.verdict(&part, *verdict, culprit.as_ref())?
+            }
+        };
+        Ok(found.map(|found| (found, outputs)))
+    }
+
+    /// What a comparison without a tolerance finds, if it is that.
+    fn verdict(
+        &self,
+        part: &Part,
+        verdict: Verdict,
+        culprit: Option<&Culprit>,
+    ) -> TractResult<Option<Finding>> {
+        let found = self.compared(part, Limits::default())?;
+        if found.judgement.verdict != Some(verdict) {
+            return Ok(None);
+        }
+        let Some(culprit) = culprit else {
+            return Ok(Some(Finding::told(Kind::of(verdict, None), found.judgement.reason)));
+        };
+        let is_it = |other: &&Culprit| (&other.node, other.kind) == (&culprit.node, culprit.kind);
+        let told = found.judgement.culprits.iter().find(is_it);
+        let kind = Kind::of(verdict, Some(culprit.kind));
+        Ok(told.map(|told| Finding::told(kind, told.text.clone())))
+    }
+
+    /// What a comparison says of the part.
+    fn compared(&self, part: &Part, limits: Limits) -> TractResult<Compared> {
+        let folder = tempfile::tempdir_in(&self.scratch)?;
+        write_into(part, folder.path())?;
+        CompareRequest {
+            reference: folder.path().join(REFERENCE),
+            converted: folder.path().join(MODEL),
+            input: InputArgs::default(),
+            limits,
+            limits_file: None,
+            all_tensors: false,
+            graph: None,
+            is_strict: false,
+            search: SearchArgs::none(),
+            samples: Some(0),
+        }
+        .answer(self.loader)
+    }
+
+    /// Whether a comparison, which runs a plan, tells the parts apart as well.
+    pub(super) fn holds(&self, part: &Part) -> bool {
+        let Judge::Tolerance(tolerance) = self.judge else { return true };
+        let mut limits = Limits::default();
+        limits.judge_by(tolerance, &[]);
+        self.compared(part, limits).is_ok_and(|found| found.head.status == Status::Failed)
+    }
+}
