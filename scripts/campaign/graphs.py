@@ -1,71 +1,27 @@
 """Random graphs of a few operators, with odd attributes, shapes and values: what optimisers and converters rewrite."""
 
 import random
+import re
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+words = re.compile(r"\w+").findall
 FLOATS = (np.float32, np.float64, np.float16)
 WHOLES = (np.int64, np.int32, np.uint8, np.int8)
-UNARY = [
-    "Relu",
-    "Neg",
-    "Abs",
-    "Sigmoid",
-    "Tanh",
-    "Exp",
-    "Sqrt",
-    "Softplus",
-    "Erf",
-    "Elu",
-    "Selu",
-    "HardSigmoid",
-    "HardSwish",
-    "Celu",
-    "Softsign",
-    "Mish",
-    "ThresholdedRelu",
-    "LeakyRelu",
-    "Ceil",
-    "Floor",
-    "Round",
-    "Sign",
-    "Reciprocal",
-    "Identity",
-    "IsNaN",
-    "IsInf",
-    "Gelu",
-    "Dropout",
-]
-BINARY = [
-    "Add",
-    "Sub",
-    "Mul",
-    "Div",
-    "Pow",
-    "Max",
-    "Min",
-    "Mod",
-    "PRelu",
-    "Less",
-    "Greater",
-    "Equal",
-    "GreaterOrEqual",
-    "LessOrEqual",
-]
-REDUCED = [
-    "ReduceSum",
-    "ReduceMean",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceProd",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceSumSquare",
-    "ReduceLogSum",
-    "ReduceLogSumExp",
-]
+UNARY = words(
+    "Relu Neg Abs Sigmoid Tanh Exp Sqrt Softplus Erf Elu Selu HardSigmoid HardSwish Celu "
+    "Softsign Mish ThresholdedRelu LeakyRelu Ceil Floor Round Sign Reciprocal Identity IsNaN "
+    "IsInf Gelu Dropout "
+)
+BINARY = words(
+    "Add Sub Mul Div Pow Max Min Mod PRelu Less Greater Equal GreaterOrEqual LessOrEqual "
+)
+REDUCED = words(
+    "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
+    "ReduceLogSum ReduceLogSumExp "
+)
 OPSETS = (8, 9, 10, 11, 12, 13, 13, 16, 17, 18, 18, 19, 20, 21, 22, 22, 23, 23)
 # What was an attribute before an opset, in the order of the later inputs.
 ATTRIBUTES = {
@@ -261,17 +217,7 @@ def moves(g):
     value = g.pool[a]
     rank = value.ndim
     op = g.rng.choice(
-        [
-            "Transpose",
-            "Transpose",
-            "Reshape",
-            "Reshape",
-            "Squeeze",
-            "Unsqueeze",
-            "Flatten",
-            "Expand",
-            "Tile",
-        ]
+        words("Transpose Transpose Reshape Reshape Squeeze Unsqueeze Flatten Expand Tile")
     )
     if op == "Transpose":
         return g.add(op, [a], perm=g.rng.sample(range(rank), rank))
@@ -317,18 +263,7 @@ def parts(g):
     axis = g.rng.randrange(-rank, rank)
     size = value.shape[axis]
     op = g.rng.choice(
-        [
-            "Slice",
-            "Slice",
-            "Gather",
-            "Gather",
-            "Concat",
-            "Split",
-            "Pad",
-            "GatherElements",
-            "ScatterElements",
-            "Trilu",
-        ]
+        words("Slice Slice Gather Gather Concat Split Pad GatherElements ScatterElements Trilu")
     )
     if op == "Slice":
         start, end = (g.rng.choice([0, 1, -1, -2, 2, size, -size, 9**9, -(9**9)]) for _ in "ab")
@@ -422,16 +357,9 @@ def windows(g):
     value = g.pool[a]
     rank, channels = value.ndim - 2, value.shape[1]
     op = g.rng.choice(
-        [
-            "Conv",
-            "Conv",
-            "MaxPool",
-            "AveragePool",
-            "ConvTranspose",
-            "LpPool",
-            "GlobalAveragePool",
-            "BatchNormalization",
-        ]
+        words(
+            "Conv Conv MaxPool AveragePool ConvTranspose LpPool GlobalAveragePool BatchNormalization"
+        )
     )
     kernel = [g.rng.randint(1, 3) for _ in range(rank)]
     given = {"strides": [g.rng.randint(1, 2) for _ in range(rank)]}
