@@ -30,6 +30,7 @@ def compare(
     sqnr: Optional[float] = None,
     per_output: _options.Limits = None,
     tolerance: Optional[Path] = None,
+    suggest_tolerance: bool = False,
     all_tensors: bool = False,
     graph: Optional[Model] = None,
     strict: bool = False,
@@ -70,6 +71,8 @@ def compare(
         sqnr: The least ratio of an output's signal to its error, in decibels.
         per_output: Tolerances of single outputs, such as ``{"scores": {"rtol": 1e-2}}``.
         tolerance: A file of limits; by default ``NAME.tolerance.toml`` beside the converted model.
+        suggest_tolerance: Write such a file, with limits that the conversion keeps and a fault would not, if it passes and there is
+            none.
         all_tensors: Compare every inner tensor that belongs to one of the other model.
         graph: The model whose tensors both sides are, where both are values.
         strict: Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that did not run.
@@ -116,7 +119,8 @@ def compare(
         words = ["compare", left, right, *_files.inputs(inputs, runs, folder)]
         words += options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, per_output=per_output,
-            tolerance=tolerance, all_tensors=all_tensors, strict=strict, samples=samples,
+            tolerance=tolerance, suggest_tolerance=suggest_tolerance, all_tensors=all_tensors,
+            strict=strict, samples=samples,
             graph=graph if graph is None else _files.model(graph, folder, "graph"),
             sizes=sizes, ranges=ranges, seed=seed, sets=sets, random=random, search=search,
             search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,
