@@ -42,6 +42,7 @@ use crate::ops::fixes::rows::Rows;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::fixes::windows::resize::Resize;
 use crate::ops::host::checked::constants::Held;
+use crate::ops::host::checked::sizes::ops::{Bound, Named};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
@@ -82,6 +83,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Around>();
     visitor.visit::<Apart>();
     visitor.visit::<Attend>();
+    visitor.visit::<Bound>();
     visitor.visit::<Diagonal>();
     visitor.visit::<DynamicQuantize>();
     visitor.visit::<Extremum>();
@@ -92,6 +94,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<IntegerEinSum>();
     visitor.visit::<IntegerRange>();
     visitor.visit::<IntegerReduce>();
+    visitor.visit::<Named>();
     visitor.visit::<OneHot>();
     visitor.visit::<OnnxBitCast>();
     visitor.visit::<OnnxCodeTable>();

@@ -10,7 +10,9 @@ use tract_onnx_cast::ElementType::{self, Bool, Float, Int32, Int64, String as Te
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, Limits, onnx};
 
-use crate::common::proto::{bytes, cast, graph, int, int64, ints, model, node, raw, unshaped};
+use crate::common::proto::{
+    bytes, cast, graph, int, int64, ints, model, node, raw, tensor_attribute, unshaped,
+};
 use crate::{alone, peak};
 
 const SCHEMAS: &str = include_str!("../../src/onnx/operators/schemas.tsv");
@@ -204,6 +206,32 @@ fn what_is_known_late_decides_on_no_size() -> TractResult<()> {
             || onnx().with_limits(limits).model_for_read(&mut Cursor::new(&file))?.into_optimized();
         let most = peak(|| drop(without_panic(load)));
         assert!(most < MOST, "{op}: {most} bytes");
+    }
+    Ok(())
+}
+
+/// There is time in proportion to the bytes.
+#[test]
+fn what_takes_long_is_computed_when_the_model_runs() -> TractResult<()> {
+    const SIDE: i64 = 900;
+    let _alone = alone();
+    let one = raw("", Float as i32, &[1], &1f32.to_le_bytes());
+    let nodes = vec![
+        node("ConstantOfShape", &["s"], &["a"], vec![tensor_attribute("value", one)]),
+        node("MatMul", &["a", "a"], &["y"], vec![]),
+    ];
+    let file = bytes(&of(nodes, vec![int64("s", &[SIDE, SIDE])]));
+    for (made_bytes, is_left) in [(10_000_000, true), (20_000_000, false)] {
+        let mut limits = Limits::default();
+        limits.made_bytes = made_bytes;
+        let onnx = onnx().with_limits(limits);
+        let model = onnx.model_for_read(&mut Cursor::new(&file))?.into_optimized()?;
+        let left = model.nodes.iter().any(|node| node.op.name() == "Held");
+        assert_eq!(left, is_left, "{made_bytes}");
+        let made = model.into_runnable()?.run(tvec!())?;
+        let mut expected = Tensor::zero::<f32>(&[SIDE as usize; 2])?;
+        expected.fill_t(SIDE as f32)?;
+        assert_eq!(*made[0], expected);
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ mod common;
 mod constants;
 mod hostile;
 mod models;
+mod sizes;
 
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -214,10 +214,10 @@ impl InferenceOp for OpenShapes {
 }
 
 /// A symbol of a name that the model does not have. tract has the like, but it tries all numbers from 0 each time.
-fn new_symbol(symbols: &SymbolScope, first: &mut usize) -> Symbol {
+pub(crate) fn new_symbol(symbols: &SymbolScope, name: &str, first: &mut usize) -> Symbol {
     let name = |number: usize| match number {
-        0 => "open".to_owned(),
-        number => format!("open_{}", number - 1),
+        0 => name.to_owned(),
+        number => format!("{name}_{}", number - 1),
     };
     while symbols.get(&name(*first)).is_some() {
         *first += 1;
@@ -284,7 +284,8 @@ impl OpenShapes {
                 if !takes(part) {
                     break;
                 }
-                fact.shape.set_dim(axis, new_symbol(&self.symbols, &mut self.unnamed).to_dim());
+                fact.shape
+                    .set_dim(axis, new_symbol(&self.symbols, "open", &mut self.unnamed).to_dim());
             }
         }
     }

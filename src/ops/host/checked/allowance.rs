@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
+use super::sizes::names::Names;
+use super::work::STEPS_PER_BYTE;
 use crate::error::Error;
 use crate::onnx::limits::{Limits, beyond};
 
@@ -27,6 +29,10 @@ pub(crate) struct Allowance {
     pub(super) rank: u64,
     /// The bytes that were made so far.
     made: AtomicU64,
+    /// The steps that computing took so far.
+    spent: AtomicU64,
+    /// The symbols that stand for sizes.
+    names: Names,
 }
 
 thread_local! {
@@ -44,6 +50,8 @@ impl Allowance {
             given: given.saturating_mul(TIMES),
             rank: limits.rank,
             made: AtomicU64::new(0),
+            spent: AtomicU64::new(0),
+            names: Names::default(),
         }
     }
 
@@ -66,6 +74,8 @@ pub(super) struct Account {
     /// None where a program has only registered the operators.
     allowance: Option<Arc<Allowance>>,
     taken: Arc<AtomicU64>,
+    /// The steps that computing it has been reckoned to take.
+    spent: Arc<AtomicU64>,
     /// What the node was found to be made of, in a model that is being typed.
     origin: Arc<Mutex<Origin>>,
 }
@@ -86,11 +96,15 @@ impl Account {
     /// An account with the allowance of the model that is being built.
     pub(super) fn open() -> Account {
         let allowance = CURRENT.with_borrow(Clone::clone);
-        Account { allowance, taken: Arc::default(), origin: Arc::default() }
+        Account { allowance, taken: Arc::default(), spent: Arc::default(), origin: Arc::default() }
     }
 
     pub(super) fn allowance(&self) -> Option<&Allowance> {
         self.allowance.as_deref()
+    }
+
+    pub(super) fn names(&self) -> Option<Names> {
+        self.allowance().map(|allowance| allowance.names.clone())
     }
 
     /// Takes what a node is about to make of constants, or fails, at a place such as a node, where that is too much.
@@ -104,6 +118,20 @@ impl Account {
             true => Err(beyond(place(), "made_bytes", made, allowance.limit)),
             false => Ok(()),
         }
+    }
+
+    /// Takes the steps of computing a node, if there is time for them. What there is no time for takes none.
+    pub(super) fn spend(&self, steps: u64) -> bool {
+        let Some(allowance) = &self.allowance else { return true };
+        let limit = allowance.limit.saturating_mul(STEPS_PER_BYTE);
+        let more = steps.saturating_sub(self.spent.load(Ordering::Relaxed));
+        let add = |spent: u64| Some(spent.saturating_add(more)).filter(|sum| *sum <= limit);
+        let has_time =
+            allowance.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok();
+        if has_time {
+            self.spent.fetch_max(steps, Ordering::Relaxed);
+        }
+        has_time
     }
 
     /// Fails where a node makes too much of inputs.

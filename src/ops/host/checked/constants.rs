@@ -135,7 +135,8 @@ impl Checked {
                 // tract does not count the texts.
                 let most = values.iter().map(|value| held(value)).sum::<u64>();
                 let kept = outputs.iter().map(|output| bytes(output, 0)).sum::<Option<u64>>();
-                self.folds = kept.unwrap_or(made) <= most.max(CONST_FOLD_MEM_BUDGET);
+                self.folds = kept.unwrap_or(made) <= most.max(CONST_FOLD_MEM_BUDGET)
+                    && self.has_time(inputs.iter(), outputs.iter());
             }
             (Some(values), None) => {
                 self.folds = self.selects() || values.iter().any(|value| is_symbolic(value))
@@ -154,7 +155,7 @@ impl Checked {
 
     /// Computes the node of constants.
     pub(super) fn fold(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        let outputs = self.op.eval_out_of_plan(inputs)?;
+        let outputs = self.compute(inputs)?;
         let made = outputs.iter().flatten().map(|output| held(output)).sum();
         self.account.take(made, || self.place())?;
         Ok(outputs)
@@ -180,28 +181,33 @@ impl Checked {
         let mut held = None;
         let mut origin_of_outputs = origin;
         if origin == Origin::Constants {
-            match made {
-                Some(made) => self.account.take(made, || self.place())?,
-                None => {
-                    held = Some(self.held(source, node, target, mapping)?);
-                    origin_of_outputs = Origin::Inputs;
-                }
+            let inputs = node.inputs.iter().filter_map(|input| source.outlet_fact(*input).ok());
+            let has_time = self.has_time(inputs, node.outputs.iter().map(|output| &output.fact));
+            if let Some(made) = made {
+                self.account.take(made, || self.place())?;
+            }
+            if made.is_none() || !has_time {
+                held = Some(self.held(source, node, target, mapping, !has_time)?);
+                origin_of_outputs = Origin::Inputs;
             }
         }
         self.account.set_origin(origin_of_outputs);
+        let bounded = self.bounded(node, target, held.as_ref().unwrap_or(mapping))?;
+        let mapping = bounded.as_ref().or(held.as_ref()).unwrap_or(mapping);
         let first = target.nodes.len();
-        let outlets = self.op.to_typed(source, node, target, held.as_ref().unwrap_or(mapping))?;
+        let outlets = self.op.to_typed(source, &self.unnamed(node)?, target, mapping)?;
         self.take_parts(target, first)?;
-        Ok(outlets)
+        self.named(node, target, outlets)
     }
 
-    /// Where the inputs are, those that decide on the size of the outputs being held back.
+    /// Where the inputs are, those that decide on the size of the outputs being held back, or the first.
     fn held(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
+        first: bool,
     ) -> TractResult<HashMap<OutletId, OutletId>> {
         let is_known = |input: &OutletId| {
             source.outlet_fact(*input).is_ok_and(|fact| fact.value.is_concrete())
@@ -209,7 +215,7 @@ impl Checked {
         let late = |input: &&OutletId| !is_known(input);
         let mut decide: HashSet<OutletId> = node.inputs.iter().filter(late).copied().collect();
         if decide.is_empty() {
-            if !self.selects() {
+            if !self.selects() && !first {
                 bail!(self.refused("makes a constant of a size that cannot be told before"));
             }
             decide.extend(node.inputs.first());

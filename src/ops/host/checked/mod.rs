@@ -6,7 +6,9 @@
 pub(crate) mod allowance;
 pub(crate) mod constants;
 mod ranges;
+pub(crate) mod sizes;
 mod stretched;
+mod work;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +49,10 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) ->
         ..NodeProto::default()
     };
     let node = Arc::new(node);
-    Ok((Box::new(Checked { op, node, opset, account, text, folds: false }), closures))
+    Ok((
+        Box::new(Checked { op, node, opset, account, text, folds: false, is_named: false }),
+        closures,
+    ))
 }
 
 /// An operator of tract's, and the node that it is built of.
@@ -64,6 +69,8 @@ struct Checked {
     text: u64,
     /// Whether tract may compute it while it infers facts, if all inputs are known.
     folds: bool,
+    /// Whether the value of an output is known by symbols that this crate has given it.
+    is_named: bool,
 }
 
 /// The facts of a node's inputs and outputs, of one form or the other, by tract's places.
@@ -173,7 +180,7 @@ impl EvalOp for Checked {
     }
 
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        if self.folds { self.fold(inputs) } else { Ok(None) }
+        if self.folds && !self.is_named { self.fold(inputs) } else { Ok(None) }
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -190,7 +197,7 @@ impl InferenceOp for Checked {
     ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
-        let facts = self.op.infer_facts(inputs, outputs, observed)?;
+        let facts = self.infer_bounded(inputs, outputs, observed)?;
         facts.1.iter().try_for_each(|output| self.check_sizes(output))?;
         self.admit(&facts.0, &facts.1)?;
         Ok(facts)

@@ -1,0 +1,170 @@
+//! Symbols that stand for expressions, and what they stand for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tract_onnx::tract_core::internal::*;
+
+use super::effort::effort;
+use crate::ops::host::open_shapes::new_symbol;
+use crate::ops::host::saved::Saved;
+
+/// What one expression may take, in the steps of [`effort`]: tract still finds two of equal value to be
+/// equal then, in whatever form it has written them.
+const ALONE: u64 = 1 << 9;
+
+/// The symbols that stand for expressions in one model. Equal expressions have the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// By how the expression is written: comparing expressions may take tract as long as
+    /// simplifying them.
+    symbols: HashMap<String, Symbol>,
+    /// Each is made of symbols of the model, and of those before it.
+    defined: Vec<(Symbol, TDim)>,
+    places: HashMap<Symbol, usize>,
+    /// The first number that may not be that of a symbol.
+    next: usize,
+}
+
+/// Whether an expression takes little enough to be kept.
+pub(super) fn is_short(dim: &TDim) -> bool {
+    effort(dim) <= ALONE
+}
+
+impl PartialEq for Names {
+    fn eq(&self, other: &Names) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Names {}
+
+impl Names {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The symbol that stands for an expression.
+    pub(super) fn name(&self, dim: &TDim) -> TDim {
+        if let TDim::Sym(_) | TDim::Val(_) = dim {
+            return dim.clone();
+        }
+        let Some(scope) = dim.find_scope() else { return dim.clone() };
+        let Table { symbols, defined, places, next } = &mut *self.table();
+        let symbol = symbols.entry(format!("{dim:?}")).or_insert_with(|| {
+            let symbol = new_symbol(&scope, "size", next);
+            places.insert(symbol.clone(), defined.len());
+            defined.push((symbol.clone(), dim.clone()));
+            symbol
+        });
+        symbol.to_dim()
+    }
+
+    /// A symbol in the place of an expression that takes too much, and no symbol where it takes
+    /// little.
+    pub(super) fn short(&self, dim: &TDim) -> TDim {
+        if !is_short(dim) {
+            return self.name(dim);
+        }
+        let TDim::Sym(symbol) = dim else { return dim.clone() };
+        let table = self.table();
+        let place = table.places.get(symbol);
+        let defined = place.and_then(|place| table.defined.get(*place)).map(|(_, defined)| defined);
+        defined.filter(|defined| is_short(defined)).unwrap_or(dim).clone()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.table().defined.is_empty()
+    }
+
+    /// Those of the symbols that are in expressions.
+    pub(super) fn within<'a>(&self, dims: impl Iterator<Item = &'a TDim>) -> TVec<Symbol> {
+        if self.is_empty() {
+            return tvec!();
+        }
+        let found: HashSet<Symbol> = dims.flat_map(TDim::symbols).collect();
+        let table = self.table();
+        let own = found.into_iter().filter(|symbol| table.places.contains_key(symbol));
+        let mut own: TVec<Symbol> = own.collect();
+        own.sort();
+        own
+    }
+
+    /// What symbols stand for, with all that they are made of, in order.
+    fn definitions(&self, symbols: &[Symbol]) -> Vec<(Symbol, TDim)> {
+        let table = self.table();
+        let mut todo: Vec<Symbol> = symbols.to_vec();
+        let mut needed: HashSet<usize> = HashSet::new();
+        while let Some(symbol) = todo.pop() {
+            let place = table.places.get(&symbol).copied();
+            if let Some((place, (_, dim))) =
+                place.and_then(|place| Some((place, table.defined.get(place)?)))
+                && needed.insert(place)
+            {
+                todo.extend(dim.symbols());
+            }
+        }
+        let mut needed: Vec<usize> = needed.into_iter().collect();
+        needed.sort_unstable();
+        needed.iter().filter_map(|place| table.defined.get(*place).cloned()).collect()
+    }
+
+    /// The model's own symbols that symbols are made of.
+    pub(super) fn made_of(&self, symbols: &[Symbol]) -> TVec<Symbol> {
+        let definitions = self.definitions(symbols);
+        let defined: HashSet<&Symbol> = definitions.iter().map(|(symbol, _)| symbol).collect();
+        let all = definitions.iter().flat_map(|(_, dim)| dim.symbols());
+        let own: HashSet<Symbol> = all.filter(|symbol| !defined.contains(symbol)).collect();
+        own.into_iter().collect()
+    }
+
+    /// The values with those of symbols, as far as they can be told.
+    pub(super) fn evaluate(&self, symbols: &[Symbol], values: &SymbolValues) -> SymbolValues {
+        let mut values = values.clone();
+        for (symbol, dim) in self.definitions(symbols) {
+            if let Some(value) = dim.maybe_eval_to_i64(&values) {
+                values.set(&symbol, value);
+            }
+        }
+        values
+    }
+
+    /// These symbols and what they stand for, to be saved with an operator.
+    pub(super) fn save(&self, symbols: &[Symbol]) -> Saved {
+        let definitions = self.definitions(symbols);
+        let definitions = definitions.into_iter().flat_map(|(symbol, dim)| [symbol.to_dim(), dim]);
+        let definitions: Vec<TDim> = definitions.collect();
+        let symbols: Vec<TDim> = symbols.iter().map(Symbol::to_dim).collect();
+        Saved::default().axes(&[definitions.len()]).dims(&definitions).dims(&symbols)
+    }
+
+    /// Every symbol there is.
+    pub(super) fn all(&self) -> Vec<Symbol> {
+        self.table().defined.iter().map(|(symbol, _)| symbol.clone()).collect()
+    }
+
+    /// What [`save`](Names::save) has saved.
+    pub(super) fn restore(saved: &Saved) -> TractResult<(Names, TVec<Symbol>)> {
+        let count = saved.axes.first().copied().context("has no count of definitions")?;
+        let (definitions, symbols) =
+            saved.dims.split_at_checked(count).context("has less definitions than it says")?;
+        let symbol = |dim: &TDim| match dim {
+            TDim::Sym(symbol) => Ok(symbol.clone()),
+            _ => bail!("{dim} is no symbol"),
+        };
+        let names = Names::default();
+        for pair in definitions.chunks_exact(2) {
+            let [name, dim] = pair else { continue };
+            let name = symbol(name)?;
+            let mut table = names.table();
+            let place = table.defined.len();
+            table.symbols.insert(format!("{dim:?}"), name.clone());
+            table.places.insert(name.clone(), place);
+            table.defined.push((name, dim.clone()));
+        }
+        Ok((names, symbols.iter().map(symbol).collect::<TractResult<_>>()?))
+    }
+}

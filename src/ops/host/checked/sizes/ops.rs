@@ -1,0 +1,139 @@
+//! The operators that give symbols their values when the model runs.
+
+use tract_onnx::tract_core::internal::*;
+
+use super::names::Names;
+use crate::error;
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// The identity, behind which symbols stand for the sizes that take too much, or for all that are
+/// no symbols. tract gives them their values when it sees the shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(super) names: Names,
+    pub(super) all: bool,
+}
+
+impl Op for Named {
+    fn name(&self) -> StaticName {
+        "Named".into()
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Named {
+    op_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        Ok(inputs)
+    }
+}
+
+impl TypedOp for Named {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let named = |fact: &&TypedFact| {
+            let short = |dim: &TDim| match self.all {
+                true => self.names.name(dim),
+                false => self.names.short(dim),
+            };
+            let shape: ShapeFact = fact.shape.iter().map(short).collect();
+            TypedFact { shape, uniform_tdim: None, ..fact.without_value() }
+        };
+        Ok(inputs.iter().map(named).collect())
+    }
+
+    as_op!();
+}
+
+impl Save for Named {
+    const NAME: &'static str = "tract_onnx_cast_named";
+
+    fn save(&self) -> Saved {
+        self.names.save(&self.names.all()).text(self.all.to_string())
+    }
+
+    fn restore(_: Label, saved: &Saved) -> TractResult<Named> {
+        let (names, _) = Names::restore(saved)?;
+        Ok(Named { names, all: saved.text_at(0)?.parse()? })
+    }
+}
+
+/// The identity, behind which symbols have values: those of what they stand for. Sizes in the input
+/// have these in their place.
+///
+/// Besides it has an output without elements, of these sizes, since tract takes the values of
+/// symbols from shapes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(super) names: Names,
+    pub(super) symbols: TVec<Symbol>,
+    pub(super) node: Label,
+}
+
+impl Op for Bound {
+    fn name(&self) -> StaticName {
+        "Bound".into()
+    }
+
+    fn required_bound_symbols(&self, _: &[&TypedFact]) -> TVec<Symbol> {
+        self.names.made_of(&self.symbols)
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Bound {
+    not_out_of_plan!();
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let values = self.names.evaluate(&self.symbols, context.symbols);
+        let mut outputs = tvec!();
+        for input in inputs {
+            let mut tensor = input.into_tensor();
+            if tensor.datum_type().is_tdim() {
+                for dim in tensor.try_as_plain_ram_mut()?.as_slice_mut::<TDim>()? {
+                    *dim = dim.eval_to_i64(&values)?.to_dim();
+                }
+            }
+            outputs.push(tensor.into_tvalue());
+        }
+        let size = |symbol: &Symbol| {
+            let size = values.get(symbol).and_then(|value| usize::try_from(value).ok());
+            size.with_context(|| {
+                let node = error::shown(&self.node);
+                format!("node `{node}`: the size {symbol} cannot be told, or is negative")
+            })
+        };
+        let sizes = self.symbols.iter().map(size).chain([Ok(0)]);
+        let sizes = Tensor::zero::<u8>(&sizes.collect::<TractResult<TVec<usize>>>()?)?;
+        outputs.push(sizes.into_tvalue());
+        Ok(outputs)
+    }
+}
+
+impl TypedOp for Bound {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let given = inputs.iter().map(|fact| fact.without_value());
+        let sizes: TVec<TDim> =
+            self.symbols.iter().map(Symbol::to_dim).chain([0.to_dim()]).collect();
+        Ok(given.chain([u8::fact(sizes)]).collect())
+    }
+
+    as_op!();
+}
+
+impl Save for Bound {
+    const NAME: &'static str = "tract_onnx_cast_bound";
+    const OUTPUTS: &'static [&'static str] = &["output", "sizes"];
+
+    fn save(&self) -> Saved {
+        self.names.save(&self.symbols)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<Bound> {
+        let (names, symbols) = Names::restore(saved)?;
+        Ok(Bound { names, symbols, node })
+    }
+}
