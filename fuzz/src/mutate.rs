@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+#[path = "tables.rs"]
+mod tables;
+
 use prost::Message;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
@@ -17,64 +20,6 @@ const BYTES: usize = 4;
 /// Nodes are not wrapped in graphs of more bytes.
 const WRAPPED: usize = 8000;
 
-const OPERATORS: &[&str] = &[
-    "Cast",
-    "CastLike",
-    "BitCast",
-    "Identity",
-    "If",
-    "Loop",
-    "Scan",
-    "Constant",
-    "ConstantOfShape",
-    "Expand",
-    "Reshape",
-    "Tile",
-    "Shape",
-    "Size",
-    "Add",
-    "Mul",
-    "Div",
-    "MatMul",
-    "Gather",
-    "Slice",
-    "Concat",
-    "Split",
-    "Transpose",
-    "Squeeze",
-    "Unsqueeze",
-    "Where",
-    "Pad",
-    "Range",
-    "QuantizeLinear",
-    "DequantizeLinear",
-    "DynamicQuantizeLinear",
-    "Gemm",
-    "Conv",
-    "OneHot",
-    "NonZero",
-    "TopK",
-    "ReduceSum",
-    "Softmax",
-    "LSTM",
-    "Resize",
-    "ScatterND",
-    "Einsum",
-    "Flatten",
-    "Dropout",
-    "MaxPool",
-    "CumSum",
-    "GatherElements",
-    "Equal",
-    "Trilu",
-    "BitShift",
-    "Mod",
-    "LayerNormalization",
-    "Attention",
-    "f",
-    "g",
-    "h",
-];
 /// Operators whose last so many inputs are lists of sizes, axes or places.
 const WITH_LISTS: &[(&str, usize)] = &[
     ("Slice", 4),
@@ -135,35 +80,6 @@ const SYMBOLS: &[&str] = &[
     "N/0",
     "N%0",
     "2N",
-];
-const ATTRIBUTES: &[&str] = &[
-    "to",
-    "saturate",
-    "round_mode",
-    "axis",
-    "axes",
-    "value",
-    "value_ints",
-    "value_int",
-    "value_float",
-    "value_strings",
-    "then_branch",
-    "else_branch",
-    "body",
-    "perm",
-    "k",
-    "keepdims",
-    "num_scan_inputs",
-    "allowzero",
-    "equation",
-    "pads",
-    "mode",
-    "dtype",
-    "starts",
-    "ends",
-    "output_dtype",
-    "block_size",
-    "precision",
 ];
 const WORDS: &[&str] = &["up", "down", "nearest", "FLOAT", "", "\u{fffd}", "ij,jk->ik"];
 const LOCATIONS: &[&str] = &[
@@ -285,7 +201,8 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
     names.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
     names.extend(graph.node.iter().flat_map(|node| node.output.iter().cloned()));
     names.push(String::new());
-    match random.below(17) {
+    match random.below(18) {
+        17 => empty(graph, random),
         0..5 => {
             if let Some(one) = random.among(&mut graph.node) {
                 node(one, random, &names);
@@ -322,7 +239,7 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
         10 => {
             let input = (0..random.below(4)).map(|_| random.name(&names)).collect();
             graph.node.push(NodeProto {
-                op_type: random.of(OPERATORS).into(),
+                op_type: random.of(&tables::OPERATORS).into(),
                 input,
                 output: vec![format!("n{}", random.below(1000))],
                 ..NodeProto::default()
@@ -351,6 +268,23 @@ fn graph(graph: &mut GraphProto, random: &mut Random, outer: &[String]) {
                 0 => drop(graph.node.remove(index)),
                 _ => graph.node.push(graph.node[index].clone()),
             }
+        }
+    }
+}
+
+/// Makes a constant empty, huge, or of another rank.
+fn empty(graph: &mut GraphProto, random: &mut Random) {
+    let Some(tensor) = random.among(&mut graph.initializer) else { return };
+    match random.below(3) {
+        0 => tensor.dims.push(1),
+        1 => tensor.int64_data.iter_mut().for_each(|number| *number = random.of(SIZES)),
+        _ => {
+            *tensor = TensorProto {
+                name: std::mem::take(&mut tensor.name),
+                data_type: tensor.data_type,
+                dims: vec![0],
+                ..TensorProto::default()
+            };
         }
     }
 }
@@ -441,7 +375,7 @@ fn fill(tensor: &mut TensorProto, random: &mut Random) {
 
 fn node(node: &mut NodeProto, random: &mut Random, names: &[String]) {
     match random.below(10) {
-        0 => node.op_type = random.of(OPERATORS).into(),
+        0 => node.op_type = random.of(&tables::OPERATORS).into(),
         1 => node.domain = random.of(DOMAINS).into(),
         2 => {
             if let Some(input) = random.among(&mut node.input) {
@@ -453,7 +387,12 @@ fn node(node: &mut NodeProto, random: &mut Random, names: &[String]) {
         5 => node.output.push(format!("o{}", random.below(30))),
         6 => drop(node.output.pop()),
         7 => node.name = random.name(names),
-        8 => node.attribute.push(attribute_of(random.of(ATTRIBUTES), random.element_type())),
+        8 => {
+            if let Some((name, ty)) = tables::attribute(&node.op_type, random.below(64)) {
+                node.attribute.retain(|attribute| attribute.name != name);
+                node.attribute.push(typed(name, ty, random));
+            }
+        }
         _ => {
             if let Some(one) = random.among(&mut node.attribute) {
                 attribute(one, random, names);
@@ -467,11 +406,39 @@ fn attribute_of(name: &str, i: i64) -> AttributeProto {
     AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
 }
 
+/// An attribute of its own type, mostly of a small value.
+fn typed(name: &str, ty: &str, random: &mut Random) -> AttributeProto {
+    let sizes = if random.below(4) == 0 { SIZES } else { SMALL };
+    let mut attribute = attribute_of(name, random.of(sizes));
+    let kind = match ty {
+        "FLOAT" => AttributeType::Float,
+        "INTS" => AttributeType::Ints,
+        "STRING" => AttributeType::String,
+        "TENSOR" => AttributeType::Tensor,
+        _ => return attribute,
+    };
+    attribute.r#type = kind as i32;
+    match kind {
+        AttributeType::Float => attribute.f = f32::from_bits(random.next() as u32),
+        AttributeType::Ints => {
+            attribute.ints = (0..random.below(5)).map(|_| random.of(sizes)).collect()
+        }
+        AttributeType::String => attribute.s = random.of(WORDS).as_bytes().to_vec(),
+        _ => fill(attribute.t.get_or_insert_default(), random),
+    }
+    attribute
+}
+
 fn attribute(attribute: &mut AttributeProto, random: &mut Random, names: &[String]) {
     match random.below(9) {
         0 => attribute.i = random.element_type(),
         1 => attribute.i = random.of(SIZES),
-        2 => attribute.name = random.of(ATTRIBUTES).into(),
+        2 => {
+            let operator = random.of(&tables::OPERATORS);
+            if let Some((name, _)) = tables::attribute(operator, random.below(64)) {
+                attribute.name = name.into();
+            }
+        }
         3 => attribute.r#type = random.below(16) as i32,
         4 => attribute.ints = (0..random.below(6)).map(|_| random.of(SIZES)).collect(),
         5 => attribute.s = random.of(WORDS).as_bytes().to_vec(),

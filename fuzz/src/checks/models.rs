@@ -32,7 +32,7 @@ pub fn casts(data: &[u8]) {
     });
 }
 
-/// Loads and types a model that is small enough.
+/// Loads, types and optimises a model.
 pub fn load(data: &[u8]) {
     ONNX.with(|onnx| {
         if ModelProto::decode(data).is_err() {
@@ -52,7 +52,7 @@ pub fn load(data: &[u8]) {
         }));
         let loaded = panic::catch_unwind(AssertUnwindSafe(|| {
             let model = model_proto::load(onnx, proto, None)?.into_model();
-            model.into_typed().map(|_| ())
+            model.into_optimized().map(|_| ())
         }));
         panic::set_hook(hook);
         if loaded.is_err() {
