@@ -141,9 +141,9 @@ impl Checked {
             return self.op.infer_facts(inputs, outputs, observed);
         };
         let is_told = inputs.iter().all(|fact| fact.shape.is_concrete());
-        let known = outputs.iter().map(|fact| match is_told {
-            true => with_sizes(fact, &simple),
-            false => names.forget(fact),
+        let known = outputs.iter().map(|fact| {
+            let known = names.forget(fact)?;
+            if is_told { with_sizes(&known, &simple) } else { Ok(known) }
         });
         let known = known.collect::<TractResult<TVec<InferenceFact>>>()?;
         let known: TVec<&InferenceFact> = known.iter().collect();
