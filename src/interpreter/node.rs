@@ -324,7 +324,13 @@ fn at_node(node: &Node, error: &TractError) -> Error {
     let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
     let problem = match own.map(Error::cause) {
         Some(Cause::Node { problem, .. }) => problem.clone(),
-        Some(Cause::Tract { message, .. } | Cause::Panic { message }) => message.clone(),
+        Some(Cause::Panic { message }) => message.clone(),
+        Some(Cause::Tract { message, .. }) => {
+            let named = message.strip_prefix("node `").and_then(|told| told.split_once("): "));
+            let problem = named.map_or(message.as_str(), |(_, problem)| problem);
+            let message = refusal(node, problem).to_string();
+            return Cause::Tract { node: Some(node.label().into()), message }.into();
+        }
         Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
             return cause.clone().into();
         }

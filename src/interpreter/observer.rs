@@ -31,6 +31,9 @@ pub trait Observer {
     fn constant(&mut self, _: &mut ObservedTensor) -> Result<()> {
         Ok(())
     }
+
+    /// A value or a constant that no node behind needs.
+    fn dropped(&mut self, _: &ObservedTensor) {}
 }
 
 /// A tensor of a running model.

@@ -95,8 +95,12 @@ impl<'a> Run<'a> {
         }
         for step in self.model.schedules.steps(body) {
             self.node(step.node)?;
-            for value in &step.last_uses {
-                self.values.remove(*value);
+            for id in &step.last_uses {
+                let value = self.values.remove(*id);
+                let Some(observer) = &mut self.observer else { continue };
+                if let Some(dropped) = value.and_then(|value| self.model.observed(*id, &value)) {
+                    observer.dropped(&dropped);
+                }
             }
         }
         let held = self.model.graph.body(body);

@@ -29,6 +29,9 @@ pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, 
     read_with(proto, folder, data_resolver::default().as_ref()).map_err(Error::of)
 }
 
+/// So many bytes of external data are read at once.
+const PIECE: usize = 1 << 20;
+
 /// As [`read`], external data through the resolver of a tract `Onnx`.
 pub(crate) fn read_with(
     proto: &TensorProto,
@@ -36,20 +39,9 @@ pub(crate) fn read_with(
     resolver: &dyn ModelDataResolver,
 ) -> TractResult<(ElementType, Tensor)> {
     let reader = Reader::new(proto)?;
-    let tensor = match is_external(proto) {
-        true => {
-            let (path, offset) = reader.external_data(folder)?;
-            let mut bytes = vec![];
-            resolver
-                .read_bytes_from_path(&mut bytes, &path, offset, Some(reader.packed_bytes()?))
-                .with_context(|| {
-                    format!("tensor `{}`: external data", error::shown(&proto.name))
-                })?;
-            reader.raw(&bytes)?
-        }
-        false => reader.data()?,
-    };
-    Ok((reader.ty, tensor))
+    let is_external = is_external(proto);
+    let tensor = if is_external { reader.external(folder, resolver) } else { reader.data() };
+    Ok((reader.ty, tensor?))
 }
 
 /// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
@@ -184,6 +176,38 @@ impl<'a> Reader<'a> {
         }
         let dims = &self.proto.dims;
         Err(self.refuse(format!("has {found} in {field}, dimensions {dims:?} ask for {expected}")))
+    }
+
+    /// From external data, of which a piece at a time is copied.
+    fn external(
+        &self,
+        folder: Option<&Path>,
+        resolver: &dyn ModelDataResolver,
+    ) -> TractResult<Tensor> {
+        let (path, offset) = self.external_data(folder)?;
+        let read = |bytes: &mut Vec<u8>, at: usize, length: usize| -> TractResult<()> {
+            bytes.clear();
+            let at = offset.saturating_add(at);
+            let result = resolver.read_bytes_from_path(bytes, &path, at, Some(length));
+            result.with_context(|| {
+                format!("tensor `{}`: external data", error::shown(&self.proto.name))
+            })?;
+            Ok(self.check_length("bytes of data", bytes.len(), length)?)
+        };
+        let (whole, mut bytes) = (self.packed_bytes()?, vec![]);
+        let is_copied = self.ty.bits() >= 8 && self.ty != ElementType::Bool;
+        if whole <= PIECE || !is_copied || cfg!(target_endian = "big") {
+            read(&mut bytes, 0, whole)?;
+            return self.raw(&bytes);
+        }
+        // Room is made for what the file holds.
+        read(&mut bytes, whole - 1, 1)?;
+        let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
+        for (place, piece) in output.as_bytes_mut().chunks_mut(PIECE).enumerate() {
+            read(&mut bytes, place * PIECE, piece.len())?;
+            piece.copy_from_slice(&bytes);
+        }
+        Ok(output)
     }
 
     /// From packed little-endian bytes.

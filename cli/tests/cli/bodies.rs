@@ -1,9 +1,9 @@
-//! `compare` names what breaks a conversion inside the bodies of If and Scan.
+//! `compare` names what breaks a conversion inside the bodies of If, Scan and Loop.
 
 use serde_json::Value;
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::{self, Bool, Float};
+use tract_onnx_cast::ElementType::{self, Bool, Float, Int64};
 use tract_onnx_cast::tensor_proto;
 
 use crate::common::proto::{Change, graph, graph_attribute, int, model, node, unshaped, value};
@@ -236,9 +236,9 @@ fn a_node_two_scans_deep_is_named() {
     }
 }
 
-/// A branch inside of a Scan is taken anew in each iteration, which cannot be seen; that is said.
+/// A branch inside of a Scan is taken anew in each iteration.
 #[test]
-fn a_body_that_cannot_be_looked_into_is_told() {
+fn a_node_of_a_branch_in_a_scan_is_named() {
     let branch = |name: &str, weight: &str| {
         graph(&[], &layer("step", weight, name), &[unshaped(name, Float)])
     };
@@ -259,9 +259,54 @@ fn a_body_that_cannot_be_looked_into_is_told() {
     let mut model = scanning(body.concat());
     let graph = model.graph.as_mut().expect("a graph");
     graph.initializer.push(tensor_proto::write("zero", Float, &tensor0(0f32)).expect("a tensor"));
-    let report = report(&model, "yes_tanh", &["--sets", "5"]);
-    assert_eq!(report["first_difference"]["node"], "branch", "{:#}", report["first_difference"]);
-    let told = "`branch` (If) has a body, and what is inside could not be compared";
+    assert_named(&model, "yes_tanh", &["--sets", "5"]);
+}
+
+/// The nodes of a body of a Loop that goes round six times, of a state and a step of `h`.
+fn looping(body: Vec<NodeProto>) -> ModelProto {
+    let step = vec![node("Gather", &["h", "i"], &["step"], vec![])];
+    let inputs = [value("i", Int64, &[]), value("on", Bool, &[]), unshaped("state", Float)];
+    let ends = [value("always", Bool, &[]), unshaped("next", Float)];
+    let mut body = graph(&inputs, &[step, body].concat(), &ends);
+    body.initializer.push(tensor_proto::write("always", Bool, &tensor0(true)).expect("a tensor"));
+    let mut nodes = layer("x", "w1", "h");
+    let attributes = vec![graph_attribute("body", body)];
+    nodes.push(node("Loop", &["count", "", "first"], &["z"], attributes).named("loop"));
+    nodes.extend(layer("z", "w2", "y"));
+    let mut model =
+        holding(&nodes, &[("x", Float, &[6, 1, 4]), ("first", Float, &[1, 4])], &[1, 4]);
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.output = vec![unshaped("y", Float)];
+    graph.initializer.push(crate::common::proto::int64("count", &[6]));
+    model
+}
+
+#[test]
+fn a_node_of_a_loop_is_named() {
+    let model = looping(recurrence());
+    for fault in ["taken_tanh", "kept_tanh", "next_tanh"] {
+        assert_named(&model, fault, ONE);
+    }
+}
+
+/// A state that grows has another shape in each iteration, so that there is no tensor of all of them; that is said.
+#[test]
+fn a_body_that_cannot_be_looked_into_is_told() {
+    let body = vec![
+        node("Concat", &["state", "step"], &["longer"], vec![int("axis", 0)]).named("longer"),
+        node("Tanh", &["longer"], &["next"], vec![]).named("next_tanh"),
+    ];
+    let mut model = looping(body);
+    let graph = model.graph.as_mut().expect("a graph");
+    let body = graph.node.iter_mut().find(|node| node.name == "loop").expect("a Loop");
+    let body = body.attribute.iter_mut().find_map(|a| a.g.as_mut()).expect("a body");
+    // What is gathered has one shape, and is made outside.
+    body.node.remove(0);
+    body.node[0].input[1] = "row".into();
+    graph.node.insert(0, node("Identity", &["first"], &["row"], vec![]));
+    let report = report(&model, "next_tanh", ONE);
+    assert_eq!(report["first_difference"]["node"], "loop", "{:#}", report["first_difference"]);
+    let told = "`loop` (Loop) has a body, and what is inside could not be compared";
     let notes = report["notes"].as_array().expect("notes");
     assert!(notes.iter().any(|note| note == told), "{notes:?}");
 }

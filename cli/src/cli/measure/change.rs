@@ -9,7 +9,7 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::number::Num;
-use crate::cli::measure::value::{coordinates, shown};
+use crate::cli::measure::value::{coordinates, part, shown};
 use crate::cli::tensor::NamedTensor;
 
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
@@ -20,6 +20,12 @@ pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 /// many in a hundred.
 const FEW: u64 = 10;
 
+/// So many elements are widened at once.
+const BLOCK: usize = 1 << 14;
+
+/// So many places of values that are more than rounded are kept.
+const PLACES: usize = 1 << 20;
+
 /// What became of the values of a weight.
 #[derive(Default)]
 pub(crate) struct Change {
@@ -28,7 +34,9 @@ pub(crate) struct Change {
     pub(crate) max_abs: f64,
     /// Where the largest difference is, in words.
     pub(crate) largest: Option<String>,
-    /// The places of the values that are more than rounded, in row-major order.
+    /// How many values are more than rounded.
+    odd: u64,
+    /// The places of the first of them, in row-major order.
     pub(crate) places: Vec<usize>,
     /// The largest difference of a value that is more than rounded, by the largest magnitude of the
     /// reference.
@@ -91,47 +99,37 @@ impl Change {
         stored: Option<ElementType>,
     ) -> TractResult<()> {
         let (from, to, length) = (reference.ty, converted.ty, reference.tensor.len());
-        let x = Numbers::of(from, &reference.tensor)?;
-        let y = Numbers::of(to, &converted.tensor)?;
-        let largest = |numbers: &Numbers| {
-            let magnitudes = (0..length).filter_map(|i| Some(numbers.get(i)?.rounded().abs()));
-            magnitudes.filter(|magnitude| magnitude.is_finite()).fold(0.0, f64::max)
+        let largest = |side: &NamedTensor| -> TractResult<f64> {
+            let (low, high) = audit::range(side.ty, &side.tensor)?.limits.unwrap_or_default();
+            Ok(low.abs().max(high.abs()))
         };
-        let (peak, end) = (largest(&x), largest(&y));
-        let (mut odd, mut farthest) = (vec![], None);
-        for index in 0..length {
-            let (Some(a), Some(b)) = (x.get(index), y.get(index)) else { continue };
-            let outcome = grid.outcome(a, b, peak, end);
-            *self.outcomes.entry(outcome).or_default() += 1;
-            let error = a.distance(b);
-            self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
-            if matches!(outcome, Code::Exact | Code::Rounded | Code::Flushed) {
-                continue;
+        let (peak, end) = (largest(reference)?, largest(converted)?);
+        let mut found = Found::default();
+        for start in (0..length).step_by(BLOCK) {
+            let places = start..length.min(start + BLOCK);
+            let x = Numbers::of(from, &part(from, &reference.tensor, places.clone())?)?;
+            let y = Numbers::of(to, &part(to, &converted.tensor, places.clone())?)?;
+            for index in places {
+                let both = x.get(index - start).zip(y.get(index - start));
+                let Some((a, b)) = both else { continue };
+                let (outcome, error) = (grid.outcome(a, b, peak, end), a.distance(b));
+                self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
+                if found.is_odd(index, outcome, error, a.rounded().abs()) {
+                    self.add_place(index);
+                }
             }
-            self.places.push(index);
-            let (error, magnitude) =
-                (if error.is_finite() { error } else { f64::MAX }, a.rounded().abs());
-            if farthest.is_none_or(|(_, most)| error > most) {
-                farthest = Some((index, error));
-            }
-            odd.push((outcome, magnitude, error));
         }
-        if end == 0.0 && peak > 0.0 && odd.is_empty() {
+        let Found { outcomes, farthest, is_clipped, is_at_end, is_spoiled } = found;
+        self.outcomes = outcomes.into_iter().collect();
+        if end == 0.0 && peak > 0.0 && !self.is_odd() {
             // An epsilon that vanishes divides by zero.
-            self.places = (0..length).collect();
+            (0..length).for_each(|place| self.add_place(place));
         }
-        let changed = odd.iter().any(|(outcome, ..)| *outcome == Code::Changed);
         // What is cut off at one end is a clip; among values that are all different it is chance.
-        let is_clip =
-            |outcome: Code| outcome == Code::Clipped && !changed && (length > 1 || from != to);
-        let is_spoiled = |(outcome, magnitude, _): &(Code, f64, f64)| {
-            let is_spoiled = matches!(*outcome, Code::BecameNan | Code::NanLost)
-                || matches!(*outcome, Code::Overflowed | Code::Saturated) && stored.is_none()
-                || is_clip(*outcome) && stored.is_none();
-            is_spoiled && (*magnitude < STANDS_FOR_INFINITY || magnitude.is_nan())
-        };
-        self.is_damage = odd.iter().any(is_spoiled);
-        let worst = odd.iter().fold(0.0, |most: f64, (_, _, error)| most.max(*error));
+        let is_changed = self.outcomes.contains_key(&Code::Changed);
+        let is_clip = is_clipped && !is_changed && (length > 1 || from != to);
+        self.is_damage = is_spoiled || stored.is_none() && (is_at_end || is_clip);
+        let worst = farthest.map_or(0.0, |(_, error)| error);
         self.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
         if let Some((place, error)) = farthest {
             let at = coordinates(place, reference.tensor.shape());
@@ -144,9 +142,16 @@ impl Change {
         Ok(())
     }
 
+    fn add_place(&mut self, place: usize) {
+        self.odd += 1;
+        if self.places.len() < PLACES {
+            self.places.push(place);
+        }
+    }
+
     /// Whether there is more than a rounding.
     pub(crate) fn is_odd(&self) -> bool {
-        !self.places.is_empty()
+        self.odd > 0
     }
 
     /// Whether the weight holds floating-point numbers.
@@ -166,18 +171,17 @@ impl Change {
 
     /// Whether a few values are far off, while all others came through.
     pub(crate) fn is_local(&self) -> bool {
-        let odd = self.places.len() as u64;
         self.is_float
             && self.elements >= 4
-            && odd > 0
-            && odd <= (self.elements * FEW / 100).max(1)
+            && self.odd > 0
+            && self.odd <= (self.elements * FEW / 100).max(1)
             && self.share >= 0.05
             && self.outcomes.get(&Code::Changed).is_some_and(|changed| *changed > 0)
     }
 
     /// Whether so few values agree that the two are hardly the same weight.
     pub(crate) fn is_another(&self) -> bool {
-        self.places.len() as u64 * 2 > self.elements
+        self.odd * 2 > self.elements
     }
 
     /// Counts what an exact cast of the reference makes, if that is what the converted side has,
@@ -193,8 +197,10 @@ impl Change {
             return Ok(false);
         }
         let stats = audit::measure(from, &reference.tensor, to, &converted.tensor)?;
-        let to_end = stats.count(Outcome::Saturated) + stats.count(Outcome::Flushed);
-        let is_harmless = stats.damaged() + to_end == 0;
+        // A few that vanish beside others are rounded; what vanishes as a whole is more.
+        let (flushed, exact) = (stats.count(Outcome::Flushed), stats.count(Outcome::Exact));
+        let is_gone = flushed > 0 && flushed + exact == self.elements;
+        let is_harmless = stats.damaged() + stats.count(Outcome::Saturated) == 0 && !is_gone;
         if is_harmless {
             self.max_abs = stats.errors.absolute;
             let counts = Outcome::ALL.into_iter().map(|o| (o.into(), stats.count(o)));
@@ -210,9 +216,44 @@ impl Change {
         let outcome = if is_same { Code::Exact } else { Code::Changed };
         self.outcomes.insert(outcome, self.elements);
         if !is_same {
-            self.places = (0..reference.tensor.len()).collect();
+            (0..reference.tensor.len()).for_each(|place| self.add_place(place));
         }
         Ok(())
+    }
+}
+
+/// What has been found of values, one by one.
+#[derive(Default)]
+struct Found {
+    outcomes: Vec<(Code, u64)>,
+    /// The place of the largest difference of a value that is more than rounded.
+    farthest: Option<(usize, f64)>,
+    /// Whether values of a size that counts were cut off, are at the end of the type, or were spoiled.
+    is_clipped: bool,
+    is_at_end: bool,
+    is_spoiled: bool,
+}
+
+impl Found {
+    /// Notes what became of a value; whether it is more than rounded.
+    fn is_odd(&mut self, index: usize, outcome: Code, error: f64, magnitude: f64) -> bool {
+        match self.outcomes.iter_mut().find(|(code, _)| *code == outcome) {
+            Some((_, count)) => *count += 1,
+            None => self.outcomes.push((outcome, 1)),
+        }
+        if matches!(outcome, Code::Exact | Code::Rounded | Code::Flushed) {
+            return false;
+        }
+        let error = if error.is_finite() { error } else { f64::MAX };
+        if self.farthest.is_none_or(|(_, most)| error > most) {
+            self.farthest = Some((index, error));
+        }
+        if magnitude < STANDS_FOR_INFINITY || magnitude.is_nan() {
+            self.is_clipped |= outcome == Code::Clipped;
+            self.is_at_end |= matches!(outcome, Code::Overflowed | Code::Saturated);
+            self.is_spoiled |= matches!(outcome, Code::BecameNan | Code::NanLost);
+        }
+        true
     }
 }
 

@@ -1,6 +1,6 @@
 //! How far two tensors are apart, whatever their element types.
 
-use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Range, Reach};
@@ -28,9 +28,11 @@ pub(crate) struct Metrics {
     ulp_count: u64,
     angle: Angle,
     noise: Noise,
-    ranking: Ranking,
+    /// Of outputs alone.
+    ranking: Option<Ranking>,
     range: Range,
-    errors: BTreeMap<i32, u64>,
+    /// How many relative errors there are of each decade, from the smallest on.
+    errors: [u64; DECADES],
     signs: u64,
     passing: Option<(f64, f64)>,
 }
@@ -74,12 +76,21 @@ impl Metrics {
             ulp_count: 0,
             angle: Angle::default(),
             noise: Noise::default(),
-            ranking: Ranking::default(),
+            ranking: Some(Ranking::default()),
             range: Range::default(),
-            errors: BTreeMap::new(),
+            errors: [0; DECADES],
             signs: 0,
             passing: Some((0.0, 0.0)),
         }
+    }
+
+    /// As [`Metrics::new`], of a tensor whose largest elements nobody chooses by.
+    pub(crate) fn of_inner(
+        reference: &NamedTensor,
+        converted: &NamedTensor,
+        tolerance: Tolerance,
+    ) -> Metrics {
+        Metrics { ranking: None, ..Metrics::new(reference, converted, tolerance) }
     }
 
     /// Compares another pair of tensors.
@@ -121,12 +132,21 @@ impl Metrics {
                 ));
             }
         }
-        if matches!(reference.ty.family(), Family::Float(_)) {
-            self.ranking.add(&x, &y, a);
+        if let Some(ranking) = &mut self.ranking
+            && matches!(reference.ty.family(), Family::Float(_))
+        {
+            ranking.add(&x, &y, a);
         }
         self.tensor.elements += reference.tensor.len() as u64;
         self.range.merge(&audit::range(reference.ty, &reference.tensor)?);
         Ok(())
+    }
+
+    /// Whether it may be beyond its tolerance, as far as that is known: an angle and a ratio are only at the end.
+    pub(crate) fn may_fail(&self) -> bool {
+        let ComparedTensor { tolerance, problem, mismatches, .. } = &self.tensor;
+        let is_of_whole = tolerance.cosine.is_some() || tolerance.sqnr.is_some();
+        *mismatches > 0 || problem.is_some() || is_of_whole
     }
 
     /// Notes that the tensors cannot be compared.
@@ -179,8 +199,9 @@ impl Metrics {
             }
         }
         if error > 0.0 {
-            let decade = relative.log10().floor().clamp(-40.0, 40.0) as i32;
-            *self.errors.entry(decade).or_default() += 1;
+            if let Some(count) = self.errors.get_mut(decade(relative)) {
+                *count += 1;
+            }
         }
         let tolerance = tensor.tolerance;
         let is_near = tolerance.allows(error, a) || tolerance.allows_ulp(ulp);
@@ -197,12 +218,15 @@ impl Metrics {
         tensor.cosine = cosine.map(Num);
         let is_whole = tensor.nan_differences + tensor.infinity_differences == 0;
         tensor.sqnr = self.noise.sqnr().filter(|_| is_whole).map(Num);
-        (tensor.top1, tensor.top5) = (self.ranking.top1(), self.ranking.top5());
+        let ranking = self.ranking.as_ref();
+        tensor.top1 = ranking.and_then(Ranking::top1);
+        tensor.top5 = ranking.and_then(Ranking::top5);
         let passing = self.passing.filter(|_| tensor.problem.is_none() && self.unit.is_some());
         tensor.passing_atol = passing.map(|(absolute, _)| Num(absolute));
         tensor.passing_rtol = passing.map(|(_, rel)| Num(rel)).filter(|rel| rel.0.is_finite());
         tensor.source = SourceRange::of(&self.range);
-        tensor.errors_log10 = self.errors.into_iter().collect();
+        let counts = (-LAST_DECADE..).zip(self.errors);
+        tensor.errors_log10 = counts.filter(|(_, count)| *count > 0).collect();
         let has_cosine = match (tensor.tolerance.cosine, tensor.cosine) {
             (Some(least), Some(Num(found))) => found >= least,
             // Without finite elements there is no angle, and every element has been judged by
@@ -221,6 +245,25 @@ impl Metrics {
         self.tensor.why = (!self.tensor.passed).then(|| self.tensor.difference());
         self.tensor
     }
+}
+
+/// The decades of relative errors that are told apart, on either side of 1.
+const LAST_DECADE: i32 = 40;
+const DECADES: usize = 2 * LAST_DECADE as usize + 1;
+
+/// The powers of ten from the last decade on.
+static POWERS: LazyLock<Vec<f64>> =
+    LazyLock::new(|| (-LAST_DECADE..=LAST_DECADE + 1).map(|decade| 10f64.powi(decade)).collect());
+
+/// The place of the decade of a relative error.
+fn decade(relative: f64) -> usize {
+    let exponent = ((relative.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    // The decade of the power of two below; the number may be in the next.
+    let low = (f64::from(exponent) * std::f64::consts::LOG10_2).floor() as i32;
+    let next = (low + 1).clamp(-LAST_DECADE, LAST_DECADE + 1) + LAST_DECADE;
+    let is_next = POWERS.get(next as usize).is_some_and(|power| relative >= *power);
+    let decade = low + i32::from(is_next);
+    (decade.clamp(-LAST_DECADE, LAST_DECADE) + LAST_DECADE) as usize
 }
 
 /// The smallest r for which the error is at most r·size, as [`Metrics::element`] computes that.
@@ -269,6 +312,21 @@ mod tests {
             let zeros = Tensor::zero_dt(to.datum_type(), &[values.len()]).expect("a tensor");
             let found = compared((Double, tensor1(values)), (to, zeros), Tolerance::default());
             assert_eq!(found.beyond_target, beyond, "{values:?} in {to}");
+        }
+    }
+
+    #[test]
+    fn decades_are_those_of_the_logarithm() {
+        let mut relative = 1.234e-45;
+        while relative < 1e45 {
+            let expected = f64::log10(relative).floor().clamp(-40.0, 40.0) as i32 + LAST_DECADE;
+            assert_eq!(decade(relative) as i32, expected, "{relative}");
+            relative *= 1.7;
+        }
+        let exact =
+            [(1e-40, 0), (1e-3, 37), (0.1, 39), (1.0, 40), (1000.0, 43), (f64::INFINITY, 80)];
+        for (relative, expected) in exact {
+            assert_eq!(decade(relative), expected, "{relative}");
         }
     }
 

@@ -47,13 +47,11 @@ pub(crate) fn values(
     places: Range<usize>,
 ) -> TractResult<Vec<Value>> {
     let places = places.start.min(tensor.len())..places.end.min(tensor.len());
-    let Some(width) = ty.carrier_bytes() else {
+    if ty.family() == Family::Text {
         let texts = tensor.try_as_plain_ram()?.as_slice::<String>()?.get(places);
         return Ok(texts.unwrap_or_default().iter().cloned().map(Value::Text).collect());
-    };
-    let bytes = tensor.as_bytes().get(places.start * width..places.end * width);
-    let mut some = Tensor::zero_dt(ty.datum_type(), &[places.len()])?;
-    some.as_bytes_mut().copy_from_slice(bytes.context("the tensor is shorter than its shape")?);
+    }
+    let some = part(ty, tensor, places)?;
     match ty.family() {
         Family::Float(_) if ty == ElementType::Double => {
             widened(ty, ty, &some, |x: f64| Value::Double(Num(x)))
@@ -65,6 +63,19 @@ pub(crate) fn values(
         Family::Unsigned => widened(ty, ElementType::Uint64, &some, Value::Unsigned),
         Family::Bool | Family::Text => widened(ty, ElementType::Bool, &some, Value::Bool),
     }
+}
+
+/// Some of the elements of a tensor of numbers, which has the places, in row-major order.
+///
+/// # Errors
+///
+/// When the tensor does not have them, or is not of its type's carrier.
+pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> TractResult<Tensor> {
+    let width = ty.carrier_bytes().context("texts have no width")?;
+    let bytes = tensor.as_bytes().get(places.start * width..places.end * width);
+    let mut some = Tensor::zero_dt(ty.datum_type(), &[places.len()])?;
+    some.as_bytes_mut().copy_from_slice(bytes.context("the tensor is shorter than its shape")?);
+    Ok(some)
 }
 
 fn widened<T: Datum + Copy>(

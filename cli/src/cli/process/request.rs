@@ -9,6 +9,7 @@ use tract_onnx::prelude::TractResult;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
 use crate::cli::report::terminal::Output;
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 
 /// A verb: what can be typed after it, read by clap.
@@ -28,6 +29,9 @@ pub(crate) trait Verb {
 pub(crate) trait Request: Serialize + DeserializeOwned {
     /// By which a worker knows which request it reads: no two requests share one.
     const NAME: &'static str;
+
+    /// By what models run if nobody says: what checks a model runs each node a few times at most, and wants every tensor.
+    const ENGINE: Engine = Engine::Plan;
 
     /// What the work finds.
     type Answer: Serialize + DeserializeOwned;

@@ -44,10 +44,10 @@ impl Supervisor {
         follow: impl Fn(&str),
     ) -> anyhow::Result<Outcome<R::Answer>> {
         let asked = self.resources.engine;
-        let planned = self.ask_by(request, asked.unwrap_or(Engine::Plan), None, &follow)?;
-        match planned {
+        let first = self.ask_by(request, asked.unwrap_or(R::ENGINE), None, &follow)?;
+        match first {
             Reply { outcome: Outcome::Unusable(problem), no_plan: Some(reason), .. }
-                if asked.is_none() =>
+                if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
                 let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?.outcome;
                 // The plan's problem says more of the model than that of a second attempt.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
-use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::interpreter::{Interpreter, Observer};
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor};
 
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
@@ -43,15 +43,23 @@ impl Walked {
         self.0.watch(audit);
     }
 
-    /// Runs it on tensors of the inputs' types, in their order.
-    pub(crate) fn run(&self, inputs: Vec<OnnxTensor>) -> TractResult<Vec<NamedTensor>> {
+    /// Runs it on tensors of the inputs' types, in their order, shown to an observer if there is one.
+    pub(crate) fn run(
+        &self,
+        inputs: Vec<OnnxTensor>,
+        observer: Option<&mut dyn Observer>,
+    ) -> TractResult<Vec<NamedTensor>> {
         let names = self.0.output_names();
         let named = |(output, name): (OnnxTensor, &str)| NamedTensor {
             name: name.into(),
             ty: output.element_type(),
             tensor: output.into_tensor(),
         };
-        Ok(self.0.run(inputs)?.into_iter().zip(names).map(named).collect())
+        let outputs = match observer {
+            Some(observer) => self.0.run_observed(inputs, observer)?,
+            None => self.0.run(inputs)?,
+        };
+        Ok(outputs.into_iter().zip(names).map(named).collect())
     }
 }
 

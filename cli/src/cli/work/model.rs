@@ -8,6 +8,7 @@ use anyhow::Context;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
+use tract_onnx_cast::interpreter::Observer;
 use tract_onnx_cast::{
     CastOnnx, ElementType, Limits, OnnxTensor, input_element_types, model_proto,
     output_element_types,
@@ -63,16 +64,21 @@ impl Loader {
         is_model(path, self.onnx().proto_model_for_path(path))
     }
 
+    /// As [`Loader::read`], but weights stay in the file where models run node by node.
+    pub(crate) fn read_light(&self, path: &Path) -> TractResult<ModelProto> {
+        if !self.walks() {
+            return self.read(path);
+        }
+        check_file(path)?;
+        is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
+    }
+
     /// Reads and loads a model's file.
     pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
         check_file(path)?;
         match self.engine {
             Engine::Plan => is_model(path, self.model(|| self.onnx().model_for_path(path))),
-            Engine::Nodes => {
-                let light = model_proto::light(&self.onnx(), path);
-                let proto = is_model(path, light.map_err(Into::into))?;
-                self.walk(&self.onnx(), proto, path.parent())
-            }
+            Engine::Nodes => self.walk(&self.onnx(), self.read_light(path)?, path.parent()),
         }
     }
 
@@ -142,7 +148,7 @@ impl Model {
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
-        self.ready(&tensors, None)?.run(tensors)
+        self.ready(&tensors, None)?.run(tensors, None)
     }
 
     /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if somebody asks for that.
@@ -210,8 +216,12 @@ impl Ready {
         tensors.iter().map(|tensor| taken(tensor)).eq(self.facts.iter().cloned())
     }
 
-    /// Runs the model.
-    pub(crate) fn run(&self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
+    /// Runs the model, which is shown to an observer if it runs node by node.
+    pub(crate) fn run(
+        &self,
+        tensors: Vec<Arc<Tensor>>,
+        observer: Option<&mut dyn Observer>,
+    ) -> TractResult<Ran> {
         let (plan, names, types) = match &self.way {
             Way::Plan { plan, names, types } => (plan, names, types),
             Way::Nodes { walked, types, note } => {
@@ -219,7 +229,7 @@ impl Ready {
                     Ok(OnnxTensor::new(*ty, Arc::unwrap_or_clone(tensor))?)
                 };
                 let inputs = tensors.into_iter().zip(types).map(typed);
-                let outputs = walked.run(inputs.collect::<TractResult<_>>()?)?;
+                let outputs = walked.run(inputs.collect::<TractResult<_>>()?, observer)?;
                 return Ok(Ran { outputs, note: note.clone() });
             }
         };

@@ -41,7 +41,7 @@ impl Probed {
         let folder = path.parent().map(PathBuf::from);
         // Everywhere the same, so that what half precision does to results is seen on any CPU.
         let strict = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened).with_probes(true);
-        let proto = loader.read(path)?;
+        let proto = loader.read_light(path)?;
         let lenient = strict.clone().with_ignore_value_info(true).with_ignore_output_types(true);
         let survey = model_proto::survey(&lenient, proto.clone(), folder.as_deref())?;
         // What no plan has may run node by node, and is refused there if it does not.
@@ -53,6 +53,11 @@ impl Probed {
         let onnx = if problem.is_some() { lenient } else { strict };
         let loader = loader.clone();
         Ok(Probed { loader, folder, proto, onnx, problem, survey })
+    }
+
+    /// Refuses a model that declares other types than its casts make.
+    pub(crate) fn check_declared(&self) -> TractResult<()> {
+        self.problem.as_ref().map_or(Ok(()), |problem| Err(problem.clone().into()))
     }
 
     /// The model, with a probe behind each cast.

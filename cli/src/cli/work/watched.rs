@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{Audit, AuditRow};
+use tract_onnx_cast::interpreter::Observer;
 
 use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::input::sets::{Set, Tensors};
@@ -70,23 +71,28 @@ impl<'a> Watched<'a> {
         Ok(Watched { probed, model, ready: None, audit, exercise, outputs, exposed, notes: vec![] })
     }
 
-    /// Runs the model on a set. The results are its own outputs, and the further values that were
+    /// Runs the model on a set, shown to an observer if it runs node by node. The results are its own outputs, and the further values that were
     /// asked for.
     ///
     /// # Errors
     ///
     /// When tract cannot run the model.
-    pub(crate) fn run(&mut self, set: &Set, is_told: bool) -> TractResult<Run> {
+    pub(crate) fn run(
+        &mut self,
+        set: &Set,
+        is_told: bool,
+        observer: Option<&mut dyn Observer>,
+    ) -> TractResult<Run> {
         progress::tell(format_args!("running on {}", set.name));
         let tensors = set.tensors()?;
-        let ran = self.attempt(&tensors);
+        let ran = self.attempt(&tensors, observer);
         let ran = match ran {
-            // The further outputs may be what tract fails at.
-            Err(_) if !self.exposed.is_empty() => {
+            // The further outputs may be what a plan fails at.
+            Err(_) if !self.exposed.is_empty() && !self.walks() => {
                 self.exposed.clear();
                 (self.model, self.ready) = (self.probed.model()?, None);
                 self.audit = self.probed.survey.audit();
-                self.attempt(&tensors)
+                self.attempt(&tensors, None)
             }
             ran => ran,
         };
@@ -122,16 +128,25 @@ impl<'a> Watched<'a> {
         self.ready = None;
     }
 
-    fn attempt(&mut self, tensors: &Tensors) -> TractResult<Ran> {
+    /// Whether the model runs node by node.
+    pub(crate) fn walks(&self) -> bool {
+        self.probed.loader.walks()
+    }
+
+    fn attempt(
+        &mut self,
+        tensors: &Tensors,
+        observer: Option<&mut dyn Observer>,
+    ) -> TractResult<Ran> {
         if let Some(ready) = self.ready.as_ref().filter(|ready| ready.takes(tensors)) {
-            return ready.run(tensors.clone());
+            return ready.run(tensors.clone(), observer);
         }
         let before = self.counted();
         let ready = self.model.clone().ready(tensors, Some(&self.audit))?;
         // Casts of what tract makes of shapes run while the model is made ready, and are to be
         // counted on every set.
         let is_reusable = self.counted() == before;
-        let ran = ready.run(tensors.clone())?;
+        let ran = ready.run(tensors.clone(), observer)?;
         self.ready = Some(ready).filter(|_| is_reusable);
         Ok(ran)
     }

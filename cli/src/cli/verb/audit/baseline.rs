@@ -78,7 +78,7 @@ impl<'a> Baseline<'a> {
         outputs: &[NamedTensor],
     ) -> TractResult<()> {
         let set = self.carried(takes, set)?;
-        let run = at(&self.name, self.watched.run(&set, false))?;
+        let run = at(&self.name, self.watched.run(&set, false, None))?;
         let pairs = at("the baseline has other outputs", pair(&run.outputs, outputs))?;
         for (place, (a, b)) in pairs.places.into_iter().enumerate() {
             let (Some(a), Some(b)) = (run.outputs.get(a), outputs.get(b)) else { continue };
@@ -117,7 +117,7 @@ impl<'a> Baseline<'a> {
             self.watched = at(&self.name, Watched::of(self.probed, values))?;
             for set in sets {
                 let set = self.carried(takes, set)?;
-                let run = at(&self.name, self.watched.run(&set, false))?;
+                let run = at(&self.name, self.watched.run(&set, false, None))?;
                 for value in run.exposed.iter().chain(&run.outputs) {
                     let range = audit::range(value.ty, &value.tensor)?;
                     let counts = not_finite.entry(value.name.clone()).or_default();

@@ -32,6 +32,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
@@ -184,6 +185,8 @@ pub(crate) struct AuditRequest {
 impl Request for AuditRequest {
     const NAME: &'static str = "audit";
 
+    const ENGINE: Engine = Engine::Nodes;
+
     type Answer = Audited;
 
     fn answer(&self, loader: &Loader) -> TractResult<Audited> {
@@ -199,7 +202,7 @@ impl Request for AuditRequest {
         };
         let mut samples = Samples::of(sets.len());
         for (place, set) in sets.iter().enumerate() {
-            let run = watched.run(set, sets.len() > 1)?;
+            let run = watched.run(set, sets.len() > 1, None)?;
             samples.add(&set.name, || watched.rows());
             if place + 1 == sets.len() {
                 watched.rest();

@@ -1,22 +1,20 @@
 //! The third stage: how far outputs, saved tensors, weights and inner tensors are apart, a set of
 //! inputs at a time.
 
-use std::collections::HashMap;
-
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::AuditRow;
-use tract_onnx_cast::untrusted::without_panic;
 
 use super::by_sample::Samples;
 use super::divergence::Growth;
 use super::dumped::Dumped;
+use super::inner::Inner;
 use super::inner::bodies::spread;
-use super::inner::{Inner, inner_tensors};
-use super::local::{Grounds, Local, Subject, judge, look};
+use super::inner::inside::Inside;
+use super::local::{Grounds, Local, Subject, judge};
 use super::main_graph::MainGraph;
-use super::open::{CompareRequest, Sides};
+use super::open::{CompareRequest, Loaded, Sides};
 use super::pair::Paired;
 use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
@@ -60,34 +58,24 @@ impl Measured {
 }
 
 impl Measured {
-    /// Judges the weights, and hands back what the reference's are called in the conversion.
+    /// Judges the weights.
     fn add_weights(
         &mut self,
         request: &CompareRequest,
         weights: Option<Weights>,
         exercise: Option<&Exercise>,
-    ) -> HashMap<String, String> {
-        let Some(mut weights) = weights else { return HashMap::new() };
-        let names = std::mem::take(&mut weights.names);
+    ) {
+        let Some(mut weights) = weights else { return };
         self.notes.append(&mut weights.notes);
         // Without a tolerance it is told node by node whether a weight of other values is right.
         let is_by_tolerance = request.limits.has_tolerance() || request.samples.is_none();
         let shows = self.failed() && is_by_tolerance;
         self.weights = Some(weights.judged(exercise, shows));
-        names
     }
 
     /// Makes the verdict, by which a comparison passes that no tolerance judges.
-    fn judge(&mut self, request: &CompareRequest, sides: &Sides, names: &HashMap<String, String>) {
-        let Some(samples) = request.samples else { return };
+    fn judge(&mut self, request: &CompareRequest, sides: &Sides, local: Result<Local, String>) {
         let weights = self.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
-        let subject =
-            Subject { sides, outputs: &self.outputs, weights: names, changed: weights, samples };
-        let is_same = self.outputs.iter().chain(&self.saved).all(|tensor| tensor.identical);
-        let local = match is_same {
-            true => Ok(Local::default()),
-            false => without_panic(|| look(&subject)).map_err(|error| one_line(&error)),
-        };
         self.judgement = judge(Grounds {
             outputs: &self.outputs,
             saved: &self.saved,
@@ -104,6 +92,21 @@ impl Measured {
             for sample in &mut self.samples {
                 (sample.passed, sample.mismatches) = (true, 0);
             }
+        }
+    }
+
+    /// Keeps what inner tensors have shown, if somebody wants to know.
+    fn add_inner(&mut self, inner: TractResult<Inner>, converted: &Loaded) {
+        match at("the inner tensors", inner) {
+            Ok(mut inner) => {
+                let spread = spread(&converted.probed.proto);
+                let all = inner.tensors.iter().chain(&self.outputs);
+                let growth = Growth::of(MainGraph::of(&spread), None, all, &self.outputs);
+                let healed = growth.healed();
+                inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
+                self.inner = Some(inner);
+            }
+            Err(error) => self.notes.push(one_line(&error)),
         }
     }
 }
@@ -125,6 +128,8 @@ pub(super) fn measure(
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
     let (mut samples, mut scores) = (Samples::of(sides, sets), Scores::default());
+    let subject = Subject::of(request, sides, paired.weights.as_ref());
+    let mut inside = Inside::of(request, &subject);
     for place in 0..sets {
         let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
         let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
@@ -132,8 +137,12 @@ pub(super) fn measure(
         metrics.add(&a, &b, limits, &mut notes)?;
         samples.add(place, &a, &b, limits)?;
         let tokens = sides.tokens(place);
-        for (a, b) in pair(&a, &b)?.of(&a, &b) {
+        let outputs = pair(&a, &b)?.of(&a, &b);
+        for (a, b) in &outputs {
             scores.add(a, b, tokens.as_deref())?;
+        }
+        if inside.is_wanted(&outputs, metrics.0.iter().any(Metrics::may_fail)) {
+            inside.add(place, (&mut reference, &mut converted), &outputs);
         }
     }
     let rows = converted.rows();
@@ -151,25 +160,18 @@ pub(super) fn measure(
         notes,
         samples: samples.finish(),
     };
-    let names = measured.add_weights(request, paired.weights, converted.exercise());
+    measured.add_weights(request, paired.weights, converted.exercise());
     drop((reference, converted));
-    measured.judge(request, sides, &names);
-    let failed = measured.failed();
-    if (request.all_tensors || failed)
-        && let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model)
+    if request.samples.is_some() {
+        let changed = measured.weights.as_ref().map_or(&[][..], |weights| &weights.changed);
+        let is_same = measured.outputs.iter().chain(&measured.saved).all(|tensor| tensor.identical);
+        let local = inside.local(changed, is_same);
+        measured.judge(request, sides, local);
+    }
+    if (request.all_tensors || measured.failed())
+        && let Some(loaded) = sides.converted.model.as_ref().filter(|_| inside.is_of_models())
     {
-        let inner = inner_tensors((a, b, &names), sides, limits.inner(), &measured.outputs);
-        match at("the inner tensors", inner) {
-            Ok(mut inner) => {
-                let spread = spread(&b.probed.proto);
-                let all = inner.tensors.iter().chain(&measured.outputs);
-                let growth = Growth::of(MainGraph::of(&spread), None, all, &measured.outputs);
-                let healed = growth.healed();
-                inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
-                measured.inner = Some(inner);
-            }
-            Err(error) => measured.notes.push(one_line(&error)),
-        }
+        measured.add_inner(inside.inner(), loaded);
     }
     Ok(measured)
 }

@@ -47,6 +47,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 use explain::Explained;
 use measure::Measured;
@@ -169,6 +170,8 @@ impl Verb for Compare {
 
 impl Request for CompareRequest {
     const NAME: &'static str = "compare";
+
+    const ENGINE: Engine = Engine::Nodes;
 
     type Answer = Compared;
 

@@ -69,8 +69,9 @@ impl Side {
             Content::Saved(saved) => side.saved = saved,
             Content::Model(file, cases) => {
                 let load = || {
-                    let model = loader.open(&file)?;
-                    Ok(Loaded { probed: Probed::open(loader, &file)?, path: file.clone(), model })
+                    let (model, probed) = (loader.open(&file)?, Probed::open(loader, &file)?);
+                    probed.check_declared()?;
+                    Ok(Loaded { probed, path: file.clone(), model })
                 };
                 side.model = Some(at(path.display(), with_way_out(load()))?);
                 side.cases = cases;

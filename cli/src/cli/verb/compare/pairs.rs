@@ -7,7 +7,6 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
-use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::fingerprint::{ALIKE, Fingerprint, Likeness};
 use crate::cli::verb::compare::main_graph::MainGraph;
 
@@ -26,12 +25,6 @@ pub(super) struct Seen<'a> {
     pub(super) name: &'a str,
     pub(super) ty: ElementType,
     pub(super) tensor: &'a Tensor,
-}
-
-impl<'a> From<&'a NamedTensor> for Seen<'a> {
-    fn from(tensor: &'a NamedTensor) -> Seen<'a> {
-        Seen { name: &tensor.name, ty: tensor.ty, tensor: &tensor.tensor }
-    }
 }
 
 /// How a pair was found.

@@ -3,11 +3,13 @@
 use anyhow::Context;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::AuditRow;
+use tract_onnx_cast::interpreter::Interpreter;
 
 use crate::cli::input::sets::Set;
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::compare::local::{Trace, inputs, interpreter};
 use crate::cli::verb::compare::open::{Side, with_way_out};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
@@ -19,13 +21,18 @@ pub(super) struct Runner<'a> {
     watched: Option<Watched<'a>>,
     /// The inner tensors that the other side has saved.
     further: Vec<String>,
+    /// What the last run has shown of every tensor, if it went node by node.
+    trace: Option<Trace>,
+    /// The model node by node, where a plan makes the outputs.
+    walked: Option<Interpreter>,
 }
 
 impl<'a> Runner<'a> {
     /// Of one side, of which the other one has saved these inner tensors.
     pub(super) fn of(side: &'a Side, further: Vec<String>, notes: &mut Vec<String>) -> Runner<'a> {
         let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
-        Runner { side, watched: watched.and_then(|watched| noted(watched, notes)), further }
+        let watched = watched.and_then(|watched| noted(watched, notes));
+        Runner { side, watched, further, trace: None, walked: None }
     }
 
     /// The outputs of a set, and the inner tensors that the other side has saved. If the casts
@@ -46,9 +53,12 @@ impl<'a> Runner<'a> {
         };
         let set = sets.get(place).context("as many sets on both sides")?;
         let path = self.side.path.display();
+        let names = loaded.model.takes.inputs.iter().map(|input| &*input.name).collect();
+        let mut trace = Trace::empty(names);
         if let Some(watched) = &mut self.watched {
-            match noted(watched.run(set, false), notes) {
+            match noted(watched.run(set, false, Some(&mut trace)), notes) {
                 Some(run) => {
+                    self.trace = watched.walks().then_some(trace);
                     if place + 1 == sets.len() {
                         watched.rest();
                     }
@@ -66,6 +76,24 @@ impl<'a> Runner<'a> {
         let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors()?)))?;
         add_once(notes, ran.note.map(|note| format!("{}: {note}", self.side.path.display())));
         Ok(ran.outputs)
+    }
+
+    /// Every tensor of the run on the set at a place.
+    ///
+    /// # Errors
+    ///
+    /// When the model does not run node by node.
+    pub(super) fn trace(&mut self, place: usize, sets: &[Set]) -> TractResult<Trace> {
+        if let Some(trace) = self.trace.take() {
+            return Ok(trace);
+        }
+        let loaded = self.side.model.as_ref().context("a model")?;
+        let tensors = sets.get(place).context("as many sets on both sides")?.tensors()?;
+        let model = match self.walked.take() {
+            Some(model) => model,
+            None => interpreter(loaded)?,
+        };
+        Ok(Trace::of(self.walked.insert(model), inputs(loaded, &tensors)?)?)
     }
 
     /// What the casts did.

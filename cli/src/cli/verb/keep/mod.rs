@@ -31,6 +31,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::work::engine::Engine;
 use crate::cli::work::half::half_type;
 use crate::cli::work::model::{Loader, tried};
 use node_lists::NodeLists;
@@ -176,6 +177,8 @@ pub(crate) struct KeepRequest {
 
 impl Request for KeepRequest {
     const NAME: &'static str = "keep";
+
+    const ENGINE: Engine = Engine::Nodes;
 
     type Answer = NodeList;
 

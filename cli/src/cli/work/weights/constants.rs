@@ -127,6 +127,12 @@ pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
     constant.read(holder.folder).ok()
 }
 
+/// The values of an initializer of the main graph, if there is one of that name that can be read.
+pub(crate) fn initializer(holder: &Holder, name: &str) -> Option<NamedTensor> {
+    let held = holder.proto.graph.as_ref()?.initializer.iter().find(|held| held.name == name)?;
+    Constant::in_file(name, "", held)?.read(holder.folder).ok()
+}
+
 /// The constants that a model holds, those in subgraphs and functions included.
 pub(super) fn of(model: &ModelProto) -> Vec<Constant<'_>> {
     let mut found = vec![];

@@ -2,6 +2,7 @@
 //! moved up or down by a unit in the last place, at random.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -30,6 +31,10 @@ const WEIGHT: usize = 64;
 impl Perturbed<'_> {
     fn perturb(&mut self, held: &mut ObservedTensor) {
         let ty = held.element_type;
+        if let Some((normal, infinity)) = half_words(ty) {
+            let tensor = Arc::make_mut(&mut held.tensor);
+            return self.perturb_words(tensor.as_bytes_mut(), normal, infinity);
+        }
         let (low, high) = match ty {
             ElementType::Int8 => (-128.0, 127.0),
             ElementType::Uint8 => (0.0, 255.0),
@@ -52,6 +57,35 @@ impl Perturbed<'_> {
         if let Some((_, tensor)) = tensor(ty, held.tensor.shape(), &values) {
             held.tensor = tensor;
         }
+    }
+}
+
+impl Perturbed<'_> {
+    /// Moves words of half precision, which are most of a model; subnormal ones stay.
+    fn perturb_words(&mut self, bytes: &mut [u8], normal: u16, infinity: u16) {
+        for block in bytes.chunks_mut(2 * u64::BITS as usize) {
+            let mut ups = self.rng.random::<u64>();
+            for bytes in block.as_chunks_mut::<2>().0 {
+                let word = u16::from_ne_bytes(*bytes);
+                let magnitude = word & 0x7fff;
+                // Up or down without a branch, which no CPU could foresee.
+                let up = (ups & 1) as u16;
+                ups >>= 1;
+                let moved = (magnitude + 2 * up).wrapping_sub(1).min(infinity - 1);
+                if (normal..infinity).contains(&magnitude) {
+                    *bytes = ((word & 0x8000) | moved).to_ne_bytes();
+                }
+            }
+        }
+    }
+}
+
+/// The smallest normal value and infinity, as words of a type of half precision.
+fn half_words(ty: ElementType) -> Option<(u16, u16)> {
+    match ty {
+        ElementType::Float16 => Some((0x0400, 0x7c00)),
+        ElementType::BFloat16 => Some((0x0080, 0x7f80)),
+        _ => None,
     }
 }
 
@@ -97,17 +131,19 @@ fn power(x: &[f64], y: &[f64]) -> f64 {
     error.filter(|error| error.is_finite()).sum()
 }
 
-/// The errors of each value of both sides, with the band of those that samples reach.
-pub(super) fn both_errors(
-    (a, b, sites): (&Trace, &Trace, &Sites),
+/// How far samples put the values of a conversion from what `exact` has of them, by their power.
+pub(super) type Band = HashMap<String, f64>;
+
+/// Runs the conversion perturbed. The seeds are those that it runs with.
+pub(super) fn band(
+    exact: &Trace,
     (model, inputs): (&Interpreter, &dyn Fn() -> TractResult<Vec<OnnxTensor>>),
     samples: u64,
-    seeds: &mut Vec<u64>,
-) -> TractResult<Vec<BothErrors>> {
-    let mut band: HashMap<String, f64> = HashMap::new();
+) -> TractResult<(Band, Vec<u64>)> {
+    let (mut band, mut seeds) = (Band::new(), vec![]);
     for seed in 1..=samples {
         let rng = StdRng::seed_from_u64(seed);
-        let mut perturbed = Perturbed { exact: b, rng, noise: HashMap::new() };
+        let mut perturbed = Perturbed { exact, rng, noise: HashMap::new() };
         // A size that is computed of perturbed values may not fit.
         if model.run_observed(inputs()?, &mut perturbed).is_err() {
             continue;
@@ -118,6 +154,11 @@ pub(super) fn both_errors(
             *most = most.max(noise);
         }
     }
+    Ok((band, seeds))
+}
+
+/// The errors of each value of both sides, with the band of those that samples reach.
+pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
         let want = a.first(&site.reference).and_then(numbers);
         let got = b.first(&site.converted).and_then(numbers);
@@ -127,7 +168,7 @@ pub(super) fn both_errors(
         let accumulated = accumulated.map(|(x, y)| relative(power(&x, &y)));
         errors(site, accumulated, band.get(&site.converted).map(|noise| relative(*noise)))
     };
-    Ok(sites.all.iter().map(row).collect())
+    sites.all.iter().map(row).collect()
 }
 
 /// The errors of a value.

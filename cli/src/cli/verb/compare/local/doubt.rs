@@ -29,6 +29,8 @@ pub(super) const MASK: f64 = 1e30;
 pub(super) enum Doubt {
     /// By the element.
     Relative(f64),
+    /// Of all elements alike.
+    Same(f64),
     Each(Arc<Vec<f64>>),
 }
 
@@ -37,6 +39,7 @@ impl Twin {
     pub(super) fn doubts(&self) -> Vec<f64> {
         match &self.doubt {
             Doubt::Each(doubts) => doubts.to_vec(),
+            Doubt::Same(doubt) => vec![*doubt; self.value.1.len()],
             Doubt::Relative(share) if *share == 0.0 => vec![0.0; self.value.1.len()],
             Doubt::Relative(share) => {
                 let values = numbers(&self.value).unwrap_or_default();
@@ -49,6 +52,7 @@ impl Twin {
     pub(super) fn is_exact(&self) -> bool {
         match &self.doubt {
             Doubt::Relative(share) => *share == 0.0 || !is_computed_in(self.value.0),
+            Doubt::Same(doubt) => *doubt == 0.0,
             Doubt::Each(doubts) => doubts.iter().all(|doubt| *doubt == 0.0),
         }
     }

@@ -13,6 +13,7 @@ use super::quantisers::Wrong;
 use super::regions::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
+use super::weights::Weights;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
@@ -27,6 +28,8 @@ pub(super) struct Fault<'a> {
     pub(super) b: &'a Trace,
     pub(super) links: &'a Links,
     pub(super) sites: &'a Sites,
+    /// The reference's weights.
+    pub(super) held: &'a Weights<'a>,
     /// What the reference's constants are called in the conversion.
     pub(super) weights: &'a HashMap<String, String>,
     pub(super) changed: &'a [ComparedWeight],
@@ -128,7 +131,7 @@ impl<'a> Fault<'a> {
             return format!("of the reference's inputs it makes another tensor: {problem}");
         }
         let worst = &site.worst;
-        let shape = self.b.first(&site.converted).map(|(_, tensor)| tensor.shape().to_vec());
+        let shape = self.b.form(&site.converted).map(|(_, shape)| shape.to_vec());
         let at = coordinates(worst.place, &shape.unwrap_or_default());
         format!(
             "of the reference's inputs it makes {} at {at:?} of `{}`, and should make {}: off by {}, \
@@ -203,18 +206,18 @@ impl<'a> Fault<'a> {
         let taker = self.b.nodes.iter().find(|taker| taker.inputs.contains(made))?;
         let place = taker.inputs.iter().position(|input| input == made)?;
         let weight = self.partner(taker)?.inputs.get(place)?;
-        let is_weight = self.a.constant(weight).is_some() && self.is_another(weight, made);
+        let is_weight = self.a.is_constant(weight) && self.is_another(weight, made);
         let text = format!("the weight `{weight}` is another in its codes");
         is_weight.then_some((FaultKind::Weight, text))
     }
 
     /// Whether a weight is more than quantised, as far as that can be told.
     fn is_another(&self, reference: &str, converted: &str) -> bool {
-        let held = self.a.constant(reference).zip(self.b.first(converted));
-        let Some((was, is)) = held.filter(|_| self.b.constant(converted).is_none()) else {
+        let held = self.held.read(self.a, reference).zip(self.b.first(converted));
+        let Some((was, is)) = held.filter(|_| !self.b.is_constant(converted)) else {
             return self.b.constants.contains_key(converted) || self.b.maker(converted).is_some();
         };
-        let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { return false };
+        let (Some(was), Some(is)) = (numbers(&was), numbers(is)) else { return false };
         let error: f64 = was.iter().zip(&is).map(|(x, y)| (x - y) * (x - y)).sum();
         let power: f64 = was.iter().map(|x| x * x).sum();
         was.len() == is.len() && error > OTHER * OTHER * power

@@ -58,8 +58,7 @@ pub(super) fn links(
     }
     through_codes(a, b, &mut links);
     // Constants are held against each other as weights.
-    let is_constant = |trace: &Trace, name: &str| trace.constant(name).is_some();
-    links.retain(|name, link| !is_constant(b, name) && !is_constant(a, &link.reference));
+    links.retain(|name, link| !b.is_constant(name) && !a.is_constant(&link.reference));
     links.retain(|name, link| match (b.first(name), a.first(&link.reference)) {
         (Some((ty, _)), Some((other, _))) => is_number(*ty) == is_number(*other),
         _ => false,

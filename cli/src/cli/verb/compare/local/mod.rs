@@ -1,6 +1,6 @@
 //! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
 //!
-//! `trace` runs both sides node by node, `links` says which values are to be one, `walk` holds what
+//! `trace` is what a run of each side node by node has shown, `links` says which values are to be one, `walk` holds what
 //! each node makes of the reference's inputs against what the reference made, `doubt` is how much of
 //! the difference rounding explains, `fault` what the rest looks like, `band` how far the
 //! conversion's roundings may put its outputs, and `judge` the verdict. docs/verdict.md has the
@@ -20,8 +20,12 @@ mod site;
 mod trace;
 mod twins;
 mod walk;
+mod weights;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::pb::ModelProto;
@@ -29,32 +33,50 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use tract_onnx_cast::{ElementType, OnnxTensor};
 
-use super::open::{Loaded, Sides};
-use crate::cli::found::compared::ComparedTensor;
+use super::inner::inside::Traces;
+use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
-use crate::cli::input::saved::Saved;
 use crate::cli::process::progress;
 use crate::cli::work::spelt::spelt;
+use crate::cli::work::weights as compared;
+use band::Band;
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
-use links::{Link, Links};
+use links::{Link, Links, links};
 use quantisers::Wrong;
 use rounds::Rounds;
 use site::{Site, Sites};
-use trace::Trace;
-use twins::{inputs_of, weights};
+pub(super) use trace::Trace;
+use twins::inputs_of;
 use walk::Walk;
+use weights::Weights;
 
 /// What there is to look into.
 pub(super) struct Subject<'a> {
     pub(super) sides: &'a Sides,
-    pub(super) outputs: &'a [ComparedTensor],
     /// What the reference's constants are called in the conversion.
-    pub(super) weights: &'a HashMap<String, String>,
-    pub(super) changed: &'a [ComparedWeight],
+    pub(super) weights: HashMap<String, String>,
+    /// The reference's constants that are more than rounded in the conversion.
+    pub(super) changed: HashSet<String>,
     /// How often the conversion runs with its roundings perturbed.
     pub(super) samples: u64,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn of(
+        request: &CompareRequest,
+        sides: &'a Sides,
+        weights: Option<&compared::Weights>,
+    ) -> Subject<'a> {
+        let changed = weights.iter().flat_map(|weights| &weights.changed);
+        Subject {
+            sides,
+            weights: weights.map(|weights| weights.names.clone()).unwrap_or_default(),
+            changed: changed.map(|weight| weight.fact.name.clone()).collect(),
+            samples: request.samples.unwrap_or(0),
+        }
+    }
 }
 
 /// What was found inside.
@@ -81,92 +103,145 @@ pub(super) struct Local {
     pub(super) is_saved: bool,
 }
 
-/// Looks into both sides.
-///
-/// # Errors
-///
-/// When a model cannot run node by node, or what is saved is not what it takes.
-pub(super) fn look(subject: &Subject) -> TractResult<Local> {
-    progress::tell("looking for where errors arise");
-    let sides = subject.sides;
-    match (&sides.reference.model, &sides.converted.model) {
-        (Some(a), Some(b)) => of_models(subject, a, b),
-        (Some(model), None) => of_saved(subject, Some(model), &sides.converted.saved),
-        (None, Some(model)) => of_saved(subject, Some(model), &sides.reference.saved),
-        (None, None) => of_saved(subject, None, &sides.converted.saved),
-    }
+/// The model, to be run node by node.
+pub(super) fn interpreter(loaded: &Loaded) -> TractResult<Interpreter> {
+    interpreter_of(loaded, loaded.probed.proto.clone())
 }
 
-fn interpreter(loaded: &Loaded, reference: Option<&ModelProto>) -> TractResult<Interpreter> {
-    let (onnx, proto) = (loaded.probed.onnx.clone().with_probes(false), &loaded.probed.proto);
-    let folder = loaded.probed.folder.as_deref();
-    Ok(Interpreter::of_proto(onnx, spelt(proto, reference, folder).into_owned(), folder)?)
+fn interpreter_of(loaded: &Loaded, proto: ModelProto) -> TractResult<Interpreter> {
+    let onnx = loaded.probed.onnx.clone().with_probes(false);
+    Ok(Interpreter::of_proto(onnx, proto, loaded.probed.folder.as_deref())?)
 }
 
-fn inputs(loaded: &Loaded, tensors: &[std::sync::Arc<Tensor>]) -> TractResult<Vec<OnnxTensor>> {
+/// The model with its products of codes written out, and whether it has any.
+fn spelt_out(loaded: &Loaded, reference: Option<&ModelProto>) -> TractResult<(Interpreter, bool)> {
+    let spelt = spelt(&loaded.probed.proto, reference, loaded.probed.folder.as_deref());
+    let is_changed = matches!(spelt, Cow::Owned(_));
+    Ok((interpreter_of(loaded, spelt.into_owned())?, is_changed))
+}
+
+pub(super) fn inputs(loaded: &Loaded, tensors: &[Arc<Tensor>]) -> TractResult<Vec<OnnxTensor>> {
     let inputs = loaded.model.takes.inputs.iter().zip(tensors);
     inputs.map(|(input, tensor)| Ok(OnnxTensor::new(input.ty, Tensor::clone(tensor))?)).collect()
 }
 
-fn of_models(subject: &Subject, a: &Loaded, b: &Loaded) -> TractResult<Local> {
-    let of_a = Some(&a.probed.proto);
-    let (model_a, model_b) = (interpreter(a, None)?, interpreter(b, of_a)?);
-    let outputs: Vec<(String, String)> =
-        subject.outputs.iter().map(|o| (o.name.clone(), o.converted().to_owned())).collect();
-    let (mut local, mut sites) = (Local::default(), Sites::default());
-    let mut first: Option<(Trace, Trace, Links, HashMap<String, SharedTensor>)> = None;
-    let sets = subject.sides.reference_sets.iter().zip(&subject.sides.converted_sets);
-    for (set_a, set_b) in sets {
+/// Two models that are looked into, a set at a time.
+pub(super) struct Look<'a> {
+    subject: &'a Subject<'a>,
+    sides: (&'a Loaded, &'a Loaded),
+    /// The conversion.
+    model: Interpreter,
+    /// The reference, where one of the two has products of codes: what the models themselves have shown
+    /// is then not what is looked into.
+    reference: Option<Interpreter>,
+    local: Local,
+    sites: Sites,
+    first: Option<First<'a>>,
+}
+
+/// What the first set has shown.
+struct First<'a> {
+    traces: Rc<Traces>,
+    links: Links,
+    weights: Weights<'a>,
+    band: Band,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn of(
+        subject: &'a Subject<'a>,
+        sides: (&'a Loaded, &'a Loaded),
+    ) -> TractResult<Look<'a>> {
+        progress::tell("looking for where errors arise");
+        let (of_a, is_a_spelt) = spelt_out(sides.0, None)?;
+        let (model, is_b_spelt) = spelt_out(sides.1, Some(&sides.0.probed.proto))?;
+        let reference = (is_a_spelt || is_b_spelt).then_some(of_a);
+        let (local, sites) = (Local::default(), Sites::default());
+        Ok(Look { subject, sides, model, reference, local, sites, first: None })
+    }
+
+    /// Looks into what both models have made of the set at a place.
+    ///
+    /// # Errors
+    ///
+    /// When the conversion does not run on what the reference has made.
+    pub(super) fn add(&mut self, place: usize, traces: Rc<Traces>) -> TractResult<()> {
+        let Sides { reference_sets, converted_sets, .. } = self.subject.sides;
+        let sets = reference_sets.get(place).zip(converted_sets.get(place));
+        let (set_a, set_b) = sets.context("as many sets on both sides")?;
+        let (a, b) = self.sides;
         let (given_a, given_b) = (set_a.tensors()?, set_b.tensors()?);
-        let trace_a = Trace::of(&model_a, inputs(a, &given_a)?)?;
-        if first.is_none() {
-            let trace_b = Trace::of(&model_b, inputs(b, &given_b)?)?;
-            let mut links = links::links(&trace_a, &trace_b, &outputs, subject.weights)?;
-            let weights = weights(subject, &trace_a, &trace_b, &mut links);
-            first = Some((Trace::default(), trace_b, links, weights));
-        }
-        let Some((kept, _, links, weights)) = &mut first else { continue };
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
+        let given = || inputs(b, &given_b);
+        let traces = match &self.reference {
+            None => traces,
+            Some(reference) => {
+                let trace_a = Trace::of(reference, inputs(a, &given_a)?)?;
+                let sides = (trace_a, Trace::of(&self.model, given()?)?);
+                Rc::new(Traces { sides, outputs: traces.outputs.clone() })
+            }
+        };
+        let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
-            model_b.run_observed(inputs(b, &given_b)?, walk)?;
+            self.model.run_observed(given()?, walk)?;
             Ok(())
         };
-        let rounds = Rounds { reference: &trace_a, links, weights, inputs: inputs_b, slack: 0.0 };
+        let first = match self.first.take() {
+            Some(first) => first,
+            None => {
+                let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
+                let (holder, both) = (a.probed.holder(), (trace_a, trace_b));
+                let weights = Weights::of(self.subject, holder, both, &mut links);
+                let model = (&self.model, &given as &dyn Fn() -> _);
+                let (band, seeds) = band::band(trace_b, model, self.subject.samples)?;
+                self.local.seeds = seeds;
+                First { traces: traces.clone(), links, weights, band }
+            }
+        };
+        let First { links, weights, .. } = self.first.insert(first);
+        let rounds = Rounds { reference: trace_a, links, weights, inputs: inputs_b, slack: 0.0 };
         let (found, wrong) = rounds.walked(run)?;
-        found.all.into_iter().for_each(|site| sites.add(site));
-        local.quantisers.extend(wrong);
-        if kept.nodes.is_empty() {
-            *kept = trace_a;
-        }
+        found.all.into_iter().for_each(|site| self.sites.add(site));
+        self.local.quantisers.extend(wrong);
+        Ok(())
     }
-    let (trace_a, trace_b, links, _) = first.context("there is a set of inputs")?;
-    if let Some(set) = subject.sides.converted_sets.first() {
-        let given = || inputs(b, &set.tensors()?);
-        local.errors = band::both_errors(
-            (&trace_a, &trace_b, &sites),
-            (&model_b, &given),
-            subject.samples,
-            &mut local.seeds,
-        )?;
+
+    /// What was found; `changed` are the weights that have changed.
+    pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
+        let Look { mut local, sites, first, subject, .. } = self;
+        let Some(First { traces, links, band, weights: held }) = first else { return local };
+        let Traces { sides: (a, b), outputs } = &*traces;
+        local.errors = band::both_errors((a, b, &sites), &band);
+        let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
+        local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
+        (local.types, local.nodes) = (types(b), b.nodes.len());
+        let weights = &subject.weights;
+        let fault = Fault { a, b, links: &links, sites: &sites, held: &held, weights, changed };
+        local.explain(&fault);
+        local
     }
-    let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
-    local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
-    (local.types, local.nodes) = (types(&trace_b), trace_b.nodes.len());
-    local.explain(subject, (&trace_a, &trace_b), &links, &sites);
-    Ok(local)
 }
 
 /// What another runtime has saved of a model: what each node makes of its own inputs there.
-fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> TractResult<Local> {
-    let folder = |loaded: &Loaded| loaded.probed.folder.clone();
-    let (proto, onnx, folder) = match model {
-        Some(loaded) => (loaded.probed.proto.clone(), loaded.probed.onnx.clone(), folder(loaded)),
+///
+/// # Errors
+///
+/// When the model does not run node by node, or what is saved is not what it takes.
+pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
+    progress::tell("looking for where errors arise");
+    let Sides { reference, converted, .. } = subject.sides;
+    let (model, dumps) = match (&reference.model, &converted.model) {
+        (None, Some(model)) => (Some(model), &reference.saved),
+        (model, _) => (model.as_ref(), &converted.saved),
+    };
+    let model_b = match model {
+        Some(loaded) => interpreter(loaded)?,
         None => {
             let graph: &ModelProto = subject.sides.saved_of().context("there is no model")?;
-            (graph.clone(), tract_onnx_cast::onnx(), subject.sides.folder_of_graph())
+            let (onnx, folder) = (tract_onnx_cast::onnx(), subject.sides.folder_of_graph());
+            Interpreter::of_proto(onnx, graph.clone(), folder.as_deref())?
         }
     };
-    let model_b = Interpreter::of_proto(onnx.with_probes(false), proto, folder.as_deref())?;
     let (mut local, mut sites) = (Local { is_saved: true, ..Local::default() }, Sites::default());
     let mut last = None;
     for (place, dump) in dumps.iter().enumerate() {
@@ -181,22 +256,17 @@ fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> Tract
         };
         let saved = Trace::of_saved(held.into_iter());
         let trace = Trace::of(&model_b, given.clone())?;
-        let link = |name: &String| {
-            let link = Link { reference: name.clone(), is_sure: true };
-            (name.clone(), link)
-        };
+        let link = |name: &String| (name.clone(), Link { reference: name.clone(), is_sure: true });
         let links: Links =
             saved.values.keys().filter(|name| trace.maker(name).is_some()).map(link).collect();
+        let shared = |tensor: &OnnxTensor| (tensor.element_type(), tensor.tensor().clone().into());
         let names = model_b.input_names().into_iter().map(String::from);
-        let twins = names
-            .zip(&given)
-            .map(|(name, tensor)| (name, (tensor.element_type(), tensor.tensor().clone().into())));
-        let weights = HashMap::new();
+        let weights = Weights::default();
         let rounds = Rounds {
             reference: &saved,
             links: &links,
             weights: &weights,
-            inputs: twins.collect(),
+            inputs: names.zip(given.iter().map(shared)).collect(),
             slack: SAVED,
         };
         let run = |walk: &mut Walk| -> TractResult<()> {
@@ -212,7 +282,10 @@ fn of_saved(subject: &Subject, model: Option<&Loaded>, dumps: &[Saved]) -> Tract
     local.inside = sites.all.iter().filter(|s| !outputs.contains(&*s.converted)).count();
     local.errors = sites.all.iter().map(|site| band::errors(site, None, None)).collect();
     (local.types, local.nodes) = (types(&trace), trace.nodes.len());
-    local.explain(subject, (&saved, &trace), &links, &sites);
+    let (links, weights) = (&links, &subject.weights);
+    let (held, sites, changed) = (&Weights::default(), &sites, &[]);
+    let fault = Fault { a: &saved, b: &trace, links, sites, held, weights, changed };
+    local.explain(&fault);
     Ok(local)
 }
 
@@ -249,8 +322,10 @@ fn saved_inputs(
 }
 
 fn types(trace: &Trace) -> HashSet<ElementType> {
-    let values = trace.values.values().flatten().chain(trace.constants.values());
-    values.filter(|(_, tensor)| tensor.len() > 1).map(|(ty, _)| *ty).collect()
+    let values = trace.values.values().flatten().map(|(ty, tensor)| (*ty, tensor.len()));
+    let held = trace.constants.values().chain(trace.computed.values());
+    let held = held.map(|held| (held.ty, held.shape.iter().product()));
+    values.chain(held).filter(|(_, length)| *length > 1).map(|(ty, _)| ty).collect()
 }
 
 /// Doubts grow from node to node: through so many they may hide a fault.
@@ -263,15 +338,8 @@ impl Local {
     }
 
     /// Names the nodes to blame.
-    fn explain(
-        &mut self,
-        subject: &Subject,
-        (a, b): (&Trace, &Trace),
-        links: &Links,
-        sites: &Sites,
-    ) {
-        let Subject { weights, changed, .. } = subject;
-        let fault = Fault { a, b, links, sites, weights, changed };
+    fn explain(&mut self, fault: &Fault) {
+        let Fault { b, sites, .. } = fault;
         let sure = sites.deviating().filter(|site| site.is_sure);
         // Of values that are not the reference's, the fault may be before the quantiser.
         let is_given = |value: &str| match sites.get(value) {
@@ -300,7 +368,7 @@ impl Local {
         self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
         for (place, ran) in b.nodes.iter().enumerate() {
             self.places.entry(ran.name.clone()).or_insert(place);
-            for input in ran.inputs.iter().filter(|input| b.constant(input).is_some()) {
+            for input in ran.inputs.iter().filter(|input| b.is_constant(input)) {
                 let taker = || (ran.name.clone(), ran.op.clone());
                 self.takers.entry(input.clone()).or_insert_with(taker);
             }

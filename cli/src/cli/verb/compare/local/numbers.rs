@@ -1,11 +1,14 @@
 //! Tensors as numbers, and what their types round.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use crate::cli::measure::value::part;
 
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
@@ -14,6 +17,18 @@ pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     }
     let wide = Conversion::new(*ty, ElementType::Double, Rules::default()).run(tensor).ok()?;
     Some(wide.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?.to_vec())
+}
+
+/// Some of the elements; `None` for text.
+pub(super) fn numbers_in((ty, held): &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
+    numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
+}
+
+/// The largest finite magnitude.
+pub(super) fn peak((ty, tensor): &SharedTensor) -> f64 {
+    let range = tract_onnx_cast::audit::range(*ty, tensor).ok();
+    let (low, high) = range.and_then(|range| range.limits).unwrap_or_default();
+    low.abs().max(high.abs())
 }
 
 /// A tensor of a type and shape that holds these elements.

@@ -220,7 +220,7 @@ impl<'a> Fault<'a> {
             made.is_some_and(|ran| ran.op.ends_with(op))
         };
         let is_scale = |input: &String| {
-            self.b.constant(input).is_some()
+            self.b.is_constant(input)
                 || maker(input).is_some_and(|ran| {
                     ran.op == "DynamicQuantizeLinear" && ran.outputs.first() != Some(input)
                 })
@@ -240,7 +240,7 @@ impl<'a> Fault<'a> {
                 ran.inputs.iter().any(|x| is_product(x, "Integer"))
                     || ran.inputs.iter().all(is_scale_too)
             }
-            "Reshape" => ran.inputs.first().is_some_and(|input| self.b.constant(input).is_some()),
+            "Reshape" => ran.inputs.first().is_some_and(|input| self.b.is_constant(input)),
             _ => false,
         }
     }

@@ -16,6 +16,7 @@ use super::regions::region;
 use super::site::Sites;
 use super::trace::Trace;
 use super::walk::Walk;
+use super::weights::Weights;
 
 /// What is behind a pair that is none is off by less than so much of what that is off.
 const PASSED: f64 = 0.1;
@@ -24,7 +25,7 @@ const PASSED: f64 = 0.1;
 pub(super) struct Rounds<'a> {
     pub(super) reference: &'a Trace,
     pub(super) links: &'a Links,
-    pub(super) weights: &'a HashMap<String, SharedTensor>,
+    pub(super) weights: &'a Weights<'a>,
     pub(super) inputs: HashMap<String, SharedTensor>,
     /// So many roundings at a tensor's largest value are left to other kernels.
     pub(super) slack: f64,

@@ -79,14 +79,15 @@ impl Site {
         if self.noise == 0.0 { 0.0 } else { (self.noise / self.power).sqrt() }
     }
 
-    /// Measures what the node has made in its own types.
+    /// Measures some of what the node has made in its own types.
     pub(super) fn local(&mut self, made: &[f64], wanted: &[f64], ty: ElementType) {
-        (self.unit, self.noise, self.power) = (rounding(ty), 0.0, 0.0);
+        self.unit = rounding(ty);
+        let largest = largest(ty);
         for (got, want) in made.iter().zip(wanted) {
             if !want.is_finite() {
                 continue;
             }
-            let is_beyond = want.abs() > largest(ty);
+            let is_beyond = want.abs() > largest;
             if !got.is_finite() {
                 self.broken_off += 1;
                 self.beyond_type += u64::from(is_beyond);

@@ -1,12 +1,21 @@
 //! Every value of a run, with the nodes that made it.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use tract_onnx::pb::{
     AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
-use tract_onnx_cast::OnnxTensor;
+use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
+use tract_onnx_cast::{ElementType, OnnxTensor};
+
+/// So many elements of a constant are kept: larger ones stay in their files.
+const KEPT: usize = 4096;
+
+/// What models compute of their weights.
+const OF_WEIGHTS: &[&str] =
+    &["Cast", "CastLike", "Identity", "Mul", "Reshape", "Squeeze", "Sub", "Transpose", "Unsqueeze"];
 
 use crate::cli::work::spelt::label;
 
@@ -22,15 +31,34 @@ pub(super) struct Ran {
     pub(super) outputs: Vec<String>,
 }
 
+/// A constant that a run has read.
+pub(super) struct Held {
+    pub(super) ty: ElementType,
+    pub(super) shape: Vec<usize>,
+    /// Its values, where they are few.
+    value: Option<SharedTensor>,
+}
+
+impl Held {
+    fn of(tensor: &ObservedTensor) -> Held {
+        let value = (tensor.tensor.len() <= KEPT).then(|| shared(tensor));
+        Held { ty: tensor.element_type, shape: tensor.tensor.shape().to_vec(), value }
+    }
+}
+
 /// What a run has shown, by the values' full names.
 #[derive(Default)]
-pub(super) struct Trace {
+pub(in crate::cli::verb::compare) struct Trace {
     /// What each value was, as often as it was made.
-    pub(super) values: HashMap<String, Vec<SharedTensor>>,
+    pub(in crate::cli::verb::compare) values: HashMap<String, Vec<SharedTensor>>,
+    /// Of values of bodies, the path of their graph below the main one.
+    paths: HashMap<String, Arc<str>>,
     pub(super) nodes: Vec<Ran>,
     /// The place of the node that makes a value.
     makers: HashMap<String, usize>,
-    pub(super) constants: HashMap<String, SharedTensor>,
+    pub(super) constants: HashMap<String, Held>,
+    /// What is large and made of constants alone, and not kept either.
+    pub(super) computed: HashMap<String, Held>,
     pub(super) inputs: HashSet<String>,
 }
 
@@ -52,14 +80,19 @@ impl Trace {
     /// # Errors
     ///
     /// When a node cannot be built or run.
-    pub(super) fn of(
+    pub(in crate::cli::verb::compare) fn of(
         model: &Interpreter,
         inputs: Vec<OnnxTensor>,
     ) -> tract_onnx_cast::Result<Trace> {
-        let inputs_of = model.input_names().into_iter().map(String::from).collect();
-        let mut trace = Trace { inputs: inputs_of, ..Trace::default() };
+        let mut trace = Trace::empty(model.input_names());
         model.run_observed(inputs, &mut trace)?;
         Ok(trace)
+    }
+
+    /// What is to observe a run of a model that takes these inputs.
+    pub(in crate::cli::verb::compare) fn empty(inputs: Vec<&str>) -> Trace {
+        let inputs = inputs.into_iter().map(String::from).collect();
+        Trace { inputs, ..Trace::default() }
     }
 
     /// Values that were saved, of which no node is known.
@@ -83,10 +116,53 @@ impl Trace {
         self.values.get(value).and_then(|times| times.first())
     }
 
-    /// A constant, or what a `Constant` node makes.
+    /// The path of the graph of a value that is made in each iteration of a body.
+    pub(in crate::cli::verb::compare) fn iterated(&self, value: &str) -> Option<&str> {
+        let path = self.paths.get(value)?;
+        (path.ends_with(".body") || path.contains(".body/")).then_some(path)
+    }
+
+    /// A value; what is made in each iteration of a body as one tensor of all iterations. `None` where their shapes differ.
+    pub(in crate::cli::verb::compare) fn whole(&self, value: &str) -> Option<SharedTensor> {
+        let times = self.values.get(value)?;
+        let (ty, first) = times.first()?;
+        if self.iterated(value).is_none() {
+            return Some((*ty, first.clone()));
+        }
+        let each = times.iter().map(|(_, tensor)| {
+            let mut tensor = Tensor::clone(tensor);
+            tensor.insert_axis(0)?;
+            TractResult::Ok(tensor)
+        });
+        let each = each.collect::<TractResult<Vec<Tensor>>>().ok()?;
+        Some((*ty, Arc::new(Tensor::stack_tensors(0, &each).ok()?)))
+    }
+
+    /// How many bytes its values have.
+    pub(in crate::cli::verb::compare) fn bytes(&self) -> usize {
+        let bytes = |(_, tensor): &SharedTensor| tensor.len() * tensor.datum_type().size_of();
+        self.values.values().flatten().map(bytes).sum()
+    }
+
+    /// Whether a value is a constant, or what a `Constant` node makes.
+    pub(super) fn is_constant(&self, value: &str) -> bool {
+        let is_made = || self.maker(value).is_some_and(|ran| ran.op == "Constant");
+        self.constants.contains_key(value) || is_made()
+    }
+
+    /// The type and the shape of a value, a constant or not.
+    pub(super) fn form(&self, value: &str) -> Option<(ElementType, &[usize])> {
+        let held = self.constants.get(value).or_else(|| self.computed.get(value));
+        let made = || self.first(value).map(|(ty, tensor)| (*ty, tensor.shape()));
+        held.map(|held| (held.ty, &*held.shape)).or_else(made)
+    }
+
+    /// The values of a constant that are kept.
     pub(super) fn constant(&self, value: &str) -> Option<&SharedTensor> {
-        let made = || self.maker(value).filter(|ran| ran.op == "Constant");
-        self.constants.get(value).or_else(|| made().and_then(|_| self.first(value)))
+        match self.constants.get(value) {
+            Some(held) => held.value.as_ref(),
+            None => self.first(value).filter(|_| self.is_constant(value)),
+        }
     }
 
     /// The nodes that ran, those of bodies and functions among them, as one graph. It is to be read
@@ -123,9 +199,23 @@ impl Observer for Trace {
             |tensor: &Option<ObservedTensor>| tensor.as_ref().map_or_else(String::new, full_name);
         let made: Vec<String> = outputs.iter().map(name).collect();
         let is_new = made.iter().all(|name| !self.makers.contains_key(name));
+        let is_held = |input: &Option<ObservedTensor>| {
+            let name = input.as_ref().map(full_name).unwrap_or_default();
+            input.is_none()
+                || self.constants.contains_key(&name)
+                || self.computed.contains_key(&name)
+        };
+        let is_computed = OF_WEIGHTS.contains(&node.op_type) && node.inputs.iter().all(is_held);
         for (name, output) in made.iter().zip(outputs.iter()) {
             if let Some(output) = output {
                 self.makers.entry(name.clone()).or_insert(self.nodes.len());
+                if is_computed && output.tensor.len() > KEPT {
+                    self.computed.insert(name.clone(), Held::of(output));
+                    continue;
+                }
+                if !output.graph.is_empty() {
+                    self.paths.entry(name.clone()).or_insert_with(|| output.graph.clone());
+                }
                 self.values.entry(name.clone()).or_default().push(shared(output));
             }
         }
@@ -144,7 +234,7 @@ impl Observer for Trace {
     }
 
     fn constant(&mut self, tensor: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
-        self.constants.insert(full_name(tensor), shared(tensor));
+        self.constants.insert(full_name(tensor), Held::of(tensor));
         Ok(())
     }
 }

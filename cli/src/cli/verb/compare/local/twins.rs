@@ -6,11 +6,13 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::Subject;
-use super::links::{Link, Links};
-use super::numbers::{cast, is_computed_in, largest, numbers, rounding, smallest, tensor, wide};
-use super::trace::Trace;
+use super::numbers::{
+    cast, is_computed_in, largest, numbers, numbers_in, rounding, smallest, tensor, wide,
+};
 use crate::cli::verb::compare::open::Loaded;
+
+/// So many elements are held against each other at once.
+const BLOCK: usize = 1 << 14;
 
 /// The reference's inputs under the names that the conversion has for them, where it is given
 /// their roundings.
@@ -41,43 +43,23 @@ pub(super) fn inputs_of(
     twins
 }
 
-/// The reference's weights of which constants of the conversion are roundings, as the conversion
-/// has them, transposed or not. What a conversion computes of its constants, as the values of a
-/// quantised weight, is linked with the weight.
-pub(super) fn weights(
-    subject: &Subject,
-    a: &Trace,
-    b: &Trace,
-    links: &mut Links,
-) -> HashMap<String, SharedTensor> {
-    let mut weights = HashMap::new();
-    let is_changed = |name: &String| subject.changed.iter().any(|weight| weight.name == *name);
-    for (reference, converted) in subject.weights {
-        let Some(weight) = a.constant(reference).filter(|_| !is_changed(reference)) else {
-            continue;
-        };
-        let exact = cast(weight, wide(weight.0)).filter(|(ty, _)| is_computed_in(*ty));
-        let held = b.constants.get(converted).or_else(|| b.first(converted));
-        let held = held.filter(|(ty, _)| is_computed_in(*ty));
-        let Some((exact, held)) = exact.zip(held) else { continue };
-        let Some((exact, is_turned)) = laid_out(&exact, held) else { continue };
-        if b.constant(converted).is_some() {
-            weights.extend(rounded(&exact, held).map(|twin| (converted.clone(), twin)));
-        } else if !is_turned && b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear") {
-            let link = Link { reference: reference.clone(), is_sure: true };
-            links.insert(converted.clone(), link);
-        }
-    }
-    weights
-}
-
 /// The reference's values where a constant has their roundings, and the constant's own elsewhere.
-fn rounded(exact: &SharedTensor, held: &SharedTensor) -> Option<SharedTensor> {
+pub(super) fn rounded(exact: &SharedTensor, held: &SharedTensor) -> Option<SharedTensor> {
     let (unit, least, end) = (2.0 * rounding(held.0), 2.0 * smallest(held.0), largest(held.0));
     let is_rounded = |x: f64, y: f64| {
         let is_cut = x.abs() > end && x * y > 0.0 && (y.abs() >= end || y.is_infinite());
         x == y || is_cut || (x - y).abs() <= unit * x.abs() + least || x.is_nan() && y.is_nan()
     };
+    // All are, mostly, and nothing is to be written then.
+    let mut is_whole = true;
+    for start in (0..held.1.len()).step_by(BLOCK) {
+        let places = start..held.1.len().min(start + BLOCK);
+        let (x, y) = (numbers_in(exact, places.clone())?, numbers_in(held, places)?);
+        is_whole &= x.iter().zip(&y).all(|(x, y)| is_rounded(*x, *y));
+    }
+    if is_whole {
+        return Some(exact.clone());
+    }
     let pairs = numbers(exact)?.into_iter().zip(numbers(held)?);
     let values: Vec<f64> = pairs.map(|(x, y)| if is_rounded(x, y) { x } else { y }).collect();
     tensor(exact.0, exact.1.shape(), &values)
@@ -85,7 +67,7 @@ fn rounded(exact: &SharedTensor, held: &SharedTensor) -> Option<SharedTensor> {
 
 /// The weight in the order of axes that a constant has, and whether that is another one: of a
 /// square matrix the one in which the two are nearer.
-fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(SharedTensor, bool)> {
+pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(SharedTensor, bool)> {
     let turned = || {
         let turned = Tensor::clone(&exact.1).permute_axes(&[1, 0]).ok()?;
         Some((exact.0, Arc::new(turned)))

@@ -15,17 +15,21 @@ use tract_onnx_cast::Family;
 use super::doubt::{Doubt, Twin, doubts};
 use super::links::{Link, Links};
 use super::numbers::{
-    cast, is_computed_in, largest, numbers, rounding, shaped, smallest, tensor, wide,
+    cast, is_computed_in, largest, numbers, numbers_in, peak, rounding, shaped, smallest, tensor,
+    wide,
 };
 use super::quantisers::Quantisers;
 use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
+use super::weights::Weights;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.
 const ROUNDINGS: f64 = 16.0;
 /// From this size on a constant of 8 bits or fewer is a quantised weight.
 const WEIGHT: usize = 64;
+/// So many elements are held against each other at once.
+const BLOCK: usize = 1 << 14;
 /// A mask may be cut off to this magnitude.
 const MASK: f64 = 1e3;
 
@@ -33,8 +37,7 @@ const MASK: f64 = 1e3;
 pub(super) struct Walk<'a> {
     pub(super) reference: &'a Trace,
     pub(super) links: &'a Links,
-    /// The reference's weights, by the constants of the conversion that are their roundings.
-    pub(super) weights: &'a HashMap<String, SharedTensor>,
+    pub(super) weights: &'a Weights<'a>,
     /// The values before which doubt is carried along; `None` in the first walk, which finds out.
     pub(super) wanted: Option<HashSet<String>>,
     pub(super) twins: HashMap<String, Twin>,
@@ -53,7 +56,7 @@ impl<'a> Walk<'a> {
     pub(super) fn new(
         reference: &'a Trace,
         links: &'a Links,
-        weights: &'a HashMap<String, SharedTensor>,
+        weights: &'a Weights<'a>,
         inputs: HashMap<String, SharedTensor>,
     ) -> Walk<'a> {
         let exact = |(name, value)| (name, Twin { value, doubt: Doubt::Relative(0.0) });
@@ -111,21 +114,26 @@ impl<'a> Walk<'a> {
         behind.into_iter()
     }
 
+    /// The reference's weight of which a constant is the rounding.
+    fn weight(&self, name: &str, held: &SharedTensor) -> Option<SharedTensor> {
+        self.weights.exact(self.reference, name, held)
+    }
+
     /// What an input is, free of its type's rounding.
     fn twin(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
         let name = full_name(input);
         if let Some(twin) = self.twins.get(&name) {
             return Some(twin.clone());
         }
-        let value = match self.weights.get(&name).filter(|_| input.is_constant) {
-            Some(weight) => shaped(weight, input.tensor.shape())?,
+        let weight = if input.is_constant { self.weight(&name, &shared(input)) } else { None };
+        let is_weight = weight.is_some();
+        let value = match weight {
+            Some(weight) => shaped(&weight, input.tensor.shape())?,
             None => shared(input),
         };
-        if value.0 == input.element_type && value.1.as_bytes() == input.tensor.as_bytes() {
-            let is_weight = self.weights.contains_key(&name);
-            if is_weight && input.is_constant && value.0.bits() >= 32 {
-                return Some(Twin { value, doubt: Doubt::Relative(0.0) });
-            }
+        let is_exact = is_weight && value.0 == input.element_type && value.0.bits() >= 32;
+        if is_exact && value.1.as_bytes() == input.tensor.as_bytes() {
+            return Some(Twin { value, doubt: Doubt::Relative(0.0) });
         }
         widened(&value, input.is_constant, is_code)
     }
@@ -171,11 +179,9 @@ impl<'a> Walk<'a> {
         twin: &Twin,
     ) -> Option<SharedTensor> {
         let time = self.seen.entry(name.into()).or_default();
-        let constant = || self.reference.constants.get(&link.reference);
-        let times = self.reference.values.get(&link.reference);
-        let want = match times {
+        let want = match self.reference.values.get(&link.reference) {
             Some(times) => times.get(*time)?.clone(),
-            None => constant()?.clone(),
+            None => self.weights.read(self.reference, &link.reference)?,
         };
         *time += 1;
         let mut site = Site::new(name, link, node);
@@ -186,22 +192,23 @@ impl<'a> Walk<'a> {
             return None;
         }
         let want = shaped(&want, output.tensor.shape())?;
-        let (Some(wanted), Some(made), Some(twins)) =
-            (numbers(&want), numbers(&shared(output)), numbers(&twin.value))
-        else {
-            return None;
-        };
-        site.local(&made, &wanted, output.element_type);
+        let made = shared(output);
         let unit = ROUNDINGS * rounding(want.0);
-        let finite = wanted.iter().filter(|x| x.is_finite());
-        let peak = finite.fold(0.0, |most: f64, x| most.max(x.abs()));
-        let slack = self.slack * rounding(want.0) * peak;
-        let doubts = self.wanted.is_some().then(|| twin.doubts());
-        for (place, (got, want)) in twins.iter().zip(&wanted).enumerate() {
-            let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
-            let own =
-                unit * want.abs().max(got.abs()).min(f64::MAX) + smallest(twin.value.0) + slack;
-            site.hold(place, (*got, *want), own + 2.0 * doubt.unwrap_or(0.0), is_mask(*got, *want));
+        let slack =
+            if self.slack > 0.0 { self.slack * rounding(want.0) * peak(&want) } else { 0.0 };
+        let (least, doubts) =
+            (smallest(twin.value.0), self.wanted.is_some().then(|| twin.doubts()));
+        for start in (0..want.1.len()).step_by(BLOCK) {
+            let places = start..want.1.len().min(start + BLOCK);
+            let wanted = numbers_in(&want, places.clone())?;
+            site.local(&numbers_in(&made, places.clone())?, &wanted, output.element_type);
+            let twins = numbers_in(&twin.value, places.clone())?;
+            for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
+                let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
+                let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
+                let bound = own + 2.0 * doubt.unwrap_or(0.0);
+                site.hold(place, (*got, *want), bound, is_mask(*got, *want));
+            }
         }
         let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
         site.is_replaced = is_replaced;
@@ -231,9 +238,7 @@ fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twi
         }
         Family::Float(_) if is_constant => Doubt::Relative(4.0 * rounding(ty)),
         Family::Float(_) if wide(ty) != ty => Doubt::Relative(rounding(ty)),
-        Family::Signed | Family::Unsigned if is_constant && is_code => {
-            Doubt::Each(vec![0.5; value.1.len()].into())
-        }
+        Family::Signed | Family::Unsigned if is_constant && is_code => Doubt::Same(0.5),
         _ => Doubt::Relative(0.0),
     };
     Some(Twin { value: cast(value, wide(ty))?, doubt })
@@ -244,10 +249,10 @@ fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twi
 fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<SharedTensor> {
     let cast = cast(want, made.0)?;
     let end = largest(made.0);
-    let (wanted, got) = (numbers(want)?, numbers(made)?);
-    if wanted.iter().all(|x| x.abs() <= end || !x.is_finite()) {
+    if peak(want) <= end {
         return Some(cast);
     }
+    let (wanted, got) = (numbers(want)?, numbers(made)?);
     let held = |(want, got): (f64, f64)| match want {
         want if !want.is_finite() || want.abs() <= end => want,
         want if got.is_finite() && got * want > 0.0 => got,
@@ -284,8 +289,8 @@ impl Observer for Walk<'_> {
             let (Some(output), Some(made)) = (output, made) else { continue };
             let name = full_name(output);
             let is_constant = node.op_type == "Constant";
-            let weight = self.weights.get(&name).filter(|_| is_constant);
-            let weight = weight.and_then(|weight| shaped(weight, made.1.shape()));
+            let weight = if is_constant { self.weight(&name, &made) } else { None };
+            let weight = weight.and_then(|weight| shaped(&weight, made.1.shape()));
             let Some(mut twin) = widened(weight.as_ref().unwrap_or(&made), is_constant, false)
             else {
                 continue;
@@ -305,9 +310,8 @@ impl Observer for Walk<'_> {
                     output.tensor = held.1;
                 }
                 let unit = 4.0 * rounding(want.0);
-                if let Some(value) = cast(&want, wide(want.0))
-                    && numbers(&value).is_some()
-                {
+                let is_text = want.0.family() == Family::Text;
+                if let Some(value) = cast(&want, wide(want.0)).filter(|_| !is_text) {
                     let value = if is_computed_in(value.0) { value } else { shared(output) };
                     let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
                     twin = Twin { value, doubt };
@@ -316,5 +320,9 @@ impl Observer for Walk<'_> {
             self.twins.insert(name, twin);
         }
         Ok(())
+    }
+
+    fn dropped(&mut self, value: &ObservedTensor) {
+        self.twins.remove(&full_name(value));
     }
 }

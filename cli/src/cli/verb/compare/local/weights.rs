@@ -1,0 +1,75 @@
+//! The weights of the reference, each read from its file where it is needed.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tract_onnx_cast::interpreter::SharedTensor;
+
+use super::Subject;
+use super::links::{Link, Links};
+use super::numbers::{cast, is_computed_in, wide};
+use super::trace::Trace;
+use super::twins::{laid_out, rounded};
+use crate::cli::work::weights::constants::{Holder, initializer};
+
+/// Which constants of the conversion are roundings of which weights of the reference.
+#[derive(Default)]
+pub(super) struct Weights<'a> {
+    holder: Option<Holder<'a>>,
+    roundings: HashMap<String, String>,
+}
+
+impl<'a> Weights<'a> {
+    /// Finds them. What a conversion computes of its constants, as the values of a quantised weight,
+    /// is linked with the weight.
+    pub(super) fn of(
+        subject: &Subject,
+        holder: Holder<'a>,
+        (a, b): (&Trace, &Trace),
+        links: &mut Links,
+    ) -> Weights<'a> {
+        let mut weights = Weights { holder: Some(holder), roundings: HashMap::new() };
+        for (reference, converted) in &subject.weights {
+            let held = a.form(reference).filter(|_| a.is_constant(reference));
+            let Some((ty, _)) = held.filter(|(ty, _)| is_computed_in(wide(*ty))) else { continue };
+            let is_float = b.form(converted).is_some_and(|(ty, _)| is_computed_in(ty));
+            if subject.changed.contains(reference) || !is_float {
+                continue;
+            }
+            if b.is_constant(converted) {
+                weights.roundings.insert(converted.clone(), reference.clone());
+                continue;
+            }
+            let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
+            let exact = || cast(&weights.read(a, reference)?, wide(ty));
+            let turned = || laid_out(&exact()?, b.first(converted)?);
+            if is_made && turned().is_some_and(|(_, is_turned)| !is_turned) {
+                let link = Link { reference: reference.clone(), is_sure: true };
+                links.insert(converted.clone(), link);
+            }
+        }
+        weights
+    }
+
+    /// A constant of the reference.
+    pub(super) fn read(&self, reference: &Trace, name: &str) -> Option<SharedTensor> {
+        if let Some(kept) = reference.constant(name) {
+            return Some(kept.clone());
+        }
+        let held = initializer(self.holder.as_ref()?, name)?;
+        Some((held.ty, Arc::new(held.tensor)))
+    }
+
+    /// The weight of the reference of which a constant of the conversion, which holds these values, is
+    /// the rounding, as the conversion has it.
+    pub(super) fn exact(
+        &self,
+        reference: &Trace,
+        name: &str,
+        held: &SharedTensor,
+    ) -> Option<SharedTensor> {
+        let weight = self.read(reference, self.roundings.get(name)?)?;
+        let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
+        rounded(&exact, held)
+    }
+}
