@@ -78,8 +78,11 @@ def look(tool, model, feeds):
     # Whether the evaluator is at fault or the runtime, a third one says.
     if tool in (*tools.LEVELS, "evaluator"):
         return of_runtime(tool, model, feeds, (right, plain))
-    if (why and unable) or (right and plain and difference(right, plain)):
+    if why and unable:
         return None
+    if right and plain and difference(right, plain):
+        # The evaluator is not to be trusted here.
+        right = None
     made = tools.CONVERTERS[tool](model, feeds)
     if made is None:
         return None

@@ -306,8 +306,8 @@ fn what_is_left_has_simple_values_and_no_inputs_that_it_does_not_need() {
     assert_eq!(graph.node[0].input, ["r", "w"], "{report}");
     assert_eq!(graph.initializer.len(), 1);
     let held = &graph.initializer[0];
-    let first = <[u8; 4]>::try_from(&held.raw_data[..4]).map(f32::from_le_bytes);
-    assert_eq!(first.map(f32::fract), Ok(0.0), "{held:?}");
+    let (first, _) = held.raw_data.split_first_chunk().expect("a number");
+    assert_eq!(f32::from_le_bytes(*first).fract(), 0.0, "{held:?}");
 }
 
 /// The models of docs/found.md, which others run or rewrite wrongly.

@@ -1,5 +1,6 @@
 //! The parts that a comparison without a tolerance blames.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use onnx_cast_graph::{NodeId, NodeView, Origin, ValueId};
@@ -16,15 +17,19 @@ use crate::cli::verb::reduce::side::Side;
 const ENDS: usize = 3;
 
 impl Reducer<'_> {
-    /// Writes a case for each culprit; whether there is one.
+    /// Writes a case for each culprit, or each of some nodes; whether there is one.
     pub(super) fn of_culprits(
         &self,
         pair: &mut Pair,
+        among: Option<&HashSet<String>>,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<bool> {
         // Where a type is too coarse, no node alone is to blame.
-        let is_one = |culprit: &&Culprit| culprit.kind != FaultKind::Coarse;
+        let is_one = |culprit: &&Culprit| {
+            let is_among = among.is_none_or(|names| names.contains(&culprit.node));
+            culprit.kind != FaultKind::Coarse && is_among
+        };
         let all: Vec<&Culprit> = self.judgement.culprits.iter().filter(is_one).collect();
         let is_judged = self.is_judged && self.judgement.verdict != Some(Verdict::Broken);
         if all.is_empty() || is_judged {
@@ -33,15 +38,21 @@ impl Reducer<'_> {
         let before = reduced.cases.len();
         for culprit in all.into_iter().take(CAUSES) {
             let number = reduced.cases.len() - before;
+            let place = numbered(place, number);
             let told = pair.matched.clone();
-            let mut case = self.of_culprit(pair, culprit, &numbered(place, number), reduced)?;
-            if case.is_none() {
-                // Values that are alike by accident may have misled the pairing.
-                pair.pair_by_name();
-                case = self.of_culprit(pair, culprit, &numbered(place, number), reduced)?;
-                pair.matched = told;
+            let of_told = (size(pair, culprit), told.clone());
+            // Values that are alike by accident may have misled the pairing.
+            pair.pair_by_name();
+            let mut pairings = [of_told, (size(pair, culprit), pair.matched.clone())];
+            pairings.sort_by_key(|(size, _)| *size);
+            for (_, matched) in pairings {
+                pair.matched = matched;
+                if let Some(case) = self.of_culprit(pair, culprit, &place, reduced)? {
+                    reduced.cases.push(case);
+                    break;
+                }
             }
-            reduced.cases.extend(case);
+            pair.matched = told;
         }
         Ok(reduced.cases.len() > before)
     }
@@ -61,6 +72,13 @@ impl Reducer<'_> {
         }
         Ok(None)
     }
+}
+
+/// How many nodes the smallest part has that may show what a culprit does.
+fn size(pair: &Pair, culprit: &Culprit) -> usize {
+    let cause = causes(pair, culprit).into_iter().next();
+    let part = cause.and_then(|cause| pair.part(&cause.end, &cause.inside).ok());
+    part.map_or(usize::MAX, |part| part.outer_nodes())
 }
 
 /// Parts that may show what a culprit does, the smallest first: they end at what it makes, or at what is made of that.

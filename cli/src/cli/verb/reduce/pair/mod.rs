@@ -175,6 +175,8 @@ struct Found {
     left: f64,
     /// How many nodes the largest part has.
     nodes: usize,
+    /// The nodes of all parts.
+    names: HashSet<String>,
 }
 
 /// A part of no more nodes is small.
@@ -200,8 +202,9 @@ impl Reducer<'_> {
         reduced: &mut Reduced,
     ) -> TractResult<()> {
         let found = if self.is_judged { self.found(&mut pair, whole, reduced) } else { None };
+        let among = found.as_ref().map(|found| &found.names);
         if found.as_ref().is_none_or(|found| found.nodes > FEW)
-            && self.of_culprits(&mut pair, place, reduced)?
+            && self.of_culprits(&mut pair, among, place, reduced)?
         {
             return Ok(());
         }
@@ -248,9 +251,13 @@ impl Reducer<'_> {
         reduced.runs += search.runs;
         // Parts that cannot be run are paired wrongly.
         let (causes, left) = causes.ok().filter(|(causes, _)| !causes.is_empty())?;
-        let parts = causes.iter().map(|cause| pair.part(&cause.end, &cause.inside));
-        let nodes = parts.map(|part| part.map_or(usize::MAX, |part| part.outer_nodes())).max()?;
-        Some(Found { causes, left, nodes })
+        let parts = causes.iter().map(|cause| pair.part(&cause.end, &cause.inside).ok());
+        let parts: Vec<Option<Part>> = parts.collect();
+        let size = |part: &Option<Part>| part.as_ref().map_or(usize::MAX, Part::outer_nodes);
+        let nodes = parts.iter().map(size).max()?;
+        let named = parts.iter().flatten().flat_map(|part| named_nodes(&part.model));
+        let names = named.map(|(name, _)| name).collect();
+        Some(Found { causes, left, nodes, names })
     }
 
     /// The tolerance of a part's output.
