@@ -69,14 +69,17 @@ pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec
     Ok(carried)
 }
 
-/// The inputs that are scanned, each with its axis and whether backwards; and how long they are.
+/// An input that is scanned, its axis, and whether backwards.
+type Scanned = (Typed, usize, bool);
+
+/// The inputs that are scanned, and how long they are.
 fn scanned_inputs(
     run: &mut Run,
     id: NodeId,
     inputs: &Inputs,
     states: usize,
     lanes: &[Lane],
-) -> TractResult<(Vec<(Typed, usize, bool)>, usize)> {
+) -> TractResult<(Vec<Scanned>, usize)> {
     let mut given = vec![];
     for (place, lane) in lanes.iter().enumerate() {
         let typed = run.tensor(id, inputs, states + place)?;
@@ -86,7 +89,7 @@ fn scanned_inputs(
         };
         given.push((typed, axis, lane.is_reversed));
     }
-    let size = |(typed, axis, _): &(Typed, usize, bool)| typed.tensor.shape().get(*axis).copied();
+    let size = |(typed, axis, _): &Scanned| typed.tensor.shape().get(*axis).copied();
     let count = given.first().and_then(size).unwrap_or(0);
     if given.iter().any(|lane| size(lane) != Some(count)) {
         return run.refuse(id, "scans inputs of different lengths");

@@ -74,7 +74,6 @@ pub(super) fn tabulate(
 
 /// What computes of each element alone behind a node, and the quantiser at its end; `None` where another node, or what is
 /// around the model, uses something on the way.
-#[expect(clippy::type_complexity, reason = "nodes, and the one behind them")]
 fn up_to_quantizer<'m>(
     model: &'m TypedModel,
     node: &'m TypedNode,
