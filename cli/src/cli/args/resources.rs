@@ -25,7 +25,7 @@ pub(crate) struct Resources {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
     /// What runs models: `plan`, which tract makes of a whole model, or `nodes`, one after the other [default: nodes for
-    /// compare, audit, keep and record, else plan, and nodes where tract can make no plan].
+    /// compare, audit and keep, else plan, and nodes where tract can make no plan].
     #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
     pub(crate) engine: Option<Engine>,
     #[arg(skip)]

@@ -30,7 +30,6 @@ use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model, Ran, tried};
 use copy::copy_model;
 
@@ -139,8 +138,6 @@ impl RecordedSet {
 
 impl Request for RecordRequest {
     const NAME: &'static str = "record";
-
-    const ENGINE: Engine = Engine::Nodes;
 
     type Answer = Recorded;
 
