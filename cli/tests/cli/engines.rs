@@ -32,7 +32,7 @@ fn what_has_no_plan_runs_node_by_node() {
     let a = folder.message("a.onnx", &looping(1.5, "Tanh"));
     let told = "it was run node by node: node `Loop_y` (Loop)";
     let v = folder.tensor("v.pb", Float, tensor1(&[1f32, 2.0, 3.0, 4.0]));
-    let run = stderr(&onnx_cast(&["run", &a, "-i", &format!("v={v}")]));
+    let run = stderr(&onnx_cast(["run", &a, "-i", &format!("v={v}")]));
     assert!(run.contains(told), "{run}");
     let report = json(&said(0, &["audit", &a, "--sets", "1", "--json"]));
     let down = &report["models"][0]["casts"][0];

@@ -198,10 +198,10 @@ impl Metrics {
                 *rel = smallest_rtol(error, a.abs());
             }
         }
-        if error > 0.0 {
-            if let Some(count) = self.errors.get_mut(decade(relative)) {
-                *count += 1;
-            }
+        if error > 0.0
+            && let Some(count) = self.errors.get_mut(decade(relative))
+        {
+            *count += 1;
         }
         let tolerance = tensor.tolerance;
         let is_near = tolerance.allows(error, a) || tolerance.allows_ulp(ulp);

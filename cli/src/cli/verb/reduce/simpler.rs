@@ -48,7 +48,7 @@ fn tried(
 ) -> TractResult<Option<Part>> {
     let Some(part) = part.filter(|_| trial.runs().left() > 0) else { return Ok(None) };
     let shown = trial.shown(part)?;
-    shown.iter().try_for_each(|shown| saved(shown))?;
+    shown.iter().try_for_each(saved)?;
     Ok(shown)
 }
 

@@ -165,7 +165,7 @@ impl<'a> Fault<'a> {
         }
         let fused = left.iter().any(|ran| is_product(ran));
         left.retain(|ran| !is_product(ran));
-        missing.retain(|ran| !(fused && is_fused(ran)) && !(is_quantised && is_product(ran)));
+        missing.retain(|ran| !(fused && is_fused(ran) || is_quantised && is_product(ran)));
         // The range of codes does the work of a Relu.
         if region_b.iter().any(|ran| ran.op == "QuantizeLinear") {
             missing.retain(|ran| !matches!(ran.op.as_str(), "Relu" | "Clip"));

@@ -109,7 +109,7 @@ fn made_by(side: &Side, culprit: &Culprit) -> Option<ValueId> {
     let inner = |id: &NodeId| {
         let node = graph.node(*id);
         let mut outputs = node.outputs().iter().flatten();
-        let is_named = outputs.any(|made| &*graph.value(*made).name == culprit.tensor);
+        let is_named = outputs.any(|made| *graph.value(*made).name == culprit.tensor);
         is_named || node.label() == culprit.node && node.op_type == culprit.op
     };
     let nodes = graph.all_nodes(graph.main());
