@@ -238,6 +238,15 @@ test-backend:
 	$(CARGO) build --locked -p onnx-cast
 	$(call python,models) backend.suite $(TARGET)/debug/onnx-cast $(TARGET)/backend $(BACKEND)
 
+# Needs python3. What is generated of inputs that nobody gives, beside what is saved with the models of this repository, and with
+# those below MODELS; and conversions with planted faults, none of which may pass without inputs, beside sound ones.
+.PHONY: test-inputs
+test-inputs:
+	$(call venv,inputs,scripts/requirements-inputs.txt)
+	$(CARGO) build --locked -p onnx-cast
+	$(call python,inputs) inputs.table $(TARGET)/debug/onnx-cast models $(MODELS)
+	$(call python,inputs) inputs.planted $(TARGET)/debug/onnx-cast
+
 # Needs python3. Makes the tables of src/onnx/operators anew from the packages of the versions that the scripts pin.
 operator-table:
 	$(call venv,models,scripts/requirements.txt)
