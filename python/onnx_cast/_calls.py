@@ -208,6 +208,9 @@ def keep(
     seed: Optional[int] = None,
     sets: Optional[int] = None,
     random: bool = False,
+    search: Optional[float] = None,
+    search_steps: Optional[int] = None,
+    keep_inputs: Optional[Path] = None,
     limit: Optional[int] = None,
     shuffle: Optional[int] = None,
     timeout: Optional[float] = None,
@@ -242,7 +245,8 @@ def keep(
         words = ["keep", file, f"--to={to}", *_files.inputs(inputs, file, folder)]
         words += options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, fewest=fewest, sizes=sizes,
-            ranges=ranges, seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle,
+            ranges=ranges, seed=seed, sets=sets, random=random, search=search,
+            search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,
         )  # fmt: skip
         return Kept.of(_files.without(folder, call(words, limits).facts))
 

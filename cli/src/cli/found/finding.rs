@@ -102,6 +102,7 @@ codes! {
     NotExercised = "not_exercised", Note, "not exercised", "give inputs that reach it";
     BySample = "by_sample", Note, "by sample", "";
     Scores = "scores", Note, "scores", "";
+    OperatorsSaw = "operators_saw", Note, "operators saw", "say where inputs lie with --range";
 }
 
 impl Code {

@@ -80,10 +80,15 @@ impl Inputs {
         })
     }
 
-    /// A row of how wide those look that were chosen.
-    pub(crate) fn looked(&self) -> Option<Finding> {
-        let words = self.look.in_words().filter(|_| self.is_random())?;
-        Some(Finding::new(Code::LookedAt, words))
+    /// Rows of how wide those look that were chosen.
+    pub(crate) fn looked(&self) -> impl Iterator<Item = Finding> {
+        let row = |code: Code, words: Option<String>| words.map(|words| Finding::new(code, words));
+        let rows = [
+            row(Code::LookedAt, self.look.in_words()),
+            row(Code::OperatorsSaw, self.look.operators_in_words()),
+        ];
+        let is_random = self.is_random();
+        rows.into_iter().flatten().filter(move |_| is_random)
     }
 
     /// A row that says on how little the verdict stands, if it is too little: one set alone, sizes of 1, or branches and casts that did

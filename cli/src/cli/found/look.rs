@@ -16,6 +16,17 @@ pub(crate) struct Look {
     /// What a search found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) search: Option<LookFurther>,
+    /// The numbers that operators were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) operators: Vec<Seen>,
+}
+
+/// The numbers that an operator was given, wherever it stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    pub(crate) operator: String,
+    pub(crate) low: Num,
+    pub(crate) high: Num,
 }
 
 /// A search for inputs that show more.
@@ -71,6 +82,17 @@ impl Look {
     /// The line, as a note.
     pub(crate) fn note(&self) -> Option<String> {
         Some(format!("chosen inputs: {}", self.in_words()?))
+    }
+
+    /// The numbers that operators were given, those of the largest first, in one line.
+    pub(crate) fn operators_in_words(&self) -> Option<String> {
+        let reach = |seen: &Seen| seen.low.0.abs().max(seen.high.0.abs());
+        let mut all: Vec<&Seen> = self.operators.iter().collect();
+        all.sort_by(|a, b| reach(b).total_cmp(&reach(a)));
+        let told = |seen: &&Seen| format!("{} {} … {}", seen.operator, seen.low, seen.high);
+        let told: Vec<String> = all.iter().map(told).collect();
+        (!told.is_empty())
+            .then(|| few(told.into_iter(), "operators").collect::<Vec<_>>().join(", "))
     }
 
     /// Whether every size that somebody had to choose is 1, so that nothing along an axis was looked at.

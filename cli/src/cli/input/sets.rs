@@ -13,7 +13,7 @@ use tract_onnx_cast::tensor_proto;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
-use crate::cli::found::look::Look;
+use crate::cli::found::look::{Look, LookFurther};
 use crate::cli::input::cases::Case;
 use crate::cli::input::chosen::change::Choice;
 use crate::cli::input::chosen::size_plan::ROUNDS;
@@ -77,6 +77,21 @@ impl Set {
     /// When a file is not what it was when the set was found.
     pub(crate) fn tensors(&self) -> TractResult<Tensors> {
         about(ErrorKind::Input, (self.make)())
+    }
+}
+
+/// Has the sets that were chosen, and those that were found, tell of a search.
+pub(crate) fn tell_search(sets: &mut [Set], further: &LookFurther) {
+    let chosen = sets.first().and_then(|set| match &set.provenance {
+        Provenance::Random { look, .. } => Some(Look::clone(look)),
+        Provenance::Given => None,
+    });
+    let told = Look { search: Some(further.clone()), ..chosen.unwrap_or_default() };
+    let told = Rc::new(told);
+    for set in sets {
+        if let Provenance::Random { look, .. } = &mut set.provenance {
+            *look = told.clone();
+        }
     }
 }
 

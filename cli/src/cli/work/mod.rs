@@ -2,6 +2,7 @@
 //! and comparing weights. Nothing here knows what the user is shown.
 
 pub(crate) mod adapt_inputs;
+pub(crate) mod both;
 pub(crate) mod deadline;
 pub(crate) mod engine;
 pub(crate) mod half;

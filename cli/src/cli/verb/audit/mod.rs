@@ -245,7 +245,7 @@ impl Request for AuditRequest {
         let declared = probed.findings(&rows);
         let looked = model.head.inputs.looked();
         let by_sample = samples::finding(&model.head.samples, "the share of values spoilt");
-        let notes = looked.into_iter().chain(by_sample).chain(remarks(notes)).collect();
+        let notes = looked.chain(by_sample).chain(remarks(notes)).collect();
         self.finish(&mut model, notes, excused, declared, errors, &rows);
         Ok(model)
     }

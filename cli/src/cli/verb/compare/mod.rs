@@ -16,6 +16,7 @@ mod local;
 mod main_graph;
 mod measure;
 mod open;
+mod operators;
 mod pair;
 mod pairs;
 mod runner;
@@ -227,7 +228,7 @@ impl CompareRequest {
         let inputs = sides.inputs();
         let by_sample = samples::finding(&samples, "relative error");
         let scores = outputs.iter().filter_map(scores::finding);
-        let general = inputs.looked().into_iter().chain(scores).chain(by_sample);
+        let general = inputs.looked().chain(scores).chain(by_sample);
         let general = general.chain(remarks(notes));
         let narrow = inputs.narrow(sets, &unexercised, self.is_strict);
         let mut rows: Vec<Finding> = general.chain(unexercised_rows).chain(errors).collect();

@@ -6,6 +6,7 @@ mod overflow;
 pub(crate) mod search;
 mod simulated;
 mod suspects;
+mod worse;
 
 use std::path::{Path, PathBuf};
 
@@ -16,16 +17,17 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
-use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
+use crate::cli::input::chosen::search::Budget;
 use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Provenance, Set, Tensors};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{add_once, single_line};
+use crate::cli::message::single_line;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{check_files, write_json};
@@ -43,8 +45,10 @@ use simulated::Original;
 /// One run of the model shows which nodes make, take or hold values that the narrow type cannot
 /// hold. The conversion is then simulated: every FLOAT tensor is rounded, weights as
 /// onnxconverter-common clips them, except inside the nodes that are kept. Nodes are taken off the
-/// list until the conversion fails without any one of them, in at most 30 runs of the model. Nodes
-/// that overflow without harm to the outputs are kept too, unless --fewest is given.
+/// list until the conversion fails without any one of them, in at most 30 runs of the model on each
+/// of up to five sets of inputs. Inputs that nobody gives are three sets, and what a search for
+/// worse ones finds. Nodes that overflow without harm to the outputs are kept too, unless --fewest
+/// is given.
 ///
 /// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by
 /// --atol 1e-2 too.
@@ -66,6 +70,8 @@ pub(crate) struct Keep {
     input: InputArgs,
     #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
+    #[command(flatten, next_help_heading = "Inputs")]
+    search: SearchArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
     /// Keep only what the outputs need, though other nodes overflow.
@@ -84,6 +90,8 @@ fn parse_half(text: &str) -> Result<String, String> {
     }
 }
 
+/// How many sets of inputs there are where nobody says.
+const SETS: usize = 3;
 /// What an output may be off by where nobody says, and what besides where no list passes by that
 /// alone.
 const RTOL: f64 = 1e-2;
@@ -121,10 +129,11 @@ impl Verb for Keep {
         let (tolerance, fallback) = self.tolerances();
         let mut input = self.input.with_sets(self.sets);
         input.random = !input.takes_recorded(self.model.is_dir());
-        // Each set is a run.
-        input.sets = input.sets.or(Some(1));
+        let search = self.search.budget(!input.inputs.is_empty() || input.sets.is_some());
         let (model, to, is_fewest) = (self.model, self.ty, self.fewest);
-        let request = KeepRequest { model, to, input, tolerance, fallback, is_fewest };
+        let keep_inputs = self.search.keep_inputs;
+        let request =
+            KeepRequest { model, to, input, search, keep_inputs, tolerance, fallback, is_fewest };
         let kept = ask(&request, resources)?;
         print_notes(&request.model, &kept.notes);
         let names: Vec<&str> = kept.keep.iter().map(|node| node.node.as_str()).collect();
@@ -168,6 +177,10 @@ pub(crate) struct KeepRequest {
     /// FLOAT16 or BFLOAT16.
     pub(crate) to: String,
     pub(crate) input: InputArgs,
+    /// How far inputs are searched for that show more.
+    pub(crate) search: Option<Budget>,
+    /// Where the sets of inputs are written.
+    pub(crate) keep_inputs: Option<PathBuf>,
     pub(crate) tolerance: Tolerance,
     /// What it is judged by where no list passes by `tolerance`, if nobody has asked for that.
     pub(crate) fallback: Option<Tolerance>,
@@ -192,7 +205,7 @@ impl Request for KeepRequest {
             bail!("the model is {half} already: `keep` takes the FLOAT original")
         }
         let model = loader.open(&file)?;
-        let sets = match (&cases[..], self.input.random) {
+        let mut sets = match (&cases[..], self.input.random) {
             ([_, ..], false) => {
                 self.input.check_nothing_is_random("those beside the model are recorded")?;
                 sets::of_cases(&model.takes, &cases, &self.input)?
@@ -201,13 +214,27 @@ impl Request for KeepRequest {
                 let run = |tensors: Tensors| tried(&model, tensors);
                 let (takes, proto) = (&model.takes, &loader.read(&file)?);
                 let source = Source { takes, proto, other: None, run: &run };
-                sets::gather(&source, &file, &self.input)?
+                let mut sets = sets::gather(&source, &file, &self.input)?;
+                let is_random = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
+                if self.input.sets.is_none() && sets.first().is_some_and(is_random) {
+                    // Each set is a run of every trial.
+                    sets.truncate(SETS);
+                }
+                sets
             }
         };
         let folder = file.parent();
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
-        let mut runs =
-            CountedRuns { loader, onnx, folder, to, sets: &sets, takes: &model.takes, count: 0 };
+        let takes = &model.takes;
+        if let Some(budget) = self.search {
+            let (first, onnx) = (sets.get(..1).unwrap_or_default().to_vec(), onnx.clone());
+            let mut runs = CountedRuns { loader, onnx, folder, to, sets: &first, takes, count: 0 };
+            worse::searched(&proto, &mut runs, &mut sets, (budget, self.input.seed))?;
+        }
+        if let Some(folder) = &self.keep_inputs {
+            sets::write_sets(folder, takes, &sets)?;
+        }
+        let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, takes, count: 0 };
         let reference = Reference::of(&proto, &mut runs)?;
         let notes = notes(&sets, &proto);
         if let Some(problem) = reference.problem() {
@@ -225,19 +252,30 @@ impl Request for KeepRequest {
     fn places(&self) -> Vec<PathBuf> {
         self.input.files().chain([self.model.clone()]).collect()
     }
+
+    fn output(&self) -> Option<&Path> {
+        self.keep_inputs.as_deref()
+    }
 }
 
 /// What to know about the inputs, and about nodes that cannot be told apart.
 fn notes(sets: &[Set], proto: &ModelProto) -> Vec<String> {
     let mut notes: Vec<String> = sets.iter().flat_map(|set| set.notes.iter().cloned()).collect();
+    let mut seeds = vec![];
+    let mut looks = vec![];
     for set in sets {
         if let Provenance::Random { seed, look, .. } = &set.provenance {
-            notes.push(format!(
-                "the inputs are random, of seed {seed}: what real ones need (-i) may be more"
-            ));
-            add_once(&mut notes, look.note());
+            seeds.push(seed.to_string());
+            looks = look.note().into_iter().collect();
         }
     }
+    if !seeds.is_empty() {
+        let (seeds, plural) = (seeds.join(", "), if seeds.len() == 1 { "" } else { "s" });
+        notes.push(format!(
+            "the inputs are random, of seed{plural} {seeds}: what real ones need (-i) may be more"
+        ));
+    }
+    notes.extend(looks);
     let nodes = proto.graph.as_ref().map_or(&[][..], |graph| &graph.node);
     let unnamed = nodes.len() - named(nodes).len();
     if unnamed > 0 {

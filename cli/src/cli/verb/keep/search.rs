@@ -25,8 +25,9 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::Loader;
 
-/// The most runs of the model, each on one set of inputs.
+/// The most runs of the model, each on one set of inputs; and for how many sets there are so many.
 const RUNS: usize = 30;
+const SETS: usize = 5;
 
 /// What was found.
 #[derive(Serialize, Deserialize)]
@@ -132,7 +133,7 @@ impl CountedRuns<'_> {
 
     /// Whether all sets can be run once more.
     pub(super) fn has_more(&self) -> bool {
-        self.count + self.sets.len() <= RUNS
+        self.count + self.sets.len() <= RUNS * self.sets.len().clamp(1, SETS)
     }
 }
 

@@ -1,0 +1,162 @@
+//! Two models that run on many sets, for a search that judges a set by how far they are apart on it.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Audit;
+use tract_onnx_cast::untrusted::without_panic;
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+
+use crate::cli::found::samples::error_of;
+use crate::cli::input::chosen::search::{Judge, Score};
+use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::sets::{Provenance, Set, Tensors, shapes_of};
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::pairing::pair;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::tensor::NamedTensor;
+use crate::cli::work::adapt_inputs::carried;
+use crate::cli::work::model::{Model, Ready};
+
+/// Both models, which run on many sets.
+pub(crate) struct Both<'a> {
+    reference: Runs,
+    converted: Runs,
+    /// What an output may be off by, by its name.
+    tolerance: &'a dyn Fn(&str) -> Tolerance,
+    /// Whether an output was beyond it.
+    has_failed: bool,
+    /// Whether the search ends there.
+    ends_at_failure: bool,
+}
+
+impl<'a> Both<'a> {
+    /// A model, and its conversion with what counts its casts, if anything does; the search ends at the first set beyond the tolerance,
+    /// if that is wanted.
+    pub(crate) fn of(
+        reference: Model,
+        (converted, audit): (Model, Option<Audit>),
+        (tolerance, ends_at_failure): (&'a dyn Fn(&str) -> Tolerance, bool),
+    ) -> Both<'a> {
+        let reference = Runs { model: reference, audit: None, ready: vec![] };
+        let converted = Runs { model: converted, audit, ready: vec![] };
+        Both { reference, converted, tolerance, has_failed: false, ends_at_failure }
+    }
+
+    /// The largest error of an output, and whether all are within their tolerances.
+    fn error(
+        &self,
+        reference: &[NamedTensor],
+        converted: &[NamedTensor],
+    ) -> TractResult<(f64, bool)> {
+        let (mut worst, mut passed) = (0f64, true);
+        for (a, b) in pair(reference, converted)?.of(reference, converted) {
+            let mut metrics = Metrics::new(a, b, (self.tolerance)(&a.name));
+            metrics.add(a, b)?;
+            let finished = metrics.finish();
+            worst = worst.max(error_of(&finished));
+            passed &= finished.passed;
+        }
+        Ok((worst, passed))
+    }
+}
+
+impl Judge for Both<'_> {
+    fn score(&mut self, tensors: Tensors) -> Option<Score> {
+        let reference = self.reference.run(&tensors).ok()?;
+        let (from, to) = (&self.reference.model.takes, &self.converted.model.takes);
+        let shapes = shapes_of(&tensors);
+        let given = tensors.clone();
+        let set = Set::new(String::new(), Provenance::Given, shapes, move || Ok(given.clone()));
+        let types = |takes: &Declared| takes.inputs.iter().map(|i| i.ty).collect::<Vec<_>>();
+        // A simulated conversion has names of its own.
+        let tensors = match carried(from, to, CALLED, &set, &mut vec![]) {
+            Ok(set) => set.tensors().ok()?,
+            Err(_) if types(from) == types(to) => tensors,
+            Err(_) => return None,
+        };
+        let apart = Score { error: f64::INFINITY, reach: 0.0 };
+        let Ok(converted) = self.converted.run(&tensors) else { return Some(apart) };
+        let (error, passed) = self.error(&reference, &converted).unwrap_or((f64::INFINITY, false));
+        self.has_failed |= !passed;
+        Some(Score { error, reach: self.converted.reach() })
+    }
+
+    fn moved(&mut self, tensors: Tensors, by: f64) -> f64 {
+        let inputs = self.reference.model.takes.inputs.clone();
+        let move_one = |(tensor, input): (&Arc<Tensor>, &Input)| nudged(tensor, input, by);
+        let nudged = tensors.iter().zip(&inputs).map(move_one).collect::<TractResult<Tensors>>();
+        let moved = || {
+            let before = self.reference.run(&tensors)?;
+            let after = self.reference.run(&nudged?)?;
+            TractResult::Ok(self.error(&before, &after)?.0)
+        };
+        moved().unwrap_or(f64::INFINITY)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed && self.ends_at_failure
+    }
+}
+
+/// Floats that are off by a relative error, up and down in turn.
+fn nudged(tensor: &Arc<Tensor>, input: &Input, by: f64) -> TractResult<Arc<Tensor>> {
+    if !matches!(input.ty.family(), Family::Float(_)) {
+        return Ok(tensor.clone());
+    }
+    let wide = Conversion::new(input.ty, ElementType::Double, Rules::default()).run(tensor)?;
+    let values = wide.as_bytes().chunks_exact(8);
+    let values = values.filter_map(|bytes| Some(f64::from_ne_bytes(bytes.try_into().ok()?)));
+    // Multiplied by an odd number, places fall on either side without a pattern that sums would cancel.
+    let is_up = |place: usize| place.wrapping_mul(0x9e37_79b9).count_ones().is_multiple_of(2);
+    let nudge =
+        |(place, value): (usize, f64)| value * if is_up(place) { 1.0 + by } else { 1.0 - by };
+    let values: Vec<f64> = values.enumerate().map(nudge).collect();
+    let values = Tensor::from_shape(tensor.shape(), &values)?;
+    let narrow = Conversion::new(ElementType::Double, input.ty, Rules::default()).run(&values)?;
+    Ok(Arc::new(narrow))
+}
+
+/// How many sizes a model is held ready for.
+const READY: usize = 3;
+
+/// What the sides are called where one takes nothing that the other has.
+const CALLED: [&str; 2] = ["the reference", "the conversion"];
+
+/// A model that runs on many sets.
+struct Runs {
+    model: Model,
+    /// What counts its casts, if anything does.
+    audit: Option<Audit>,
+    ready: Vec<Ready>,
+}
+
+impl Runs {
+    fn run(&mut self, tensors: &[Arc<Tensor>]) -> TractResult<Vec<NamedTensor>> {
+        let run = || {
+            let place = match self.ready.iter().position(|ready| ready.takes(tensors)) {
+                Some(place) => place,
+                None => {
+                    let ready = self.model.clone().ready(tensors, self.audit.as_ref())?;
+                    self.ready.truncate(READY - 1);
+                    self.ready.insert(0, ready);
+                    0
+                }
+            };
+            let ready = self.ready.get(place).context("it is ready")?;
+            Ok(ready.run(tensors.to_vec())?.outputs)
+        };
+        without_panic(run)
+    }
+
+    /// The largest share that a cast's values have had so far of what its type holds.
+    fn reach(&self) -> f64 {
+        let rows = self.audit.as_ref().map(Audit::rows).unwrap_or_default();
+        let shares = rows.iter().filter(|row| !row.is_constant).filter_map(|row| {
+            let headroom = crate::cli::found::audited::AuditedCast::of(row).headroom?.0;
+            (headroom > 0.0).then(|| 1.0 / headroom)
+        });
+        shares.fold(0.0, f64::max)
+    }
+}
