@@ -45,5 +45,6 @@ mod search;
 #[cfg(unix)]
 mod strange_files;
 mod test;
+mod unusual;
 mod verdict;
 mod weights;

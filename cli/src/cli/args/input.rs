@@ -43,8 +43,8 @@ pub(crate) struct InputArgs {
 /// How many sets of random inputs a model is judged by.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct SetsArgs {
-    /// How many sets of random inputs, each with the next seed [default: up to 5 of different
-    /// sizes, 3 where all sizes are set, or 1 for a model of more than 64 MiB].
+    /// How many sets of random inputs, each with the next seed [default: up to 6 of different
+    /// sizes, 3 where all sizes are set and for `keep`, or 1 for a model of more than 64 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sets: Option<u64>,
     /// Take random inputs, though there are recorded ones beside the model (test_data_set_*).

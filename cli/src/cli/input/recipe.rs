@@ -13,8 +13,9 @@ use crate::cli::found::look::Look;
 use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
-use crate::cli::input::chosen::size_plan::{Lengths, Part, ROUNDS};
-use crate::cli::input::chosen::values::SCALES;
+use crate::cli::input::chosen::roles::Role;
+use crate::cli::input::chosen::size_plan::{Part, ROUNDS};
+use crate::cli::input::chosen::values::{SCALES, is_finite, scales};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
@@ -87,11 +88,38 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of further sets on which it does.
+    /// Chooses sizes and scales by trying.
     fn settle(&mut self, source: &Source, seed: u64, sets: usize) {
-        if !self.made_up.has_choice() {
-            return;
+        let start = Instant::now();
+        if self.made_up.has_choice() {
+            self.settle_sizes(source, seed, sets);
         }
+        let spoils = |place: usize| {
+            let tensors = self.tensors(place, seed.wrapping_add(place as u64));
+            !tensors.and_then(source.run).is_ok_and(|outputs| outputs.iter().all(is_finite))
+        };
+        let mut unusual = [1, 2].into_iter().filter(|_| sets > 1 && self.has_scales());
+        let is_tame = unusual.any(|place| start.elapsed() < TRYING && spoils(place));
+        self.made_up.is_tame = is_tame && !spoils(0);
+    }
+
+    /// Whether sets differ in how large their numbers are.
+    fn has_scales(&self) -> bool {
+        let mut free = self.inputs.iter().zip(&self.given).enumerate();
+        free.any(|(place, (input, given))| {
+            let role = self.made_up.role(place);
+            let differs = matches!(role, Role::Plain | Role::Index { has_negative: true, .. });
+            differs && given.is_none() && !self.ends.contains_key(&input.name)
+        })
+    }
+
+    /// The magnitudes that numbers have about, from set to set.
+    pub(crate) fn scales(&self) -> [f64; 3] {
+        scales(self.made_up.is_tame)
+    }
+
+    /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of further sets on which it does.
+    fn settle_sizes(&mut self, source: &Source, seed: u64, sets: usize) {
         let start = Instant::now();
         let is_late = || start.elapsed() > TRYING;
         let mut plans = self.made_up.attempts().into_iter().peekable();
@@ -105,16 +133,38 @@ impl Recipe {
                 break;
             }
         }
+        let mut longest = (Duration::ZERO, 1.0);
         for round in 1..ROUNDS.min(sets) {
             let set = seed.wrapping_add(round as u64);
-            if !is_late() && self.made_up.is_new(round) {
-                self.made_up.rounds.push(Lengths::of(round));
-                let place = self.made_up.rounds.len() - 1;
-                if self.tensors(place, set).and_then(source.run).is_err() {
-                    self.made_up.rounds.pop();
+            if !self.made_up.is_new(round) {
+                continue;
+            }
+            for lengths in self.made_up.tries(round) {
+                if is_late() {
+                    return;
                 }
+                self.made_up.rounds.push(lengths);
+                let place = self.made_up.rounds.len() - 1;
+                let elements = self.elements(place);
+                // More may be what is not made of elements, less what is of their squares.
+                let growth = (elements / longest.1).clamp(1.0, 1e4);
+                let begun = Instant::now();
+                let is_bearable = longest.0.mul_f64(growth) < TRYING;
+                if is_bearable && self.tensors(place, set).and_then(source.run).is_ok() {
+                    if begun.elapsed() > longest.0 {
+                        longest = (begun.elapsed(), elements);
+                    }
+                    break;
+                }
+                self.made_up.rounds.pop();
             }
         }
+    }
+
+    /// How many elements a set has.
+    fn elements(&self, index: usize) -> f64 {
+        let shapes = self.shapes(index).unwrap_or_default();
+        shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>().max(1) as f64
     }
 
     /// The shapes of all inputs in a set.
@@ -214,7 +264,7 @@ impl Recipe {
         let mut parts = vec![format!("seed {}", choice.seed)];
         let sizes = self.made_up.sizes_in_words(&choice.lengths);
         parts.extend((!sizes.is_empty()).then_some(sizes));
-        let scale = SCALES.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
+        let scale = self.scales().get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
         for (position, input) in self.inputs.iter().enumerate() {
             let changes = || choice.changes.iter().filter(|change| change.input == position);
             let by = changes().find_map(|change| match change.kind {

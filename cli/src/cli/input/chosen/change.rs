@@ -108,7 +108,7 @@ fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) ->
     let is_signed = ty.family() == Family::Signed;
     let whole_type = (if is_signed { -signed - 1.0 } else { 0.0 }, signed);
     match role {
-        Role::Index { below, shift } => {
+        Role::Index { below, shift, .. } => {
             let (below, shift) = ((around.bound)(*below).max(1) as f64, *shift as f64);
             (-shift, below - 1.0 - shift)
         }
@@ -119,12 +119,12 @@ fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) ->
         Role::WholeType => whole_type,
         _ => match ty.family() {
             Family::Float(format) => {
-                let most = if is_narrow(ty) { 4.0 } else { LARGEST };
+                let most = if is_narrow(ty) || around.is_tame { 4.0 } else { LARGEST };
                 (if format.is_signed() { -most } else { 0.0 }, most)
             }
             Family::Bool => (0.0, 1.0),
             Family::Signed if ty.bits() < 32 => (whole_type.0.max(-11.0), signed.min(10.0)),
-            _ => (0.0, signed.min(10.0)),
+            _ => (0.0, signed.min(around.most() as f64)),
         },
     }
 }

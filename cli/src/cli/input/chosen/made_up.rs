@@ -7,13 +7,15 @@ use tract_onnx::prelude::*;
 use crate::cli::found::look::{Look, LookedAt, Sizes};
 use crate::cli::input::chosen::random::check_size;
 use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
-use crate::cli::input::chosen::size_plan::{Lengths, Part, Plan, Unset};
-use crate::cli::input::chosen::values::{Around, SCALES};
+use crate::cli::input::chosen::size_plan::{LARGE, Lengths, Part, Plan, Unset};
+use crate::cli::input::chosen::values::{Around, scales};
 use crate::cli::input::declared::Input;
 use crate::cli::input::recipe::Source;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
+/// Large lengths of models that take none so large: the last is that of a table of 512 with what is cached before.
+const SMALLER: [usize; 5] = [512, 501, 256, 128, 64];
 /// How many sizes are told of a set.
 const TOLD: usize = 6;
 
@@ -26,6 +28,8 @@ pub(crate) struct MadeUp {
     pub(crate) rounds: Vec<Lengths>,
     /// What outputs held that are caches when they come in again.
     held: Vec<NamedTensor>,
+    /// Whether large numbers spoil the model's outputs.
+    pub(crate) is_tame: bool,
 }
 
 impl MadeUp {
@@ -39,7 +43,8 @@ impl MadeUp {
         };
         let unset = Unset::of(source.takes, &taken, random, known, source.other);
         let plan = unset.attempts().swap_remove(0);
-        MadeUp { taken, unset, plan, rounds: vec![Lengths::default()], held: vec![] }
+        let rounds = vec![Lengths::default()];
+        MadeUp { taken, unset, plan, rounds, held: vec![], is_tame: false }
     }
 
     /// The plans of sizes, in the order in which they are tried.
@@ -70,6 +75,21 @@ impl MadeUp {
         let sizes = |lengths: &Lengths| self.unset.taken(&self.plan, std::slice::from_ref(lengths));
         let new = sizes(&Lengths::of(round));
         self.rounds.iter().all(|before| sizes(before) != new)
+    }
+
+    /// What is tried of a round: its own sizes, and where lengths are large, then smaller ones.
+    pub(crate) fn tries(&self, round: usize) -> Vec<Lengths> {
+        let smaller = if round == LARGE { &SMALLER[..] } else { &[] };
+        let free = self.free();
+        let lengths: Vec<_> = free.iter().filter(|(_, part, _)| *part == Part::Length).collect();
+        let forced = |size: &usize| {
+            let one = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
+                (*place, size.saturating_sub(4 * nth) / unit * unit)
+            };
+            Lengths { round, forced: lengths.iter().enumerate().map(one).collect() }
+        };
+        let smaller = smaller.iter().filter(|_| !lengths.is_empty()).map(forced);
+        std::iter::once(Lengths::of(round)).chain(smaller).collect()
     }
 
     /// The sizes of a set.
@@ -147,7 +167,8 @@ impl MadeUp {
         // Keys and values are [batch, heads, length, channels].
         let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
         let past = i64::try_from(past).unwrap_or(0);
-        let around = Around { index, past, bound: &bound, held: &self.held };
+        let (held, is_tame) = (self.held.as_slice(), self.is_tame);
+        let around = Around { index, past, bound: &bound, held, is_tame };
         make((self.role(position), &around))
     }
 
@@ -173,9 +194,13 @@ impl MadeUp {
         let sizes = self.unset.taken(&self.plan, &rounds).into_iter();
         Look {
             sizes: sizes.map(|(dimension, sizes)| Sizes { dimension, sizes }).collect(),
-            scales: SCALES.iter().copied().take(if has_plain { sets } else { 0 }).collect(),
+            scales: scales(self.is_tame)
+                .into_iter()
+                .take(if has_plain { sets } else { 0 })
+                .collect(),
             inputs: named.map(told).collect(),
             search: None,
+            operators: vec![],
         }
     }
 }

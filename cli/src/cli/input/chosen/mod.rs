@@ -7,4 +7,4 @@ pub(super) mod random;
 pub(super) mod roles;
 pub(crate) mod search;
 pub(super) mod size_plan;
-pub(super) mod values;
+pub(crate) mod values;

@@ -55,18 +55,19 @@ impl Generator {
             return Ok(tensor);
         }
         let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
+        let many = around.most().cast_signed();
         let range = match ty.family() {
             Family::Float(format) => {
                 let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
                 let normal = || f64::from(normal(&mut rng));
-                let mut number = values::scaled(ty, around.index, normal);
+                let mut number = values::scaled(ty, around, normal);
                 let floats = filled(shape, || sign(number() as f32))?;
                 return Ok(Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats)?);
             }
             Family::Bool => 0..=1,
-            Family::Unsigned => 0..=most,
             // Wide integers are mostly indices or identifiers, which are not negative.
-            Family::Signed if ty.bits() >= 32 => 0..=most,
+            Family::Signed | Family::Unsigned if ty.bits() >= 32 => 0..=many,
+            Family::Unsigned => 0..=most,
             Family::Signed => -most - 1..=most,
             Family::Text => 0..=99,
         };

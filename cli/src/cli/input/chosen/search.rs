@@ -5,15 +5,18 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Choice, Kind};
 use super::size_plan::{Lengths, Part, ROUNDS};
 use super::values::SCALES;
+use crate::cli::found::look::LookFurther;
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::Tensors;
+use crate::cli::measure::number::Num;
 
 /// How far a search goes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Budget {
     /// How long it takes at most.
     pub(crate) time: Duration,
@@ -63,6 +66,25 @@ pub(crate) struct Searched {
     pub(crate) found: Vec<(Choice, Score)>,
 }
 
+impl Searched {
+    /// The same, as reports tell it.
+    pub(crate) fn told(&self, recipe: &Recipe) -> LookFurther {
+        let told = |(choice, score): &(Choice, Score)| {
+            let what = match score.error > self.before.error {
+                true => format!("a relative error of {}", Num(score.error)),
+                false => format!("values at {:.0} % of what a type holds", 100.0 * score.reach),
+            };
+            format!("{what} ({})", recipe.in_words(choice))
+        };
+        LookFurther {
+            steps: self.steps,
+            is_cut: self.is_cut,
+            error_before: Num(self.before.error),
+            found: self.found.iter().map(told).collect(),
+        }
+    }
+}
+
 /// Runs without a record after which a search ends.
 const PATIENCE: usize = 80;
 /// A record is so many times as large as the one before.
@@ -72,14 +94,18 @@ const BETTER: f64 = 1.05;
 const LASTING: f64 = 3.0;
 /// Beside errors that were there before, a smaller one is no more than imprecise.
 const GRAVE: f64 = 0.05;
-/// Lengths beyond those of the sets, tried one after the other.
-const LONG: [usize; 2] = [1025, 2049];
+/// Lengths beyond those of the sets, tried one after the other, and the next smaller ones for tables that end there.
+const LONG: [[usize; 2]; 2] = [[1025, 1024], [2049, 2048]];
 /// Sizes that are tried, about the powers of 2.
 const LENGTHS: [usize; 18] =
     [1, 2, 3, 4, 8, 9, 15, 16, 17, 31, 64, 65, 127, 128, 129, 256, 513, 1025];
 /// Inputs move by so much at most, to see whether the reference's results hold.
 const FICKLE: f64 = 4e-3;
 const SLOW: Duration = Duration::from_secs(1);
+/// The share of the time after which nothing new is tried.
+const CLIMBING: f64 = 0.8;
+/// No run is taken to last more than so many times as long as the longest.
+const MOST_GROWTH: f64 = 1e4;
 
 /// Searches from so many sets on.
 pub(crate) fn search(
@@ -95,6 +121,7 @@ pub(crate) fn search(
         start: Instant::now(),
         steps: 0,
         longest: Duration::ZERO,
+        elements: 1,
         idle: 0,
         rng: StdRng::seed_from_u64(seed ^ 0x5ea2c4),
         known: vec![],
@@ -138,8 +165,9 @@ struct Climb<'a> {
     judge: &'a mut dyn Judge,
     start: Instant,
     steps: usize,
-    /// The longest run so far.
+    /// The longest run so far, and how many elements it took.
     longest: Duration,
+    elements: usize,
     /// Runs since the last record.
     idle: usize,
     rng: StdRng,
@@ -154,16 +182,28 @@ impl Climb<'_> {
         self.start.elapsed() + self.longest * 2 > self.budget.time
     }
 
+    /// Whether what is left is for what is to be confirmed.
     fn is_over(&self) -> bool {
-        self.is_late() || self.steps >= self.budget.steps
+        self.start.elapsed() + self.longest * 2 > self.budget.time.mul_f64(CLIMBING)
+            || self.steps >= self.budget.steps
     }
 
     fn run(&mut self, choice: &Choice) -> Option<Score> {
+        let shapes = self.recipe.shapes_of(choice).ok()?;
+        let elements = shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>();
+        // Twice the length may take four times as long, where little of it is for making ready.
+        let growth = 2.0 * (elements as f64 / self.elements as f64).clamp(0.5, MOST_GROWTH);
+        if self.start.elapsed() + self.longest.mul_f64(growth) > self.budget.time {
+            return None;
+        }
         let tensors = self.recipe.tensors_of(choice).ok()?;
         self.steps += 1;
         let start = Instant::now();
         let score = self.judge.score(tensors);
-        self.longest = self.longest.max(start.elapsed());
+        let took = start.elapsed();
+        if took > self.longest {
+            (self.longest, self.elements) = (took, elements.max(1));
+        }
         score
     }
 
@@ -185,16 +225,17 @@ impl Climb<'_> {
         let of_length = |part: &Part| matches!(part, Part::Length | Part::Past);
         let lengths: Vec<_> = free.iter().filter(|(_, part, _)| of_length(part)).collect();
         let seed = self.known.first().map_or(0, |(choice, _)| choice.seed);
-        for size in LONG.iter().filter(|_| !lengths.is_empty()) {
-            let forced = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
-                (*place, size.saturating_add(4 * nth).saturating_mul(*unit))
+        for sizes in LONG.iter().filter(|_| !lengths.is_empty()) {
+            let runs = |climb: &mut Self, size: &usize| {
+                let forced = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
+                    (*place, size.saturating_add(4 * nth).saturating_mul(*unit))
+                };
+                let forced: Vec<_> = lengths.iter().enumerate().map(forced).collect();
+                let lengths = Lengths { round: 0, forced };
+                let choice = Choice { index: 0, seed, lengths, changes: vec![] };
+                !climb.is_over() && climb.attempt(choice).is_some()
             };
-            let forced: Vec<_> = lengths.iter().enumerate().map(forced).collect();
-            // Four times the length may take sixteen times as long.
-            let is_slow = self.start.elapsed() + self.longest * 6 > self.budget.time;
-            let lengths = Lengths { round: 0, forced };
-            let choice = Choice { index: 0, seed, lengths, changes: vec![] };
-            if is_slow || self.steps >= self.budget.steps || self.attempt(choice).is_none() {
+            if !sizes.iter().any(|size| runs(self, size)) {
                 return;
             }
         }
@@ -253,6 +294,7 @@ impl Climb<'_> {
     fn size(&mut self, part: Part) -> usize {
         match part {
             Part::Batch => self.rng.random_range(1..=9),
+            Part::Side if self.rng.random_bool(0.3) => self.rng.random_range(17..=200),
             Part::Side => 32 * self.rng.random_range(1..=12),
             Part::Signal => 160 * self.rng.random_range(1..=200),
             _ => self.one_of(&LENGTHS).unwrap_or(1),
@@ -261,8 +303,9 @@ impl Climb<'_> {
 
     /// Another scale, between the smallest and the largest that sets have.
     fn scaled(&mut self, choice: &Choice) -> Kind {
-        let own = SCALES.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
-        let (low, high) = SCALES.iter().fold((own, own), |(l, h), s| (l.min(*s), h.max(*s)));
+        let scales = self.recipe.scales();
+        let own = scales.get(choice.index % SCALES.len()).copied().unwrap_or(1.0);
+        let (low, high) = scales.iter().fold((own, own), |(l, h), s| (l.min(*s), h.max(*s)));
         let wanted = low * (high / low).powf(self.rng.random::<f64>());
         Kind::Scaled(wanted / own)
     }
@@ -284,6 +327,9 @@ impl Climb<'_> {
     fn is_fickle(&mut self, choice: &Choice, score: Score, before: Score) -> bool {
         let by = before.error.clamp(f64::from(f32::EPSILON), FICKLE);
         let Ok(tensors) = self.recipe.tensors_of(choice) else { return true };
+        if self.is_late() {
+            return true;
+        }
         self.steps += 1;
         score.error.is_finite() && self.judge.moved(tensors, by) > score.error / 8.0
     }

@@ -12,9 +12,9 @@ use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sizes::with_sizes;
 
 /// How many sets there are of different sizes.
-pub(crate) const ROUNDS: usize = 5;
-/// The set in which lengths are large, and the one in which every size is 1.
-const LARGE: usize = 3;
+pub(crate) const ROUNDS: usize = 6;
+/// The set in which lengths are large, and the one in which every size is 1. In the last one nothing is cached yet.
+pub(crate) const LARGE: usize = 3;
 const ONES: usize = 4;
 /// Of so many dimensions at most, two at a time are tried to be equal.
 const PAIRED: usize = 8;
@@ -58,11 +58,11 @@ impl Part {
     /// The size in a set, of the so-manieth dimension of this part.
     fn size(self, place: usize, round: usize) -> usize {
         let sizes: [usize; ROUNDS] = match self {
-            Part::Batch => [2, 3, 2, 2, 1],
-            Part::Length | Part::Total => [7, 33, 2, 517, 1],
-            Part::Past => [5, 9, 3, 11, 1],
-            Part::Side => [64, 96, 32, 224, 1],
-            Part::Signal => [4000, 8000, 1600, 16_000, 1],
+            Part::Batch => [2, 3, 2, 2, 1, 2],
+            Part::Length | Part::Total => [7, 33, 2, 517, 1, 7],
+            Part::Past => [5, 9, 3, 11, 1, 0],
+            Part::Side => [64, 96, 33, 224, 1, 64],
+            Part::Signal => [4000, 8000, 1600, 16_000, 1, 4000],
         };
         let size = sizes.get(round % ROUNDS).copied().unwrap_or(1);
         let step = match self {
@@ -72,7 +72,7 @@ impl Part {
             _ if round % ROUNDS == 2 => 1,
             _ => 4,
         };
-        if size == 1 { 1 } else { size + place * step }
+        if size <= 1 { size } else { size + place * step }
     }
 }
 

@@ -8,10 +8,19 @@ use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 use super::roles::{Bound, Role};
 use crate::cli::tensor::NamedTensor;
 
+/// The set of indices from the end, and which of them are.
+const UNUSUAL_SET: usize = 2;
+const OFTEN: usize = 3;
+/// The set of large numbers, what plain whole numbers go up to in it, and what in the others.
+const LARGE_SET: usize = 1;
+const MANY: u64 = 300;
+const FEW: u64 = 10;
 /// The magnitudes that numbers have about, from set to set.
 pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
 /// How far the numbers of a set lie off 0, by their scale: what is decided by a sum or a mean is decided either way.
 const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
+/// Of the numbers of the first set, one in so many from one on is a multiple of a half.
+const EVEN: (usize, usize) = (4, 3);
 /// Of large numbers one in so many is at least so many times as large.
 const RARE: (usize, f64) = (8, 4.0);
 /// The largest magnitude that such numbers come near.
@@ -29,6 +38,35 @@ pub(crate) struct Around<'a> {
     pub(crate) bound: &'a dyn Fn(Bound) -> i64,
     /// What outputs of the model held.
     pub(crate) held: &'a [NamedTensor],
+    /// Whether large numbers are left out.
+    pub(crate) is_tame: bool,
+}
+
+impl Around<'_> {
+    /// Whether the set has what is allowed and seldom given.
+    fn has_unusual(&self) -> bool {
+        self.index % SCALES.len() == UNUSUAL_SET && !self.is_tame
+    }
+
+    /// What plain whole numbers go up to in a wide type.
+    pub(super) fn most(&self) -> u64 {
+        if self.index % SCALES.len() == LARGE_SET && !self.is_tame { MANY } else { FEW }
+    }
+}
+
+/// The magnitudes of a model that takes no large numbers, without the large ones.
+pub(crate) fn scales(is_tame: bool) -> [f64; 3] {
+    SCALES.map(|scale| if is_tame { scale.min(1.0) } else { scale })
+}
+
+/// Whether an output has neither NaN nor infinities.
+pub(crate) fn is_finite(output: &NamedTensor) -> bool {
+    let Family::Float(_) = output.ty.family() else { return true };
+    let wide = Conversion::new(output.ty, ElementType::Double, Rules::default());
+    wide.run(&output.tensor).is_ok_and(|wide| {
+        let mut values = wide.as_bytes().chunks_exact(8).filter_map(double);
+        values.all(f64::is_finite)
+    })
 }
 
 /// Values of an input that has a role; `None` where it has none that says which.
@@ -50,9 +88,15 @@ pub(crate) fn of_role(
             return held.map_or(Ok(None), |held| repeated(held, ty, shape));
         }
         Role::Within { low, high } => return within(*low, *high, ty, shape, rng).map(Some),
-        Role::Index { below, shift } => {
+        Role::Words { words } => return drawn(words, shape, rng).map(Some),
+        Role::Index { below, shift, has_negative } => {
             let below = (around.bound)(*below).max(1);
-            (0..elements).map(|_| rng.random_range(0..below) - shift).collect()
+            let is_from_end = *has_negative && around.has_unusual();
+            let index = |place: usize| {
+                let from_end = if is_from_end && place % OFTEN == 0 { below } else { 0 };
+                rng.random_range(0..below) - from_end - shift
+            };
+            (0..elements).map(index).collect()
         }
         // One truth value is that of a choice.
         Role::Condition | Role::Mask if *role == Role::Condition || shape.is_empty() => {
@@ -77,17 +121,33 @@ pub(crate) fn of_role(
             let most = (around.bound)(*most);
             (0..elements).map(|_| up_to(rng, most)).collect()
         }
-        Role::WholeType => {
-            let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)) as i64;
-            let least = if ty.family() == Family::Signed { -most - 1 } else { 0 };
-            (0..elements).map(|_| rng.random_range(least..=most)).collect()
-        }
+        Role::WholeType => (0..elements).map(|_| of_type(ty, rng)).collect(),
         Role::ShapeTarget => {
             (0..elements).map(|place| if place + 1 == elements { -1 } else { 0 }).collect()
         }
     };
     let whole = Tensor::from_shape(shape, &whole)?;
     Ok(Some(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&whole)?))
+}
+
+/// Strings, each one of these.
+fn drawn(words: &[String], shape: &[usize], rng: &mut StdRng) -> TractResult<Tensor> {
+    let place = |rng: &mut StdRng| rng.random_range(0..words.len().max(1));
+    let word = |_| words.get(place(rng)).cloned().unwrap_or_default();
+    let words: Vec<String> = (0..shape.iter().product()).map(word).collect();
+    Ok(tensor1(&words).into_shape(shape)?)
+}
+
+/// A whole number of a type; of a wide one all magnitudes are as likely.
+fn of_type(ty: ElementType, rng: &mut StdRng) -> i64 {
+    let is_signed = ty.family() == Family::Signed;
+    if ty.bits() <= 8 {
+        let most = (ty.code_mask() >> u32::from(is_signed)) as i64;
+        return rng.random_range(if is_signed { -most - 1 } else { 0 }..=most);
+    }
+    let (number, bits): (u64, u32) = (rng.random(), ty.bits());
+    let by = u64::BITS.saturating_sub(bits) + rng.random_range(0..bits);
+    if is_signed { number.cast_signed() >> by } else { (number >> by).cast_signed() }
 }
 
 /// Numbers between two ends, whole ones in types that hold no others.
@@ -130,19 +190,21 @@ pub(super) fn is_narrow(ty: ElementType) -> bool {
 }
 
 /// Numbers of a set in a type of floats, made of normally distributed ones.
-pub(crate) fn scaled(
+pub(super) fn scaled(
     ty: ElementType,
-    index: usize,
+    around: &Around,
     mut normal: impl FnMut() -> f64,
 ) -> impl FnMut() -> f64 {
-    let set = if is_narrow(ty) { 0 } else { index % SCALES.len() };
-    let scale = SCALES.get(set).copied().unwrap_or(1.0);
+    let set = if is_narrow(ty) { 0 } else { around.index % SCALES.len() };
+    let scale = scales(around.is_tame).get(set).copied().unwrap_or(1.0);
     let centre = CENTRES.get(set).copied().unwrap_or(0.0);
     let mut place = 0;
     move || {
         let number = normal() + centre;
         // Beyond the first set there is one of either sign, and in that of large numbers a rare one among the first.
         let number = match place {
+            // Halves and zeros: what is told apart by a tie, a sign or a rounding.
+            _ if set == 0 && place % EVEN.0 == EVEN.1 => (2.0 * number).round() / 2.0,
             _ if set == 0 => number,
             0 => number.abs(),
             1 => -number.abs(),

@@ -1,7 +1,8 @@
 //! What a node asks of what it takes at a place, and whether its results are the same values moved.
 
 use onnx_cast_graph::{Graph, Node, NodeView, int};
-use tract_onnx_cast::ElementType;
+use tract_onnx_cast::audit::Reach;
+use tract_onnx_cast::{ElementType, Family};
 
 use super::constants::{is_constant, largest, number, rank, sizes};
 use super::follow::{Followed, Way};
@@ -17,6 +18,10 @@ pub(super) struct Meeting<'a> {
 
 /// Magnitudes from which on a divisor or a mean is that of colours.
 const COLOUR: f64 = 100.0;
+/// What whole numbers are below of which only some are told apart.
+const SOME: u64 = 11;
+/// So many times what they are divided by whole numbers go up to.
+const TURNS: u64 = 12;
 /// How long a signal is at least.
 const SIGNAL: usize = 2000;
 
@@ -44,14 +49,20 @@ impl Meeting<'_> {
     }
 
     fn asked(&self, followed: &Followed) -> Option<Asked> {
+        if followed.input.ty.family() == Family::Text {
+            let words = self.words()?;
+            return Some((50, Role::Words { words }, "takes it for words".into()));
+        }
         let index = self.of_index(followed).or_else(|| self.of_truth(followed));
-        index.or_else(|| self.of_shape(followed)).or_else(|| self.of_values(followed))
+        let index = index.or_else(|| self.of_shape(followed));
+        index.or_else(|| self.of_values(followed)).or_else(|| self.of_turns(followed))
     }
 
     /// Indices and positions.
     fn of_index(&self, followed: &Followed) -> Option<Asked> {
         let Meeting { graph, node, place, way } = *self;
-        let whole = followed.is_integer() && !way.is_scaled;
+        let is_whole = followed.is_integer() || way.is_whole;
+        let whole = is_whole && !way.is_scaled;
         match (node.op_type.as_str(), place) {
             (
                 "Gather"
@@ -62,9 +73,8 @@ impl Meeting<'_> {
                 1,
             ) if whole => {
                 let below = followed.bound(graph, node.input(0), int(node, "axis").unwrap_or(0));
-                let role =
-                    Role::Index { below: below.unwrap_or(Bound::Fixed(2)), shift: way.shift };
-                Some((90, role, "takes it for indices".into()))
+                let below = below.unwrap_or(Bound::Fixed(2));
+                Some((90, self.index(followed, below), "takes it for indices".into()))
             }
             ("GatherND" | "ScatterND", 1) if whole => {
                 let all = sizes(graph, node.input(0)?, followed.takes).unwrap_or_default();
@@ -73,18 +83,17 @@ impl Meeting<'_> {
                     _ => None,
                 };
                 let below = all.iter().filter_map(fixed).min().unwrap_or(1);
-                let role = Role::Index { below: Bound::Fixed(below), shift: way.shift };
-                Some((90, role, "takes it for indices".into()))
+                let below = Bound::Fixed(below);
+                Some((90, self.index(followed, below), "takes it for indices".into()))
             }
             ("OneHot", 0) if whole => {
                 let depth = number(graph, node.input(1)).map_or(2, |depth| depth as u64);
-                let role = Role::Index { below: Bound::Fixed(depth), shift: way.shift };
-                Some((90, role, "takes it for indices".into()))
+                Some((90, index(Bound::Fixed(depth), way.shift), "takes it for indices".into()))
             }
             ("EmbedLayerNormalization", 0 | 1) => {
                 let below = followed.bound(graph, node.input(2 + 2 * place), 0);
-                let role = Role::Index { below: below.unwrap_or(Bound::Fixed(2)), shift: 0 };
-                Some((90, role, "takes it for rows of a table".into()))
+                let below = below.unwrap_or(Bound::Fixed(2));
+                Some((90, index(below, 0), "takes it for rows of a table".into()))
             }
             ("RotaryEmbedding", place) if place == 1 || place == 3 => {
                 let table = node.input(if place == 1 { 2 } else { 1 });
@@ -97,6 +106,44 @@ impl Meeting<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Indices of what is not a table of tokens may count from the end.
+    fn index(&self, followed: &Followed, below: Bound) -> Role {
+        let name = followed.input.name.to_ascii_lowercase();
+        let is_place = ["indices", "index", "idx", "rows"].iter().any(|word| name.contains(word));
+        let is_table = is_constant(self.graph, self.node.input(0)) && !is_place;
+        let has_negative = !is_table && self.way.shift == 0;
+        Role::Index { below, shift: self.way.shift, has_negative }
+    }
+
+    /// Whole numbers, of which a division tells hours, days, buckets.
+    fn of_turns(&self, followed: &Followed) -> Option<Asked> {
+        let Meeting { graph, node, way, .. } = *self;
+        let divided = self.divisor(followed).filter(|_| matches!(node.op_type(), "Div" | "Mod"))?;
+        let all = way.divided.checked_mul(divided)?.checked_mul(TURNS)?;
+        let most = largest_of(followed.input.ty).min(all as f64);
+        let weight = if node.is("Mod") { 46 } else { 45 };
+        let what = number(graph, node.input(1))?;
+        // A float may be either side of 0, which whole numbers, as times and hashes, seldom are.
+        let low = if followed.is_float() { -most / 2.0 } else { 0.0 };
+        let role = Role::Within { low, high: most };
+        (most > 1.0).then(|| (weight, role, format!("divides it by {what}")))
+    }
+
+    /// What whole numbers are divided by.
+    fn divisor(&self, followed: &Followed) -> Option<u64> {
+        let is_whole = followed.is_integer() || self.way.is_whole;
+        let by = number(self.graph, self.node.input(1)).filter(|_| self.place == 0 && is_whole)?;
+        (by >= 2.0 && by < 1e12 && by.fract() == 0.0).then_some(by as u64)
+    }
+
+    /// Whether the node only moves, casts and counts with whole numbers.
+    pub(super) fn counts(&self) -> bool {
+        matches!(
+            self.node.op_type(),
+            "Cast" | "CastLike" | "Identity" | "BitCast" | "BitShift" | "Add" | "Sub" | "Mul"
+        ) || self.node.op_type().starts_with("Bitwise")
     }
 
     /// Conditions and masks.
@@ -138,6 +185,11 @@ impl Meeting<'_> {
         let other = self.other()?;
         if let Some(limit) = number(self.graph, Some(other)) {
             let how = format!("compares it with {limit}");
+            // Such as tokens, of which one is padding.
+            if (0.0..=1.0).contains(&limit) && self.node.is("Equal") && followed.input.ty.bits() > 8
+            {
+                return Some((50, index(Bound::Fixed(SOME), 0), how));
+            }
             if (0.0..=1.0).contains(&limit) {
                 return Some((50, Role::Mask, how));
             }
@@ -150,7 +202,7 @@ impl Meeting<'_> {
             node.is_some_and(|node| node.is("Range"))
         };
         if let Some(most) = largest(self.graph, Some(other)) {
-            let role = Role::Index { below: Bound::Fixed(most as u64 + 1), shift: 0 };
+            let role = index(Bound::Fixed(most as u64 + 1), 0);
             return Some((55, role, format!("compares it with numbers up to {most}")));
         }
         let mut at = other;
@@ -169,7 +221,7 @@ impl Meeting<'_> {
         let Meeting { node, place, .. } = *self;
         let within =
             |low: f64, high: f64, how: &str| Some((85, Role::Within { low, high }, how.to_owned()));
-        if followed.is_float() {
+        if followed.is_float() && !self.way.is_whole {
             return self.of_settings();
         }
         match (node.op_type.as_str(), place) {
@@ -270,6 +322,9 @@ impl Meeting<'_> {
             ) if followed.is_integer() && is_small => {
                 Some((60, Role::WholeType, "takes it for quantised values".into()))
             }
+            ("BitCast", 0) if followed.is_integer() => {
+                Some((60, Role::WholeType, "takes its bits".into()))
+            }
             ("STFT" | "DFT", 0) if followed.is_float() => {
                 within(60, -1.0, 1.0, "takes it for sound")
             }
@@ -318,6 +373,13 @@ impl Meeting<'_> {
         let Meeting { graph, node, place, .. } = *self;
         let scaled = Way { is_scaled: true, ..way };
         match (node.op_type.as_str(), place) {
+            ("Cast", 0) if casts_to_whole(node) => Some(Way { is_whole: true, ..way }),
+            ("Floor" | "Ceil" | "Round" | "BitCast" | "BitShift", 0) => Some(scaled),
+            ("Div", 0) if self.divisor(followed).is_some() => {
+                let by = self.divisor(followed).unwrap_or(1);
+                Some(Way { divided: way.divided.saturating_mul(by), ..scaled })
+            }
+            (op, _) if op.starts_with("Bitwise") => Some(scaled),
             (
                 "Identity" | "Cast" | "CastLike" | "Reshape" | "Unsqueeze" | "Squeeze" | "Flatten"
                 | "Expand" | "Transpose" | "Slice" | "Tile" | "Pad" | "Gather" | "GatherElements"
@@ -342,7 +404,7 @@ impl Meeting<'_> {
                     ("Add", _, Some(by)) => Some(Way { shift: way.shift + by as i64, ..way }),
                     ("Sub", 0, Some(by)) => Some(Way { shift: way.shift - by as i64, ..way }),
                     // The other summand may be an index as well.
-                    ("Add", _, None) if !way.is_scaled => Some(way),
+                    ("Add", _, None) => Some(way),
                     _ => None,
                 }
             }
@@ -356,11 +418,28 @@ impl Meeting<'_> {
     }
 }
 
+fn index(below: Bound, shift: i64) -> Role {
+    Role::Index { below, shift, has_negative: false }
+}
+
 fn is_colour(magnitude: f64) -> bool {
     (COLOUR..300.0).contains(&magnitude)
 }
 
 fn casts_to_bool(node: &Node) -> bool {
-    let to = int(node, "to").and_then(|id| ElementType::from_id(i32::try_from(id).ok()?));
-    to == Some(ElementType::Bool)
+    target(node) == Some(ElementType::Bool)
+}
+
+fn casts_to_whole(node: &Node) -> bool {
+    let family = target(node).map(ElementType::family);
+    matches!(family, Some(Family::Signed | Family::Unsigned))
+}
+
+fn target(node: &Node) -> Option<ElementType> {
+    int(node, "to").and_then(|id| ElementType::from_id(i32::try_from(id).ok()?))
+}
+
+/// The largest number of a type.
+fn largest_of(ty: ElementType) -> f64 {
+    Reach::of(ty).map_or(f64::MAX, |reach| reach.limits().1.rounded())
 }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, Node, Use, ValueId};
+use onnx_cast_graph::{Graph, Node, NodeView, Use, ValueId};
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
 use tract_onnx_cast::Family;
 
 use super::consumers::{Meeting, meet};
-use super::{Bound, Evidence};
+use super::{Bound, Evidence, Role};
 use crate::cli::input::declared::{Declared, Input};
 
 /// How many uses of one input are looked at, and how deep functions are looked into.
@@ -23,6 +23,10 @@ pub(super) struct Way {
     pub(super) is_scaled: bool,
     /// Whether they were put behind others of their kind.
     pub(super) is_joined: bool,
+    /// Whether they were cast to whole numbers.
+    pub(super) is_whole: bool,
+    /// What they were divided by, as whole numbers.
+    pub(super) divided: u64,
 }
 
 /// What is being followed.
@@ -64,14 +68,20 @@ pub(super) fn evidence(
     let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
         return (vec![], vec![]);
     };
-    let mut walk = Walk { followed: Followed { input, takes }, evidence: vec![], left: MOST_USES };
-    let way = Way { shift: 0, is_scaled: false, is_joined: false };
+    let followed = Followed { input, takes };
+    let mut walk = Walk { followed, evidence: vec![], left: MOST_USES, is_counted_with: true };
+    let way = Way { shift: 0, is_scaled: false, is_joined: false, is_whole: false, divided: 1 };
     let reached = walk.walk(graph, value, way, 0);
     let reached = reached.into_iter().filter_map(|(place, way)| {
         let output = graph.body(graph.main()).outputs().get(place)?;
         Some(Reached { output: output.declared.name.clone(), way })
     });
-    (walk.evidence, reached.collect())
+    let mut evidence = walk.evidence;
+    if walk.is_counted_with && walk.followed.is_integer() && input.ty.bits() > 8 {
+        let why = "nothing but casts and whole numbers' arithmetic takes it".into();
+        evidence.push(Evidence { weight: 15, role: Role::WholeType, why });
+    }
+    (evidence, reached.collect())
 }
 
 /// A walk from one input.
@@ -79,6 +89,8 @@ struct Walk<'a> {
     followed: Followed<'a>,
     evidence: Vec<Evidence>,
     left: usize,
+    /// Whether all nodes met so far only move, cast and count with whole numbers.
+    is_counted_with: bool,
 }
 
 impl Walk<'_> {
@@ -105,7 +117,11 @@ impl Walk<'_> {
                         self.called(graph, node, place, way, depth, &mut to_do);
                         let meeting = Meeting { graph, node, place, way };
                         let next = meet(&meeting, &self.followed, &mut self.evidence);
-                        let outputs = node.outputs().iter().flatten();
+                        self.is_counted_with &= next.is_some() && meeting.counts();
+                        // The others are the scale and the zero point, or which values were dropped.
+                        let is_first = node.is("DynamicQuantizeLinear") || node.is("Dropout");
+                        let taken = if is_first { 1 } else { usize::MAX };
+                        let outputs = node.outputs().iter().take(taken).flatten();
                         to_do.extend(next.into_iter().flat_map(|way| {
                             let outputs = outputs.clone();
                             outputs.map(move |output| (*output, way))

@@ -9,6 +9,7 @@ mod constants;
 mod consumers;
 mod follow;
 mod names;
+mod words;
 
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
@@ -19,8 +20,8 @@ use crate::cli::input::declared::Declared;
 pub(crate) enum Role {
     /// Nothing is known: numbers about 0, of several scales.
     Plain,
-    /// Whole numbers from 0 to below a bound, less what is added to them before they are used.
-    Index { below: Bound, shift: i64 },
+    /// Whole numbers from 0 to below a bound, less what is added to them before they are used; some from the end, where that is so.
+    Index { below: Bound, shift: i64, has_negative: bool },
     /// 0 and 1 in runs.
     Mask,
     /// One truth value, which changes from set to set.
@@ -39,6 +40,8 @@ pub(crate) enum Role {
     ShapeTarget,
     /// What an output of the model held before.
     Cache { output: String },
+    /// Strings, drawn from these.
+    Words { words: Vec<String> },
 }
 
 /// The end of a range that may depend on sizes.
@@ -78,6 +81,7 @@ impl Taken {
             Role::Within { low, high } => format!("numbers from {low} to {high}"),
             Role::WholeType => "the whole range of its type".into(),
             Role::ShapeTarget => "a shape".into(),
+            Role::Words { words } => format!("{} words", words.len()),
             Role::Cache { output } => format!("what the output `{output}` held before"),
         }
     }
@@ -107,16 +111,29 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared) -> Vec<Taken> {
     taken
 }
 
+/// The weight of evidence of a table.
+const TABLE: u8 = 90;
+
 fn weightiest(evidence: Vec<Evidence>) -> Taken {
-    let table = evidence.iter().find_map(|evidence| match evidence.role {
-        Role::Index { below, .. } => Some(below),
+    let bounds = evidence.iter().filter_map(|evidence| match evidence.role {
+        Role::Index { below, .. } => Some((evidence.weight, below)),
         _ => None,
     });
+    let table = bounds.clone().max_by_key(|(weight, _)| *weight).map(|(_, below)| below);
+    // Of several tables the smallest is the one that bounds.
+    let fixed = bounds.filter_map(|(weight, below)| match below {
+        Bound::Fixed(size) if weight >= TABLE => Some(size),
+        _ => None,
+    });
+    let smallest = fixed.min();
     let best = evidence.into_iter().rev().max_by_key(|evidence| evidence.weight);
     let Some(Evidence { mut role, why, .. }) = best else { return Taken::plain() };
     // A name tells positions from other indices, the nodes how many there are.
     if let (Role::Position { below }, Some(rows)) = (&mut role, table) {
         *below = rows;
+    }
+    if let (Role::Index { below: Bound::Fixed(below), .. }, Some(rows)) = (&mut role, smallest) {
+        *below = rows.min(*below);
     }
     Taken { role, why }
 }

@@ -24,8 +24,11 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
         () if is_wide && has(&["length", "lens", "_len"]) => {
             (56, Role::Length { most: Bound::Shortest })
         }
+        () if is_wide && has(&["ids", "tokens"]) => {
+            (54, Role::Index { below: Bound::Fixed(11), shift: 0, has_negative: false })
+        }
         () if has(&["timestep"]) => (40, Role::Within { low: 0.0, high: 999.0 }),
-        () if is_float && has(&["audio", "waveform", "wav", "pcm", "speech"]) => {
+        () if is_float && has(&["audio", "waveform", "wav", "pcm", "speech", "sound"]) => {
             (62, Role::Within { low: -1.0, high: 1.0 })
         }
         () if is_float && has(&["prob"]) => (40, Role::Within { low: 0.0, high: 1.0 }),
