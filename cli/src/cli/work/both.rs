@@ -145,7 +145,7 @@ impl Runs {
                 }
             };
             let ready = self.ready.get(place).context("it is ready")?;
-            Ok(ready.run(tensors.to_vec())?.outputs)
+            Ok(ready.run(tensors.to_vec(), None)?.outputs)
         };
         without_panic(run)
     }

@@ -24,7 +24,7 @@ const TIME: Duration = Duration::from_millis(700);
 /// When the model cannot run node by node.
 pub(super) fn seen(loaded: &Loaded, sets: &[Set]) -> TractResult<Vec<Seen>> {
     let (start, model, mut operators) =
-        (Instant::now(), interpreter(loaded, None)?, Operators::default());
+        (Instant::now(), interpreter(loaded)?, Operators::default());
     for set in sets {
         model.run_observed(inputs(loaded, &set.tensors()?)?, &mut operators)?;
         if start.elapsed() > TIME {
