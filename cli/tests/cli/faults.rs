@@ -71,7 +71,14 @@ fn writers(folder: &Folder) -> Vec<Writer> {
         set(&["fix", &half, "-o", &file("fixed.onnx")]),
         with_reports(&["compare", &path, &half, "--search", "0"]),
         with_reports(&["audit", &half]),
-        files(&["keep", &path, "--to", "FLOAT16", &format!("--json={}", file("keep.json"))]),
+        files(&[
+            "keep",
+            &path,
+            "--to",
+            "FLOAT16",
+            "--search=0",
+            &format!("--json={}", file("keep.json")),
+        ]),
         files(&["test", &golden, &format!("--junit={}", file("junit.xml"))]),
     ]
 }
