@@ -135,7 +135,7 @@ impl Meeting<'_> {
     fn divisor(&self, followed: &Followed) -> Option<u64> {
         let is_whole = followed.is_integer() || self.way.is_whole;
         let by = number(self.graph, self.node.input(1)).filter(|_| self.place == 0 && is_whole)?;
-        (by >= 2.0 && by < 1e12 && by.fract() == 0.0).then_some(by as u64)
+        ((2.0..1e12).contains(&by) && by.fract() == 0.0).then_some(by as u64)
     }
 
     /// Whether the node only moves, casts and counts with whole numbers.
