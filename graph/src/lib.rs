@@ -55,7 +55,6 @@ mod new_node;
 mod node;
 mod order;
 mod part;
-mod root;
 mod splice;
 mod trace;
 mod value;

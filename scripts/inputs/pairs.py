@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a row is a pair, its graphs side by side)
 """Conversions that are wrong only where few look, and beside each one that is right: text for `onnx.parser`.
 
 A pair is an original, its ruin and a sound rewriting, bodies of one graph. `{…}` in them is filled in for each variant.

@@ -1,7 +1,7 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
 //! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too of what is several
 //! operators in one: `FusedMatMul`, `FusedConv`, `FusedGemm` (`fused`), `BatchNormalization` in training (`training`), and
-//! whatever is a composition of operators, which is kept as text (`compose`, read by `read`).
+//! whatever is a composition of operators, which is kept as text (`compose`, read by `read`, written out by `writer`).
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
@@ -11,6 +11,7 @@ mod packed;
 mod quantized;
 mod read;
 mod training;
+mod writer;
 
 use onnx_cast_graph::{
     Graph, Made, NewNode, Node, NodeId, NodeView, Place, ValueId, attribute, int, int_attribute,

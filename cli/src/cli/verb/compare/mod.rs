@@ -10,7 +10,6 @@ mod divergence;
 mod dumped;
 mod error_profile;
 mod explain;
-mod fingerprint;
 mod inner;
 mod local;
 mod main_graph;

@@ -27,7 +27,8 @@ use crate::cli::output_file::Drafts;
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::verb::compare::CompareRequest;
-use crate::cli::verb::keep::search::{CountedRuns, NodeList, Reference, Search};
+use crate::cli::verb::keep::reference::{CountedRuns, Reference};
+use crate::cli::verb::keep::search::{NodeList, Search};
 use crate::cli::work::model::{Loader, tried};
 
 /// A model to be converted.

@@ -3,6 +3,7 @@
 mod minimal;
 mod node_lists;
 mod overflow;
+pub(crate) mod reference;
 pub(crate) mod search;
 mod simulated;
 mod suspects;
@@ -37,7 +38,8 @@ use crate::cli::work::engine::Engine;
 use crate::cli::work::half::half_type;
 use crate::cli::work::model::{Loader, tried};
 use node_lists::NodeLists;
-use search::{CountedRuns, NodeList, Reference, Search, named};
+use reference::{CountedRuns, Reference};
+use search::{NodeList, Search, named};
 use simulated::Original;
 
 /// Find the nodes that have to stay in FLOAT when a model becomes FLOAT16 or BFLOAT16.

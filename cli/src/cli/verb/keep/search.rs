@@ -2,32 +2,22 @@
 //! counted; and then for what overflows with it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType};
 
 use super::minimal::minimal;
 use super::overflow::{Broken, add_broken};
+use super::reference::{CountedRuns, RUNS, Reference};
 use super::simulated::exposing;
-use super::suspects::{NarrowedValues, jumps, values_of};
-use crate::cli::input::declared::Declared;
-use crate::cli::input::sets::Set;
+use super::suspects::jumps;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
-use crate::cli::process::progress;
 use crate::cli::report::phrases::tolerance as tolerance_in_words;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::adapt_inputs::carried;
-use crate::cli::work::model::Loader;
-
-/// The most runs of the model, each on one set of inputs; and for how many sets there are so many.
-const RUNS: usize = 30;
-const SETS: usize = 5;
 
 /// What was found.
 #[derive(Serialize, Deserialize)]
@@ -95,133 +85,6 @@ pub(crate) trait Trial {
     ///
     /// When it cannot be converted.
     fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
-}
-
-/// Runs models and counts how often.
-pub(crate) struct CountedRuns<'a> {
-    pub(crate) loader: &'a Loader,
-    pub(crate) onnx: CastOnnx,
-    pub(crate) folder: Option<&'a Path>,
-    pub(crate) to: ElementType,
-    pub(crate) sets: &'a [Set],
-    /// What the model in FLOAT takes.
-    pub(crate) takes: &'a Declared,
-    pub(crate) count: usize,
-}
-
-impl CountedRuns<'_> {
-    pub(super) fn run(
-        &mut self,
-        proto: ModelProto,
-        folder: Option<&Path>,
-        set: &Set,
-    ) -> TractResult<Vec<NamedTensor>> {
-        self.count += 1;
-        progress::tell(format_args!("run {}", self.count));
-        let model = self.loader.load(&self.onnx, proto, folder.or(self.folder))?;
-        // A simulated conversion takes what the original does, under names of its own.
-        let types =
-            |takes: &Declared| takes.inputs.iter().map(|input| input.ty).collect::<Vec<_>>();
-        let called = ["the model", "the converted model"];
-        let tensors = if types(self.takes) == types(&model.takes) {
-            set.tensors()?
-        } else {
-            carried(self.takes, &model.takes, called, set, &mut vec![])?.tensors()?
-        };
-        Ok(model.run(tensors)?.outputs)
-    }
-
-    /// Whether all sets can be run once more.
-    pub(super) fn has_more(&self) -> bool {
-        self.count + self.sets.len() <= RUNS * self.sets.len().clamp(1, SETS)
-    }
-}
-
-/// The model in FLOAT: what its values are.
-pub(crate) struct Reference {
-    /// The outputs of every set.
-    outputs: Vec<Vec<NamedTensor>>,
-    pub(crate) types: HashMap<String, ElementType>,
-    /// The FLOAT values of the first set.
-    values: HashMap<String, Tensor>,
-    /// What FLOAT values there are over all sets.
-    ranges: HashMap<String, NarrowedValues>,
-    /// How many of the values are not finite.
-    broken: Broken,
-}
-
-impl Reference {
-    pub(crate) fn of(proto: &ModelProto, runs: &mut CountedRuns) -> TractResult<Reference> {
-        let graph = proto.graph.as_ref().context("the model holds no graph")?;
-        let count = graph.output.len();
-        let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| !name.is_empty());
-        let made: Vec<String> = made.cloned().collect();
-        let exposed = exposing(proto.clone(), &made);
-        let mut reference = Reference {
-            outputs: vec![],
-            types: HashMap::new(),
-            values: HashMap::new(),
-            ranges: HashMap::new(),
-            broken: Broken::new(),
-        };
-        for input in &graph.input {
-            let inputs = input.r#type.as_ref().and_then(|ty| match &ty.value {
-                Some(tract_onnx::pb::type_proto::Value::TensorType(tensor)) => {
-                    ElementType::from_id(tensor.elem_type)
-                }
-                _ => None,
-            });
-            reference.types.extend(inputs.map(|ty| (input.name.clone(), ty)));
-        }
-        let sets = runs.sets;
-        for (place, set) in sets.iter().enumerate() {
-            let mut outputs = runs.run(exposed.clone(), None, set)?;
-            add_broken(&mut reference.broken, &outputs)?;
-            for output in outputs.iter() {
-                reference.types.insert(output.name.clone(), output.ty);
-                if output.ty == ElementType::Float {
-                    let values = values_of(&output.tensor, runs.to)?;
-                    reference.ranges.entry(output.name.clone()).or_default().add(&values);
-                    if place == 0 {
-                        reference.values.insert(output.name.clone(), output.tensor.clone());
-                    }
-                }
-            }
-            outputs.truncate(count);
-            reference.outputs.push(outputs);
-        }
-        let has_floats = reference.types.values().any(|ty| *ty == ElementType::Float);
-        ensure!(has_floats, "the model has no FLOAT that could be converted");
-        Ok(reference)
-    }
-
-    /// The values that are FLOAT.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.values.keys().cloned().collect()
-    }
-
-    /// The values of which more are not finite than here.
-    pub(super) fn newly<'b>(&self, broken: &'b Broken) -> HashSet<&'b str> {
-        let here = |name: &str| self.broken.get(name).copied().unwrap_or(0);
-        let newly = broken.iter().filter(|(name, count)| **count > here(name));
-        newly.map(|(name, _)| name.as_str()).collect()
-    }
-
-    /// Why no conversion can be right.
-    pub(crate) fn problem(&self) -> Option<String> {
-        let outputs = self.outputs.iter().flatten();
-        let mut broken = outputs.filter_map(|output| {
-            let range = tract_onnx_cast::audit::range(output.ty, &output.tensor).ok()?;
-            let what = match (range.nans, range.infinities) {
-                (0, 0) => return None,
-                (0, infinities) => format!("{infinities} infinities"),
-                (nans, _) => format!("{nans} NaN"),
-            };
-            let name = single_line(&output.name);
-            Some(format!("output `{name}` has {what} in FLOAT too: no list of nodes helps"))
-        });
-        broken.next()
-    }
 }
 
 /// The search for the smallest list.

@@ -6,7 +6,8 @@ use std::path::Path;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
-use super::search::{CountedRuns, Reference, Trial};
+use super::reference::{CountedRuns, Reference};
+use super::search::Trial;
 use super::simulated::Original;
 use crate::cli::input::chosen::search::{Budget, search};
 use crate::cli::input::chosen::values::is_finite;

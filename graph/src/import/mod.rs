@@ -1,5 +1,7 @@
 //! A model's messages made a graph: every name is resolved once, and the nodes of each body are sorted topologically.
 
+mod root;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,35 +1,38 @@
 //! Which tensors inside two models are the same: by name, by their values, or by the operators that
 //! make them of pairs.
 
+mod fingerprint;
+
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
-use crate::cli::verb::compare::fingerprint::{ALIKE, Fingerprint, Likeness};
 use crate::cli::verb::compare::main_graph::MainGraph;
+use fingerprint::{ALIKE, Fingerprint, Likeness};
 
 /// So many tensors are compared, two at a time, to find those that are made alike.
 const BUDGET: usize = 20_000_000;
+
 /// Two tensors that are the same one, as far as can be told.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pair {
-    pub(super) reference: String,
-    pub(super) converted: String,
-    pub(super) how: How,
+pub(in crate::cli::verb::compare) struct Pair {
+    pub(in crate::cli::verb::compare) reference: String,
+    pub(in crate::cli::verb::compare) converted: String,
+    pub(in crate::cli::verb::compare) how: How,
 }
 
 /// A tensor that belongs to one of the other side, or to none.
-pub(super) struct Seen<'a> {
-    pub(super) name: &'a str,
-    pub(super) ty: ElementType,
-    pub(super) tensor: &'a Tensor,
+pub(in crate::cli::verb::compare) struct Seen<'a> {
+    pub(in crate::cli::verb::compare) name: &'a str,
+    pub(in crate::cli::verb::compare) ty: ElementType,
+    pub(in crate::cli::verb::compare) tensor: &'a Tensor,
 }
 
 /// How a pair was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum How {
+pub(in crate::cli::verb::compare) enum How {
     Name,
     /// All values that were looked at are the same.
     SameValues,
@@ -40,7 +43,7 @@ pub(super) enum How {
 
 impl How {
     /// As reports have it, and how sure that is.
-    pub(super) const fn told(self) -> (PairedBy, Confidence) {
+    pub(in crate::cli::verb::compare) const fn told(self) -> (PairedBy, Confidence) {
         match self {
             How::Name => (PairedBy::Name, Confidence::Certain),
             How::SameValues => (PairedBy::Values, Confidence::Certain),
@@ -66,7 +69,7 @@ struct SampledGraph<'a> {
 /// # Errors
 ///
 /// When a tensor is not of its type's carrier.
-pub(super) fn pairs(
+pub(in crate::cli::verb::compare) fn pairs(
     (a, of_a): (&MainGraph, &[Seen]),
     (b, of_b): (&MainGraph, &[Seen]),
     known: &[(&str, &str)],

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
+use super::Seen;
 use crate::cli::measure::value::{Value, values};
-use crate::cli::verb::compare::pairs::Seen;
 
 /// How many values of a tensor are looked at.
 const SAMPLES: usize = 64;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tract_onnx::pb::{GraphProto, NodeProto};
 
+use super::{Reader, Region, Step};
 use crate::arena::{BodyId, NodeId};
 use crate::body::Body;
-use crate::import::{Reader, Region, Step};
 use crate::{Graph, Problem};
 
 impl Graph {

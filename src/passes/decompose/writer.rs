@@ -1,0 +1,379 @@
+//! One node, written out as its composition says.
+
+use std::collections::{HashMap, HashSet};
+
+use onnx_cast_graph::{Node, NodeView, attribute, int_attribute};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
+
+use super::read::{Composition, Guard, Statement, Typed};
+use crate::cast::element_type::ElementType;
+use crate::error::{Cause, Error};
+use crate::onnx::node::{attribute_type, refusal};
+use crate::onnx::operators::attributes::{Version, is_value, parsed, version};
+
+/// A node that is written out.
+pub(super) struct Call<'a> {
+    pub(super) node: &'a Node,
+    pub(super) given: &'a dyn Fn(usize) -> Known,
+}
+
+/// What is known of an input.
+pub(super) struct Known {
+    pub(super) ty: Option<ElementType>,
+    pub(super) dims: Option<Vec<Option<i64>>>,
+}
+
+/// The body that takes a node's place, and its casts, which are none of the model's, by name: what they cast from, where that
+/// is known, and to.
+pub(super) struct Written {
+    pub(super) body: GraphProto,
+    pub(super) casts: HashMap<String, (Option<ElementType>, ElementType)>,
+}
+
+/// Writes a node out.
+///
+/// # Errors
+///
+/// When the composition refuses what the node asks for, or depends on a type or rank that nobody has told.
+pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, Error> {
+    let mut writer = Writer::new(call, composition);
+    for (place, name) in composition.inputs.iter().enumerate() {
+        let is_given = call.node.gives(place);
+        writer.names.insert(name, if is_given { (*name).into() } else { String::new() });
+        let ty = (call.given)(place).ty;
+        if let Some(half) = ty.filter(|ty| is_given && composition.is_wide && is_half(*ty)) {
+            let wide = writer.cast(name, Some(half), ElementType::Float);
+            writer.names.insert(name, wide);
+        }
+    }
+    for statement in &composition.statements {
+        writer.statement(statement)?;
+    }
+    let mut output = vec![];
+    for (place, (name, typed)) in composition.outputs.iter().enumerate() {
+        let bound = writer.names.get(name).cloned();
+        let bound = match bound {
+            Some(bound) => bound,
+            None if call.node.makes(place) => {
+                return Err(writer.refuse(format!("has an output {place}, which is not computed")));
+            }
+            None => String::new(),
+        };
+        output.push(match (typed, writer.ty()) {
+            (Typed::AsInput(at), Some(ty)) if *at == composition.by && writer.is_widened() => {
+                writer.cast(&bound, Some(ElementType::Float), ty)
+            }
+            _ => bound,
+        });
+    }
+    // The names of outputs that nobody wants are of no effect, and have to be there.
+    let wanted: Vec<usize> = (0..output.len()).filter(|at| call.node.makes(*at)).collect();
+    let first = wanted.first().and_then(|at| output.get(*at)).cloned().unwrap_or_default();
+    for (_, name) in output.iter_mut().enumerate().filter(|(at, _)| !wanted.contains(at)) {
+        name.clone_from(&first);
+    }
+    writer.drop_unused(&output);
+    let value = |name: &str| ValueInfoProto { name: name.into(), ..ValueInfoProto::default() };
+    let body = GraphProto {
+        name: call.node.op_type.clone(),
+        node: writer.nodes,
+        input: composition.inputs.iter().map(|name| value(name)).collect(),
+        output: output.iter().map(|name| value(name)).collect(),
+        ..GraphProto::default()
+    };
+    Ok(Written { body, casts: writer.casts })
+}
+
+fn is_half(ty: ElementType) -> bool {
+    matches!(ty, ElementType::Float16 | ElementType::BFloat16)
+}
+
+struct Writer<'a> {
+    call: &'a Call<'a>,
+    composition: &'a Composition,
+    version: Option<&'static Version>,
+    /// What a name of the composition stands for so far; empty for an input that is not given.
+    names: HashMap<&'static str, String>,
+    nodes: Vec<NodeProto>,
+    casts: HashMap<String, (Option<ElementType>, ElementType)>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(call: &'a Call, composition: &'a Composition) -> Writer<'a> {
+        let node = call.node;
+        Writer {
+            call,
+            composition,
+            version: version(composition.domain, &node.op_type, node.opset),
+            names: HashMap::new(),
+            nodes: vec![],
+            casts: HashMap::new(),
+        }
+    }
+
+    fn refuse(&self, problem: impl Into<String>) -> Error {
+        refusal(self.call.node, problem)
+    }
+
+    /// The error about what may be known when the model runs.
+    fn unknown(&self, what: &str) -> Error {
+        let message = self.refuse(format!("has {what}")).to_string();
+        Cause::Tract { node: Some(self.call.node.label().into()), message }.into()
+    }
+
+    /// The type of the input that decides.
+    fn ty(&self) -> Option<ElementType> {
+        (self.call.given)(self.composition.by).ty
+    }
+
+    fn is_widened(&self) -> bool {
+        self.composition.is_wide && self.ty().is_some_and(is_half)
+    }
+
+    fn place(&self, input: &str) -> Option<usize> {
+        self.composition.inputs.iter().position(|name| *name == input)
+    }
+
+    /// An attribute of the node, or its default.
+    fn attribute(&self, name: &str) -> Option<AttributeProto> {
+        let own = attribute(self.call.node, name).cloned();
+        own.or_else(|| parsed(self.version?.attribute(name)?))
+    }
+
+    /// A size of an input: `x.1`.
+    fn size(&self, name: &str) -> Result<i64, Error> {
+        let size = name.split_once('.').and_then(|(input, axis)| {
+            let dims = (self.call.given)(self.place(input)?).dims?;
+            dims.get(axis.parse::<usize>().ok()?).copied().flatten()
+        });
+        size.ok_or_else(|| self.unknown(&format!("an input of unknown size `{name}`")))
+    }
+
+    fn holds(&self, guard: &Guard) -> Result<bool, Error> {
+        let node = self.call.node;
+        Ok(match *guard {
+            Guard::There(name) => {
+                let output = self.composition.outputs.iter().position(|(own, _)| *own == name);
+                match (self.place(name), output) {
+                    (Some(place), _) => node.gives(place),
+                    (_, Some(place)) => node.makes(place),
+                    _ => attribute(node, name).is_some(),
+                }
+            }
+            Guard::Attribute(name, value) => {
+                self.attribute(name).is_some_and(|given| is_value(&given, value))
+            }
+            Guard::Rank { input, .. } if !self.place(input).is_some_and(|at| node.gives(at)) => {
+                false
+            }
+            Guard::Rank { input, rank, is_checked } => {
+                match (self.place(input).and_then(|at| (self.call.given)(at).dims), is_checked) {
+                    (Some(dims), _) => dims.len() == rank,
+                    (None, false) => false,
+                    (None, true) => {
+                        return Err(self.unknown(&format!("an input `{input}` of unknown rank")));
+                    }
+                }
+            }
+            Guard::Size(name, size) => self.size(name)? == size,
+        })
+    }
+
+    fn statement(&mut self, statement: &Statement) -> Result<(), Error> {
+        for (guard, wanted) in &statement.guards {
+            if self.holds(guard)? != *wanted {
+                return Ok(());
+            }
+        }
+        if statement.operator == "refuse" {
+            return Err(self.refuse(statement.inputs.join(", ")));
+        }
+        let mut input = vec![];
+        for operand in &statement.inputs {
+            input.push(self.operand(operand)?);
+        }
+        if let ("", [given]) = (statement.operator, &input[..]) {
+            for name in &statement.made {
+                self.names.insert(name, given.clone());
+            }
+            return Ok(());
+        }
+        let mut attributes = vec![];
+        for (name, text) in &statement.attributes {
+            attributes.extend(self.value(name, text)?);
+        }
+        let made: Vec<String> = statement.made.iter().map(|name| self.new_name(name)).collect();
+        let (domain, op_type) =
+            statement.operator.rsplit_once("::").unwrap_or(("", statement.operator));
+        let (op_type, domain) = (op_type.into(), domain.into());
+        let name = made.first().cloned().unwrap_or_default();
+        let to = attributes.iter().find(|attribute| attribute.name == "to");
+        let to = to.and_then(|to| ElementType::from_id(i32::try_from(to.i).ok()?));
+        if let (Some(to), "Cast") = (to, statement.operator) {
+            self.casts.insert(name.clone(), (None, to));
+        }
+        self.names.extend(statement.made.iter().copied().zip(made.iter().cloned()));
+        self.nodes.push(NodeProto {
+            op_type,
+            domain,
+            name,
+            input,
+            output: made,
+            attribute: attributes,
+            ..NodeProto::default()
+        });
+        Ok(())
+    }
+
+    fn new_name(&self, wanted: &str) -> String {
+        format!("{wanted}.{}", self.nodes.len())
+    }
+
+    fn cast(&mut self, value: &str, from: Option<ElementType>, to: ElementType) -> String {
+        let attribute = vec![int_attribute("to", to as i64)];
+        let made = self.add("Cast", vec![value.into()], attribute);
+        self.casts.insert(made.clone(), (from, to));
+        made
+    }
+
+    fn add(&mut self, op: &str, input: Vec<String>, attribute: Vec<AttributeProto>) -> String {
+        let made = self.new_name(op);
+        let (op_type, name, output) = (op.into(), made.clone(), vec![made.clone()]);
+        self.nodes.push(NodeProto {
+            op_type,
+            name,
+            input,
+            output,
+            attribute,
+            ..Default::default()
+        });
+        made
+    }
+
+    fn constant(&mut self, tensor: TensorProto) -> String {
+        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+        let value = AttributeProto { name, r#type, t: Some(tensor), ..Default::default() };
+        self.add("Constant", vec![], vec![value])
+    }
+
+    fn integers(&mut self, dims: Vec<i64>, int64_data: Vec<i64>) -> String {
+        let data_type = ElementType::Int64 as i32;
+        self.constant(TensorProto { data_type, dims, int64_data, ..Default::default() })
+    }
+
+    /// A number of the type that decides, or of FLOAT.
+    fn float(&mut self, number: f32, is_float: bool) -> Result<String, Error> {
+        let (data_type, float_data) = (ElementType::Float as i32, vec![number]);
+        let made = self.constant(TensorProto { data_type, float_data, ..Default::default() });
+        match self.ty() {
+            _ if is_float || self.is_widened() => Ok(made),
+            Some(ElementType::Float) => Ok(made),
+            Some(ty) => Ok(self.cast(&made, None, ty)),
+            None => Err(self.unknown("data of unknown type")),
+        }
+    }
+
+    /// An input of a part: a name, a number, a list, or an attribute's value.
+    fn operand(&mut self, text: &'static str) -> Result<String, Error> {
+        if let Some(known) = self.names.get(text) {
+            return Ok(known.clone());
+        }
+        if text == "_" {
+            return Ok(String::new());
+        }
+        if let Some(list) = text.strip_prefix('[') {
+            let members = list.trim_end_matches(']').split(',').map(str::trim);
+            let mut numbers = vec![];
+            for member in members.filter(|member| !member.is_empty()) {
+                numbers.push(self.integer(member)?);
+            }
+            return Ok(self.integers(vec![numbers.len() as i64], numbers));
+        }
+        if let Some(name) = text.strip_prefix('@') {
+            let value = self.attribute(name);
+            let value = value.ok_or_else(|| self.refuse(format!("lacks attribute `{name}`")))?;
+            return match attribute_type(&value) {
+                AttributeType::Int => Ok(self.integers(vec![], vec![value.i])),
+                AttributeType::Ints => Ok(self.integers(vec![value.ints.len() as i64], value.ints)),
+                AttributeType::Floats => Ok(self.constant(TensorProto {
+                    data_type: ElementType::Float as i32,
+                    dims: vec![value.floats.len() as i64],
+                    float_data: value.floats,
+                    ..TensorProto::default()
+                })),
+                _ => self.float(value.f, false),
+            };
+        }
+        let float = text.strip_suffix('f').filter(|_| text != "-inf");
+        match (text.parse(), float.unwrap_or(text).parse()) {
+            (Ok(integer), _) => Ok(self.integers(vec![], vec![integer])),
+            (_, Ok(number)) => self.float(number, float.is_some()),
+            _ => Err(self.refuse(format!("has no `{text}` in its composition"))),
+        }
+    }
+
+    fn integer(&self, member: &str) -> Result<i64, Error> {
+        if let Some(size) = member.strip_prefix('#') {
+            return self.size(size);
+        }
+        let of_attribute = member.strip_prefix('@').map(|name| self.attribute(name));
+        let number = match of_attribute {
+            Some(value) => value.map(|value| value.i),
+            None => member.parse().ok(),
+        };
+        number.ok_or_else(|| self.refuse(format!("lacks attribute `{}`", member.replace('@', ""))))
+    }
+
+    /// An attribute of a part; `None` for one of the node's that it does not have, or that is 0 where that means the same.
+    fn value(&self, name: &str, text: &str) -> Result<Option<AttributeProto>, Error> {
+        let made = |r#type: AttributeType| AttributeProto {
+            name: name.into(),
+            r#type: r#type as i32,
+            ..AttributeProto::default()
+        };
+        if let Some(own) = text.strip_prefix('@') {
+            let value = self.attribute(own.trim_end_matches('!'));
+            let value = value.filter(|value| !own.ends_with('!') || (value.i, value.f) != (0, 0.0));
+            return Ok(value.map(|value| AttributeProto { name: name.into(), ..value }));
+        }
+        if let Some(list) = text.strip_prefix('[') {
+            let members = list.trim_end_matches(']').split(',').map(str::trim);
+            let ints: Result<Vec<i64>, Error> = members
+                .filter(|member| !member.is_empty())
+                .map(|member| self.integer(member))
+                .collect();
+            return Ok(Some(AttributeProto { ints: ints?, ..made(AttributeType::Ints) }));
+        }
+        let ty = match text {
+            "T" if self.is_widened() => Some(ElementType::Float),
+            "T" => Some(self.ty().ok_or_else(|| self.unknown("data of unknown type"))?),
+            _ => ElementType::from_name(text),
+        };
+        if let Some(ty) = ty {
+            return Ok(Some(int_attribute(name, ty as i64)));
+        }
+        Ok(Some(match (self.integer(text), text.parse()) {
+            (Ok(i), _) => AttributeProto { i, ..made(AttributeType::Int) },
+            (_, Ok(f)) => AttributeProto { f, ..made(AttributeType::Float) },
+            _ => AttributeProto { s: text.into(), ..made(AttributeType::String) },
+        }))
+    }
+
+    /// Drops the parts whose results nobody wants.
+    fn drop_unused(&mut self, outputs: &[String]) {
+        let mut wanted: HashSet<String> = outputs.iter().cloned().collect();
+        let mut kept = vec![];
+        for mut node in std::mem::take(&mut self.nodes).into_iter().rev() {
+            if node.output.iter().any(|output| wanted.contains(output)) {
+                wanted.extend(node.input.iter().cloned());
+                while node.output.last().is_some_and(|output| !wanted.contains(output)) {
+                    node.output.pop();
+                }
+                kept.push(node);
+            }
+        }
+        kept.reverse();
+        self.nodes = kept;
+    }
+}
