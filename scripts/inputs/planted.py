@@ -23,13 +23,17 @@ PASSED, FAILED = 0, 1
 
 def model(inputs, constants, body, outputs):
     held = f"<{constants}>" if constants else ""
-    text = f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) {held} {{ {body} }}'
+    text = (
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) {held} {{ {body} }}'
+    )
     return parser.parse_model(text)
 
 
 def compared(program, one, other):
     start = time.monotonic()
-    ran = subprocess.run([program, "compare", one, other], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [program, "compare", one, other], capture_output=True, text=True, check=False
+    )
     return ran.returncode, time.monotonic() - start, (ran.stdout + ran.stderr).strip()
 
 
@@ -37,7 +41,9 @@ def of_pair(program, folder, number, pair):
     kind, name, inputs, constants, original, ruined, sound, outputs = pair
     paths = []
     for place, body in enumerate((original, ruined, sound)):
-        paths.append(str(folder / f"{number:03}-{kind}-{name}-{'abc'[place]}.onnx".replace("?", "open")))
+        paths.append(
+            str(folder / f"{number:03}-{kind}-{name}-{'abc'[place]}.onnx".replace("?", "open"))
+        )
         save(model(inputs, constants, body, outputs), paths[-1])
     return [compared(program, paths[0], other) for other in paths[1:]]
 
@@ -57,19 +63,26 @@ def main():
         for number, (pair, (ruined, sound)) in enumerate(zip(pairs, run, strict=True)):
             counts = tally[pair[0]]
             counts[0] += 1
-            for place, expected, (status, seconds, said) in ((1, FAILED, ruined), (2, PASSED, sound)):
+            for place, expected, (status, seconds, said) in (
+                (1, FAILED, ruined),
+                (2, PASSED, sound),
+            ):
                 counts[place] += status == expected
                 times.append(seconds)
                 if status != expected:
                     wrong += 1
                     what = "ruined" if expected == FAILED else "sound"
-                    print(f"{number:03} {pair[0]} {pair[1]}, {what}: {status}: {said.splitlines()[0][:150]}")
+                    print(
+                        f"{number:03} {pair[0]} {pair[1]}, {what}: {status}: {said.splitlines()[0][:150]}"
+                    )
     print("| kind | pairs | ruined found | sound passed |\n|---|--:|--:|--:|")
     for kind, (count, found, passed) in sorted(tally.items()):
         print(f"| {kind} | {count} | {found} | {passed} |")
     found, passed = (sum(counts[place] for counts in tally.values()) for place in (1, 2))
     times.sort()
-    print(f"{found} of {len(pairs)} ruined conversions are found, {passed} of {len(pairs)} sound ones pass")
+    print(
+        f"{found} of {len(pairs)} ruined conversions are found, {passed} of {len(pairs)} sound ones pass"
+    )
     print(f"{times[len(times) // 2]:.1f} s at the median, {times[-1]:.1f} s at most")
     return int(wrong > 0)
 

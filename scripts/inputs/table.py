@@ -67,7 +67,9 @@ def of_model(program, path, sets):
     asked = json.loads(subprocess.run(
         [program, "run", str(path), "--json"], capture_output=True, text=True, check=False
     ).stdout or "{}")  # fmt: skip
-    taken = {i["name"]: i["taken_for"] for i in asked.get("inputs", {}).get("look", {}).get("inputs", [])}
+    taken = {
+        i["name"]: i["taken_for"] for i in asked.get("inputs", {}).get("look", {}).get("inputs", [])
+    }
     with tempfile.TemporaryDirectory() as folder:
         command = [program, "record", str(path), folder, "--sets", str(sets)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -99,7 +101,11 @@ def main():
     parser.add_argument("--all", action="store_true")
     args = parser.parse_args()
     models = sorted(path for folder in args.folders for path in folder.rglob("*.onnx"))
-    models = [path for path in models if not SINGLE_CASTS & set(path.parts) and "invalid" not in path.parts]
+    models = [
+        path
+        for path in models
+        if not SINGLE_CASTS & set(path.parts) and "invalid" not in path.parts
+    ]
     with ThreadPoolExecutor(2) as pool:
         done = list(pool.map(lambda path: of_model(args.program, path, args.sets), models))
     tally = defaultdict(lambda: [0, 0])

@@ -62,9 +62,7 @@ def kind_of(model, name, values):
     if values.dtype.kind == "O":
         return "text"
     found = (
-        kind
-        for models, inputs, kind in KINDS
-        if fnmatch(model, models) and fnmatch(name, inputs)
+        kind for models, inputs, kind in KINDS if fnmatch(model, models) and fnmatch(name, inputs)
     )
     is_whole = values.dtype.kind in "iub" or values.dtype.name.startswith(("int", "uint"))
     kind = next(found, None if is_whole else "plain")

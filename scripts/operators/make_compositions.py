@@ -166,7 +166,9 @@ def learned() -> Iterator[Case]:
     x, name = drawn((2, 3), 1, 3.0), LEARNED + "Scaler"
     yield case(name, {"offset": [1.5, -2.0, 0.25], "scale": [0.5, 3.0, 1.0]}, [x])
     yield case(name, {"offset": [1.5], "scale": [0.1]}, [x])
-    yield case(name, {"offset": [1.0, 2.0, 3.0], "scale": [0.5] * 3}, [grid([[1, 2, 3], [4, -5, 6]])])
+    yield case(
+        name, {"offset": [1.0, 2.0, 3.0], "scale": [0.5] * 3}, [grid([[1, 2, 3], [4, -5, 6]])]
+    )
 
 
 def attention() -> Iterator[Case]:
