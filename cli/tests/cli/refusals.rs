@@ -9,7 +9,7 @@ use crate::common::proto::{
     value_of,
 };
 use crate::program::{
-    Folder, cast, cast_model, done, large_result, onnx_cast, refused, shape_model,
+    Folder, cast, cast_model, done, large_result, onnx_cast, refused, shape_model, stderr,
 };
 
 /// `y` is the initializer `w` cast to INT32.
@@ -182,4 +182,16 @@ fn the_program_alone_shows_its_help_and_shells_know_it() {
         ["Inputs:", "Tolerance:", "Reports:", "Limits:"].iter().all(|h| long.contains(h)),
         "{long}"
     );
+}
+
+#[test]
+fn the_path_of_a_model_is_said_once() {
+    let folder = Folder::new();
+    let [none, other] = ["none", "other.onnx"].map(|name| folder.text(name));
+    for call in [&["keep", &none, "--to", "FLOAT16"][..], &["reduce", &none, &other, "-o", "case"]]
+    {
+        let said = stderr(&onnx_cast(call));
+        assert_eq!(said.matches(&none).count(), 1, "{said}");
+        assert!(said.starts_with(&format!("error: {none}: ")), "{said}");
+    }
 }

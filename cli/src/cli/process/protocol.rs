@@ -64,6 +64,12 @@ impl<A> Outcome<A> {
     pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
         match self {
             Outcome::Done(answer) => Ok(answer),
+            // What opens several models has said which.
+            Outcome::Unusable(problem)
+                if problem.message.starts_with(&format!("{}: ", model.display())) =>
+            {
+                Err(problem.into())
+            }
             Outcome::Unusable(problem) => at(model.display(), Err(problem)),
         }
     }
