@@ -25,7 +25,9 @@ use super::watched::{Watched, WatchedQuantizer};
 use crate::onnx::lowered::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
+use crate::ops::host::around::{Around, Wrapped};
 use crate::ops::host::checked;
+use crate::ops::host::hook::Wires;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize;
 use crate::ops::quantize::op::OnnxQuantizer;
@@ -48,7 +50,7 @@ fn build_probed(context: &ParsingContext, node: &NodeProto) -> Built {
         _ => inference::of_node(context, node)?,
     };
     Ok(match probe_of(node) {
-        Some(place) => (Box::new(InferenceProbe { place, cast }), vec![]),
+        Some(place) => (Box::new(Wrapped(InferenceProbe { place, cast })), vec![]),
         None => (cast, vec![]),
     })
 }
@@ -60,37 +62,6 @@ struct InferenceProbe {
     place: usize,
     /// The cast.
     cast: Box<dyn InferenceOp>,
-}
-
-/// No two are the same: each has its own place.
-impl PartialEq for InferenceProbe {
-    fn eq(&self, other: &InferenceProbe) -> bool {
-        self.place == other.place
-    }
-}
-
-impl Eq for InferenceProbe {}
-
-impl Op for InferenceProbe {
-    fn name(&self) -> StaticName {
-        self.cast.name()
-    }
-
-    not_a_typed_op!();
-}
-
-impl EvalOp for InferenceProbe {
-    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        self.cast.eval_out_of_plan(inputs)
-    }
-
-    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        self.cast.eval(context, inputs)
-    }
-
-    fn state(&self, _: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
-        Ok(Some(Box::new(Kept)))
-    }
 }
 
 /// The state that a probe claims to have.
@@ -112,14 +83,17 @@ impl OpState for Kept {
     }
 }
 
-impl InferenceOp for InferenceProbe {
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
-        self.cast.infer_facts(inputs, outputs, observed)
+impl Around for InferenceProbe {
+    fn inside(&self) -> &dyn InferenceOp {
+        &*self.cast
+    }
+
+    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
+        &mut *self.cast
+    }
+
+    fn state(&self, _: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
+        Ok(Some(Box::new(Kept)))
     }
 
     fn to_typed(
@@ -128,7 +102,7 @@ impl InferenceOp for InferenceProbe {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> TractResult<Wires> {
         let known = |input: &OutletId| mapping.get(input).copied();
         let inputs: Option<TVec<OutletId>> = node.inputs.iter().map(known).collect();
         let mut inputs = inputs.context("a cast's inputs come before it")?;
@@ -150,8 +124,6 @@ impl InferenceOp for InferenceProbe {
         let op = Probe { place: self.place, watched, sight: Sight::Waiting };
         target.wire_node(&node.name, op, &inputs)
     }
-
-    as_op!();
 }
 
 impl InferenceProbe {

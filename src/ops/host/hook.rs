@@ -12,6 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
+use crate::ops::host::around::{Around, Inferred, Wrapped};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 use crate::ops::host::stock::stock;
@@ -149,35 +150,30 @@ pub(crate) fn hooked(
 ) -> Box<dyn InferenceOp> {
     let opset = context.onnx_operator_set_version;
     let site = Site { name: node_name(node), proto: node.clone(), opset, stock };
-    Box::new(Hooked { site, hook })
+    Box::new(Wrapped(Hooked { site, hook }))
 }
 
-/// As with tract's own expansions, no two are the same.
-impl PartialEq for Hooked {
-    fn eq(&self, _: &Hooked) -> bool {
-        false
-    }
-}
-
-impl Eq for Hooked {}
-
-impl Op for Hooked {
-    fn name(&self) -> StaticName {
-        self.site.stock.name()
+impl Around for Hooked {
+    fn inside(&self) -> &dyn InferenceOp {
+        &*self.site.stock
     }
 
-    fn info(&self) -> TractResult<Vec<String>> {
-        self.site.stock.info()
+    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
+        &mut *self.site.stock
     }
 
-    fn validation(&self) -> Validation {
-        self.site.stock.validation()
+    fn infer_facts(
+        &mut self,
+        inputs: TVec<&InferenceFact>,
+        outputs: TVec<&InferenceFact>,
+        observed: TVec<&InferenceFact>,
+    ) -> TractResult<Inferred> {
+        if let Hook::Checked(check, _) = self.hook {
+            check(&self.site, &inputs)?;
+        }
+        self.site.stock.infer_facts(inputs, outputs, observed)
     }
 
-    not_a_typed_op!();
-}
-
-impl EvalOp for Hooked {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
         let Some(wire) = self.hook.wire() else {
             return self.site.stock.eval_out_of_plan(inputs);
@@ -205,24 +201,6 @@ impl EvalOp for Hooked {
         values
             .with_context(|| format!("node `{}` has no value yet", error::shown(&self.site.node())))
     }
-}
-
-impl InferenceOp for Hooked {
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
-        if let Hook::Checked(check, _) = self.hook {
-            check(&self.site, &inputs)?;
-        }
-        self.site.stock.infer_facts(inputs, outputs, observed)
-    }
-
-    fn nboutputs(&self) -> TractResult<usize> {
-        self.site.stock.nboutputs()
-    }
 
     fn to_typed(
         &self,
@@ -230,7 +208,7 @@ impl InferenceOp for Hooked {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> TractResult<Wires> {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         let site = Site { name: node.name.clone(), ..self.site.clone() };
         let first = target.nodes.len();
@@ -248,8 +226,6 @@ impl InferenceOp for Hooked {
         };
         keep_apart(target, first, outlets)
     }
-
-    as_op!();
 }
 
 /// Where the inputs of a node are in the model that it is translated into.

@@ -4,11 +4,13 @@
 //! - `hook`: one of ours beside tract's, where the types decide
 //! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that
 //!   tract reads without a look at their shape
+//! - `around`: one operator around another, as `hook`, `checked` and `operands` put them
 //! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
 //!   `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured`: shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open
 
+pub(crate) mod around;
 pub(crate) mod at_opset;
 pub(crate) mod checked;
 pub(crate) mod element_wise;

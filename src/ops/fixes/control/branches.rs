@@ -12,14 +12,15 @@ use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::unplanned;
+use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::hook::{Wires, unplanned};
 use crate::ops::host::stock::{Built, stock};
 
 /// Builds tract's own `If`, and ours around it.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let build = stock("If").context("tract has no If")?;
     let (op, closures) = build(context, node)?;
-    Ok((Box::new(If { node: node_name(node), op }), closures))
+    Ok((Box::new(Wrapped(If { node: node_name(node), op })), closures))
 }
 
 /// tract's `If`, corrected when it is typed.
@@ -53,40 +54,21 @@ impl If {
     }
 }
 
-/// As with tract's own, no two are the same: their branches are not compared.
-impl PartialEq for If {
-    fn eq(&self, _: &If) -> bool {
-        false
-    }
-}
-
-impl Eq for If {}
-
-impl Op for If {
-    fn name(&self) -> StaticName {
-        self.op.name()
+impl Around for If {
+    fn inside(&self) -> &dyn InferenceOp {
+        &*self.op
     }
 
-    not_a_typed_op!();
-}
-
-impl EvalOp for If {
-    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        self.op.eval_out_of_plan(inputs)
+    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
+        &mut *self.op
     }
 
-    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        self.op.eval(context, inputs)
-    }
-}
-
-impl InferenceOp for If {
     fn infer_facts(
         &mut self,
         inputs: TVec<&InferenceFact>,
         outputs: TVec<&InferenceFact>,
         observed: TVec<&InferenceFact>,
-    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+    ) -> TractResult<Inferred> {
         let condition = inputs.first().and_then(|condition| condition.value.concretize());
         let facts = self.op.infer_facts(inputs, outputs, observed);
         // The branch that does not run is not in the way.
@@ -96,19 +78,15 @@ impl InferenceOp for If {
         })
     }
 
-    fn nboutputs(&self) -> TractResult<usize> {
-        self.op.nboutputs()
-    }
-
     fn to_typed(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> TractResult<Wires> {
         // tract calls every If of a typed model `If`, and refuses the second.
-        let name = self.name();
+        let name = self.op.name();
         let namesake = target.nodes.iter().position(|other| other.name == name);
         if let Some(namesake) = namesake {
             let free = target.unique_name(format!("{name}.namesake")).into_owned();
@@ -124,8 +102,6 @@ impl InferenceOp for If {
         }
         Ok(outlets)
     }
-
-    as_op!();
 }
 
 /// Hides the values of the then-branch's outputs that the else-branch's do not have.

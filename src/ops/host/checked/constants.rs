@@ -14,6 +14,7 @@ use super::{Checked, given};
 use crate::error::Error;
 use crate::onnx::limits::beyond;
 use crate::onnx::node::{NodeView, attribute};
+use crate::ops::host::around::Wrapped;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -255,10 +256,10 @@ impl Checked {
 fn origin(source: &InferenceModel, outlet: OutletId) -> Origin {
     let value = source.outlet_fact(outlet).ok().and_then(|fact| fact.value.concretize());
     let op = source.nodes.get(outlet.node).map(|node| node.op.as_op());
-    match (value, op.and_then(|op| op.downcast_ref::<Checked>())) {
+    match (value, op.and_then(|op| op.downcast_ref::<Wrapped<Checked>>())) {
         (Some(value), _) if is_symbolic(&value) => Origin::Symbols,
         (Some(_), _) => Origin::Constants,
-        (None, Some(checked)) => checked.account.origin(),
+        (None, Some(Wrapped(checked))) => checked.account.origin(),
         (None, None) => Origin::Inputs,
     }
 }

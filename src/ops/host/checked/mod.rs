@@ -20,7 +20,8 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::NodeView;
-use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::hook::{Wires, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
 use ranges::Known;
@@ -49,10 +50,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) ->
         ..NodeProto::default()
     };
     let node = Arc::new(node);
-    Ok((
-        Box::new(Checked { op, node, opset, account, text, folds: false, is_named: false }),
-        closures,
-    ))
+    let checked = Checked { op, node, opset, account, text, folds: false, is_named: false };
+    Ok((Box::new(Wrapped(checked)), closures))
 }
 
 /// An operator of tract's, and the node that it is built of.
@@ -149,52 +148,21 @@ impl Checked {
     }
 }
 
-/// As with tract's own expansions, no two are the same.
-impl PartialEq for Checked {
-    fn eq(&self, _: &Checked) -> bool {
-        false
-    }
-}
-
-impl Eq for Checked {}
-
-impl Op for Checked {
-    fn name(&self) -> StaticName {
-        self.op.name()
+impl Around for Checked {
+    fn inside(&self) -> &dyn InferenceOp {
+        &*self.op
     }
 
-    fn info(&self) -> TractResult<Vec<String>> {
-        self.op.info()
+    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
+        &mut *self.op
     }
 
-    fn validation(&self) -> Validation {
-        self.op.validation()
-    }
-
-    not_a_typed_op!();
-}
-
-impl EvalOp for Checked {
-    fn state(&self, context: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
-        self.op.state(context)
-    }
-
-    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        if self.folds && !self.is_named { self.fold(inputs) } else { Ok(None) }
-    }
-
-    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        self.op.eval(context, inputs)
-    }
-}
-
-impl InferenceOp for Checked {
     fn infer_facts(
         &mut self,
         inputs: TVec<&InferenceFact>,
         outputs: TVec<&InferenceFact>,
         observed: TVec<&InferenceFact>,
-    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+    ) -> TractResult<Inferred> {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
         let facts = self.infer_bounded(inputs, outputs, observed)?;
@@ -203,24 +171,8 @@ impl InferenceOp for Checked {
         Ok(facts)
     }
 
-    fn observe_outlets(
-        &self,
-        model: &InferenceModel,
-        node: &InferenceNode,
-    ) -> TractResult<Vec<OutletId>> {
-        self.op.observe_outlets(model, node)
-    }
-
-    fn incorporate(
-        &self,
-        model: &InferenceModel,
-        node: &InferenceNode,
-    ) -> TractResult<Option<InferenceModelPatch>> {
-        self.op.incorporate(model, node)
-    }
-
-    fn nboutputs(&self) -> TractResult<usize> {
-        self.op.nboutputs()
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        if self.folds && !self.is_named { self.fold(inputs) } else { Ok(None) }
     }
 
     fn to_typed(
@@ -229,7 +181,7 @@ impl InferenceOp for Checked {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> TractResult<Wires> {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         {
             let facts = inputs.iter().map(|input| target.outlet_fact(*input));
@@ -240,6 +192,4 @@ impl InferenceOp for Checked {
         }
         self.wire(source, node, target, mapping)
     }
-
-    as_op!();
 }

@@ -23,7 +23,8 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::hook::{Wires, mapped, refused};
 use crate::ops::host::label::Label;
 use table::{BROADCASTING, COMPOSED, Operand, RANKS, SCALARS};
 
@@ -55,7 +56,7 @@ pub(crate) fn guarded(
     };
     let scalars = row(SCALARS, &node.op_type).iter();
     let scalars = scalars.filter_map(|(place, name)| Some((given(*place)?, *name))).collect();
-    Box::new(Guarded {
+    Box::new(Wrapped(Guarded {
         op,
         node: node_name(node),
         operator: node.op_type.clone(),
@@ -64,7 +65,7 @@ pub(crate) fn guarded(
         ranks: row(RANKS, &node.op_type),
         broadcasts: BROADCASTING.contains(&&*node.op_type),
         composed: COMPOSED.contains(&&*node.op_type),
-    })
+    }))
 }
 
 /// Whether a tensor has elements, as far as its shape tells.
@@ -244,48 +245,21 @@ fn is_of_data(model: &TypedModel, outlet: OutletId) -> bool {
     false
 }
 
-/// As with tract's own expansions, no two are the same.
-impl PartialEq for Guarded {
-    fn eq(&self, _: &Guarded) -> bool {
-        false
-    }
-}
-
-impl Eq for Guarded {}
-
-impl Op for Guarded {
-    fn name(&self) -> StaticName {
-        self.op.name()
+impl Around for Guarded {
+    fn inside(&self) -> &dyn InferenceOp {
+        &*self.op
     }
 
-    fn info(&self) -> TractResult<Vec<String>> {
-        self.op.info()
+    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
+        &mut *self.op
     }
 
-    fn validation(&self) -> Validation {
-        self.op.validation()
-    }
-
-    not_a_typed_op!();
-}
-
-impl EvalOp for Guarded {
-    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        self.op.eval_out_of_plan(inputs)
-    }
-
-    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
-        self.op.eval(context, inputs)
-    }
-}
-
-impl InferenceOp for Guarded {
     fn infer_facts(
         &mut self,
         inputs: TVec<&InferenceFact>,
         outputs: TVec<&InferenceFact>,
         observed: TVec<&InferenceFact>,
-    ) -> TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)> {
+    ) -> TractResult<Inferred> {
         self.check_ranks(|place| inputs.get(place)?.shape.rank().concretize()?.try_into().ok())?;
         for (place, operand) in &self.scalars {
             let Some(fact) = inputs.get(*place) else { continue };
@@ -299,17 +273,13 @@ impl InferenceOp for Guarded {
         self.op.infer_facts(inputs, outputs, observed)
     }
 
-    fn nboutputs(&self) -> TractResult<usize> {
-        self.op.nboutputs()
-    }
-
     fn to_typed(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> TractResult<Wires> {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         self.check_ranks(|place| Some(target.outlet_fact(*inputs.get(place)?).ok()?.rank()))?;
         if self.makes_arithmetic()
@@ -327,8 +297,6 @@ impl InferenceOp for Guarded {
         }
         self.op.to_typed(source, node, target, &guarded)
     }
-
-    as_op!();
 }
 
 /// The identity, but its output is no constant, and where it is one number, a run fails that has none.

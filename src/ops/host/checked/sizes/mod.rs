@@ -22,15 +22,13 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
 use crate::onnx::node::NodeView;
+use crate::ops::host::around::Inferred;
 use effort::Together;
 use names::Names;
 use ops::{Bound, Named};
 
 /// What the expressions that an operator looks at may take together, in the steps of [`effort`].
 const TOGETHER: u64 = 1 << 15;
-
-/// What is inferred of inputs, outputs and observed values.
-type Inferred = (TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>);
 
 /// The sizes among a tensor's elements.
 fn dims(tensor: &Tensor) -> &[TDim] {
