@@ -94,8 +94,8 @@ pub use tensor::typed::OnnxTensor;
 
 /// What is known of a model without running it: [`Loaded`] tells of one that was loaded, [`CastOnnx::survey`] of any file.
 pub mod survey {
+    pub use crate::onnx::cast_spec::Operator;
     pub use crate::onnx::quantizers::QuantizerNode;
-    pub use crate::onnx::spec::Operator;
     pub use crate::passes::casts::{CastKind, CastNode, Fate};
     pub use crate::passes::diagnostics::{Problem, Survey};
     pub use crate::passes::half_in_float::WidenedNode;

@@ -1,4 +1,4 @@
-"""Keyword arguments as options of the program."""
+"""Keyword arguments as options of the program. Those of its resources (``timeout``, ``max_memory``) are in ``_program``."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ use super::KeptNode;
 use super::classes::Point;
 use super::context::Context;
 use crate::error::Result;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::onnx::spec::Operator;
 
 /// Fills [`Context::report`] with the nodes that take or make values of a type that is converted,
 /// and of which nothing is.

@@ -18,7 +18,7 @@ use super::data;
 use super::sides::is_copied;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
-use crate::onnx::spec::Operator;
+use crate::onnx::cast_spec::Operator;
 
 /// Makes the graph what [`Context::classes`] says.
 ///

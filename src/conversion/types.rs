@@ -13,12 +13,12 @@ use tract_onnx::pb::type_proto::Value as TypeValue;
 use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::node::{attribute, int};
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType};
 use crate::onnx::operators::types::{constant_type, learned, output_types};
-use crate::onnx::spec::Operator;
 
 /// How many calls of functions are gone through.
 const CALLS: usize = 1 << 12;

@@ -1,4 +1,5 @@
-//! Limits: how large a model may be, so that a small file cannot ask for more than there is.
+//! Limits: how large a model may be, so that a small file cannot ask for more than there is. Here they are held against what
+//! a file says; `ops/host/checked/allowance` holds them against what tract would make of it.
 
 #![forbid(unsafe_code)]
 

@@ -9,9 +9,9 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 
 use super::bit_casts::BitCastSpec;
+use super::cast_spec::CastSpec;
 use super::node::{NodeView, attribute, refusal};
 use super::quantizers::{QUANTIZE, QuantizerSpec};
-use super::spec::CastSpec;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;

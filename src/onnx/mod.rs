@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod bit_casts;
+pub(crate) mod cast_spec;
 mod consistency;
 pub(crate) mod declared_shapes;
 pub(crate) mod function_fields;
@@ -24,6 +25,5 @@ pub(crate) mod mend;
 pub(crate) mod node;
 pub(crate) mod operators;
 pub(crate) mod quantizers;
-pub(crate) mod spec;
 pub(crate) mod subgraphs;
 pub(crate) mod wire;

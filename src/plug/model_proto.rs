@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::onnx::node::refusal;
 use crate::passes::diagnostics::Survey;
 
-pub use crate::onnx::spec::CastSpec;
+pub use crate::onnx::cast_spec::CastSpec;
 
 /// As [`CastOnnx::load`], of a model whose external data is in `folder`.
 ///

@@ -5,8 +5,8 @@
 use onnx_cast_graph::{Graph, NodeId, NodeView, Table, ValueId};
 
 use crate::conversion::context::Context;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
-use crate::onnx::spec::Operator;
 
 const WHY: &str = "it scales integer products";
 

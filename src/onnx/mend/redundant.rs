@@ -10,8 +10,8 @@ use super::settle::Fed;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::node::node_name;
-use crate::onnx::spec::Operator;
 
 impl Body<'_> {
     /// As [`Body::follow_values`], and whether another value can stand for what the cast makes.

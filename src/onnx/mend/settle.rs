@@ -8,10 +8,10 @@ use super::body::{Body, Names};
 use super::change::{Change, ChangeKind, Work};
 use super::wants::schema_of;
 use crate::cast::element_type::ElementType;
+use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::node::{int, node_name};
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::onnx::spec::{CastSpec, Operator};
 
 /// A node, and what is fed to it.
 pub(super) struct Fed<'n> {

@@ -6,9 +6,9 @@ use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 
 use super::types::{Known, constants, declared};
 use crate::cast::element_type::ElementType;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::node::{is_default_domain, subgraphs};
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
-use crate::onnx::spec::Operator;
 
 /// What the users of values want, by the values' names.
 pub(super) type Wants = HashMap<String, Want>;

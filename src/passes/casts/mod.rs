@@ -10,9 +10,9 @@ use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::{RoundMode, Rules};
 use crate::error::Error;
+use crate::onnx::cast_spec::{self, CastSpec, Operator};
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::quantizers::{QUANTIZE, QuantizerNode};
-use crate::onnx::spec::{self, CastSpec, Operator};
 use crate::passes::facts::types::{Meaning, named_type};
 use crate::tensor::conversion::Conversion;
 
@@ -98,7 +98,7 @@ impl CastNode {
 
     /// The rules for the conversion, absent attributes at their defaults.
     pub fn rules(&self) -> Rules {
-        spec::rules(self.saturate, self.round_mode)
+        cast_spec::rules(self.saturate, self.round_mode)
     }
 
     /// The rounding to `to` of what a node computes in FLOAT, as a value of this name.

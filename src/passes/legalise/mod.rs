@@ -18,9 +18,9 @@ use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
+use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::operators::schema::schema;
-use crate::onnx::spec::Operator;
 use crate::passes::facts::fact::{Fact, Origin};
 
 /// Rewrites what tract cannot take as it stands, node by node. Before: an operator of ONNX's; after: the same, in a form that

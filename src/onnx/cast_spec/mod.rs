@@ -1,4 +1,7 @@
-//! A node's attributes and the model's opset → what the node asks for (SEMANTICS §1–2).
+//! What a `Cast` or `CastLike` node asks for: its attributes at the model's opset, read or refused (SEMANTICS §1–2).
+//!
+//! From here a cast goes by `passes/facts/types` (which types meet there), `passes/casts` (what the builder is told) and
+//! `onnx/lowered` (told by one attribute) to `ops/cast/inference`, which builds it.
 
 use std::collections::HashSet;
 use std::fmt;
