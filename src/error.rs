@@ -247,8 +247,15 @@ impl Error {
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
         let node = links.iter().find_map(|link| named_by_tract(link)).map(String::from);
         let message = links.join(": ");
-        let is_file = error.chain().any(|link| link.is::<std::io::Error>());
-        let cause = if is_file { Cause::File { message } } else { Cause::Tract { node, message } };
+        let cause = if error.chain().any(|link| link.is::<prost::DecodeError>()) {
+            Cause::Model {
+                problem: format!("is not an ONNX file, or only a part of one: {message}"),
+            }
+        } else if error.chain().any(|link| link.is::<std::io::Error>()) {
+            Cause::File { message }
+        } else {
+            Cause::Tract { node, message }
+        };
         Error::from(cause).into()
     }
 

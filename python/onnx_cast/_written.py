@@ -59,6 +59,11 @@ class Kept:
         )
 
     @property
+    def passed(self) -> bool:
+        """Whether there is such a list; an empty one is a list."""
+        return self.problem is None
+
+    @property
     def node_block_list(self) -> list[str]:
         """The argument of that name of onnxconverter-common and of ONNX Runtime's converters."""
         return [row.node for row in self.nodes]

@@ -57,9 +57,12 @@ fn inspect_lists_every_cast() {
     let table = done(&["inspect", &path]);
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 6, "{table}");
-    for (column, cell) in
-        [("from", "FLOAT"), ("to", "FLOAT8E8M0"), ("round_mode", "nearest"), ("fate", "our kernel")]
-    {
+    for (column, cell) in [
+        ("from", "FLOAT"),
+        ("to", "FLOAT8E8M0"),
+        ("round_mode", "nearest"),
+        ("becomes", "our kernel"),
+    ] {
         let place = lines[0].find(&format!(" {column}")).expect("the column") + 1;
         let line = lines.iter().find(|line| line.starts_with("c1 ")).expect("the row");
         assert!(line.get(place..).is_some_and(|rest| rest.starts_with(cell)), "{column}: {table}");

@@ -159,6 +159,14 @@ fn errors_say_what_was_meant() {
     assert!(
         refused(&["audit", &text]).contains("is not an ONNX model, for it begins \"hello, I am")
     );
+    let whole = dim_model("n").encode_to_vec();
+    let good = folder.write("whole.onnx", &whole);
+    for part in [b"hello", &whole[..whole.len() / 2]] {
+        let part = folder.write("part.onnx", part);
+        for line in [refused(&["inspect", &part]), refused(&["compare", &good, &part])] {
+            assert!(line.contains(" not an ONNX ") && !line.contains("instead"), "{line}");
+        }
+    }
     let pointer =
         folder.write("lfs.onnx", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
     assert!(refused(&["run", &pointer]).contains("git lfs pull"));

@@ -213,8 +213,8 @@ fn test_without_a_usable_case_is_an_error() {
     let cases: &[(&[&str], &[&str])] = &[
         (&["nothing"], &["nothing/to/compare: there is no output_*.pb"]),
         (&["no"], &["no/data: the case has 0 input(s), the model takes 1"]),
-        (&["broken"], &["broken: failed to decode"]),
-        (&["broken", "no"], &["broken: failed to decode"]),
+        (&["broken"], &["broken: is not an ONNX"]),
+        (&["broken", "no"], &["broken: is not an ONNX"]),
         (&["empty"], &["empty: no folder with a model.onnx"]),
         (&["absent"], &["absent: No such file"]),
         (&["broken/model.onnx"], &["model.onnx: is no folder but a file"]),

@@ -46,7 +46,7 @@ impl LookFurther {
     fn in_words(&self) -> String {
         // Where time ends it, the number is another each time.
         let search = match self.is_cut {
-            true => "a search that time has ended".to_owned(),
+            true => "a search that ran to its time limit".to_owned(),
             false => format!("a search of {} steps", self.steps),
         };
         let found = match &self.found[..] {

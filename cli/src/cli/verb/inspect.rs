@@ -203,10 +203,10 @@ fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
 }
 
 const HEADS: [&str; 9] =
-    ["node", "op", "from", "to", "version", "saturate", "round_mode", "graph", "fate"];
+    ["node", "op", "from", "to", "version", "saturate", "round_mode", "graph", "becomes"];
 
 const QUANTIZER_HEADS: [&str; 10] =
-    ["node", "op", "x", "scale", "y", "axis", "block_size", "version", "graph", "fate"];
+    ["node", "op", "x", "scale", "y", "axis", "block_size", "version", "graph", "becomes"];
 
 impl List {
     fn text(&self) -> String {

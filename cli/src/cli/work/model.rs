@@ -268,16 +268,20 @@ fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
         let read = open_regular(path).and_then(|file| file.into_file().read(&mut start));
         let start = start.get(..read.unwrap_or(0)).unwrap_or_default();
         let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
-        match std::str::from_utf8(start) {
+        let is = match std::str::from_utf8(start) {
+            Ok("") => "is empty".into(),
             Ok(text) if text.starts_with("version https://git-lfs") => {
-                anyhow::anyhow!("is a Git LFS pointer and not the model: `git lfs pull` fetches it")
+                "is a Git LFS pointer and not the model: `git lfs pull` fetches it".into()
             }
-            Ok(text) if text.len() > 8 && start.iter().all(is_text) => {
-                let text = single_line(text);
-                anyhow::anyhow!("is not an ONNX model, for it begins {text:?}")
+            Ok(text) if start.iter().all(is_text) => {
+                format!("is not an ONNX model, for it begins {:?}", single_line(text))
             }
-            _ => error,
-        }
+            _ if error.chain().any(|link| link.is::<prost::DecodeError>()) => {
+                format!("is not an ONNX file, or only a part of one: {error}")
+            }
+            _ => return error,
+        };
+        std::io::Error::new(std::io::ErrorKind::InvalidData, is).into()
     })
 }
 

@@ -54,7 +54,11 @@ pub(crate) fn copy_model(
         }
         if is_there && !is_anew {
             let name = path.display();
-            bail!("{name}: is another model's; `onnx-cast rerecord` changes it");
+            bail!(
+                "{name}: is another model's; `onnx-cast rerecord {} {}` puts this one in its place",
+                target.display(),
+                from.display()
+            );
         }
         differing.insert(path, bytes);
     }
