@@ -14,7 +14,7 @@ class OnnxCastError(Exception):
 
     @property
     def line(self) -> str:
-        """The line, without the program's ``error: ``."""
+        """The program's line, without its ``error: ``, and with keywords for options."""
         return str(self)
 
 
@@ -65,6 +65,16 @@ _OF_A_CALL = re.compile(
 )
 #: Arrays go through files that the caller never named.
 _OF_A_SCRATCH_FILE = re.compile(r"-i \S*test_data_set_0/input_\d+\.pb: ")
+#: The keywords for options that have another name in the shell.
+_KEYWORDS = {
+    "-i": "inputs",
+    "-o": "output",
+    "--from": "from_types",
+    "--keep-op": "keep_ops",
+    "--range": "ranges",
+    "--set": "sizes",
+}
+_AN_OPTION = re.compile(r"(?<![\w/.-])(-[io]|--(?!help)[a-z]+(?:-[a-z]+)*)(?: <[A-Z_]+>)?(?![\w.-])")
 _OF_AN_INPUT = re.compile(r"(^|: )-i |\binput `|--set |\.np[yz]\b|input_\d+\.pb")
 
 
@@ -75,4 +85,9 @@ def from_line(line: str, kind: Optional[str]) -> OnnxCastError:
         kind = (
             "call" if _OF_A_CALL.search(line) else "input" if _OF_AN_INPUT.search(line) else "model"
         )
-    return _BY_KIND[kind](line)
+    return _BY_KIND[kind](_AN_OPTION.sub(_keyword, line))
+
+
+def _keyword(option: re.Match[str]) -> str:
+    name = option[1]
+    return _KEYWORDS.get(name) or name.lstrip("-").replace("-", "_")

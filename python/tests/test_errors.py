@@ -110,7 +110,22 @@ def test_a_model_without_the_memory_it_needs_is_beyond_a_limit():
     line = "error: m.onnx: tract ran out of memory; --max-memory raises the limit of 4.0 GiB"
     error = onnx_cast._errors.from_line(line, "limit")
     assert isinstance(error, onnx_cast.LimitError) and isinstance(error, onnx_cast.ModelError)
-    assert error.kind == "limit" and error.line == line.removeprefix("error: ")
+    said = "m.onnx: tract ran out of memory; max_memory raises the limit of 4.0 GiB"
+    assert error.kind == "limit" and error.line == said
+
+
+@pytest.mark.parametrize(
+    ("shell", "here"),
+    [
+        ("m.onnx: -i x: has 3 elements", "m.onnx: inputs x: has 3 elements"),
+        ("-o: a.onnx is there already", "output: a.onnx is there already"),
+        ("--set n=0 and --keep-op Exp", "sizes n=0 and keep_ops Exp"),
+        ("were not provided: --to <TYPE>", "were not provided: to"),
+        ("a--b.onnx, ./--to.onnx: is no file", "a--b.onnx, ./--to.onnx: is no file"),
+    ],
+)
+def test_errors_name_keywords(shell, here):
+    assert str(onnx_cast._errors.from_line(f"error: {shell}", None)) == here
 
 
 def test_numbers_without_an_end_take_no_time(whole, tmp_path):
