@@ -138,6 +138,13 @@ operators:
 growth:
 	GROWTH=100000 $(CARGO) test --locked --test growth -- --nocapture
 
+# Every file below FILES, a folder: loading it takes at most ten seconds and 1 GiB, and the command line answers, or says in a line why
+# it does not. Without FILES, some of what fuzzing has found.
+.PHONY: hostile
+hostile:
+	$(if $(FILES),FILES=$(abspath $(FILES))) $(CARGO) test --locked --test growth -- --nocapture a_file_is_no_danger
+	$(if $(FILES),FILES=$(abspath $(FILES))) $(CARGO) test --locked -p onnx-cast --test cli -- files_are_no_danger
+
 # Needs python3 and valgrind, on x86-64 Linux. The same in instructions, which know no caches: COUNTED="1000 10000 100000".
 .PHONY: growth-counted
 growth-counted:

@@ -27,6 +27,7 @@ use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::around::{Around, Wrapped};
 use crate::ops::host::checked;
+use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::Wires;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize;
@@ -64,25 +65,6 @@ struct InferenceProbe {
     cast: Box<dyn InferenceOp>,
 }
 
-/// The state that a probe claims to have.
-#[derive(Debug, Clone)]
-struct Kept;
-
-impl OpState for Kept {
-    fn eval(
-        &mut self,
-        context: &EvalContext,
-        op: &dyn Op,
-        inputs: TVec<TValue>,
-    ) -> TractResult<TVec<TValue>> {
-        op.eval(context, inputs)
-    }
-
-    fn reset_lanes(&mut self, _: &[LaneId]) -> TractResult<()> {
-        Ok(())
-    }
-}
-
 impl Around for InferenceProbe {
     fn inside(&self) -> &dyn InferenceOp {
         &*self.cast
@@ -93,7 +75,7 @@ impl Around for InferenceProbe {
     }
 
     fn state(&self, _: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
-        Ok(Some(Box::new(Kept)))
+        Ok(Some(Box::new(Claimed)))
     }
 
     fn to_typed(

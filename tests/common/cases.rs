@@ -44,6 +44,26 @@ pub fn cases(below: &Path) -> Vec<(String, PathBuf)> {
     cases
 }
 
+/// The files below the folder `FILES`, or else some of what fuzzing has found.
+pub fn files() -> Vec<PathBuf> {
+    /// Of so many one.
+    const SHARE: usize = 8;
+    let (folder, share) = match std::env::var_os("FILES") {
+        Some(folder) => (PathBuf::from(folder), 1),
+        None => (root().join("fuzz/corpus/load"), SHARE),
+    };
+    let (mut files, mut folders) = (vec![], vec![folder]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry"))
+        {
+            let found = if entry.path().is_dir() { &mut folders } else { &mut files };
+            found.push(entry.path());
+        }
+    }
+    files.sort();
+    files.into_iter().step_by(share).collect()
+}
+
 /// The folder of a case's tensors.
 pub fn data(folder: &Path) -> PathBuf {
     let data = folder.join("test_data_set_0");

@@ -224,6 +224,10 @@ pub fn makers() -> Vec<(&'static str, ModelProto)> {
                 vec![int64("i", &[1; 8]), scalar("d", HUGE), floats("v", &[0.0, 1.0])],
             ),
         ),
+        (
+            "what a transform works with",
+            of(&make("DFT", &["x", "l"], vec![]), &[1, 8, 1], vec![scalar("l", (1 << 24) + 1)]),
+        ),
         ("broadcast", outer("Add", &["a", "b"], &[side, 1], &[side])),
         ("outer product", outer("MatMul", &["a", "b"], &[side, 1], &[1, side])),
     ]

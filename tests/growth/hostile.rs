@@ -8,6 +8,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, onnx};
 
+use crate::common::cases::files;
 use crate::common::hostile::{crowds, makers};
 use crate::common::proto::bytes;
 use crate::{alone, busy, peak};
@@ -28,12 +29,17 @@ fn run(file: &[u8]) -> TractResult<()> {
     model.into_runnable()?.run(inputs).map(|_| ())
 }
 
-/// What came of it, within the time and the memory that there is. Nothing else is measured meanwhile.
+/// What came of a model, within the time and the memory that there is.
 fn bounded(name: &str, model: &ModelProto) -> TractResult<()> {
     let file = bytes(model);
+    measured(name, || run(&file))
+}
+
+/// What came of some work, within the time and the memory that there is. Nothing else is measured meanwhile.
+fn measured(name: &str, work: impl FnOnce() -> TractResult<()>) -> TractResult<()> {
     let start = busy();
     let mut outcome = Ok(());
-    let most = peak(|| outcome = without_panic(|| run(&file)));
+    let most = peak(|| outcome = without_panic(work));
     let spent = busy() - start;
     println!(
         "{name}: {spent:?}, {} MiB, {:.200}",
@@ -52,6 +58,16 @@ fn next_to_nothing_does_not_become_enormous() {
         let error = bounded(name, &model).expect_err(name);
         let own = error.chain().find_map(|link| link.downcast_ref());
         assert_eq!(own.and_then(Error::limit), Some("made_bytes"), "{name}: {error:#}");
+    }
+}
+
+/// What running a model takes, the model says.
+#[test]
+fn loading_a_file_is_no_danger() {
+    let _alone = alone();
+    for path in files() {
+        let load = || onnx().model_for_path(&path)?.into_optimized()?.into_runnable().map(|_| ());
+        drop(measured(&path.display().to_string(), load));
     }
 }
 

@@ -6,12 +6,13 @@ use assert_cmd::cargo::cargo_bin;
 use tract_onnx::pb::{ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx_cast::ElementType;
 
+use crate::common::cases::files;
 use crate::common::hostile::{crowds, makers};
 use crate::common::proto::{graph, model, node, tensor, value};
 use crate::program::*;
 
-/// Asks, with a processor for ten seconds and with 1 GiB.
-fn ask(name: &str, arguments: &[&str]) -> i32 {
+/// Asks, with a processor for ten seconds and with 1 GiB: the exit status, and what standard error says.
+fn answer(name: &str, arguments: &[&str]) -> (i32, String) {
     let output = Command::new("sh")
         .args(["-c", "ulimit -t 10; exec \"$0\" \"$@\""])
         .arg(cargo_bin!("onnx-cast"))
@@ -28,6 +29,12 @@ fn ask(name: &str, arguments: &[&str]) -> i32 {
         2 => assert_eq!(errors.len(), 1, "{name}: {told}"),
         status => panic!("{name}: status {status}, {told}"),
     }
+    (status, told)
+}
+
+/// Asks what takes neither too long nor too much.
+fn ask(name: &str, arguments: &[&str]) -> i32 {
+    let (status, told) = answer(name, arguments);
     // That is how a worker ends that has taken too long, or too much.
     assert!(!told.contains("signal"), "{name}: {told}");
     assert!(!told.contains("ran out of"), "{name}: {told}");
@@ -42,6 +49,17 @@ fn next_to_nothing_does_not_become_enormous() {
         let line = refused(&["run", &path, "--max-memory", "1"]);
         assert!(line.contains("`made_bytes`"), "{name}: {line}");
         assert_eq!(ask(name, &["audit", &path]), 2, "{name}");
+    }
+}
+
+/// Running a model may take as much as it likes.
+#[test]
+fn files_are_no_danger() {
+    for path in files() {
+        let path = path.to_str().expect("UTF-8");
+        ask(&format!("inspect {path}"), &["inspect", path]);
+        answer(&format!("run {path}"), &["run", path, "--timeout", "5"]);
+        answer(&format!("audit {path}"), &["audit", path, "--timeout", "5"]);
     }
 }
 

@@ -5,6 +5,7 @@
 //! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that
 //!   tract reads without a look at their shape
 //! - `around`: one operator around another, as `hook`, `checked` and `operands` put them
+//! - `claimed`: what keeps a node whose value is known
 //! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
 //!   `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured`: shapes that are numbers when the model runs
@@ -13,6 +14,7 @@
 pub(crate) mod around;
 pub(crate) mod at_opset;
 pub(crate) mod checked;
+pub(crate) mod claimed;
 pub(crate) mod element_wise;
 pub(crate) mod hook;
 pub(crate) mod integers;

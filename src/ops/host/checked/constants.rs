@@ -28,6 +28,7 @@ const MAKERS: &[&str] = &[
     "Concat",
     "ConstantOfShape",
     "ConvTranspose",
+    "DFT",
     "Expand",
     "HammingWindow",
     "HannWindow",
@@ -91,6 +92,8 @@ impl Checked {
     ) -> Option<u64> {
         /// A number takes as many letters at most.
         const SPELLED: u64 = 32;
+        /// A transform works with so many times what it makes.
+        const TRANSFORMED: u64 = 8;
         if self.node.op_type == "Range"
             && let Some(length) = range(constants)
         {
@@ -104,7 +107,10 @@ impl Checked {
             }
             false => 0,
         };
-        outputs.try_fold(0u64, |sum, output| Some(sum.saturating_add(bytes(output, text)?)))
+        let times = if self.node.op_type == "DFT" { TRANSFORMED } else { 1 };
+        let made =
+            |sum: u64, output| Some(sum.saturating_add(bytes(output, text)?.saturating_mul(times)));
+        outputs.try_fold(0, made)
     }
 
     /// Fails where a node is to make a tensor of too many axes.

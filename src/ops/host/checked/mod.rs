@@ -21,10 +21,12 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::NodeView;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wires, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
 use ranges::Known;
+use sizes::expressions;
 
 /// Builds a node by `build`, to be compared with what its operator takes.
 ///
@@ -50,7 +52,16 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) ->
         ..NodeProto::default()
     };
     let node = Arc::new(node);
-    let checked = Checked { op, node, opset, account, text, folds: false, is_named: false };
+    let checked = Checked {
+        op,
+        node,
+        opset,
+        account,
+        text,
+        folds: false,
+        is_named: false,
+        is_intricate: false,
+    };
     Ok((Box::new(Wrapped(checked)), closures))
 }
 
@@ -70,6 +81,8 @@ struct Checked {
     folds: bool,
     /// Whether the value of an output is known by symbols that this crate has given it.
     is_named: bool,
+    /// Whether all outputs are known, and there is an expression among them.
+    is_intricate: bool,
 }
 
 /// The facts of a node's inputs and outputs, of one form or the other, by tract's places.
@@ -157,6 +170,11 @@ impl Around for Checked {
         &mut *self.op
     }
 
+    fn state(&self, context: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
+        let state = self.op.state(context)?;
+        Ok(state.or_else(|| self.is_intricate.then(|| Box::new(Claimed) as Box<dyn OpState>)))
+    }
+
     fn infer_facts(
         &mut self,
         inputs: TVec<&InferenceFact>,
@@ -168,6 +186,7 @@ impl Around for Checked {
         let facts = self.infer_bounded(inputs, outputs, observed)?;
         facts.1.iter().try_for_each(|output| self.check_sizes(output))?;
         self.admit(&facts.0, &facts.1)?;
+        self.is_intricate = expressions::are_intricate(&facts.1);
         Ok(facts)
     }
 
@@ -182,6 +201,9 @@ impl Around for Checked {
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
     ) -> TractResult<Wires> {
+        if let Some(outlets) = self.constants(node, target)? {
+            return Ok(outlets);
+        }
         let inputs = mapped(node.inputs.iter(), mapping)?;
         {
             let facts = inputs.iter().map(|input| target.outlet_fact(*input));

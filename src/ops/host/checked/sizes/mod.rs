@@ -12,6 +12,7 @@
 //! is bound to what the symbol stands for ([`ops`]).
 
 mod effort;
+pub(super) mod expressions;
 pub(crate) mod names;
 pub(crate) mod ops;
 
@@ -303,8 +304,8 @@ fn shorten(
         if dims(konst).iter().all(is_short) {
             return Ok(outlet);
         }
-        let konst = with_dims(konst, short)?;
-        return target.add_const(name, konst);
+        let konst = with_dims(konst, short)?.into_arc_tensor();
+        return expressions::constant(names, target, name, konst);
     }
     if fact.shape.iter().chain(&fact.uniform_tdim).all(is_short) {
         return Ok(outlet);

@@ -1,6 +1,7 @@
 //! Symbols that stand for expressions, and what they stand for.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tract_onnx::tract_core::internal::*;
@@ -14,10 +15,10 @@ use crate::ops::host::saved::Saved;
 const ALONE: u64 = 1 << 9;
 
 /// The symbols that stand for expressions in one model. Equal expressions have the same.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Names(Arc<Mutex<Table>>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Table {
     /// By how the expression is written: comparing expressions may take tract as long as
     /// simplifying them.
@@ -25,13 +26,40 @@ struct Table {
     /// Each is made of symbols of the model, and of those before it.
     defined: Vec<(Symbol, TDim)>,
     places: HashMap<Symbol, usize>,
+    /// The model's own symbols that each is made of, in the same order.
+    made_of: Vec<HashSet<Symbol>>,
+    /// By how they are written.
+    constants: HashMap<String, Arc<Tensor>>,
     /// The first number that may not be that of a symbol.
     next: usize,
+}
+
+impl Table {
+    fn define(&mut self, symbol: Symbol, dim: TDim, written: String) {
+        let mut made_of = HashSet::new();
+        for inner in dim.symbols() {
+            match self.places.get(&inner).and_then(|place| self.made_of.get(*place)) {
+                Some(own) => made_of.extend(own.iter().cloned()),
+                None => drop(made_of.insert(inner)),
+            }
+        }
+        self.made_of.push(made_of);
+        self.symbols.insert(written, symbol.clone());
+        self.places.insert(symbol.clone(), self.defined.len());
+        self.defined.push((symbol, dim));
+    }
 }
 
 /// Whether an expression takes little enough to be kept.
 pub(super) fn is_short(dim: &TDim) -> bool {
     effort(dim) <= ALONE
+}
+
+/// What it holds may be long.
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names").finish_non_exhaustive()
+    }
 }
 
 impl PartialEq for Names {
@@ -53,13 +81,13 @@ impl Names {
             return dim.clone();
         }
         let Some(scope) = dim.find_scope() else { return dim.clone() };
-        let Table { symbols, defined, places, next } = &mut *self.table();
-        let symbol = symbols.entry(format!("{dim:?}")).or_insert_with(|| {
-            let symbol = new_symbol(&scope, "size", next);
-            places.insert(symbol.clone(), defined.len());
-            defined.push((symbol.clone(), dim.clone()));
-            symbol
-        });
+        let mut table = self.table();
+        let written = format!("{dim:?}");
+        if let Some(symbol) = table.symbols.get(&written) {
+            return symbol.to_dim();
+        }
+        let symbol = new_symbol(&scope, "size", &mut table.next);
+        table.define(symbol.clone(), dim.clone(), written);
         symbol.to_dim()
     }
 
@@ -74,6 +102,11 @@ impl Names {
         let place = table.places.get(symbol);
         let defined = place.and_then(|place| table.defined.get(*place)).map(|(_, defined)| defined);
         defined.filter(|defined| is_short(defined)).unwrap_or(dim).clone()
+    }
+
+    /// The one value that is written so: this, unless there is another.
+    pub(super) fn constant(&self, written: String, value: Arc<Tensor>) -> Arc<Tensor> {
+        Arc::clone(self.table().constants.entry(written).or_insert(value))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -93,8 +126,9 @@ impl Names {
         own
     }
 
-    /// What symbols stand for, with all that they are made of, in order.
-    fn definitions(&self, symbols: &[Symbol]) -> Vec<(Symbol, TDim)> {
+    /// What symbols stand for, with all that they are made of, as far as that has no values, in
+    /// order.
+    fn definitions(&self, symbols: &[Symbol], values: &SymbolValues) -> Vec<(Symbol, TDim)> {
         let table = self.table();
         let mut todo: Vec<Symbol> = symbols.to_vec();
         let mut needed: HashSet<usize> = HashSet::new();
@@ -102,6 +136,7 @@ impl Names {
             let place = table.places.get(&symbol).copied();
             if let Some((place, (_, dim))) =
                 place.and_then(|place| Some((place, table.defined.get(place)?)))
+                && values.get(&symbol).is_none()
                 && needed.insert(place)
             {
                 todo.extend(dim.symbols());
@@ -114,17 +149,16 @@ impl Names {
 
     /// The model's own symbols that symbols are made of.
     pub(super) fn made_of(&self, symbols: &[Symbol]) -> TVec<Symbol> {
-        let definitions = self.definitions(symbols);
-        let defined: HashSet<&Symbol> = definitions.iter().map(|(symbol, _)| symbol).collect();
-        let all = definitions.iter().flat_map(|(_, dim)| dim.symbols());
-        let own: HashSet<Symbol> = all.filter(|symbol| !defined.contains(symbol)).collect();
-        own.into_iter().collect()
+        let table = self.table();
+        let places = symbols.iter().filter_map(|symbol| table.places.get(symbol));
+        let own = places.filter_map(|place| table.made_of.get(*place)).flatten();
+        own.collect::<HashSet<&Symbol>>().into_iter().cloned().collect()
     }
 
     /// The values with those of symbols, as far as they can be told.
     pub(super) fn evaluate(&self, symbols: &[Symbol], values: &SymbolValues) -> SymbolValues {
         let mut values = values.clone();
-        for (symbol, dim) in self.definitions(symbols) {
+        for (symbol, dim) in self.definitions(symbols, &values) {
             if let Some(value) = dim.maybe_eval_to_i64(&values) {
                 values.set(&symbol, value);
             }
@@ -134,7 +168,7 @@ impl Names {
 
     /// These symbols and what they stand for, to be saved with an operator.
     pub(super) fn save(&self, symbols: &[Symbol]) -> Saved {
-        let definitions = self.definitions(symbols);
+        let definitions = self.definitions(symbols, &SymbolValues::default());
         let definitions = definitions.into_iter().flat_map(|(symbol, dim)| [symbol.to_dim(), dim]);
         let definitions: Vec<TDim> = definitions.collect();
         let symbols: Vec<TDim> = symbols.iter().map(Symbol::to_dim).collect();
@@ -159,11 +193,7 @@ impl Names {
         for pair in definitions.chunks_exact(2) {
             let [name, dim] = pair else { continue };
             let name = symbol(name)?;
-            let mut table = names.table();
-            let place = table.defined.len();
-            table.symbols.insert(format!("{dim:?}"), name.clone());
-            table.places.insert(name.clone(), place);
-            table.defined.push((name, dim.clone()));
+            names.table().define(name, dim.clone(), format!("{dim:?}"));
         }
         Ok((names, symbols.iter().map(symbol).collect::<TractResult<_>>()?))
     }
