@@ -275,6 +275,27 @@ verdicts:
 	$(call venv,verdicts,scripts/verdicts/requirements.txt)
 	$(call python,verdicts) verdicts.plant --program $(TARGET)/debug/onnx-cast
 
+# The conversions alone, without tract, as they are on this CPU at each level: ELEMENTS=16384. In node with and without vectors, which
+# needs the target wasm32-wasip1. On arm64 by instructions per element and llvm-mca's cycles: scripts/bench/instructions.py says what
+# that needs.
+.PHONY: bench-kernels bench-wasm bench-arm64
+ELEMENTS ?= 1048576
+KERNELS = --locked --release -p cast-alone --example kernels
+bench-kernels:
+	$(CARGO) run $(KERNELS) -- time $(ELEMENTS)
+
+bench-wasm:
+	for feature in - +; do \
+		export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS=-Ctarget-feature=$${feature}simd128; \
+		CARGO_TARGET_WASM32_WASIP1_RUNNER="node $(CURDIR)/scripts/ci/wasi.mjs" \
+			$(CARGO) run $(KERNELS) --target wasm32-wasip1 -- time 16384 || exit 1; \
+	done
+
+bench-arm64:
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
+		$(CARGO) build $(KERNELS) --target aarch64-unknown-linux-gnu
+	python3 scripts/bench/instructions.py $(TARGET)/aarch64-unknown-linux-gnu/release/examples/kernels
+
 # Needs python3. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
 # they have, of one size.
 bench-peers:

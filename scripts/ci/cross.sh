@@ -38,6 +38,9 @@ on aarch64-unknown-linux-gnu aarch64-linux-gnu-gcc qemu-aarch64 -L "$(root aarch
 on s390x-unknown-linux-gnu s390x-linux-gnu-gcc qemu-s390x -L "$(root s390x-linux-gnu)"
 # Debian's compiler comes without Rust's linker.
 on wasm32-wasip1 "$(command -v wasm-ld || echo -)" node "$PWD/scripts/ci/wasi.mjs"
+# The same with vectors, which a program for wasm32 has or has not from the beginning.
+export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS=-Ctarget-feature=+simd128
+on wasm32-wasip1 "$(command -v wasm-ld || echo -)" node "$PWD/scripts/ci/wasi.mjs"
 
 if [ "${CROSS:-}" = all ] && [ $missing = 1 ]; then
   exit 1

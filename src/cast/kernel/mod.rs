@@ -26,7 +26,11 @@ mod read;
 pub(crate) mod round;
 mod round_to_odd;
 pub(crate) mod rounding;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 mod rows;
 pub(crate) mod select;
 pub(crate) mod stream;

@@ -87,45 +87,45 @@ fn fold_low_bits(x: u64) -> u64 {
     if x >> 53 == 0 { x } else { folded }
 }
 
-/// Truncation toward zero where the range is known to hold.
+/// Truncation toward zero where the magnitude of the number is in range, which is one comparison; of
+/// NaN it is not. The least integer is left out: as its low bits are zero, and every number that has
+/// it is out of range with it, `otherwise` is that integer or zero in all that is made of it.
 trait Truncate: Copy {
-    /// Whether the integer part lies in −2^31 … 2^31 − 1; false for NaN.
-    fn fits_i32(self) -> bool;
-    /// Whether the integer part lies in −2^63 … 2^63 − 1; false for NaN.
-    fn fits_i64(self) -> bool;
+    /// Of a magnitude below 2^31.
     fn i32_or(self, otherwise: i32) -> i32;
+    /// Of a magnitude below 2^63.
     fn i64_or(self, otherwise: i64) -> i64;
 }
 
 macro_rules! truncate {
-    ($($float:ty, below_i32 $below:literal;)*) => {$(
-        impl Truncate for $float {
+    ($($method:ident -> $int:ty, below $limit:literal;)*) => {
+        truncate!(f32 { $($method $int, $limit;)* });
+        truncate!(f64 { $($method $int, $limit;)* });
+    };
+    ($float:ty { $($method:ident $int:ty, $limit:literal;)* }) => {
+        impl Truncate for $float {$(
             #[inline(always)]
-            fn fits_i32(self) -> bool { self > $below && self < 2147483648.0 }
-            #[inline(always)]
-            fn fits_i64(self) -> bool {
-                (-9223372036854775808.0..9223372036854775808.0).contains(&self)
+            #[cfg_attr(target_arch = "x86_64", expect(
+                unsafe_code,
+                reason = "`as` saturates, which takes more instructions there, and no vectors'"
+            ))]
+            fn $method(self, otherwise: $int) -> $int {
+                if self.abs() < $limit {
+                    // SAFETY: it is not NaN, not infinite, and representable once truncated.
+                    #[cfg(target_arch = "x86_64")]
+                    return unsafe { self.to_int_unchecked() };
+                    #[cfg(not(target_arch = "x86_64"))]
+                    return self as $int;
+                }
+                otherwise
             }
-            #[inline(always)]
-            #[expect(unsafe_code, reason = "`as` saturates, which is not our rule and does not vectorise")]
-            fn i32_or(self, otherwise: i32) -> i32 {
-                // SAFETY: `fits_i32` says that the value is not NaN, not infinite, and representable once truncated.
-                if self.fits_i32() { unsafe { self.to_int_unchecked() } } else { otherwise }
-            }
-            #[inline(always)]
-            #[expect(unsafe_code, reason = "`as` saturates, which is not our rule and does not vectorise")]
-            fn i64_or(self, otherwise: i64) -> i64 {
-                // SAFETY: `fits_i64` says that the value is not NaN, not infinite, and representable once truncated.
-                if self.fits_i64() { unsafe { self.to_int_unchecked() } } else { otherwise }
-            }
-        }
-    )*};
+        )*}
+    };
 }
 
 truncate! {
-    // The next FLOAT below −2^31 and, for DOUBLE, the first number whose integer part is below it.
-    f32, below_i32 -2147483904.0;
-    f64, below_i32 -2147483649.0;
+    i32_or -> i32, below 2147483648.0;
+    i64_or -> i64, below 9223372036854775808.0;
 }
 
 macro_rules! float_source {

@@ -1,5 +1,5 @@
 //! Rounding 64-bit words to odd FLOATs, the first half of their way to small floats (see [`Source::to_odd`]). AVX-512 can
-//! truncate as it converts; what it cut off then sets the last bit.
+//! truncate as it converts; what it cut off then sets the last bit. arm64 rounds a DOUBLE so by an instruction.
 
 #![expect(unsafe_code, reason = "the promise of a kernel")]
 
@@ -45,4 +45,13 @@ macro_rules! word {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-word!(f64, i64, u64);
+word!(i64, u64);
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+word!(f64);
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+impl Word for f64 {
+    fn whole_vectors(level: Level, src: &[f64], dst: &mut [MaybeUninit<f32>]) -> usize {
+        super::half::arm64::odd_from_doubles(level, src, dst)
+    }
+}

@@ -1,7 +1,7 @@
 //! The files of the layer `cast`, compiled without tract: their tests build in seconds, for any target and under any
 //! sanitizer, and a use of tract among them is an error.
 //!
-//! Tests that are of all these files at once are here:
+//! `run` is for programs that time kernels. Tests that are of all these files at once are here:
 //!
 //! - `exhaustive`: every FLOAT to every type of at most 16 bits
 //! - `digest`: that every machine converts, spells, parses and quantises to the same bits
@@ -11,6 +11,7 @@
 
 #[path = "../../../src/cast/mod.rs"]
 pub mod cast;
+pub mod run;
 
 #[cfg(test)]
 mod bounds;

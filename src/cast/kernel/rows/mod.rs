@@ -7,7 +7,10 @@
 //! numbers and of NaN. What these have more is added to them. Rows are found in the table, whatever
 //! it is of; nothing here knows a format.
 
-#![forbid(unsafe_code)]
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) mod sixteen;
+#[cfg(not(target_arch = "x86_64"))]
+mod vector;
 
 /// Codes that share their upper digit.
 const ROW: usize = 16;
@@ -47,6 +50,7 @@ impl Term {
 
 /// Which rows a term is added to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "`Row` is the only one there"))]
 pub(super) enum Reach {
     /// Its own.
     Row,

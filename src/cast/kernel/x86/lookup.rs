@@ -1,14 +1,45 @@
-//! Whole registers of codes looked up by `vpermi2b`.
+//! Whole registers of codes looked up: by `vpermi2b` here, without AVX-512 as sums of rows.
 
 #![expect(unsafe_code, reason = "vector loads and stores, and calls that need their instructions")]
 
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use crate::cast::kernel::level::Avx512;
+use super::rows;
+use crate::cast::kernel::level::{Avx512, Level};
+use crate::cast::kernel::rows::Rows;
+
+/// A table of targets as the instructions of each level want it.
+pub(in crate::cast::kernel) struct Tables {
+    planes: Planes,
+    rows: Option<Rows>,
+}
+
+impl Tables {
+    /// Of 256 targets of so many bytes each.
+    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> Tables {
+        Tables { planes: Planes::new(targets, width), rows: rows::cheapest(targets, width) }
+    }
+
+    /// Converts as many elements as fill vectors, and returns how many; as many are written.
+    pub(in crate::cast::kernel) fn run(
+        &self,
+        level: Level,
+        src: &[u8],
+        dst: &mut [MaybeUninit<u8>],
+    ) -> usize {
+        if let Some(proof) = level.avx512() {
+            return avx512(proof, &self.planes, src, dst);
+        }
+        match (level.avx2(), &self.rows) {
+            (Some(proof), Some(rows)) => rows::avx2(proof, rows, self.planes.width, src, dst),
+            _ => 0,
+        }
+    }
+}
 
 /// The planes of a table that differ and are not zero throughout; of a table of zeros, one.
-pub(in crate::cast::kernel) struct Planes {
+struct Planes {
     /// Bytes of a target.
     width: usize,
     planes: Vec<Plane>,
@@ -31,7 +62,7 @@ struct Plane {
 }
 
 impl Planes {
-    pub(in crate::cast::kernel) fn new(targets: &[u8], width: usize) -> Planes {
+    fn new(targets: &[u8], width: usize) -> Planes {
         let mut planes: Vec<Plane> = vec![];
         for byte in 0..width {
             let mut table = [0; 256];
@@ -66,12 +97,7 @@ impl Pair {
 }
 
 /// Looks up whole vectors of 64 codes; returns how many codes.
-pub(in crate::cast::kernel) fn avx512(
-    _proof: Avx512,
-    planes: &Planes,
-    src: &[u8],
-    dst: &mut [MaybeUninit<u8>],
-) -> usize {
+fn avx512(_proof: Avx512, planes: &Planes, src: &[u8], dst: &mut [MaybeUninit<u8>]) -> usize {
     let done = src.len() / 64 * 64;
     let (src, dst) = (&src[..done], &mut dst[..done * planes.width]);
     // SAFETY: the proof says that the CPU has the instructions.

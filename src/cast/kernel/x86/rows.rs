@@ -12,7 +12,7 @@ use crate::cast::kernel::rows::{Form, Reach, Row, Rows, Term};
 const CODES: usize = 32;
 
 /// The sums of a table that take the fewest instructions, if there are any.
-pub(in crate::cast::kernel) fn cheapest(targets: &[u8], width: usize) -> Option<Rows> {
+pub(super) fn cheapest(targets: &[u8], width: usize) -> Option<Rows> {
     let ways =
         [Reach::Row, Reach::Above, Reach::Everything].map(|reach| Rows::new(targets, width, reach));
     ways.into_iter().flatten().min_by_key(|rows| rows.cost(width))
@@ -20,7 +20,7 @@ pub(in crate::cast::kernel) fn cheapest(targets: &[u8], width: usize) -> Option<
 
 /// Looks up whole blocks of codes, for targets of `width` bytes; returns how many codes. As many
 /// are written.
-pub(in crate::cast::kernel) fn avx2(
+pub(super) fn avx2(
     _proof: Avx2,
     rows: &Rows,
     width: usize,
