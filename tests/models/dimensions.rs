@@ -1,5 +1,6 @@
 //! Dimensions are symbols on the way to a shape and 64-bit numbers anywhere else.
 
+use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
@@ -362,4 +363,33 @@ fn a_slice_of_a_slice_takes_no_more_than_there_is() {
     gives(two, &[tensor1(&[1.0f32, 2.0])], &[tensor1(&[-2.0f32])]);
     let one = sketch().input("x", Float, &[1]).output("y", Float, &[0]);
     gives(one, &[tensor1(&[1.0f32])], &[tensor1::<f32>(&[])]);
+}
+
+fn scalar(name: &str, value: i64) -> TensorProto {
+    tensor_proto::write(name, Int64, &tensor0(value)).expect("a tensor")
+}
+
+#[test]
+fn a_range_to_before_its_start_has_no_elements() {
+    let sketch = shape_of(&[2])
+        .initializer(int64("three", &[3]))
+        .initializer(scalar("zero", 0))
+        .initializer(scalar("one", 1))
+        .node("Sub", &["s", "three"], &["d"], vec![])
+        .node("Squeeze", &["d"], &["n"], vec![])
+        .node("Range", &["zero", "n", "one"], &["up"], vec![])
+        .node("Neg", &["one"], &["back"], vec![])
+        .node("Range", &["n", "zero", "back"], &["down"], vec![])
+        .node("Neg", &["up"], &["y"], vec![])
+        .cast("zero", Float, "from")
+        .cast("n", Float, "to")
+        .cast("one", Float, "by")
+        .node("Range", &["from", "to", "by"], &["numbers"], vec![])
+        .output("up", Int64, &[0])
+        .output("y", Int64, &[0])
+        .output("down", Int64, &[0])
+        .output("numbers", Float, &[0]);
+    let none = tensor1::<i64>(&[]);
+    let expected = [none.clone(), none.clone(), none, tensor1::<f32>(&[])];
+    gives(sketch, &[zeros(&[2])], &expected);
 }

@@ -1,7 +1,8 @@
 //! `Range` of integers and of dimensions.
 //!
 //! tract cuts the limit and the start to 32 bits when it looks for the length, takes a negative step for a large one there
-//! (tract-hir, `ops/array/range.rs`), and counts the elements of INT64 in DOUBLE (tract-core, `ops/array/range.rs`).
+//! (tract-hir, `ops/array/range.rs`), counts the elements of INT64 in DOUBLE, and those between dimensions as if the limit
+//! were never before the start (tract-core, `ops/array/range.rs`).
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -39,8 +40,9 @@ fn whole_type(types: &[DatumType]) -> Option<DatumType> {
     (is_integer(ty) || ty.is_tdim()).then_some(ty)
 }
 
-/// How many elements there are, if that is known, and is not said otherwise by values that are not known yet.
-fn length(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<TDim>> {
+/// How far the limit is from the start, in the direction of the step, and the step without its sign. `None` where a value is
+/// not known or the step is 0.
+fn span(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<(TDim, usize)>> {
     let [start, limit, step] =
         [&*dims(start)?, &*dims(limit)?, &*dims(step)?].map(|dims| match dims {
             [dim] => Some(dim.clone()),
@@ -50,16 +52,43 @@ fn length(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<T
     else {
         return Ok(None);
     };
-    if let (Some(start), Some(limit)) = (start.as_i64(), limit.as_i64()) {
-        let count = count(start.into(), limit.into(), step.into());
-        return Ok(count.and_then(|count| i64::try_from(count).ok()).map(TDim::Val));
+    let stride = usize::try_from(step.unsigned_abs()).ok().filter(|stride| *stride > 0);
+    let is_downwards = step < 0;
+    let (first, last) = if is_downwards { (limit, start) } else { (start, limit) };
+    let far = match (first.as_i64(), last.as_i64()) {
+        (Some(first), Some(last)) => last.checked_sub(first).map(TDim::Val),
+        _ => Some(last - first),
+    };
+    Ok(far.zip(stride))
+}
+
+/// How many elements there are, if that is known, and is not said otherwise by values that are not known yet.
+fn length(start: &Tensor, limit: &Tensor, step: &Tensor) -> TractResult<Option<TDim>> {
+    Ok(span(start, limit, step)?.map(|(span, stride)| steps(span, stride)))
+}
+
+/// How many steps there are to before a limit so far away: none to one behind the start.
+fn steps(span: TDim, stride: usize) -> TDim {
+    match span.as_i64() {
+        Some(..=0) => TDim::Val(0),
+        Some(span) => TDim::Val(i64::try_from(stride).map_or(1, |stride| (span - 1) / stride + 1)),
+        None if is_size(&span) => span.divceil(stride),
+        None => TDim::Max(vec![span, TDim::Val(0)]).simplify().divceil(stride),
     }
-    let Ok(stride) = usize::try_from(step.unsigned_abs()) else { return Ok(None) };
-    Ok(match step {
-        0 => None,
-        1.. => Some((limit - start).divceil(stride)),
-        ..0 => Some((start - limit).divceil(stride)),
-    })
+}
+
+/// Whether a dimension cannot be negative, as symbols are not.
+fn is_size(dim: &TDim) -> bool {
+    match dim {
+        TDim::Val(value) => *value >= 0,
+        TDim::Sym(_) | TDim::Ge(..) | TDim::Eq(..) => true,
+        TDim::Add(dims) | TDim::Mul(dims) | TDim::Min(dims) | TDim::Broadcast(dims) => {
+            dims.iter().all(is_size)
+        }
+        TDim::Max(dims) => dims.iter().any(is_size),
+        TDim::MulInt(factor, dim) => *factor >= 0 && is_size(dim),
+        TDim::Div(dim, _) => is_size(dim),
+    }
 }
 
 /// How many elements there are from a start to before a limit, or `None` for a step of 0.
@@ -123,7 +152,7 @@ impl Expansion for Range {
             };
             let ty = DatumType::super_type_for(facts.map(|fact| fact.datum_type));
             let inputs = wire_cast(prefix, model, inputs, ty.context("one type")?)?;
-            return model.wire_node(prefix, StockRange::new(len), &inputs);
+            return model.wire_node(prefix, StockRange::new(steps(len, 1)), &inputs);
         };
         let [start, limit, step] = facts;
         let small = |konst: &Option<Arc<Tensor>>, least: i64| {
@@ -131,15 +160,18 @@ impl Expansion for Range {
             matches!(&*dims, [dim] if dim.as_i64().is_some_and(|x| (least..1 << 31).contains(&x)))
         };
         // Upwards to a dimension, tract is right, and knows the length better.
-        let limit_dim = limit.konst.as_ref().filter(|konst| konst.datum_type().is_tdim());
-        let is_dim = limit.uniform_tdim.is_some() || limit_dim.is_some();
-        if is_dim && small(&start.konst, -(1 << 31)) && small(&step.konst, 1) {
-            return Stock.wire(prefix, model, inputs);
-        }
-        let known = match (&start.konst, &limit.konst, &step.konst) {
-            (Some(start), Some(limit), Some(step)) => length(start, limit, step)?,
+        let limit_dim = limit.konst.clone().filter(|konst| konst.datum_type().is_tdim());
+        let limit_dim = limit.uniform_tdim.clone().map(rctensor0).or(limit_dim);
+        let known = match (&start.konst, limit_dim.as_ref().or(limit.konst.as_ref()), &step.konst) {
+            (Some(start), Some(limit), Some(step)) => span(start, limit, step)?,
             _ => None,
         };
+        let is_upwards = small(&start.konst, -(1 << 31)) && small(&step.konst, 1);
+        let is_size = known.as_ref().is_some_and(|(span, _)| is_size(span));
+        if limit_dim.is_some() && is_upwards && is_size {
+            return Stock.wire(prefix, model, inputs);
+        }
+        let known = known.map(|(span, stride)| steps(span, stride));
         let inputs: TVec<OutletId> =
             if ty.is_tdim() { inputs.into() } else { wire_cast(prefix, model, inputs, ty)? };
         let len = known.or_else(|| length_of_equal(model, &inputs));
