@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod constants;
 mod control;
 mod counted;
 pub(crate) mod kernels;

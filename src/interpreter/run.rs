@@ -119,7 +119,7 @@ impl<'a> Run<'a> {
     }
 
     /// A value that is there, or a constant, which is read.
-    fn value(&mut self, id: ValueId) -> TractResult<Value> {
+    pub(super) fn value(&mut self, id: ValueId) -> TractResult<Value> {
         if let Some(value) = self.values.get(id) {
             return Ok(value.clone());
         }
@@ -139,7 +139,7 @@ impl<'a> Run<'a> {
         Ok(value)
     }
 
-    fn node(&mut self, id: NodeId) -> TractResult<()> {
+    pub(super) fn node(&mut self, id: NodeId) -> TractResult<()> {
         let node = self.model.graph.node(id);
         let mut inputs = vec![];
         for input in node.inputs() {

@@ -51,6 +51,14 @@ impl Numbers {
         }))
     }
 
+    /// All of them, where they are no integers of 64 bits.
+    pub fn reals(&self) -> Option<&[f64]> {
+        match &self.0 {
+            Exact::Reals(reals) => Some(reals),
+            _ => None,
+        }
+    }
+
     /// The value of one element; `None` where there is none.
     pub fn get(&self, index: usize) -> Option<Number> {
         match &self.0 {

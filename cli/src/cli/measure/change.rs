@@ -109,8 +109,18 @@ impl Change {
             let places = start..length.min(start + BLOCK);
             let x = Numbers::of(from, &part(from, &reference.tensor, places.clone())?)?;
             let y = Numbers::of(to, &part(to, &converted.tensor, places.clone())?)?;
+            let reals = x.reals().zip(y.reals());
             for index in places {
-                let both = x.get(index - start).zip(y.get(index - start));
+                let place = index - start;
+                let real = reals.and_then(|(x, y)| x.get(place).zip(y.get(place)));
+                if let Some((a, b)) = real
+                    && let Some(outcome) = grid.at_once(*a, *b, peak)
+                {
+                    self.max_abs = self.max_abs.max((a - b).abs());
+                    found.count(outcome);
+                    continue;
+                }
+                let both = x.get(place).zip(y.get(place));
                 let Some((a, b)) = both else { continue };
                 let (outcome, error) = (grid.outcome(a, b, peak, end), a.distance(b));
                 self.max_abs = self.max_abs.max(if error.is_finite() { error } else { 0.0 });
@@ -235,12 +245,16 @@ struct Found {
 }
 
 impl Found {
-    /// Notes what became of a value; whether it is more than rounded.
-    fn is_odd(&mut self, index: usize, outcome: Code, error: f64, magnitude: f64) -> bool {
+    fn count(&mut self, outcome: Code) {
         match self.outcomes.iter_mut().find(|(code, _)| *code == outcome) {
             Some((_, count)) => *count += 1,
             None => self.outcomes.push((outcome, 1)),
         }
+    }
+
+    /// Notes what became of a value; whether it is more than rounded.
+    fn is_odd(&mut self, index: usize, outcome: Code, error: f64, magnitude: f64) -> bool {
+        self.count(outcome);
         if matches!(outcome, Code::Exact | Code::Rounded | Code::Flushed) {
             return false;
         }
@@ -295,6 +309,18 @@ impl Grid {
             () if self.target.is_beyond(x) && a * b > 0.0 => Code::Saturated,
             () if b.abs() == end && a.abs() > end && a * b > 0.0 => Code::Clipped,
             () => Code::Changed,
+        }
+    }
+
+    /// What became of a value, where that is seen without looking closer: most are the same, or rounded.
+    fn at_once(&self, x: f64, y: f64, peak: f64) -> Option<Code> {
+        let is_finite = x.is_finite() && y.is_finite();
+        let is_near = || (x - y).abs() <= self.relative * x.abs() + self.step * peak;
+        match () {
+            () if !is_finite => None,
+            () if x == y => Some(Code::Exact),
+            () if self.unit.is_none() && y != 0.0 && is_near() => Some(Code::Rounded),
+            () => None,
         }
     }
 

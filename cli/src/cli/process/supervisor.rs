@@ -192,6 +192,12 @@ struct Worker {
     timeout: Option<Duration>,
 }
 
+/// What glibc's allocator is set by.
+const TUNABLES: &str = "GLIBC_TUNABLES";
+/// From 4 MiB on, memory that is freed goes back to the system, however often it was asked for.
+const LARGE_ONES_GO_BACK: &str = "glibc.malloc.mmap_threshold=4194304:\
+    glibc.malloc.trim_threshold=67108864:glibc.malloc.hugetlb=1";
+
 impl Worker {
     fn start(timeout: Option<Duration>) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
@@ -199,6 +205,11 @@ impl Worker {
         // gone, the worker tidies up.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        // Weights come and go: what glibc keeps of them for later would be most of the memory.
+        if [TUNABLES, "MALLOC_MMAP_THRESHOLD_"].iter().all(|name| std::env::var_os(name).is_none())
+        {
+            command.env(TUNABLES, LARGE_ONES_GO_BACK);
+        }
         let mut child = command
             .env(MARK, "1")
             // With these set, every error of tract's would capture a backtrace, which is slow and

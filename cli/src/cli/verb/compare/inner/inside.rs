@@ -21,7 +21,7 @@ const HELD: usize = 256 << 20;
 
 /// What both models have made of a set, and the names of their outputs in pairs.
 pub(in crate::cli::verb::compare) struct Traces {
-    pub(in crate::cli::verb::compare) sides: (Trace, Trace),
+    pub(in crate::cli::verb::compare) sides: (Rc<Trace>, Rc<Trace>),
     pub(in crate::cli::verb::compare) outputs: Vec<(String, String)>,
 }
 
@@ -100,6 +100,7 @@ impl<'a> Inside<'a> {
         let Sides { reference_sets, converted_sets, .. } = self.subject.sides;
         let look = || {
             let sides = (a.trace(place, reference_sets)?, b.trace(place, converted_sets)?);
+            let sides = (Rc::new(sides.0), Rc::new(sides.1));
             let named = |(a, b): &(&NamedTensor, &NamedTensor)| (a.name.clone(), b.name.clone());
             let traces = Traces { sides, outputs: outputs.iter().map(named).collect() };
             self.look_into(place, Rc::new(traces))

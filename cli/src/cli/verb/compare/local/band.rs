@@ -28,64 +28,79 @@ struct Perturbed<'a> {
 /// A constant of fewer elements may be a size or an epsilon.
 const WEIGHT: usize = 64;
 
+/// Moves words of floating point, which are most of a model, by a unit in the last place; subnormal
+/// ones stay. `$normal` is the smallest normal one, `$infinity` infinity.
+macro_rules! move_words {
+    ($rng:expr, $bytes:expr, $word:ty, $normal:expr, $infinity:expr) => {
+        for block in $bytes.chunks_mut(size_of::<$word>() * u64::BITS as usize) {
+            let mut ups = $rng.random::<u64>();
+            for bytes in block.as_chunks_mut::<{ size_of::<$word>() }>().0 {
+                let word = <$word>::from_ne_bytes(*bytes);
+                let magnitude = word & (<$word>::MAX >> 1);
+                // Up or down without a branch, which no CPU could foresee.
+                let up = (ups & 1) as $word;
+                ups >>= 1;
+                let moved = (magnitude + 2 * up).wrapping_sub(1).min($infinity - 1);
+                if ($normal..$infinity).contains(&magnitude) {
+                    *bytes = (word - magnitude | moved).to_ne_bytes();
+                }
+            }
+        }
+    };
+}
+
 impl Perturbed<'_> {
     fn perturb(&mut self, held: &mut ObservedTensor) {
         let ty = held.element_type;
-        if let Some((normal, infinity)) = half_words(ty) {
-            let tensor = Arc::make_mut(&mut held.tensor);
-            return self.perturb_words(tensor.as_bytes_mut(), normal, infinity);
-        }
-        let (low, high) = match ty {
-            ElementType::Int8 => (-128.0, 127.0),
-            ElementType::Uint8 => (0.0, 255.0),
-            ElementType::Int4 => (-8.0, 7.0),
-            ElementType::Uint4 => (0.0, 15.0),
-            _ => (-largest(ty), largest(ty)),
-        };
         let is_code = !matches!(ty.family(), Family::Float(_));
-        if is_code && high.is_infinite() {
+        if is_code && ty.bits() > 8 || matches!(ty.family(), Family::Text) {
             return;
         }
-        let unit = 2.0 * rounding(ty);
+        let bytes = Arc::make_mut(&mut held.tensor).as_bytes_mut();
+        match ty {
+            ElementType::Float16 => {
+                return move_words!(self.rng, bytes, u16, 0x0400u16, 0x7c00);
+            }
+            ElementType::BFloat16 => {
+                return move_words!(self.rng, bytes, u16, 0x0080u16, 0x7f80);
+            }
+            ElementType::Float => {
+                return move_words!(self.rng, bytes, u32, 0x0080_0000u32, 0x7f80_0000);
+            }
+            ElementType::Int8 => return self.perturb_codes(bytes, true, (-128, 127)),
+            ElementType::Uint8 => return self.perturb_codes(bytes, false, (0, 255)),
+            ElementType::Int4 => return self.perturb_codes(bytes, true, (-8, 7)),
+            ElementType::Uint4 => return self.perturb_codes(bytes, false, (0, 15)),
+            _ if is_code => return,
+            _ => {}
+        }
+        let (unit, end) = (2.0 * rounding(ty), largest(ty));
         let Some(values) = numbers(&shared(held)) else { return };
-        let moved = |x: f64| match self.rng.random_range(0..4u8) {
+        let moved = |x: f64| match self.rng.random::<bool>() {
             _ if !x.is_finite() => x,
-            side if is_code => (x + [-1.0, 0.0, 0.0, 1.0][usize::from(side)]).clamp(low, high),
-            side => (x + x.abs() * if side < 2 { unit } else { -unit }).clamp(low, high),
+            is_up => (x + x.abs() * if is_up { unit } else { -unit }).clamp(-end, end),
         };
         let values: Vec<f64> = values.into_iter().map(moved).collect();
         if let Some((_, tensor)) = tensor(ty, held.tensor.shape(), &values) {
             held.tensor = tensor;
         }
     }
-}
 
-impl Perturbed<'_> {
-    /// Moves words of half precision, which are most of a model; subnormal ones stay.
-    fn perturb_words(&mut self, bytes: &mut [u8], normal: u16, infinity: u16) {
-        for block in bytes.chunks_mut(2 * u64::BITS as usize) {
-            let mut ups = self.rng.random::<u64>();
-            for bytes in block.as_chunks_mut::<2>().0 {
-                let word = u16::from_ne_bytes(*bytes);
-                let magnitude = word & 0x7fff;
-                // Up or down without a branch, which no CPU could foresee.
-                let up = (ups & 1) as u16;
-                ups >>= 1;
-                let moved = (magnitude + 2 * up).wrapping_sub(1).min(infinity - 1);
-                if (normal..infinity).contains(&magnitude) {
-                    *bytes = ((word & 0x8000) | moved).to_ne_bytes();
-                }
+    /// Moves codes of a byte each by one, or leaves them.
+    fn perturb_codes(&mut self, bytes: &mut [u8], is_signed: bool, (low, high): (i16, i16)) {
+        for block in bytes.chunks_mut(u64::BITS as usize / 2) {
+            let mut sides = self.rng.random::<u64>();
+            for byte in block {
+                let code = if is_signed {
+                    i16::from(i8::from_ne_bytes([*byte]))
+                } else {
+                    i16::from(*byte)
+                };
+                let step = [-1, 0, 0, 1][(sides & 3) as usize];
+                sides >>= 2;
+                *byte = (code + step).clamp(low, high).to_le_bytes()[0];
             }
         }
-    }
-}
-
-/// The smallest normal value and infinity, as words of a type of half precision.
-fn half_words(ty: ElementType) -> Option<(u16, u16)> {
-    match ty {
-        ElementType::Float16 => Some((0x0400, 0x7c00)),
-        ElementType::BFloat16 => Some((0x0080, 0x7f80)),
-        _ => None,
     }
 }
 

@@ -184,16 +184,17 @@ pub(super) fn doubts(
     };
     let mut doubts =
         by_family.or_else(|| families::sampled(node, inputs, made)).unwrap_or_else(none);
+    if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
+        return doubts;
+    }
     for (doubts, made) in doubts.iter_mut().zip(made) {
         let Some(made) = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)))
         else {
             continue;
         };
-        let is_moved = MOVED.iter().any(|(name, ..)| *name == node.op_type);
-        let (unit, least) = (if is_moved { 0.0 } else { rounding(made.0) }, smallest(made.0));
+        let (unit, least) = (rounding(made.0), smallest(made.0));
         for (doubt, x) in doubts.iter_mut().zip(numbers(made).unwrap_or_default()) {
-            let own = if x.abs() < MASK { unit * x.abs() } else { 0.0 };
-            *doubt += own + if is_moved { 0.0 } else { least };
+            *doubt += least + if x.abs() < MASK { unit * x.abs() } else { 0.0 };
         }
     }
     doubts

@@ -6,7 +6,7 @@ use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::{Doubt, MASK, MOVED, SUMS, Twin};
-use super::numbers::{numbers, rounding, tensor};
+use super::numbers::{magnitudes, numbers, rounding, tensor};
 
 type Doubts = Option<Vec<Vec<f64>>>;
 
@@ -149,9 +149,8 @@ pub(super) fn sums(
             if place >= *factors {
                 return Some(twin.value.clone());
             }
-            let all = numbers(&twin.value)?.into_iter().zip(twin.doubts());
-            let all: Vec<f64> = all.map(|(x, doubt)| x.abs() + doubt).collect();
-            tensor(twin.value.0, twin.value.1.shape(), &all)
+            let doubts = (!twin.is_exact()).then(|| twin.doubts());
+            magnitudes(&twin.value, doubts.as_deref())
         })
         .collect();
     let all = run(node, &magnitudes)?.swap_remove(0);
@@ -269,7 +268,7 @@ pub(super) fn dequantized(
         .map(|code| if code <= 0.0 { code + 1.0 } else { code - 1.0 })
         .collect();
     *given.first_mut()? = tensor(codes.value.0, codes.value.1.shape(), &next);
-    let (base, moved) = (run(node, &values(inputs))?.swap_remove(0), run(node, &given)?);
+    let (base, moved) = (numbers(made.first()?.as_ref()?)?, run(node, &given)?);
     let steps = base.iter().zip(moved.into_iter().next()?).map(|(a, b)| apart(*a, b));
     Some(vec![steps.zip(codes.doubts()).map(|(step, doubt)| step * doubt).collect()])
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use tract_onnx::pb::AttributeProto;
 use tract_onnx_cast::Family;
-use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use super::links::Links;
 use super::numbers::{numbers, rounding};
@@ -26,6 +26,8 @@ const OTHER: f64 = 0.2;
 pub(super) struct Fault<'a> {
     pub(super) a: &'a Trace,
     pub(super) b: &'a Trace,
+    /// The conversion.
+    pub(super) model: &'a Interpreter,
     pub(super) links: &'a Links,
     pub(super) sites: &'a Sites,
     /// The reference's weights.
@@ -213,11 +215,11 @@ impl<'a> Fault<'a> {
 
     /// Whether a weight is more than quantised, as far as that can be told.
     fn is_another(&self, reference: &str, converted: &str) -> bool {
-        let held = self.held.read(self.a, reference).zip(self.b.first(converted));
+        let held = self.held.read(self.a, reference).zip(self.b.again(self.model, converted));
         let Some((was, is)) = held.filter(|_| !self.b.is_constant(converted)) else {
             return self.b.constants.contains_key(converted) || self.b.maker(converted).is_some();
         };
-        let (Some(was), Some(is)) = (numbers(&was), numbers(is)) else { return false };
+        let (Some(was), Some(is)) = (numbers(&was), numbers(&is)) else { return false };
         let error: f64 = was.iter().zip(&is).map(|(x, y)| (x - y) * (x - y)).sum();
         let power: f64 = was.iter().map(|x| x * x).sum();
         was.len() == is.len() && error > OTHER * OTHER * power

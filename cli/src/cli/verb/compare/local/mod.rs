@@ -131,9 +131,11 @@ pub(super) struct Look<'a> {
     sides: (&'a Loaded, &'a Loaded),
     /// The conversion.
     model: Interpreter,
-    /// The reference, where one of the two has products of codes: what the models themselves have shown
-    /// is then not what is looked into.
+    /// The reference, where it has products of codes: what the model itself has shown is then not what
+    /// is looked into.
     reference: Option<Interpreter>,
+    /// Whether the conversion has products of codes.
+    is_spelt: bool,
     local: Local,
     sites: Sites,
     first: Option<First<'a>>,
@@ -154,10 +156,10 @@ impl<'a> Look<'a> {
     ) -> TractResult<Look<'a>> {
         progress::tell("looking for where errors arise");
         let (of_a, is_a_spelt) = spelt_out(sides.0, None)?;
-        let (model, is_b_spelt) = spelt_out(sides.1, Some(&sides.0.probed.proto))?;
-        let reference = (is_a_spelt || is_b_spelt).then_some(of_a);
+        let (model, is_spelt) = spelt_out(sides.1, Some(&sides.0.probed.proto))?;
+        let reference = is_a_spelt.then_some(of_a);
         let (local, sites) = (Local::default(), Sites::default());
-        Ok(Look { subject, sides, model, reference, local, sites, first: None })
+        Ok(Look { subject, sides, model, reference, is_spelt, local, sites, first: None })
     }
 
     /// Looks into what both models have made of the set at a place.
@@ -173,14 +175,16 @@ impl<'a> Look<'a> {
         let (given_a, given_b) = (set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || inputs(b, &given_b);
-        let traces = match &self.reference {
-            None => traces,
-            Some(reference) => {
-                let trace_a = Trace::of(reference, inputs(a, &given_a)?)?;
-                let sides = (trace_a, Trace::of(&self.model, given()?)?);
-                Rc::new(Traces { sides, outputs: traces.outputs.clone() })
-            }
+        let (trace_a, trace_b) = &traces.sides;
+        let trace_a = match &self.reference {
+            None => trace_a.clone(),
+            Some(reference) => Rc::new(Trace::of(reference, inputs(a, &given_a)?)?),
         };
+        let trace_b = match self.is_spelt {
+            false => trace_b.clone(),
+            true => Rc::new(Trace::of(&self.model, given()?)?),
+        };
+        let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
             self.model.run_observed(given()?, walk)?;
@@ -190,7 +194,7 @@ impl<'a> Look<'a> {
             Some(first) => first,
             None => {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
-                let (holder, both) = (a.probed.holder(), (trace_a, trace_b));
+                let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
                 let weights = Weights::of(self.subject, holder, both, &mut links);
                 let model = (&self.model, &given as &dyn Fn() -> _);
                 let (band, seeds) = band::band(trace_b, model, self.subject.samples)?;
@@ -208,7 +212,7 @@ impl<'a> Look<'a> {
 
     /// What was found; `changed` are the weights that have changed.
     pub(super) fn finish(self, changed: &[ComparedWeight]) -> Local {
-        let Look { mut local, sites, first, subject, .. } = self;
+        let Look { mut local, sites, first, subject, model, .. } = self;
         let Some(First { traces, links, band, weights: held }) = first else { return local };
         let Traces { sides: (a, b), outputs } = &*traces;
         local.errors = band::both_errors((a, b, &sites), &band);
@@ -216,7 +220,8 @@ impl<'a> Look<'a> {
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
         (local.types, local.nodes) = (types(b), b.nodes.len());
         let weights = &subject.weights;
-        let fault = Fault { a, b, links: &links, sites: &sites, held: &held, weights, changed };
+        let (links, sites, held) = (&links, &sites, &held);
+        let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };
         local.explain(&fault);
         local
     }
@@ -284,7 +289,8 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     (local.types, local.nodes) = (types(&trace), trace.nodes.len());
     let (links, weights) = (&links, &subject.weights);
     let (held, sites, changed) = (&Weights::default(), &sites, &[]);
-    let fault = Fault { a: &saved, b: &trace, links, sites, held, weights, changed };
+    let model = &model_b;
+    let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
     local.explain(&fault);
     Ok(local)
 }

@@ -15,8 +15,34 @@ pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     if ty.family() == Family::Text {
         return None;
     }
+    if *ty == ElementType::Float {
+        return Some(floats(tensor)?.iter().map(|x| f64::from(*x)).collect());
+    }
     let wide = Conversion::new(*ty, ElementType::Double, Rules::default()).run(tensor).ok()?;
     Some(wide.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?.to_vec())
+}
+
+/// The elements of a tensor of FLOAT.
+fn floats(tensor: &Tensor) -> Option<&[f32]> {
+    tensor.try_as_plain_ram().ok()?.as_slice::<f32>().ok()
+}
+
+/// The magnitudes of elements that may be off by so much each.
+pub(super) fn magnitudes(value: &SharedTensor, doubts: Option<&[f64]>) -> Option<SharedTensor> {
+    if value.0 == ElementType::Float {
+        let values = floats(&value.1)?.iter();
+        let all: Vec<f32> = match doubts {
+            None => values.map(|x| x.abs()).collect(),
+            Some(all) => values.zip(all).map(|(x, y)| (f64::from(x.abs()) + y) as f32).collect(),
+        };
+        return Some((value.0, Arc::new(Tensor::from_shape(value.1.shape(), &all).ok()?)));
+    }
+    let values = numbers(value)?.into_iter().map(f64::abs);
+    let all: Vec<f64> = match doubts {
+        None => values.collect(),
+        Some(all) => values.zip(all).map(|(x, doubt)| x + doubt).collect(),
+    };
+    tensor(value.0, value.1.shape(), &all)
 }
 
 /// Some of the elements; `None` for text.

@@ -14,8 +14,19 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 const KEPT: usize = 4096;
 
 /// What models compute of their weights.
-const OF_WEIGHTS: &[&str] =
-    &["Cast", "CastLike", "Identity", "Mul", "Reshape", "Squeeze", "Sub", "Transpose", "Unsqueeze"];
+const OF_WEIGHTS: &[&str] = &[
+    "Cast",
+    "CastLike",
+    "DequantizeLinear",
+    "Identity",
+    "Mul",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Sub",
+    "Transpose",
+    "Unsqueeze",
+];
 
 use crate::cli::work::spelt::label;
 
@@ -114,6 +125,15 @@ impl Trace {
     /// What a value was when it was made for the first time.
     pub(super) fn first(&self, value: &str) -> Option<&SharedTensor> {
         self.values.get(value).and_then(|times| times.first())
+    }
+
+    /// A value as it was made for the first time; one that is not kept is computed of the constants
+    /// again.
+    pub(super) fn again(&self, model: &Interpreter, value: &str) -> Option<SharedTensor> {
+        match self.computed.contains_key(value) {
+            true => model.constant(value).ok()?,
+            false => self.first(value).cloned(),
+        }
     }
 
     /// The path of the graph of a value that is made in each iteration of a body.

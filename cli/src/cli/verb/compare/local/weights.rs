@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use super::Subject;
 use super::links::{Link, Links};
@@ -20,12 +20,12 @@ pub(super) struct Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// Finds them. What a conversion computes of its constants, as the values of a quantised weight,
+    /// Finds them; `model` is the conversion. What it computes of its constants, as the values of a quantised weight,
     /// is linked with the weight.
     pub(super) fn of(
         subject: &Subject,
         holder: Holder<'a>,
-        (a, b): (&Trace, &Trace),
+        (a, b, model): (&Trace, &Trace, &Interpreter),
         links: &mut Links,
     ) -> Weights<'a> {
         let mut weights = Weights { holder: Some(holder), roundings: HashMap::new() };
@@ -42,7 +42,7 @@ impl<'a> Weights<'a> {
             }
             let is_made = b.maker(converted).is_some_and(|ran| ran.op == "DequantizeLinear");
             let exact = || cast(&weights.read(a, reference)?, wide(ty));
-            let turned = || laid_out(&exact()?, b.first(converted)?);
+            let turned = || laid_out(&exact()?, &b.again(model, converted)?);
             if is_made && turned().is_some_and(|(_, is_turned)| !is_turned) {
                 let link = Link { reference: reference.clone(), is_sure: true };
                 links.insert(converted.clone(), link);

@@ -1,0 +1,62 @@
+//! What a model computes of its constants alone.
+
+use onnx_cast_graph::{NodeId, Table, ValueId};
+use tract_onnx::prelude::TractResult;
+
+use super::Interpreter;
+use super::observer::SharedTensor;
+use super::run::Run;
+use super::value::{Typed, Value};
+use crate::error::{Error, Result};
+use crate::plug::guard::without_panic;
+
+impl Interpreter {
+    /// A value of the main graph that nodes make of constants alone, by its name. `None` if there is no such value, it is made
+    /// of inputs or in bodies as well, or is no tensor.
+    ///
+    /// # Errors
+    ///
+    /// When a node cannot be built or run, or a constant cannot be read.
+    pub fn constant(&self, name: &str) -> Result<Option<SharedTensor>> {
+        without_panic(|| self.of_constants(name)).map_err(Error::of)
+    }
+
+    fn of_constants(&self, name: &str) -> TractResult<Option<SharedTensor>> {
+        let Some((value, nodes)) = self.makers_of(name) else { return Ok(None) };
+        let mut run = Run::new(self);
+        for node in nodes.into_iter().rev() {
+            run.node(node)?;
+        }
+        Ok(match run.value(value)? {
+            Value::Tensor(Typed { ty, tensor }) => Some((ty, tensor)),
+            _ => None,
+        })
+    }
+
+    /// A value, and the nodes behind which it is there, the last one first.
+    fn makers_of(&self, name: &str) -> Option<(ValueId, Vec<NodeId>)> {
+        let graph = &self.graph;
+        let mut wanted: Table<ValueId, ()> = Table::default();
+        let (mut found, mut nodes) = (None, vec![]);
+        for id in graph.nodes_of(graph.main()).into_iter().rev() {
+            let node = graph.node(id);
+            let mut made = node.outputs().iter().flatten().copied();
+            if found.is_none() {
+                found = made.clone().find(|value| &*graph.value(*value).name == name);
+                found.map(|value| wanted.insert(value, ()));
+            }
+            if !made.any(|value| wanted.contains(value)) {
+                continue;
+            }
+            for value in graph.needs(id).into_iter().filter(|id| graph.constant(*id).is_none()) {
+                graph.maker(value)?;
+                wanted.insert(value, ());
+            }
+            if !node.bodies().is_empty() {
+                return None;
+            }
+            nodes.push(id);
+        }
+        Some((found?, nodes))
+    }
+}
