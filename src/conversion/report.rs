@@ -10,13 +10,17 @@ use crate::onnx::cast_spec::Operator;
 use crate::onnx::operators::behaviour::Behaviour;
 
 /// Fills [`Context::report`] with the nodes that take or make values of a type that is converted,
-/// and of which nothing is.
+/// and of which nothing is, nor is of the other type already: of these only scales and statistics
+/// are left.
 pub(super) fn report(graph: &mut Graph, context: &mut Context) -> Result<()> {
     for id in context.nodes(graph) {
         let node = graph.node(id);
         // Constants and casts are what their users take.
         let follows = Behaviour::of(node).makes_attributes || Operator::of(node).is_some();
-        if follows && !context.kept.contains(id) {
+        let values = node.inputs().iter().chain(node.outputs()).flatten();
+        let mut types = values.filter_map(|value| context.types.get(*value));
+        let is_converted = types.any(|ty| *ty == context.to());
+        if (follows || is_converted) && !context.kept.contains(id) {
             continue;
         }
         let points = points(graph, id);
@@ -43,4 +47,26 @@ fn points(graph: &Graph, id: NodeId) -> impl Iterator<Item = Point> + '_ {
     let node = graph.node(id);
     let taken = (0..node.input_places()).map(move |place| Point::Taken(Use::Node(id, place)));
     taken.chain(node.outputs().iter().flatten().map(|value| Point::Made(*value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use crate::cast::element_type::ElementType::Float16;
+    use crate::conversion::Options;
+    use crate::conversion::tests::written;
+    use crate::passes::testing::read;
+
+    #[test]
+    fn statistics_of_what_is_converted_already_are_no_node_that_stays() {
+        let model = "
+            in x FLOAT16
+            const g FLOAT16 1
+            const m FLOAT 1
+            y = BatchNormalization(x, g, g, m, m)
+            out y FLOAT16";
+        let (_, converted) = written(&read(model).encode_to_vec(), &Options::new(Float16));
+        assert_eq!(converted.kept, []);
+    }
 }
