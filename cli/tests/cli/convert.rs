@@ -54,6 +54,33 @@ fn what_holds_is_written() {
     assert_eq!(weight(&model.expect("a model")), Some(Float16));
 }
 
+/// As `compare` judges: the outputs alone would hold.
+#[test]
+fn what_is_written_is_judged_by_its_arithmetic() {
+    let (report, _) = convert(0, &squares(0.3), &["--to", "FLOAT16"]);
+    let compared = &report["compared"];
+    assert_eq!(compared["verdict"], json!("rounded"));
+    assert_eq!(compared["band_seeds"], json!([1, 2, 3]));
+    let (report, _) = convert(0, &squares(0.3), &["--to", "FLOAT16", "--sqnr", "40"]);
+    assert_eq!(report["compared"]["is_judged_by_tolerance"], json!(true));
+}
+
+#[test]
+fn the_page_says_what_stays_and_why_whether_written_or_not() {
+    let folder = Folder::new();
+    let model = folder.write("m.onnx", squares(1e3));
+    let (output, page) = (folder.text("o.onnx"), folder.text("page.html"));
+    let call = ["convert", &model, "--to", "FLOAT16", "-o", &output, "--report", &page];
+    let call = [&call[..], &["--range", "x=1:2"]].concat();
+    said(1, &[&call[..], &["--rtol", "1e-12"]].concat());
+    let text = fs::read_to_string(&page).expect("a page");
+    assert!(text.contains("nothing is written"), "{text}");
+    said(0, &call);
+    let text = fs::read_to_string(&page).expect("a page");
+    let (_, stays) = text.split_once("What stays as it is").expect("a table");
+    assert!(stays.contains("<td>Mul</td>"), "{stays}");
+}
+
 #[test]
 fn nodes_stay_that_overflow() {
     let (report, model) = convert(0, &squares(1e3), &["--to", "FLOAT16", "--range", "x=1:2"]);

@@ -5,6 +5,7 @@
 //! ends in .html.
 
 mod charts;
+mod conversion;
 mod drawing;
 
 use minijinja::{Environment, HtmlEscape, Value, context};
@@ -17,6 +18,7 @@ use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
 use crate::cli::report::{phrases, remarks, verdict};
+pub(crate) use conversion::of_conversion;
 use drawing::drawing;
 
 const TEMPLATE: &str = include_str!("report.html");
@@ -80,6 +82,9 @@ struct Section {
     /// The first rows of each table, and those that are folded.
     tensors: Vec<TensorView>,
     more_tensors: Vec<TensorView>,
+    /// Of a conversion, what stays as it is: operator, node and reason.
+    stays: Vec<[String; 3]>,
+    more_stays: Vec<[String; 3]>,
     casts_title: &'static str,
     casts: Vec<CastView>,
     more_casts: Vec<CastView>,

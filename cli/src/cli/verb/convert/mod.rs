@@ -20,8 +20,8 @@ use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Verb;
 use crate::cli::report::destinations::{check_files, write_json};
+use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
-use crate::cli::report::{json, page};
 use request::{Conversion, ConvertRequest};
 
 /// Convert a model to FLOAT16, BFLOAT16 or low-bit weights, if its results hold.
@@ -32,11 +32,11 @@ use request::{Conversion, ConvertRequest};
 /// outputs keep their types.
 ///
 /// What is written is read again, run beside the original on the given inputs, those recorded beside
-/// the model or random ones, and compared. Where outputs are too far off, the nodes are searched that need to stay in FLOAT.
-/// The file appears only if the outputs hold; else the exit status is 1. An output holds, unless
-/// options say otherwise, if its errors are noise: a signal-to-noise ratio of at least 40 dB in
-/// FLOAT16, 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4
-/// weights.
+/// the model or random ones, and compared. Where outputs are too far off, the nodes are searched that
+/// need to stay in FLOAT. The file appears only if the outputs hold; else the exit status is 1. They
+/// hold, unless a tolerance says otherwise, if `compare` calls the conversion the same or rounded,
+/// and if the signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16
+/// and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx
@@ -103,11 +103,11 @@ const FLOAT8_SQNR: f64 = 20.0;
 const INT4_SQNR: f64 = 10.0;
 
 impl Convert {
-    /// What every output is judged by.
-    fn tolerance(&self) -> Tolerance {
+    /// What every output is judged by, and whether it was given.
+    fn tolerance(&self) -> (Tolerance, bool) {
         let given = self.tolerance.of_every_output();
         if given != Tolerance::default() {
-            return given;
+            return (given, true);
         }
         let least = match (self.weights.as_deref(), self.ty.as_deref()) {
             (Some("INT4"), _) => INT4_SQNR,
@@ -115,7 +115,7 @@ impl Convert {
             (None, Some("FLOAT16")) => FLOAT16_SQNR,
             _ => BFLOAT16_SQNR,
         };
-        Tolerance { sqnr: Some(least), ..given }
+        (Tolerance { sqnr: Some(least), ..given }, false)
     }
 }
 
@@ -135,7 +135,7 @@ impl Verb for Convert {
             let is_there = place.symlink_metadata().is_ok();
             ensure!(!is_there, "-o: {} is there already", place.display());
         }
-        let tolerance = self.tolerance();
+        let (tolerance, has_tolerance) = self.tolerance();
         let (model, mut input) = (model_file(self.model)?, self.input.with_sets(self.sets));
         let cases = if input.takes_recorded(false) { cases::beside(&model) } else { vec![] };
         input.random = cases.is_empty();
@@ -156,12 +156,12 @@ impl Verb for Convert {
             is_unverified: self.unverified,
             input,
             tolerance,
+            has_tolerance,
         };
         let conversion = ask(&request, resources)?;
         print_notes(&request.model, &conversion.notes);
-        if let (Some(place), Some(compared)) = (&self.report, &conversion.compared) {
-            let page = page::of_comparisons(std::slice::from_ref(compared), usize::MAX)?;
-            write_whole(place, page.as_bytes())?;
+        if let Some(place) = &self.report {
+            write_whole(place, conversion.page()?.as_bytes())?;
         }
         write_json(
             &self.to,

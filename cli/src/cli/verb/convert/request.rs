@@ -26,9 +26,11 @@ use crate::cli::message::{ErrorKind, about};
 use crate::cli::output_file::Drafts;
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
+use crate::cli::report::page;
 use crate::cli::verb::compare::CompareRequest;
 use crate::cli::verb::keep::reference::{CountedRuns, Reference};
 use crate::cli::verb::keep::search::{NodeList, Search};
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, tried};
 
 /// A model to be converted.
@@ -51,6 +53,8 @@ pub(crate) struct ConvertRequest {
     pub(super) is_unverified: bool,
     pub(super) input: InputArgs,
     pub(super) tolerance: Tolerance,
+    /// Whether it was given, and rules alone.
+    pub(super) has_tolerance: bool,
 }
 
 /// What became of it, as `--json` prints it.
@@ -131,7 +135,29 @@ impl Conversion {
         }
         lines
     }
+
+    /// The page: the comparison, and what stays.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub(super) fn page(&self) -> anyhow::Result<String> {
+        let Conversion { nodes, weights, casts, .. } = self;
+        let mut facts = vec![("converted", format!("{nodes} nodes and {weights} weights"))];
+        facts.push(("stay", format!("{} nodes", self.kept.len())));
+        facts.push(("casts", casts.to_string()));
+        if self.size_after > 0 {
+            facts.push(("size", format!("{} bytes, before {}", self.size_after, self.size_before)));
+        }
+        let stays = self.kept.iter();
+        let stays = stays.map(|kept| [&kept.op, &kept.node, &kept.why].map(String::clone));
+        let (compared, problem) = (self.compared.as_ref(), self.problem.as_deref());
+        page::of_conversion(&self.model, compared, problem, facts, stays.collect())
+    }
 }
+
+/// How often the conversion runs with random rounding, as `compare` does by default.
+const SAMPLES: u64 = 3;
 
 /// Where the external data of a model goes.
 pub(super) fn data_of(output: &Path) -> PathBuf {
@@ -142,6 +168,8 @@ pub(super) fn data_of(output: &Path) -> PathBuf {
 
 impl Request for ConvertRequest {
     const NAME: &'static str = "convert";
+
+    const ENGINE: Engine = Engine::Nodes;
 
     type Answer = Conversion;
 
@@ -179,9 +207,7 @@ impl Request for ConvertRequest {
         if !self.is_unverified {
             let mut found = self.compare(loader, &draft)?;
             found.converted = self.output.display().to_string();
-            if found.head.status != Status::Passed {
-                report.problem = Some(found.head.sentences(Severity::Error).join("; "));
-            }
+            report.problem = self.fault(&found);
             report.compared = Some(found);
         }
         if report.problem.is_some() {
@@ -298,9 +324,20 @@ impl ConvertRequest {
             // What was decided stands on these sets.
             search: SearchArgs::none(),
             is_strict: false,
-            samples: None,
+            samples: Some(SAMPLES),
         };
         request.answer(loader)
+    }
+
+    /// Why what was written does not hold: outputs beyond the tolerance, or, where none was given,
+    /// what the verdict says.
+    fn fault(&self, found: &Compared) -> Option<String> {
+        if found.head.status != Status::Passed {
+            return Some(found.head.sentences(Severity::Error).join("; "));
+        }
+        let judgement = &found.judgement;
+        let verdict = judgement.verdict.filter(|verdict| !self.has_tolerance && !verdict.passes());
+        verdict.map(|verdict| format!("it is {}: {}", verdict.name(), judgement.reason))
     }
 
     /// What was converted, before it is known whether it holds. `needed` says why the nodes stay
