@@ -65,6 +65,30 @@ fn what_is_written_is_judged_by_its_arithmetic() {
     assert_eq!(report["compared"]["is_judged_by_tolerance"], json!(true));
 }
 
+/// Whether the quantiser is converted, from opset 19 on, or stays behind a cast.
+#[test]
+fn a_range_that_the_model_has_itself_is_no_fault_of_the_conversion() {
+    let quantised = |opset| {
+        let scale = tensor("scale", Float, &[0.01]);
+        let sketch = Sketch::new()
+            .input("x", Float, &[4])
+            .initializer(TensorProto { dims: vec![], ..scale })
+            .node("Exp", &["x"], &["e"], vec![])
+            .node("QuantizeLinear", &["e", "scale"], &["q"], vec![])
+            .node("DequantizeLinear", &["q", "scale"], &["d"], vec![])
+            .node("Neg", &["d"], &["y"], vec![])
+            .output("y", Float, &[4]);
+        let mut model = sketch.model();
+        model.opset_import[0].version = opset;
+        bytes(&model)
+    };
+    for opset in [13, 23] {
+        let options = ["--to", "FLOAT16", "--range", "x=1:2"];
+        let (report, _) = convert(0, &quantised(opset), &options);
+        assert_eq!(report["compared"]["verdict"], json!("rounded"), "{report}");
+    }
+}
+
 #[test]
 fn the_page_says_what_stays_and_why_whether_written_or_not() {
     let folder = Folder::new();

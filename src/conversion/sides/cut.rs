@@ -1,5 +1,5 @@
-//! A minimum cut of classes: which of them stay with those that must, so that the fewest values need
-//! a cast (Ford and Fulkerson; Menger's theorem for the shortest augmenting paths).
+//! A minimum cut of classes: which of them stay with those that must, so that the fewest values
+//! need a cast (Ford and Fulkerson, by the shortest augmenting paths).
 //!
 //! A value is an edge of capacity 1 between two vertices of its own, which edges without a limit
 //! join with its classes: it is cut where some of these stay and others do not.
@@ -90,7 +90,7 @@ impl Network {
         reached
     }
 
-    /// Has one unit more flow through an edge. Every path leads through values, so that there is one.
+    /// Has one unit more flow through an edge: what a path leads through of values.
     fn flow(&mut self, edge: usize) {
         for (place, change) in [(edge, -1), (edge ^ 1, 1)] {
             if let Some((_, left)) = self.edges.get_mut(place).filter(|(_, left)| *left != u32::MAX)

@@ -31,12 +31,12 @@ use request::{Conversion, ConvertRequest};
 /// fit it, that compute shapes, or that are kept. Casts stand only where types meet. Inputs and
 /// outputs keep their types.
 ///
-/// What is written is read again, run beside the original on the given inputs, those recorded beside
-/// the model or random ones, and compared. Where outputs are too far off, the nodes are searched that
-/// need to stay in FLOAT. The file appears only if the outputs hold; else the exit status is 1. They
-/// hold, unless a tolerance says otherwise, if `compare` calls the conversion the same or rounded,
-/// and if the signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16
-/// and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
+/// What is written is read again, run beside the original on the given inputs, those recorded
+/// beside the model or random ones, and compared. Where outputs are too far off, the nodes are
+/// searched that need to stay in FLOAT. The file appears only if the outputs hold; else the exit
+/// status is 1. They hold, unless a tolerance says otherwise, if `compare` calls the conversion the
+/// same or rounded, and if the signal-to-noise ratio of each output is at least 40 dB in FLOAT16,
+/// 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx

@@ -80,13 +80,20 @@ impl<'a> Fault<'a> {
         }
     }
 
-    /// Whether the reference cuts off itself what a quantiser does: converters leave a Relu out whose
-    /// work the range of the codes does.
+    /// Whether the reference cuts off itself what a quantiser does: it may have that quantiser, and
+    /// converters leave a Relu out whose work the range of the codes does.
     pub(super) fn is_cut_by_both(&self, wrong: &Wrong) -> bool {
         let is_at_zero = wrong.is_cut_at_zero;
         let cuts = |ran: &Ran| ran.op == "Clip" || ran.op == "Relu" && is_at_zero;
-        let reference = self.links.get(&wrong.value).map_or(&wrong.value, |link| &link.reference);
-        let taker = || self.a.nodes.iter().any(|ran| cuts(ran) && ran.inputs.contains(reference));
+        // What a quantiser that stays takes is cast for it.
+        let cast = self.b.maker(&wrong.value).filter(|ran| ran.op == "Cast");
+        let source = cast.and_then(|ran| ran.inputs.first()).unwrap_or(&wrong.value);
+        let link = [&wrong.value, source].into_iter().find_map(|value| self.links.get(value));
+        let reference = link.map_or(&wrong.value, |link| &link.reference);
+        let is_given = |ran: &Ran| ran.inputs.contains(reference);
+        let quantises =
+            |ran: &Ran| ran.op == "QuantizeLinear" && ran.inputs.first() == Some(reference);
+        let taker = || self.a.nodes.iter().any(|ran| cuts(ran) && is_given(ran) || quantises(ran));
         let is_left_out = || self.a.maker(reference).is_some_and(cuts) || taker();
         wrong.is_cut_off && is_left_out()
     }
