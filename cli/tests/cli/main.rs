@@ -7,6 +7,7 @@ mod attacks;
 mod audit_counts;
 mod bodies;
 mod convert;
+mod culprits;
 mod documented;
 mod dumps;
 mod engines;

@@ -9,20 +9,25 @@ use crate::common::proto::{int64, raw, tensor};
 use crate::program::{Folder, done, json, onnx_cast, said, stdout};
 
 /// Values from -1 to 1 that differ, in 16ths so that every type here holds them.
-fn values(count: usize, seed: usize) -> Vec<f32> {
+pub(crate) fn values(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|place| ((place * 37 + seed * 11) % 31) as f32 / 16.0 - 0.9375).collect()
 }
 
-fn held(name: &str, ty: ElementType, dims: &[i64], values: &[f32]) -> TensorProto {
+pub(crate) fn held(name: &str, ty: ElementType, dims: &[i64], values: &[f32]) -> TensorProto {
     TensorProto { dims: dims.into(), ..tensor(name, ty, values) }
 }
 
-fn one(name: &str, ty: ElementType, value: f32) -> TensorProto {
+pub(crate) fn one(name: &str, ty: ElementType, value: f32) -> TensorProto {
     held(name, ty, &[], &[value])
 }
 
 /// A model of `x` that makes `y`, both FLOAT.
-fn of(shape: &[i64], nodes: Vec<NodeProto>, made: &[i64], held: Vec<TensorProto>) -> ModelProto {
+pub(crate) fn of(
+    shape: &[i64],
+    nodes: Vec<NodeProto>,
+    made: &[i64],
+    held: Vec<TensorProto>,
+) -> ModelProto {
     let mut graph = graph(&[value("x", Float, shape)], &nodes, &[value("y", Float, made)]);
     graph.initializer = held;
     let mut model = model(17, graph);
@@ -33,7 +38,7 @@ fn of(shape: &[i64], nodes: Vec<NodeProto>, made: &[i64], held: Vec<TensorProto>
 }
 
 /// The verdict, and the first culprit's node and kind.
-fn judged(reference: &ModelProto, converted: &ModelProto) -> (String, String, String) {
+pub(crate) fn judged(reference: &ModelProto, converted: &ModelProto) -> (String, String, String) {
     let folder = Folder::new();
     let (a, b) = (folder.message("a.onnx", reference), folder.message("b.onnx", converted));
     let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "--sets", "1"])));
@@ -43,15 +48,15 @@ fn judged(reference: &ModelProto, converted: &ModelProto) -> (String, String, St
     (word(&pair["verdict"]), word(&first["node"]), word(&first["kind"]))
 }
 
-fn broken(node: &str, kind: &str) -> (String, String, String) {
+pub(crate) fn broken(node: &str, kind: &str) -> (String, String, String) {
     ("broken".into(), node.into(), kind.into())
 }
 
-fn verdict(reference: &ModelProto, converted: &ModelProto) -> String {
+pub(crate) fn verdict(reference: &ModelProto, converted: &ModelProto) -> String {
     judged(reference, converted).0
 }
 
-fn add(name: &str, inputs: &[&str], made: &str) -> NodeProto {
+pub(crate) fn add(name: &str, inputs: &[&str], made: &str) -> NodeProto {
     node("Add", inputs, &[made], vec![]).named(name)
 }
 
@@ -152,7 +157,7 @@ fn a_value_that_keeps_its_name_where_a_node_is_folded_into_it_is_no_fault() {
 }
 
 /// `QuantizeLinear` and `DequantizeLinear` of a value, by a scale each.
-fn coded(value: &str, scales: [&str; 2]) -> [NodeProto; 2] {
+pub(crate) fn coded(value: &str, scales: [&str; 2]) -> [NodeProto; 2] {
     let codes = format!("{value}_QuantizeLinear_Output");
     let made = format!("{value}_DequantizeLinear_Output");
     let name = |op: &str| format!("{value}_{op}");

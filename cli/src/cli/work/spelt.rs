@@ -50,10 +50,11 @@ pub(crate) fn spelt<'a>(
     Cow::Owned(spelt)
 }
 
-const CODED: [&str; 10] = [
+const CODED: [&str; 12] = [
     "MatMulNBits",
     "QGemm",
     "QLinearAdd",
+    "QLinearAveragePool",
     "QLinearConcat",
     "QLinearConv",
     "QLinearGlobalAveragePool",
@@ -61,6 +62,7 @@ const CODED: [&str; 10] = [
     "QLinearMatMul",
     "QLinearMul",
     "QLinearSigmoid",
+    "QLinearSoftmax",
 ];
 
 /// The type of the codes of which a constant holds one in each byte.
@@ -181,6 +183,12 @@ impl Writer<'_> {
         if !self.is_one(node, result) || !inputs.iter().all(|place| self.is_one(node, place + 1)) {
             return None;
         }
+        let held = |name: &str| node.attribute.iter().find(|held| held.name == name);
+        // Softmax takes one axis from opset 13 on, and all axes from its own on before.
+        let is_of_opset = held("opset").is_none_or(|held| (held.i >= 13) == self.has_axes);
+        if held("channels_last").is_some_and(|held| held.i != 0) || !is_of_opset {
+            return None;
+        }
         let values: Vec<String> = inputs
             .iter()
             .map(|place| {
@@ -188,7 +196,8 @@ impl Writer<'_> {
                 parts.add("DequantizeLinear", coded, vec![], None)
             })
             .collect();
-        let held = node.attribute.iter().filter(|held| held.name != "channels_last");
+        let is_own = |held: &&AttributeProto| matches!(&*held.name, "channels_last" | "opset");
+        let held = node.attribute.iter().filter(|held| !is_own(held));
         let op = node.op_type.strip_prefix("QLinear")?;
         let made = parts.add(op, values, held.cloned().collect(), None);
         let coded = vec![made, input(result), input(result + 1)];

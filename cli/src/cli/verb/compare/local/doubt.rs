@@ -20,6 +20,27 @@ use super::numbers::{is_computed_in, numbers, rounding, smallest};
 pub(super) struct Twin {
     pub(super) value: SharedTensor,
     pub(super) doubt: Doubt,
+    /// The power of what the elements are likely to be off, of that of the doubt: the whole where
+    /// nothing is known of it, less where each is a sum of many roundings that know nothing of one another.
+    pub(super) share: f64,
+}
+
+/// How far the elements of an output may be off, and the share of that which is likely.
+#[derive(Clone, Default)]
+pub(super) struct Carried {
+    pub(super) doubts: Vec<f64>,
+    pub(super) share: f64,
+}
+
+impl Carried {
+    /// Of doubts, and of the power of what is likely of each.
+    pub(super) fn of(doubts: Vec<f64>, likely: impl Iterator<Item = f64>) -> Carried {
+        let finite = |power: f64| if power.is_finite() { power } else { 0.0 };
+        let all: f64 = doubts.iter().map(|doubt| finite(doubt * doubt)).sum();
+        let likely: f64 = likely.map(finite).sum();
+        let share = if all > 0.0 { (likely / all).min(1.0) } else { 1.0 };
+        Carried { doubts, share }
+    }
 }
 
 /// Values of this magnitude stand for an infinity, and are not computed.
@@ -35,6 +56,11 @@ pub(super) enum Doubt {
 }
 
 impl Twin {
+    /// A value of which nothing is known but how far each element may be off.
+    pub(super) fn new(value: SharedTensor, doubt: Doubt) -> Twin {
+        Twin { value, doubt, share: 1.0 }
+    }
+
     /// How far each element may be off.
     pub(super) fn doubts(&self) -> Vec<f64> {
         match &self.doubt {
@@ -169,8 +195,9 @@ pub(super) fn doubts(
     node: &NodeRun,
     inputs: &[Option<Twin>],
     made: &[Option<SharedTensor>],
-) -> Vec<Vec<f64>> {
-    let none = || made.iter().map(|made| vec![0.0; families::length(made)]).collect::<Vec<_>>();
+) -> Vec<Carried> {
+    let no_doubt = |made| Carried { doubts: vec![0.0; families::length(made)], share: 1.0 };
+    let none = || made.iter().map(no_doubt).collect::<Vec<_>>();
     let by_family = match node.op_type {
         op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(node, inputs, made),
         op if ELEMENTWISE.contains(&op) => families::elementwise(node, inputs, made),
@@ -187,7 +214,7 @@ pub(super) fn doubts(
     if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
         return doubts;
     }
-    for (doubts, made) in doubts.iter_mut().zip(made) {
+    for (Carried { doubts, .. }, made) in doubts.iter_mut().zip(made) {
         let Some(made) = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)))
         else {
             continue;

@@ -5,10 +5,13 @@ use rand::{RngExt, SeedableRng};
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::doubt::{Doubt, MASK, MOVED, SUMS, Twin};
+use super::doubt::{Carried, Doubt, MASK, MOVED, SUMS, Twin};
 use super::numbers::{magnitudes, numbers, rounding, tensor};
 
-type Doubts = Option<Vec<Vec<f64>>>;
+type Doubts = Option<Vec<Carried>>;
+
+/// The power of an error that is anything up to a doubt, of that of the doubt.
+pub(super) const UNIFORM: f64 = 1.0 / 3.0;
 
 /// The place of what is added to a product.
 const BIAS: usize = 2;
@@ -27,7 +30,7 @@ fn values(inputs: &[Option<Twin>]) -> Vec<Option<SharedTensor>> {
 }
 
 /// The elements that a node makes of other inputs.
-fn run(node: &NodeRun, inputs: &[Option<SharedTensor>]) -> Doubts {
+fn run(node: &NodeRun, inputs: &[Option<SharedTensor>]) -> Option<Vec<Vec<f64>>> {
     let made = node.run_on(inputs).ok()?;
     let all = made.iter().map(|made| made.as_ref().map_or(Some(vec![]), numbers));
     all.collect()
@@ -61,7 +64,9 @@ pub(super) fn moved(
     let mut doubts = run(node, &given)?;
     doubts.resize(made.len(), vec![]);
     let fits = doubts.iter().zip(made).all(|(doubts, made)| doubts.len() == length(made));
-    fits.then_some(doubts)
+    let share = inputs.iter().skip(*first).take(*count).flatten().map(|twin| twin.share);
+    let share = share.fold(0.0, f64::max);
+    fits.then(|| doubts.into_iter().map(|doubts| Carried { doubts, share }).collect())
 }
 
 /// What each input alone changes, at either end of its doubt.
@@ -72,10 +77,11 @@ pub(super) fn elementwise(
 ) -> Doubts {
     let given = values(inputs);
     let base = run(node, &given)?;
-    let mut doubts: Vec<Vec<f64>> = made.iter().map(|made| vec![0.0; length(made)]).collect();
+    let none = || -> Vec<Vec<f64>> { made.iter().map(|made| vec![0.0; length(made)]).collect() };
+    let (mut doubts, mut likely) = (none(), none());
     for (place, twin) in inputs.iter().enumerate() {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
-        let mut most: Vec<Vec<f64>> = made.iter().map(|made| vec![0.0; length(made)]).collect();
+        let mut most = none();
         for sign in [-1.0, 1.0] {
             let mut given = given.clone();
             *given.get_mut(place)? = shifted(twin, || sign);
@@ -85,8 +91,11 @@ pub(super) fn elementwise(
                 }
             }
         }
-        for (doubts, most) in doubts.iter_mut().zip(most) {
-            doubts.iter_mut().zip(most).for_each(|(doubt, most)| *doubt += most);
+        for ((doubts, likely), most) in doubts.iter_mut().zip(&mut likely).zip(most) {
+            for ((doubt, likely), most) in doubts.iter_mut().zip(likely).zip(most) {
+                *doubt += most;
+                *likely += twin.share * most * most;
+            }
         }
     }
     // Near zero a product is moved by both of its factors, and by neither alone.
@@ -107,7 +116,8 @@ pub(super) fn elementwise(
             }
         }
     }
-    Some(doubts)
+    let both = doubts.into_iter().zip(likely);
+    Some(both.map(|(doubts, likely)| Carried::of(doubts, likely.into_iter())).collect())
 }
 
 /// The value moved within its doubt, by a unit in its last place at least.
@@ -173,7 +183,46 @@ pub(super) fn sums(
             *doubt += x.abs();
         }
     }
-    Some(vec![doubts])
+    let likely = likely(node, inputs, &all.iter().map(|x| x * share).collect::<Vec<_>>());
+    let whole = doubts.iter().map(|doubt| doubt * doubt).collect();
+    let likely = likely.unwrap_or(whole);
+    Some(vec![Carried::of(doubts, likely.into_iter())])
+}
+
+/// What sums of products are likely to be off, by its power: doubts of elements of which none knows of
+/// another add up by their powers. `own` is the rounding of the sums. `None` of an operator that
+/// weighs its terms.
+fn likely(node: &NodeRun, inputs: &[Option<Twin>], own: &[f64]) -> Option<Vec<f64>> {
+    let is_plain = |name: &str| {
+        let held = node.attributes.iter().find(|held| held.name == name);
+        held.is_none_or(|held| held.f == 1.0)
+    };
+    let is_weighed = !matches!(node.op_type, "Conv" | "ConvTranspose" | "Gemm" | "MatMul");
+    if is_weighed || !is_plain("alpha") || !is_plain("beta") {
+        return None;
+    }
+    let squares = |twin: &Twin, of: &dyn Fn(f64, f64) -> f64| {
+        let values = numbers(&twin.value)?.into_iter().zip(twin.doubts());
+        let all: Vec<f64> = values.map(|(x, doubt)| of(x, doubt)).collect();
+        tensor(twin.value.0, twin.value.1.shape(), &all)
+    };
+    let square =
+        |twin: &Option<Twin>| squares(twin.as_ref()?, &|x, doubt| (x.abs() + doubt).powi(2));
+    let values: Vec<Option<SharedTensor>> = inputs.iter().map(square).collect();
+    let mut likely: Vec<f64> = own.iter().map(|x| x * x).collect();
+    for (place, twin) in inputs.iter().enumerate() {
+        let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
+        let mut given = values.clone();
+        *given.get_mut(place)? = squares(twin, &|_, doubt| doubt * doubt);
+        let others = if place == BIAS { 0 } else { BIAS };
+        if let Some(Some((ty, held))) = given.get_mut(others) {
+            *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
+        }
+        for (likely, x) in likely.iter_mut().zip(run(node, &given)?.swap_remove(0)) {
+            *likely += twin.share * x.abs();
+        }
+    }
+    Some(likely)
 }
 
 /// How many terms are summed up, or a little more.
@@ -205,7 +254,7 @@ pub(super) fn cast(
 ) -> Doubts {
     let twin = inputs.first()?.as_ref()?;
     match made.first()?.as_ref()?.0.family() {
-        Family::Float(_) => Some(vec![twin.doubts()]),
+        Family::Float(_) => Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]),
         _ => elementwise(node, inputs, made),
     }
 }
@@ -217,6 +266,7 @@ pub(super) fn quantized(
     made: &[Option<SharedTensor>],
 ) -> Doubts {
     let (x, codes) = (inputs.first()?.as_ref()?, numbers(made.first()?.as_ref()?)?);
+    let x_share = x.share;
     let scale = inputs.get(1)?.as_ref()?;
     let scales = numbers(&scale.value)?;
     let zeros = match inputs.get(2) {
@@ -238,16 +288,20 @@ pub(super) fn quantized(
         let row = if behind == usize::MAX { 0 } else { place / behind.max(1) % scales.len() };
         let (scale, zero) = (*scales.get(row)?, zeros.get(row).copied().unwrap_or(0.0));
         let off = (x / scale + zero - code).abs();
-        Some(if off.is_finite() { off.max(0.5) } else { 0.5 } + (doubt / scale).abs())
+        let (off, carried) = (if off.is_finite() { off } else { 0.5 }, (doubt / scale).abs());
+        let likely = if off > 0.5 { off * off } else { UNIFORM * 0.25 };
+        Some((off.max(0.5) + carried, likely + x_share * carried * carried))
     };
-    Some(vec![values.map(doubt).collect::<Option<_>>()?])
+    let (doubts, likely): (Vec<f64>, Vec<f64>) =
+        values.map(doubt).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+    Some(vec![Carried::of(doubts, likely.into_iter())])
 }
 
 /// Half a step of the values; the scale is right but for its rounding.
 pub(super) fn quantized_as_it_runs(made: &[Option<SharedTensor>]) -> Doubts {
     let doubt = |(place, made): (usize, &Option<SharedTensor>)| {
         let doubt = if place == 0 { 0.5 } else { 0.0 };
-        vec![doubt; length(made)]
+        Carried { doubts: vec![doubt; length(made)], share: UNIFORM }
     };
     Some(made.iter().enumerate().map(doubt).collect())
 }
@@ -270,7 +324,8 @@ pub(super) fn dequantized(
     *given.first_mut()? = tensor(codes.value.0, codes.value.1.shape(), &next);
     let (base, moved) = (numbers(made.first()?.as_ref()?)?, run(node, &given)?);
     let steps = base.iter().zip(moved.into_iter().next()?).map(|(a, b)| apart(*a, b));
-    Some(vec![steps.zip(codes.doubts()).map(|(step, doubt)| step * doubt).collect()])
+    let doubts = steps.zip(codes.doubts()).map(|(step, doubt)| step * doubt).collect();
+    Some(vec![Carried { doubts, share: codes.share }])
 }
 
 /// What becomes of the result where the inputs are moved at random: as far as any element went
@@ -285,24 +340,32 @@ pub(super) fn sampled(
     }
     let given = values(inputs);
     let base = run(node, &given)?;
-    let mut doubts: Vec<Vec<f64>> = base.iter().map(|base| vec![0.0; base.len()]).collect();
+    let inexact = inputs.iter().flatten().filter(|twin| !twin.is_exact());
+    let share = inexact.map(|twin| twin.share).fold(0.0, f64::max);
+    let none = || -> Vec<Vec<f64>> { base.iter().map(|base| vec![0.0; base.len()]).collect() };
+    let (mut doubts, mut likely) = (none(), none());
     for seed in 0..SAMPLES {
         let mut rng = StdRng::seed_from_u64(seed);
-        let move_by = |twin: &Option<Twin>| {
+        let move_by = |(place, twin): (usize, &Option<Twin>)| {
             let twin = twin.as_ref()?;
-            if twin.is_exact() {
+            // Where a pixel is taken from is no rounding.
+            if twin.is_exact() || node.op_type == "Resize" && place > 0 {
                 return Some(twin.value.clone());
             }
             shifted(twin, || if rng.random::<bool>() { 1.0 } else { -1.0 })
         };
-        let inputs: Vec<Option<SharedTensor>> = inputs.iter().map(move_by).collect();
+        let inputs: Vec<Option<SharedTensor>> = inputs.iter().enumerate().map(move_by).collect();
         // A size that is computed of what is moved may be another one.
         let Some(moved) = run(node, &inputs).filter(|moved| is_as_long(moved, &base)) else {
             continue;
         };
-        for ((doubts, base), moved) in doubts.iter_mut().zip(&base).zip(moved) {
-            for ((doubt, base), moved) in doubts.iter_mut().zip(base).zip(moved) {
-                *doubt = doubt.max(apart(*base, moved));
+        let both = doubts.iter_mut().zip(&mut likely);
+        for (((doubts, likely), base), moved) in both.zip(&base).zip(moved) {
+            let both = doubts.iter_mut().zip(likely);
+            for (((doubt, likely), base), moved) in both.zip(base).zip(moved) {
+                let apart = apart(*base, moved);
+                *doubt = doubt.max(apart);
+                *likely += share * apart * apart / SAMPLES as f64;
             }
         }
     }
@@ -317,6 +380,9 @@ pub(super) fn sampled(
             *doubt = BEYOND_SAMPLES * doubt.max(mean) + own;
         }
     }
-    doubts.resize(made.len(), vec![]);
-    Some(doubts)
+    let both = doubts.into_iter().zip(likely);
+    let mut all: Vec<Carried> =
+        both.map(|(doubts, likely)| Carried::of(doubts, likely.into_iter())).collect();
+    all.resize(made.len(), Carried::default());
+    Some(all)
 }

@@ -13,6 +13,7 @@ use super::quantisers::Wrong;
 use super::regions::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
+use super::twins::laid_out;
 use super::weights::Weights;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::found::weights::ComparedWeight;
@@ -49,11 +50,15 @@ impl<'a> Fault<'a> {
     pub(super) fn culprit(&self, site: &Site) -> Culprit {
         let region = self.region(site);
         let is_quantised = region.iter().any(|ran| is_quantiser(ran));
-        let other = || region.iter().find_map(|ran| Some((*ran, self.of_node(ran, is_quantised)?)));
+        let is_folded = self.is_folded(site, &region);
+        let other = || {
+            let of = |ran| self.of_node(ran, is_quantised, is_folded);
+            region.iter().find_map(|ran| Some((*ran, of(ran)?)))
+        };
         let alone = || self.only_one_side(site, &region);
         let turned = || region.iter().find_map(|ran| self.operands(self.partner(ran)?, ran));
         // A weight into which a normalisation was folded is another one.
-        let found = match self.is_folded(site, &region) {
+        let found = match is_folded {
             true => alone().or_else(other),
             false => other().or_else(alone),
         };
@@ -77,6 +82,35 @@ impl<'a> Fault<'a> {
             bound: Num(site.worst.bound),
             kind,
             text,
+        }
+    }
+
+    /// What is to blame where a quantiser cuts off values that are not the reference's: a node before it
+    /// that the reference has not, else the quantiser.
+    pub(super) fn before(&self, wrong: Wrong) -> Culprit {
+        let ends = |value: &str| self.sites.get(value).is_some_and(|site| site.is_replaced);
+        let is_form =
+            |ran: &Ran| is_form(ran) || is_coder(ran) || is_moving(ran) || is_product(ran);
+        let is_alone = |ran: &Ran| {
+            let Some(partner) = self.partner(ran) else { return true };
+            let mut made = partner.outputs.iter().filter_map(|made| self.b.maker(made));
+            partner.op != ran.op && made.any(|other| other.name != ran.name)
+        };
+        let is_added = |ran: &&Ran| !is_form(ran) && !self.is_scaling(ran) && is_alone(ran);
+        let nodes = region(self.b, &wrong.value, ends);
+        match nodes.into_iter().find(is_added) {
+            Some(ran) => Culprit {
+                node: ran.name.clone(),
+                op: ran.op.clone(),
+                tensor: ran.outputs.first().cloned().unwrap_or_default(),
+                kind: FaultKind::AddedNode,
+                text: format!(
+                    "the reference has no such node here; behind it, {}",
+                    wrong.culprit.text
+                ),
+                ..wrong.culprit
+            },
+            None => wrong.culprit,
         }
     }
 
@@ -142,6 +176,16 @@ impl<'a> Fault<'a> {
         let worst = &site.worst;
         let shape = self.b.form(&site.converted).map(|(_, shape)| shape.to_vec());
         let at = coordinates(worst.place, &shape.unwrap_or_default());
+        if worst.error <= worst.bound {
+            return format!(
+                "of the reference's inputs its values are off, taken together, by {} times what chance \
+                 explains of rounding; most at {at:?} of `{}`: it makes {}, and should make {}",
+                Num(worst.excess),
+                site.converted,
+                Num(worst.got),
+                Num(worst.want)
+            );
+        }
         format!(
             "of the reference's inputs it makes {} at {at:?} of `{}`, and should make {}: off by {}, \
              and rounding explains {} at most",
@@ -164,10 +208,14 @@ impl<'a> Fault<'a> {
             let is_taker = ran.op == "DequantizeLinear" && !ran.inputs.iter().any(is_made);
             is_taker && ran.outputs.iter().any(is_off)
         };
+        let is_of_constant =
+            |ran: &Ran| ran.inputs.first().is_some_and(|codes| self.b.is_constant(codes));
         let computes = |ran: &Ran| !is_form(ran) && !is_coder(ran) && !self.is_scaling(ran);
         let of = |is_it: &dyn Fn(&Ran) -> bool| region.iter().copied().find(|ran| is_it(ran));
-        of(&is_wrong)
+        of(&|ran| self.is_scale_of_other(ran) || self.is_scaled_by_other(ran))
+            .or_else(|| of(&|ran| is_wrong(ran) && is_of_constant(ran)))
             .or_else(|| of(&is_product))
+            .or_else(|| of(&is_wrong))
             .or_else(|| of(&|ran| computes(ran) && !is_moving(ran)))
             .or_else(|| of(&computes))
             .or_else(|| of(&is_quantiser))
@@ -180,33 +228,77 @@ impl<'a> Fault<'a> {
             self.a.maker(&link.reference)
         });
         let same = || ran.outputs.iter().find_map(|made| self.a.maker(made));
-        let named =
-            || self.a.nodes.iter().find(|other| !ran.name.is_empty() && other.name == ran.name);
-        linked.or_else(same).or_else(named)
+        let name = ran.name.strip_suffix("_quant").unwrap_or(&ran.name);
+        let named = || self.a.nodes.iter().find(|other| !name.is_empty() && other.name == name);
+        let found = linked.or_else(same).or_else(named);
+        match found {
+            Some(other) if !is_product(ran) || is_product(other) => found,
+            _ if !is_product(ran) => None,
+            _ => found
+                .and_then(|other| self.product_before(other))
+                .or_else(|| self.of_weight(ran))
+                .or(found),
+        }
+    }
+
+    /// The product of the reference that a product takes in what is behind it of.
+    fn product_before(&self, behind: &'a Ran) -> Option<&'a Ran> {
+        let mut ran = behind;
+        while !is_product(ran) {
+            let is_taken_in = is_fused(ran) || matches!(ran.op.as_str(), "Relu" | "Clip");
+            let mut makers = ran.inputs.iter().filter_map(|input| self.a.maker(input));
+            ran = makers.next().filter(|_| is_taken_in)?;
+        }
+        Some(ran)
+    }
+
+    /// The product of the reference that takes the same weight.
+    fn of_weight(&self, ran: &Ran) -> Option<&'a Ran> {
+        let is_weight = |held: &String| ran.inputs.contains(held);
+        let mut weights = self.weights.iter().filter(|(_, held)| is_weight(held));
+        weights.find_map(|(weight, _)| {
+            self.a.nodes.iter().find(|other| is_product(other) && other.inputs.contains(weight))
+        })
     }
 
     /// What a node has otherwise than its partner.
-    fn of_node(&self, ran: &Ran, is_quantised: bool) -> Option<(FaultKind, String)> {
+    fn of_node(
+        &self,
+        ran: &Ran,
+        is_quantised: bool,
+        is_folded: bool,
+    ) -> Option<(FaultKind, String)> {
         let is_taken = |weight: &&ComparedWeight| {
             let name = weight.converted_name.as_ref().unwrap_or(&weight.name);
             let is_made = ran.op == "DequantizeLinear" && ran.outputs.contains(name);
             (is_made || ran.inputs.contains(name)) && self.is_another(&weight.name, name)
         };
-        if let Some(weight) = self.changed.iter().find(is_taken) {
+        let changed = self.changed.iter().filter(|_| !is_folded);
+        if let Some(weight) = changed.filter(is_taken).next() {
             let text = format!("its weight `{}` is another: {}", weight.name, weight.text);
             return Some((FaultKind::Weight, text));
         }
-        if let Some(found) = self.dequantised(ran) {
+        if let Some(found) = self.dequantised(ran).filter(|_| !is_folded) {
             return Some(found);
         }
         let partner = self.partner(ran)?;
         if (&partner.op, &partner.domain) != (&ran.op, &ran.domain) {
+            if let ("Gemm", "MatMul") = (ran.op.as_str(), partner.op.as_str()) {
+                return scaled(ran).or_else(|| self.constants(partner, ran));
+            }
             let is_plain = [ran, partner].iter().any(|ran| is_form(ran) || is_moving(ran))
-                || is_product(ran) && is_fused(partner);
+                || is_product(ran) && (is_fused(partner) || is_product(partner));
             let text = format!("it is {}, and {} in the reference", ran.op, partner.op);
             return (!is_plain && !is_quantised).then_some((FaultKind::Operator, text));
         }
-        attributes(partner, ran).or_else(|| self.constants(partner, ran))
+        // The width of a Pad that only the reference has is in the operator behind it.
+        let is_padded = |ran: &Ran, trace: &Trace| {
+            let made = ran.inputs.first().and_then(|input| trace.maker(input));
+            made.is_some_and(|ran| ran.op == "Pad")
+        };
+        let is_folded = is_padded(partner, self.a) && !is_padded(ran, self.b);
+        attributes(partner, ran, if is_folded { "pads" } else { "" })
+            .or_else(|| self.constants(partner, ran))
     }
 
     /// A weight that is made of codes, and is none of the reference's.
@@ -226,6 +318,7 @@ impl<'a> Fault<'a> {
         let Some((was, is)) = held.filter(|_| !self.b.is_constant(converted)) else {
             return self.b.constants.contains_key(converted) || self.b.maker(converted).is_some();
         };
+        let was = laid_out(&was, &is).map_or(was, |(was, _)| was);
         let (Some(was), Some(is)) = (numbers(&was), numbers(&is)) else { return false };
         let error: f64 = was.iter().zip(&is).map(|(x, y)| (x - y) * (x - y)).sum();
         let power: f64 = was.iter().map(|x| x * x).sum();
@@ -274,6 +367,17 @@ fn unknown(is_quantised: bool) -> (FaultKind, String) {
     }
 }
 
+/// What a Gemm that stands for a product and a sum multiplies them by.
+fn scaled(ran: &Ran) -> Option<(FaultKind, String)> {
+    let is_factor = |held: &&AttributeProto| matches!(held.name.as_str(), "alpha" | "beta");
+    let held = ran.attributes.iter().filter(is_factor).find(|held| held.f != 1.0)?;
+    let text = format!("its attribute `{}` is {}, and the reference has none", held.name, held.f);
+    Some((FaultKind::Attribute, text))
+}
+
+/// What modes are where they are not given.
+const USUAL: [&str; 4] = ["NOTSET", "forward", "half_pixel", "none"];
+
 /// Whether an attribute may be what it is where it is not given.
 fn is_usual(held: &AttributeProto) -> bool {
     let least = match held.name.as_str() {
@@ -285,11 +389,13 @@ fn is_usual(held: &AttributeProto) -> bool {
         _ => 1,
     };
     let whole = |x: &i64| (least..=most).contains(x);
-    held.s.is_empty() && held.f == 0.0 && whole(&held.i) && held.ints.iter().all(whole)
+    let is_usual_word = held.s.is_empty() || USUAL.iter().any(|word| word.as_bytes() == held.s);
+    let is_factor = matches!(held.name.as_str(), "alpha" | "beta") && held.f == 1.0;
+    is_usual_word && (held.f == 0.0 || is_factor) && whole(&held.i) && held.ints.iter().all(whole)
 }
 
-/// The first attribute that is another one.
-fn attributes(partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
+/// The first attribute that is another one, but for one that is spared.
+fn attributes(partner: &Ran, ran: &Ran, spared: &str) -> Option<(FaultKind, String)> {
     let names: BTreeSet<&String> =
         partner.attributes.iter().chain(&ran.attributes).map(|held| &held.name).collect();
     let of = |ran: &'_ Ran, name: &str| -> Option<AttributeProto> {
@@ -305,6 +411,7 @@ fn attributes(partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
         };
         if was == is
             || is_left_out
+            || name == spared
             || matches!(name.as_str(), "dtype" | "to" | "stash_type" | "saturate")
         {
             return None;

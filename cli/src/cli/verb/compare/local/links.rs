@@ -74,7 +74,15 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
         let quantiser = taker.inputs.first().and_then(|codes| b.maker(codes));
         let quantiser = quantiser.filter(|ran| ran.op == "QuantizeLinear");
         let values = quantiser.and_then(|ran| Some((ran.inputs.first()?, ran.outputs.first()?)));
-        let (Some((given, codes)), Some(made)) = (values, taker.outputs.first()) else { continue };
+        let Some(made) = taker.outputs.first() else { continue };
+        let Some((given, codes)) = values else {
+            if let Some(link) =
+                of_moved_codes(a, b, taker, made).filter(|_| !links.contains_key(made))
+            {
+                links.insert(made.clone(), link);
+            }
+            continue;
+        };
         let named = CODES.iter().find_map(|suffix| codes.strip_suffix(suffix));
         let mut named = named.into_iter().chain([given.as_str()]);
         let named = named.find(|name| a.values.contains_key(*name));
@@ -95,6 +103,15 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
             links.insert(made.clone(), Link { reference, ..link });
         }
     }
+}
+
+/// What codes that something other than a quantiser makes are taken back to: the value that they are
+/// named after.
+fn of_moved_codes(a: &Trace, b: &Trace, taker: &Ran, made: &str) -> Option<Link> {
+    let codes = taker.inputs.first().filter(|codes| b.maker(codes).is_some())?;
+    let named = CODES.iter().find_map(|suffix| codes.strip_suffix(suffix))?;
+    let reference = nearest(a, b, made, named, None).filter(|_| a.values.contains_key(named))?;
+    Some(Link { reference, is_sure: true })
 }
 
 /// Which value of the reference the values of codes are: the one that was quantised, the one of its
@@ -138,6 +155,10 @@ fn seen(trace: &Trace) -> Vec<Seen<'_>> {
     seen
 }
 
+/// What several nodes are fused into.
+const FUSED: [&str; 5] =
+    ["FastGelu", "Gelu", "LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"];
+
 /// Whether the nodes that make a pair are one node of both models: of one operator, and of one name
 /// or of the same operands.
 fn is_same_place(
@@ -154,7 +175,11 @@ fn is_same_place(
     // Another operator under the same names is a fault; one of another name may be fused.
     let is_one = is_named && pair.reference == pair.converted && !y.op.contains("Quantize");
     let is_same = x.op == y.op && x.domain == y.domain;
-    is_one || is_same && (is_named || same_operands(x, y, links, weights))
+    // What a converter fuses several nodes into makes the value of the last.
+    let is_fused = pair.reference == pair.converted
+        && FUSED.contains(&y.op.as_str())
+        && a.nodes.iter().all(|ran| ran.op != y.op);
+    is_one || is_fused || is_same && (is_named || same_operands(x, y, links, weights))
 }
 
 /// Whether two nodes take what belongs together, place by place.

@@ -204,7 +204,10 @@ impl<'a> Look<'a> {
         };
         let First { links, weights, .. } = self.first.insert(first);
         let rounds = Rounds { reference: trace_a, links, weights, inputs: inputs_b, slack: 0.0 };
-        let (found, wrong) = rounds.walked(run)?;
+        let (found, wrong, others) = rounds.walked(run)?;
+        if let Some(others) = others {
+            *links = others;
+        }
         found.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantisers.extend(wrong);
         Ok(())
@@ -278,7 +281,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
             model_b.run_observed(given.clone(), walk)?;
             Ok(())
         };
-        let (found, _) = rounds.walked(run)?;
+        let (found, ..) = rounds.walked(run)?;
         found.all.into_iter().for_each(|site| sites.add(site));
         last = Some((saved, trace, links));
     }
@@ -364,7 +367,8 @@ impl Local {
             false => fault.culprit(site),
         }));
         if found.is_empty() {
-            found.extend(doubtful.into_iter().map(|wrong| wrong.culprit));
+            found.extend(doubtful.into_iter().map(|wrong| fault.before(wrong)));
+            found.extend(quantisers::biases(b));
         }
         for culprit in found {
             if self.culprits.iter().all(|other| other.node != culprit.node) {
@@ -374,7 +378,10 @@ impl Local {
         self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
         for (place, ran) in b.nodes.iter().enumerate() {
             self.places.entry(ran.name.clone()).or_insert(place);
-            for input in ran.inputs.iter().filter(|input| b.is_constant(input)) {
+            let is_weight = |input: &&String| {
+                b.is_constant(input) || fault.weights.values().any(|x| x == *input)
+            };
+            for input in ran.inputs.iter().filter(is_weight) {
                 let taker = || (ran.name.clone(), ran.op.clone());
                 self.takers.entry(input.clone()).or_insert_with(taker);
             }

@@ -110,6 +110,12 @@ pub(super) fn smallest(ty: ElementType) -> f64 {
     }
 }
 
+/// The smallest positive value of a type that has all its digits, 0 for integers.
+pub(super) fn smallest_normal(ty: ElementType) -> f64 {
+    let unit = rounding(ty);
+    if unit > 0.0 { smallest(ty) / (2.0 * unit) } else { 0.0 }
+}
+
 /// The largest finite value of a type.
 pub(super) fn largest(ty: ElementType) -> f64 {
     match Reach::of(ty) {

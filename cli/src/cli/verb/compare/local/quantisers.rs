@@ -3,12 +3,12 @@
 
 use std::collections::HashMap;
 
-use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
 use super::numbers::numbers;
-use super::trace::full_name;
+use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
 use crate::cli::work::spelt::label;
@@ -17,7 +17,9 @@ use crate::cli::work::spelt::label;
 #[derive(Default)]
 pub(super) struct Quantisers {
     taken: HashMap<String, Taken>,
-    pub(super) wrong: Vec<Wrong>,
+    /// Codes that are others in another shape.
+    shaped: HashMap<String, String>,
+    wrong: Vec<Wrong>,
 }
 
 /// A quantiser that is wrong by itself.
@@ -28,6 +30,9 @@ pub(super) struct Wrong {
     /// Whether its range cuts values off, and but few other than those of the sign that it lacks.
     pub(super) is_cut_off: bool,
     pub(super) is_cut_at_zero: bool,
+    /// Its codes, and what takes them back.
+    codes: String,
+    taker: String,
 }
 
 /// What a quantiser took.
@@ -38,6 +43,8 @@ struct Taken {
     /// The values of the least and the greatest code.
     ends: (f64, f64),
     codes: SharedTensor,
+    /// Whether something takes the codes back by the scale and the zero point that they were made by.
+    is_taken_back: bool,
 }
 
 impl Taken {
@@ -57,8 +64,12 @@ impl Taken {
         let values = self.values.iter().filter(|x| x.is_finite());
         let (low, high) =
             values.fold((0.0, 0.0), |(low, high): (f64, f64), x| (low.min(*x), high.max(*x)));
+        // Calibrators take the values of several samples: those of one have their zero where theirs have.
+        let zero = |low: f64, high: f64| if high > low { -low / (high - low) } else { 0.0 };
+        let moved = (zero(ends.0, ends.1) - zero(low, high)).abs();
         let low = if ends.0 == 0.0 { 0.0 } else { low };
-        (ends.0 - low).abs() + (ends.1 - high).abs()
+        let apart = (ends.0 - low).abs() + (ends.1 - high).abs();
+        apart / (ends.1 - ends.0) + 2.0 * moved
     }
 }
 
@@ -68,6 +79,19 @@ const STEP: f64 = 1.02;
 const CUT_OFF: f64 = 0.1;
 
 impl Quantisers {
+    /// Those that are wrong. Where other nodes take the codes back as they were made, the one that does
+    /// not is to blame.
+    pub(super) fn wrong(self) -> Vec<Wrong> {
+        let Quantisers { taken, mut wrong, .. } = self;
+        for wrong in wrong.iter_mut().filter(|wrong| !wrong.is_cut_off) {
+            if taken.get(&wrong.codes).is_some_and(|taken| taken.is_taken_back) {
+                (wrong.culprit.node, wrong.culprit.op) =
+                    (wrong.taker.clone(), "DequantizeLinear".into());
+            }
+        }
+        wrong
+    }
+
     /// Holds values that come back against those that were taken.
     pub(super) fn see(
         &mut self,
@@ -86,24 +110,77 @@ impl Quantisers {
                 let name = node.inputs.first().and_then(name).unwrap_or_default();
                 let ends = ends(twins, made);
                 let node = label(node.name, node.op_type).into();
-                let taken = Taken { node, name, values, ends, codes: made.clone() };
+                let codes = made.clone();
+                let taken = Taken { node, name, values, ends, codes, is_taken_back: false };
                 self.taken.insert(output, taken);
             }
             "DequantizeLinear" => {
                 let input = node.inputs.first().and_then(name);
-                let taken = input.and_then(|input| self.taken.get(&input));
+                let input = input.unwrap_or_default();
+                let input = self.shaped.get(&input).cloned().unwrap_or(input);
+                let Some(taken) = self.taken.get_mut(&input) else { return };
                 let tensor = outputs.first().and_then(name).unwrap_or_default();
-                let wrong = taken.and_then(|taken| wrong(node, twins, made, taken));
-                if let Some(mut wrong) = wrong
-                    && self.wrong.iter().all(|other| other.culprit.node != wrong.culprit.node)
-                {
-                    wrong.culprit.tensor = tensor;
+                let Some(mut wrong) = wrong(node, twins, made, taken) else {
+                    taken.is_taken_back = true;
+                    return;
+                };
+                if self.wrong.iter().all(|other| other.culprit.node != wrong.culprit.node) {
+                    (wrong.culprit.tensor, wrong.codes) = (tensor, input);
                     self.wrong.push(wrong);
+                }
+            }
+            "Flatten" | "Identity" | "Reshape" | "Squeeze" | "Unsqueeze" => {
+                let names = node.inputs.first().and_then(name).zip(outputs.first().and_then(name));
+                let Some((input, output)) = names else { return };
+                let first = self.shaped.get(&input).cloned().unwrap_or(input);
+                if self.taken.contains_key(&first) {
+                    self.shaped.insert(output, first);
                 }
             }
             _ => {}
         }
     }
+}
+
+/// A scale by so many times another may be a choice of its own.
+const BY_CHOICE: f64 = 16.0;
+
+/// The biases of quantised products whose codes have another scale than the codes of the two factors
+/// have together. Kernels on codes add a bias to the products, and know no scale of its own.
+pub(super) fn biases(trace: &Trace) -> Vec<Culprit> {
+    let scales = |value: &String| {
+        let ran = trace.maker(value).filter(|ran| ran.op == "DequantizeLinear")?;
+        Some((ran, numbers(trace.constant(ran.inputs.get(1)?)?)?))
+    };
+    let of_product = |product: &Ran| {
+        let [x, weight, bias, ..] = product.inputs.as_slice() else { return None };
+        let (ran, of_bias) = scales(bias).filter(|_| matches!(&*product.op, "Conv" | "Gemm"))?;
+        let (of_x, of_weight) = (*scales(x)?.1.first()?, scales(weight)?.1);
+        let codes = trace.form(ran.inputs.first()?)?.0;
+        let ratio = |(place, scale): (usize, &f64)| {
+            Some(scale / (of_x * of_weight.get(place).or(of_weight.last())?))
+        };
+        let ratios = of_bias.iter().enumerate().map(ratio).collect::<Option<Vec<f64>>>()?;
+        let by = |ratio: &f64| ratio.ln().abs();
+        let ratio = ratios.into_iter().max_by(|x, y| by(x).total_cmp(&by(y)))?;
+        let is_other = by(&ratio) > STEP.ln() && by(&ratio) < BY_CHOICE.ln();
+        let is_wrong = is_other && codes == ElementType::Int32;
+        is_wrong.then(|| Culprit {
+            node: ran.name.clone(),
+            op: ran.op.clone(),
+            tensor: bias.clone(),
+            local_error: Num(ratio),
+            bound: Num(STEP),
+            kind: FaultKind::Scale,
+            text: format!(
+                "its scale is {} times that of the products in {} `{}`, to which its codes are added",
+                Num(ratio),
+                product.op,
+                product.name
+            ),
+        })
+    };
+    trace.nodes.iter().filter_map(of_product).collect()
 }
 
 /// The values of the least and the greatest code.
@@ -145,9 +222,9 @@ fn wrong(
             worst = (error, *want, *got);
         }
     }
-    let wrong = |(node, op): (&str, &str), kind, error, bound, text| Wrong {
+    let wrong = |(at, op): (&str, &str), kind, error, bound, text| Wrong {
         culprit: Culprit {
-            node: node.into(),
+            node: at.into(),
             op: op.into(),
             tensor: String::new(),
             local_error: Num(error),
@@ -156,6 +233,8 @@ fn wrong(
             text,
         },
         value: taken.name.clone(),
+        codes: String::new(),
+        taker: label(node.name, node.op_type).into(),
         is_cut_at_zero: kind == FaultKind::Scale && (cut_off / power).sqrt() <= CUT_OFF,
         is_cut_off: kind == FaultKind::Scale,
     };

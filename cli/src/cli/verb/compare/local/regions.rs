@@ -36,19 +36,32 @@ impl<'a> Fault<'a> {
     where
         'a: 'b,
     {
-        if partner.op != ran.op || partner.inputs.len() != ran.inputs.len() {
+        let is_same = partner.op == ran.op && partner.inputs.len() == ran.inputs.len();
+        let are_products = is_product(partner) && is_product(ran) && partner.op != ran.op;
+        if !is_same && !are_products {
             return None;
         }
-        let pairs = || partner.inputs.iter().zip(&ran.inputs);
+        // Products of other names have other operands behind the two that are multiplied.
+        let count = if are_products { 2 } else { ran.inputs.len() };
+        let pairs = || partner.inputs.iter().zip(&ran.inputs).take(count);
         let known: Vec<(&String, String, &Ran)> = pairs()
             .filter_map(|(was, is)| {
                 let (is, taker) = self.of_reference(is, ran)?;
                 Some((was, is, taker))
             })
             .collect();
-        let is_other =
-            |(was, is, _): &&(&String, String, &Ran)| *was != is && !self.is_equal(was, is);
-        let astray = || pairs().any(|(was, is)| self.is_astray(was, is)).then_some(ran);
+        // What was taken in by the operator behind it, as a Pad, is nobody's operand.
+        let is_there = |was: &str| {
+            let is_linked = || self.links.values().any(|link| link.reference == was);
+            self.a.maker(was).is_none() || self.a.is_constant(was) || is_linked()
+        };
+        let is_other = |(was, is, _): &&(&String, String, &Ran)| {
+            *was != is && is_there(was) && !self.is_equal(was, is)
+        };
+        let is_astray = |was: &str, is: &str| {
+            self.is_astray(was, is) || is_product(ran) && self.is_other(was, is)
+        };
+        let astray = || pairs().any(|(was, is)| is_astray(was, is)).then_some(ran);
         let taker = known.iter().find(is_other).map(|(_, _, taker)| *taker).or_else(astray)?;
         let sorted = |names: &mut dyn Iterator<Item = &String>| -> BTreeSet<String> {
             names.cloned().collect()
@@ -80,6 +93,27 @@ impl<'a> Fault<'a> {
         !nodes.is_empty() && !stands_for(is) && has_one() && !taken().any(|name| stands_for(name))
     }
 
+    /// Whether the conversion has the reference's value, and an operand is another that something
+    /// computes.
+    fn is_other(&self, was: &str, is: &str) -> bool {
+        let stands_for =
+            |name: &str| self.links.get(name).is_some_and(|link| link.reference == was);
+        let is_replaced = |name: &String| self.sites.get(name).is_some_and(|site| site.is_replaced);
+        let has_one = self.links.keys().any(|name| stands_for(name) && is_replaced(name));
+        let mut value = is;
+        loop {
+            if !has_one || stands_for(value) {
+                return false;
+            }
+            let Some(ran) = self.b.maker(value) else { return false };
+            if !is_form(ran) && !is_shaping(ran) && !is_moving(ran) && !is_coder(ran) {
+                return self.links.get(value).is_none() && !self.is_scaling(ran);
+            }
+            let Some(input) = ran.inputs.first() else { return false };
+            value = input;
+        }
+    }
+
     /// The value of the reference that an operand is, behind what only changes its form, and the
     /// node that takes it: the last of these, if it is there for this operand alone.
     fn of_reference<'b>(&self, operand: &str, ran: &'b Ran) -> Option<(String, &'b Ran)>
@@ -99,7 +133,8 @@ impl<'a> Fault<'a> {
                 return Some((reference.clone(), taker));
             }
             let form = self.b.maker(value).filter(|ran| is_form(ran) || is_coder(ran))?;
-            let takers = self.b.nodes.iter().filter(|ran| ran.inputs.iter().any(|x| x == value));
+            let taken = self.b.nodes.iter().flat_map(|ran| &ran.inputs);
+            let takers = taken.filter(|input| *input == value);
             taker = if takers.count() == 1 { form } else { taker };
             value = form.inputs.first()?;
         }
@@ -107,7 +142,8 @@ impl<'a> Fault<'a> {
 
     /// Whether two values of the reference are the same all the same.
     fn is_equal(&self, x: &str, y: &str) -> bool {
-        let values = self.a.first(x).zip(self.a.first(y));
+        let value = |name: &str| self.a.first(name).or_else(|| self.a.constant(name));
+        let values = value(x).zip(value(y));
         values.is_some_and(|(x, y)| x.0 == y.0 && x.1.as_bytes() == y.1.as_bytes())
     }
 
@@ -205,20 +241,66 @@ impl<'a> Fault<'a> {
         };
         let mut nodes = region_b.iter().filter(|ran| !self.is_scaling(ran));
         let taker = nodes.clone().find(|ran| ran.inputs.iter().any(operand));
-        taker.or(named).or(nodes.next_back()).copied()
+        // What only gives the operand another type is not what a node is missing before.
+        let behind = |taker: &'b Ran| {
+            let mut taker = taker;
+            while is_form(taker) {
+                let of_it =
+                    |ran: &&&'b Ran| ran.inputs.iter().any(|input| taker.outputs.contains(input));
+                taker = region_b.iter().find(of_it)?;
+            }
+            Some(taker)
+        };
+        taker
+            .and_then(|taker| behind(taker).or(Some(taker)))
+            .or(named.copied())
+            .or(nodes.next_back().copied())
+    }
+
+    /// Whether a node multiplies what is no product of codes by the scale of one.
+    pub(super) fn is_scale_of_other(&self, ran: &Ran) -> bool {
+        let is_scale = |input: &&String| {
+            let made = self.b.maker(input).filter(|ran| ran.op == "Mul");
+            made.is_some_and(|ran| {
+                let of_quantiser = |input: &String| {
+                    self.b.maker(input).is_some_and(|ran| {
+                        ran.op == "DynamicQuantizeLinear" && ran.outputs.first() != Some(input)
+                    })
+                };
+                ran.inputs.iter().any(of_quantiser) && self.is_scaling(ran)
+            })
+        };
+        let is_scale = |input: &&String| is_scale(input);
+        ran.op == "Mul"
+            && ran.inputs.iter().any(|input| is_scale(&input))
+            && !self.is_scaled_product(ran)
+    }
+
+    /// Whether a node multiplies a product of codes by what is no scale.
+    pub(super) fn is_scaled_by_other(&self, ran: &Ran) -> bool {
+        let is_scale = |input: &String| {
+            let made = self.b.maker(input).map_or("", |ran| ran.op.as_str());
+            self.b.is_constant(input) || matches!(made, "Mul" | "DynamicQuantizeLinear" | "Reshape")
+        };
+        ran.op == "Mul" && self.is_scaled_product(ran) && !ran.inputs.iter().any(is_scale)
+    }
+
+    /// Whether a node multiplies a product of codes.
+    fn is_scaled_product(&self, ran: &Ran) -> bool {
+        ran.inputs.iter().any(|input| self.is_product_of_codes(input, "Integer"))
+    }
+
+    /// Whether a value is what an operator whose name ends so makes, or a cast of it.
+    fn is_product_of_codes(&self, value: &str, op: &str) -> bool {
+        let made = self.b.maker(value);
+        let cast = made.filter(|ran| ran.op == "Cast");
+        let made = cast.and_then(|ran| self.b.maker(ran.inputs.first()?)).or(made);
+        made.is_some_and(|ran| ran.op.ends_with(op))
     }
 
     /// Whether a node only scales a product of codes, or is a scale for it.
     pub(super) fn is_scaling(&self, ran: &Ran) -> bool {
         let maker = |input: &String| self.b.maker(input);
-        let is_product = |input: &String, op: &str| {
-            let made = maker(input);
-            let made = made
-                .filter(|ran| ran.op == "Cast")
-                .and_then(|ran| maker(ran.inputs.first()?))
-                .or(made);
-            made.is_some_and(|ran| ran.op.ends_with(op))
-        };
         let is_scale = |input: &String| {
             self.b.is_constant(input)
                 || maker(input).is_some_and(|ran| {
@@ -234,12 +316,11 @@ impl<'a> Fault<'a> {
             // The bias of a convolution.
             "Add" => ran.inputs.iter().any(|input| {
                 let product = maker(input).filter(|ran| ran.op == "Mul");
-                product.is_some_and(|ran| ran.inputs.iter().any(|x| is_product(x, "ConvInteger")))
+                product.is_some_and(|ran| {
+                    ran.inputs.iter().any(|x| self.is_product_of_codes(x, "ConvInteger"))
+                })
             }),
-            "Mul" => {
-                ran.inputs.iter().any(|x| is_product(x, "Integer"))
-                    || ran.inputs.iter().all(is_scale_too)
-            }
+            "Mul" => self.is_scaled_product(ran) || ran.inputs.iter().all(is_scale_too),
             "Reshape" => ran.inputs.first().is_some_and(|input| self.b.is_constant(input)),
             _ => false,
         }

@@ -10,7 +10,8 @@ use std::collections::{HashMap, HashSet};
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::links::Links;
+use super::links::{Link, Links};
+use super::numbers::numbers;
 use super::quantisers::Wrong;
 use super::regions::region;
 use super::site::Sites;
@@ -20,6 +21,9 @@ use super::weights::Weights;
 
 /// What is behind a pair that is none is off by less than so much of what that is off.
 const PASSED: f64 = 0.1;
+
+/// So many nodes behind a value may have been taken in.
+const TAKEN_IN: usize = 3;
 
 /// What is walked along.
 pub(super) struct Rounds<'a> {
@@ -38,7 +42,8 @@ impl<'a> Rounds<'a> {
         walk
     }
 
-    /// The sites, and the quantisers that are wrong by themselves, of as many walks as it takes.
+    /// The sites, the quantisers that are wrong by themselves, and the links that hold, of as many walks
+    /// as it takes.
     ///
     /// # Errors
     ///
@@ -46,31 +51,86 @@ impl<'a> Rounds<'a> {
     pub(super) fn walked(
         &self,
         run: impl Fn(&mut Walk) -> TractResult<()>,
-    ) -> TractResult<(Sites, Vec<Wrong>)> {
+    ) -> TractResult<(Sites, Vec<Wrong>, Option<Links>)> {
         let mut walk = self.walk(None, HashSet::new());
         run(&mut walk)?;
         if walk.sites.deviating().next().is_none() {
-            return Ok((walk.sites, walk.quantisers.wrong));
+            return Ok((walk.sites, walk.quantisers.wrong(), None));
         }
         let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
         let mut again = self.walk(Some(walk.regions(&deviating)), HashSet::new());
         run(&mut again)?;
+        let others = self.taken_in(&again);
+        if others.is_empty() {
+            let (sites, wrong) = self.settled(again, &run)?;
+            return Ok((sites, wrong, None));
+        }
+        let mut links = self.links.clone();
+        links.extend(others);
+        let (inputs, slack) = (self.inputs.clone(), self.slack);
+        let rounds = Rounds {
+            reference: self.reference,
+            links: &links,
+            weights: self.weights,
+            inputs,
+            slack,
+        };
+        let mut again = rounds.walk(Some(again.all_values()), HashSet::new());
+        run(&mut again)?;
+        let (sites, wrong) = rounds.settled(again, &run)?;
+        Ok((sites, wrong, Some(links)))
+    }
+
+    /// Values that keep their name though the nodes behind them were taken in: what was made is no longer
+    /// the reference's value of that name, and is the one that those nodes make of it there.
+    fn taken_in(&self, walk: &Walk) -> Links {
+        let off = |made: &SharedTensor, wanted: &SharedTensor| {
+            let (x, y) = (numbers(made)?, numbers(wanted)?);
+            let apart = x.iter().zip(&y).map(|(x, y)| (x - y) * (x - y));
+            (x.len() == y.len()).then(|| apart.sum::<f64>().sqrt())
+        };
+        let mut found = Links::new();
+        for (name, made) in &walk.made {
+            let Some(link) = self.links.get(name) else { continue };
+            let Some(wanted) = self.reference.first(&link.reference) else { continue };
+            let (Some(least), mut value) = (off(made, wanted), &link.reference) else { continue };
+            for _ in 0..TAKEN_IN {
+                let mut takers =
+                    self.reference.nodes.iter().filter(|ran| ran.inputs.contains(value));
+                let (Some(taker), None) = (takers.next(), takers.next()) else { break };
+                let Some(behind) = taker.outputs.first() else { break };
+                let apart = self.reference.first(behind).and_then(|wanted| off(made, wanted));
+                if apart.is_some_and(|apart| apart <= PASSED * least) {
+                    found.insert(name.clone(), Link { reference: behind.clone(), is_sure: true });
+                }
+                value = behind;
+            }
+        }
+        found
+    }
+
+    /// The sites, and the quantisers that are wrong by themselves, without pairs that are none.
+    fn settled(
+        &self,
+        again: Walk,
+        run: &impl Fn(&mut Walk) -> TractResult<()>,
+    ) -> TractResult<(Sites, Vec<Wrong>)> {
         let sure = again.sites.deviating().filter(|site| site.is_sure);
         let suspects: HashSet<String> = sure.map(|site| site.converted.clone()).collect();
         if suspects.is_empty() || self.reference.nodes.is_empty() {
-            return Ok((again.sites, again.quantisers.wrong));
+            return Ok((again.sites, again.quantisers.wrong()));
         }
         let mut left = self.walk(Some(again.all_values()), suspects.clone());
         run(&mut left)?;
         let wrong: HashSet<String> =
             suspects.into_iter().filter(|name| self.is_passed_by(name, &left)).collect();
         if wrong.is_empty() {
-            return Ok((again.sites, again.quantisers.wrong));
+            return Ok((again.sites, again.quantisers.wrong()));
         }
         let mut last = self.walk(Some(again.all_values()), wrong.clone());
         run(&mut last)?;
         last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
-        Ok((last.sites, last.quantisers.wrong))
+        Ok((last.sites, last.quantisers.wrong()))
     }
 
     /// Whether all that is made of a value is the reference's, though the value is not, and the
@@ -93,7 +153,8 @@ impl<'a> Rounds<'a> {
         };
         let agrees = |name: &&str| {
             let behind = walk.sites.get(name);
-            behind.is_some_and(|x| !x.deviates() && x.relative() <= PASSED * site.relative())
+            behind
+                .is_some_and(|x| !x.deviates() && x.relative() <= PASSED * site.relative().min(1.0))
         };
         !behind.is_empty() && behind.iter().all(agrees) && is_short()
     }

@@ -49,7 +49,57 @@ pub(super) struct Worst {
     pub(super) count: u64,
 }
 
+/// What the elements of a value are off, and what rounding may put them off, by their powers.
+#[derive(Default)]
+pub(super) struct Whole {
+    error: f64,
+    own: f64,
+    doubt: f64,
+    /// The sum of the fourth powers of the doubts.
+    fourth: f64,
+    /// The element that is farthest off.
+    largest: Worst,
+}
+
+/// Where so many elements have doubts of a size, chance does not put the power of them all off by more
+/// than `BEYOND_CHANCE` times what is likely.
+const MANY: f64 = 4.0;
+const BEYOND_CHANCE: f64 = 4.0;
+
+impl Whole {
+    /// Adds an element that is made and wanted, by how much two sound ways to compute it may be apart,
+    /// and its doubt.
+    pub(super) fn add(&mut self, place: usize, (got, want): (f64, f64), own: f64, doubt: f64) {
+        let error = (got - want).abs();
+        if error.is_finite() && own.is_finite() && doubt.is_finite() {
+            if error > self.largest.error {
+                let bound = own + 2.0 * doubt;
+                self.largest = Worst { place, got, want, error, bound, ..Worst::default() };
+            }
+            self.error += error * error;
+            self.own += own * own;
+            self.doubt += doubt * doubt;
+            self.fourth += doubt.powi(4);
+        }
+    }
+
+    /// By how many times more than chance explains the elements are off together.
+    fn excess(&self, share: f64) -> f64 {
+        let is_of_many = self.doubt * self.doubt > MANY * self.fourth && self.doubt > 0.0;
+        let likely = BEYOND_CHANCE * (share * self.doubt).sqrt() + self.own.sqrt();
+        if is_of_many { self.error.sqrt() / likely } else { 0.0 }
+    }
+}
+
 impl Site {
+    /// Holds all elements together against what is likely of their doubts, of which it is a share.
+    pub(super) fn hold_whole(&mut self, whole: &Whole, share: f64) {
+        let excess = whole.excess(share);
+        if excess > 1.0 && self.worst.count == 0 {
+            self.worst = Worst { excess, ..whole.largest };
+        }
+    }
+
     pub(super) fn new(name: &str, link: &Link, node: &NodeRun) -> Site {
         Site {
             converted: name.into(),

@@ -12,14 +12,15 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTens
 
 use tract_onnx_cast::Family;
 
-use super::doubt::{Doubt, Twin, doubts};
+use super::doubt::{Carried, Doubt, Twin, doubts};
+use super::families::UNIFORM;
 use super::links::{Link, Links};
 use super::numbers::{
-    cast, is_computed_in, largest, numbers, numbers_in, peak, rounding, shaped, smallest, tensor,
-    wide,
+    cast, is_computed_in, largest, numbers, numbers_in, peak, rounding, shaped, smallest,
+    smallest_normal, tensor, wide,
 };
 use super::quantisers::Quantisers;
-use super::site::{Site, Sites};
+use super::site::{Site, Sites, Whole};
 use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
@@ -30,6 +31,9 @@ const ROUNDINGS: f64 = 16.0;
 const WEIGHT: usize = 64;
 /// So many elements are held against each other at once.
 const BLOCK: usize = 1 << 14;
+/// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
+/// value that has.
+const VANISHING: f64 = 4.0;
 /// A mask may be cut off to this magnitude.
 const MASK: f64 = 1e3;
 
@@ -45,6 +49,8 @@ pub(super) struct Walk<'a> {
     pub(super) sites: Sites,
     /// So many roundings at a tensor's largest value are left to other kernels.
     pub(super) slack: f64,
+    /// What was made in the place of values that deviate.
+    pub(super) made: HashMap<String, SharedTensor>,
     /// Values that are not replaced where they deviate, though their pairs are sure.
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
@@ -59,10 +65,11 @@ impl<'a> Walk<'a> {
         weights: &'a Weights<'a>,
         inputs: HashMap<String, SharedTensor>,
     ) -> Walk<'a> {
-        let exact = |(name, value)| (name, Twin { value, doubt: Doubt::Relative(0.0) });
+        let exact = |(name, value)| (name, Twin::new(value, Doubt::Relative(0.0)));
         let twins = inputs.into_iter().map(exact).collect();
         let (seen, sites) = (HashMap::new(), Sites::default());
         let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
+        let made = HashMap::new();
         let quantisers = Quantisers::default();
         Walk {
             reference,
@@ -73,6 +80,7 @@ impl<'a> Walk<'a> {
             seen,
             sites,
             slack,
+            made,
             loose,
             order,
             quantisers,
@@ -133,7 +141,7 @@ impl<'a> Walk<'a> {
         };
         let is_exact = is_weight && value.0 == input.element_type && value.0.bits() >= 32;
         if is_exact && value.1.as_bytes() == input.tensor.as_bytes() {
-            return Some(Twin { value, doubt: Doubt::Relative(0.0) });
+            return Some(Twin::new(value, Doubt::Relative(0.0)));
         }
         widened(&value, input.is_constant, is_code)
     }
@@ -196,8 +204,11 @@ impl<'a> Walk<'a> {
         let unit = ROUNDINGS * rounding(want.0);
         let slack =
             if self.slack > 0.0 { self.slack * rounding(want.0) * peak(&want) } else { 0.0 };
-        let (least, doubts) =
-            (smallest(twin.value.0), self.wanted.is_some().then(|| twin.doubts()));
+        let (least, doubts) = (
+            VANISHING * smallest_normal(twin.value.0),
+            self.wanted.is_some().then(|| twin.doubts()),
+        );
+        let mut whole = Whole::default();
         for start in (0..want.1.len()).step_by(BLOCK) {
             let places = start..want.1.len().min(start + BLOCK);
             let wanted = numbers_in(&want, places.clone())?;
@@ -207,11 +218,20 @@ impl<'a> Walk<'a> {
                 let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
                 let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
                 let bound = own + 2.0 * doubt.unwrap_or(0.0);
-                site.hold(place, (*got, *want), bound, is_mask(*got, *want));
+                let is_mask = is_mask(*got, *want);
+                site.hold(place, (*got, *want), bound, is_mask);
+                let pair = if is_mask { (*want, *want) } else { (*got, *want) };
+                whole.add(place, pair, own, doubt.unwrap_or(0.0));
             }
+        }
+        if doubts.is_some() {
+            site.hold_whole(&whole, twin.share);
         }
         let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
         site.is_replaced = is_replaced;
+        if doubts.is_some() && link.is_sure && site.deviates() && site.problem.is_none() {
+            self.made.entry(name.into()).or_insert_with(|| twin.value.clone());
+        }
         self.sites.add(site);
         is_replaced.then_some(want)
     }
@@ -241,7 +261,8 @@ fn widened(value: &SharedTensor, is_constant: bool, is_code: bool) -> Option<Twi
         Family::Signed | Family::Unsigned if is_constant && is_code => Doubt::Same(0.5),
         _ => Doubt::Relative(0.0),
     };
-    Some(Twin { value: cast(value, wide(ty))?, doubt })
+    let share = if matches!(doubt, Doubt::Same(_)) { UNIFORM } else { 1.0 };
+    Some(Twin { value: cast(value, wide(ty))?, doubt, share })
 }
 
 /// The reference's tensor in the conversion's type. Finite values that the type cannot hold stay
@@ -297,8 +318,10 @@ impl Observer for Walk<'_> {
             };
             match doubts {
                 _ if is_constant => {}
-                Some(doubts) if doubts.len() == made.1.len() && wide(made.0) == made.0 => {
-                    twin.doubt = Doubt::Each(doubts.into());
+                Some(Carried { doubts, share })
+                    if doubts.len() == made.1.len() && wide(made.0) == made.0 =>
+                {
+                    (twin.doubt, twin.share) = (Doubt::Each(doubts.into()), share);
                 }
                 _ if is_rough => twin.doubt = Doubt::Relative(rounding(output.element_type)),
                 _ => {}
@@ -314,7 +337,7 @@ impl Observer for Walk<'_> {
                 if let Some(value) = cast(&want, wide(want.0)).filter(|_| !is_text) {
                     let value = if is_computed_in(value.0) { value } else { shared(output) };
                     let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
-                    twin = Twin { value, doubt };
+                    twin = Twin::new(value, doubt);
                 }
             }
             self.twins.insert(name, twin);

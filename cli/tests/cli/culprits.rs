@@ -1,0 +1,168 @@
+//! Faults that hide among the roundings of a conversion, and the node that is named first.
+
+use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
+use tract_onnx_cast::ElementType::{BFloat16, Float, Int8, Int32, Uint8};
+
+use crate::common::proto::{Change, cast, float, int, node};
+use crate::verdict::{broken, coded, held, judged, of, one, values, verdict};
+
+const ROWS: usize = 64;
+const COLUMNS: usize = 24;
+
+/// A product with a transposed weight, and its dynamic quantisation, whose weight stands the other way
+/// round and whose scale is a number of times too large.
+fn dynamic(times: f32, scaled: [&str; 2]) -> [ModelProto; 2] {
+    let weight = values(ROWS * COLUMNS, 1);
+    let turned = (0..ROWS * COLUMNS).map(|at| weight[at % COLUMNS * ROWS + at / COLUMNS]);
+    let codes: Vec<f32> = turned.map(|w| (w * 127.0).round()).collect();
+    let (shape, made) = ([6, ROWS as i64], [6, COLUMNS as i64]);
+    let weights = vec![held("w", Float, &[COLUMNS as i64, ROWS as i64], &weight)];
+    let last = node("Identity", &["p"], &["y"], vec![]).named("last");
+    let product = node("Gemm", &["x", "w"], &["p"], vec![int("transB", 1)]).named("product");
+    let reference = of(&shape, vec![product, last.clone()], &made, weights);
+    let quantiser = node("DynamicQuantizeLinear", &["x"], &["q", "x_scale", "x_zero"], vec![]);
+    let nodes = vec![
+        quantiser.named("quantiser"),
+        node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]).named("scales"),
+        node("MatMulInteger", &["q", "codes", "x_zero", "zero"], &["i"], vec![]).named("integer"),
+        cast("i", Float, "f"),
+        node("Mul", &scaled, &["p"], vec![]).named("scaled"),
+        last,
+    ];
+    let weights = vec![
+        held("codes", Int8, &[ROWS as i64, COLUMNS as i64], &codes),
+        one("w_scale", Float, times / 127.0),
+        one("zero", Int8, 0.0),
+    ];
+    [reference, of(&shape, nodes, &made, weights)]
+}
+
+#[test]
+fn an_error_that_chance_does_not_explain_is_no_rounding_of_codes() {
+    let scaled = ["f", "scale"];
+    let [reference, sound] = dynamic(1.0, scaled);
+    assert_eq!(verdict(&reference, &sound), "rounded");
+    let [_, coarse] = dynamic(1.08, scaled);
+    assert_eq!(verdict(&reference, &coarse), "broken");
+}
+
+#[test]
+fn a_scale_of_a_product_that_multiplies_another_value_is_named() {
+    let [reference, astray] = dynamic(1.0, ["scale", "scale"]);
+    assert_eq!(judged(&reference, &astray).1, "scaled");
+}
+
+/// A model of `x`, 8 by 8, that makes `y` by nodes one behind the other.
+fn chain(nodes: Vec<NodeProto>, held: Vec<TensorProto>) -> ModelProto {
+    of(&[8, 8], nodes, &[8, 8], held)
+}
+
+#[test]
+fn what_a_missing_node_stood_before_is_named_and_not_the_cast_before_it() {
+    let first = |made: &str| node("Abs", &["x"], &[made], vec![]).named("first");
+    let last = |value: &str, made: &str| node("Tanh", &[value], &[made], vec![]).named("last");
+    let relu = node("Sin", &["a"], &["r"], vec![]).named("left_out");
+    let reference = chain(vec![first("a"), relu, last("r", "y")], vec![]);
+    let narrow = cast("a", BFloat16, "a_narrow").named("narrow");
+    let wide = cast("l", Float, "y").named("wide");
+    let converted = chain(vec![first("a"), narrow, last("a_narrow", "l"), wide], vec![]);
+    assert_eq!(judged(&reference, &converted), broken("last", "missing_node"));
+}
+
+/// A convolution with its normalisation, a Relu and another convolution.
+fn normalised(is_folded: bool, has_relu: bool) -> ModelProto {
+    let (weight, scale) = (values(64, 1), [0.5f32, 2.0, 1.5, 0.25, 3.0, 0.75, 1.25, 0.5]);
+    let eight = |name: &str, values: &[f32]| held(name, Float, &[8], values);
+    let at = |place: usize| if is_folded { scale[place / 8] } else { 1.0 };
+    let folded: Vec<f32> = weight.iter().enumerate().map(|(at_, w)| w * at(at_)).collect();
+    let norm = ["c", "scale", "bias", "mean", "variance"];
+    let norm = node("BatchNormalization", &norm, &["n"], vec![float("epsilon", 0.0)]).named("norm");
+    let before = if is_folded { "c" } else { "n" };
+    let relu = node("Relu", &[before], &["r"], vec![]).named("relu");
+    let taken = if has_relu { "r" } else { before };
+    let mut nodes = vec![node("Conv", &["x", "w"], &["c"], vec![]).named("conv")];
+    nodes.extend((!is_folded).then_some(norm));
+    nodes.extend(has_relu.then_some(relu));
+    nodes.push(node("Conv", &[taken, "v"], &["y"], vec![]).named("behind"));
+    let weights = vec![
+        held("w", Float, &[8, 8, 1, 1], &folded),
+        held("v", Float, &[8, 8, 1, 1], &values(64, 2)),
+        eight("scale", &scale),
+        eight("bias", &[0.0; 8]),
+        eight("mean", &[0.0; 8]),
+        eight("variance", &[1.0; 8]),
+    ];
+    of(&[1, 8, 3, 3], nodes, &[1, 8, 3, 3], weights)
+}
+
+#[test]
+fn behind_a_normalisation_that_was_folded_a_fault_is_named_where_it_is() {
+    let reference = normalised(false, true);
+    assert_ne!(verdict(&reference, &normalised(true, true)), "broken");
+    assert_eq!(judged(&reference, &normalised(true, false)), broken("behind", "missing_node"));
+}
+
+/// A product between codes, whose bias has a scale of its own.
+fn biased(times: f32) -> [ModelProto; 2] {
+    let bias: Vec<f32> = values(8, 3).iter().map(|b| b / 4.0).collect();
+    let inputs = |names: [&str; 3]| node("Gemm", &names, &["y"], vec![]).named("product");
+    let weight = held("w", Float, &[8, 8], &values(64, 1));
+    let reference =
+        chain(vec![inputs(["x", "w", "b"])], vec![weight.clone(), held("b", Float, &[8], &bias)]);
+    let [quantise, dequantise] = coded("x", ["scale", "scale"]);
+    let scale = 1.0 / 16.0;
+    let nodes = vec![
+        quantise,
+        dequantise,
+        node("DequantizeLinear", &["w_codes", "w_scale", "none"], &["w"], vec![]).named("weight"),
+        node("DequantizeLinear", &["b_codes", "b_scale", "no_bias"], &["b"], vec![]).named("bias"),
+        inputs(["x_DequantizeLinear_Output", "w", "b"]),
+    ];
+    let codes = |values: Vec<f32>, scale: f32| -> Vec<f32> {
+        values.into_iter().map(|x| (x / scale).round()).collect()
+    };
+    let held = vec![
+        held("w_codes", Int8, &[8, 8], &codes(values(64, 1), 1.0 / 127.0)),
+        held("b_codes", Int32, &[8], &codes(bias, scale / 127.0)),
+        one("scale", Float, scale),
+        one("zero", Uint8, 128.0),
+        one("w_scale", Float, 1.0 / 127.0),
+        one("none", Int8, 0.0),
+        one("b_scale", Float, times * scale / 127.0),
+        one("no_bias", Int32, 0.0),
+    ];
+    [reference, chain(nodes, held)]
+}
+
+#[test]
+fn a_bias_is_in_codes_of_the_scale_of_the_products() {
+    let [reference, sound] = biased(1.0);
+    assert_eq!(verdict(&reference, &sound), "rounded");
+    let [_, scaled] = biased(1.05);
+    assert_eq!(judged(&reference, &scaled), broken("bias", "scale"));
+}
+
+#[test]
+fn of_what_takes_codes_back_the_one_that_others_contradict_is_named() {
+    let nodes = |scale: &str| {
+        let [quantise, dequantise] = coded("x", ["scale", "scale"]);
+        let again = ["x_QuantizeLinear_Output", scale, "zero"];
+        vec![
+            quantise,
+            dequantise,
+            node("DequantizeLinear", &again, &["again"], vec![]).named("again"),
+            node("Add", &["x_DequantizeLinear_Output", "again"], &["y"], vec![]).named("sum"),
+        ]
+    };
+    let held = || {
+        vec![
+            one("scale", Float, 1.0 / 16.0),
+            one("other", Float, 1.0 / 28.0),
+            one("zero", Uint8, 128.0),
+        ]
+    };
+    let sum = node("Add", &["x", "x"], &["y"], vec![]).named("sum");
+    let reference = chain(vec![sum], vec![]);
+    assert_ne!(verdict(&reference, &chain(nodes("scale"), held())), "broken");
+    assert_eq!(judged(&reference, &chain(nodes("other"), held())).1, "again");
+}
