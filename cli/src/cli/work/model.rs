@@ -269,11 +269,10 @@ fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
         let start = start.get(..read.unwrap_or(0)).unwrap_or_default();
         let is_text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\r' | b'\t');
         let is = match std::str::from_utf8(start) {
-            Ok("") => "is empty".into(),
             Ok(text) if text.starts_with("version https://git-lfs") => {
                 "is a Git LFS pointer and not the model: `git lfs pull` fetches it".into()
             }
-            Ok(text) if start.iter().all(is_text) => {
+            Ok(text) if !text.is_empty() && start.iter().all(is_text) => {
                 format!("is not an ONNX model, for it begins {:?}", single_line(text))
             }
             _ if error.chain().any(|link| link.is::<prost::DecodeError>()) => {
