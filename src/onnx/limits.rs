@@ -39,9 +39,9 @@ pub struct Limits {
     /// Nodes in all graphs and functions. Default: 2¹⁷.
     pub nodes: u64,
     /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
-    /// graphs' inputs and outputs and what nodes have of operands and results beyond six. tract's time grows by the square of them, so a file
-    /// that is small must not have many. Default: 2¹², and besides one for each KiB that the tensors hold, as large models have
-    /// large weights.
+    /// graphs' inputs, twice their outputs, and what nodes have of operands and results beyond six. tract's time grows by the square of
+    /// them, so a file that is small must not have many. Default: 6144, and besides one for each KiB that the tensors hold, as large
+    /// models have large weights.
     pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
@@ -61,7 +61,7 @@ impl Default for Limits {
             bytes: 1 << 29,
             data_bytes: 1 << 40,
             nodes: 1 << 17,
-            loaded_nodes: 1 << 12,
+            loaded_nodes: 6 << 10,
             tensor_elements: 1 << 40,
             made_bytes: 1 << 28,
             nesting: 32,
@@ -117,7 +117,9 @@ impl Limits {
             let ends =
                 |node: &NodeProto| (node.input.len() + node.output.len()).saturating_sub(ENDS);
             let ends: usize = graph.node.iter().map(ends).sum();
-            inner + (graph.node.len() + ends + graph.input.len() + graph.output.len()) as u64
+            // Each output is looked for among all.
+            let outputs = 2 * graph.output.len();
+            inner + (graph.node.len() + ends + graph.input.len() + outputs) as u64
         }
         const ENDS: usize = 6;
         let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);

@@ -13,7 +13,7 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
-    /// Nodes that tract may be given to load, by whose square its time grows [default: 4096, and
+    /// Nodes that tract may be given to load, by whose square its time grows [default: 6144, and
     /// one for each KiB of weights].
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]

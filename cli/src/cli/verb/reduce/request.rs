@@ -46,6 +46,9 @@ pub(crate) struct Reduced {
     pub(super) nodes: usize,
     /// How often models, parts or the command were run.
     pub(super) runs: usize,
+    /// How many of these were of further sets of inputs, to find the one that shows it most.
+    #[serde(skip)]
+    pub(super) of_sets: usize,
     pub(super) seconds: f64,
     /// The cases that were written, the gravest first.
     pub(super) cases: Vec<ReducedCase>,
@@ -69,6 +72,13 @@ pub(crate) struct ReducedCase {
     pub(super) left: Vec<(String, String)>,
     pub(super) inputs: usize,
     pub(super) bytes: u64,
+}
+
+impl Reduced {
+    /// The runs that count for the first case.
+    pub(super) fn counted(&self) -> usize {
+        self.runs.saturating_sub(self.of_sets)
+    }
 }
 
 impl Request for ReduceRequest {

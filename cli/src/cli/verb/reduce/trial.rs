@@ -28,9 +28,17 @@ impl Runs {
     /// Of a model with so many nodes.
     pub(super) fn of(nodes: usize) -> Runs {
         const ALWAYS: usize = 20;
-        let halvings = nodes.max(1).next_power_of_two().trailing_zeros() as usize;
-        Runs { made: 0, most: 2 * halvings + ALWAYS }
+        Runs { made: 0, most: 2 * halvings(nodes) + ALWAYS }
     }
+
+    /// How many of those of a model with so many nodes there are to search for the cause, after so
+    /// many: the rest is for halving what is left, and for making it smaller.
+    pub(super) fn to_search(made: usize, nodes: usize) -> usize {
+        Runs::of(nodes).most.saturating_sub(Runs::TO_SHRINK + halvings(nodes) + made)
+    }
+
+    /// How many are kept to make a part smaller.
+    pub(super) const TO_SHRINK: usize = 8;
 
     /// Of a model with so many nodes, after so many runs.
     pub(super) fn after(made: usize, nodes: usize) -> Runs {
@@ -48,4 +56,8 @@ impl Runs {
         let Runs { made, most } = self;
         progress::tell(format_args!("run {made} of at most {most}, a part of {nodes} node(s)"));
     }
+}
+
+fn halvings(nodes: usize) -> usize {
+    nodes.max(1).next_power_of_two().trailing_zeros() as usize
 }

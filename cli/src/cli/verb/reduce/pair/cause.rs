@@ -28,6 +28,8 @@ pub(super) struct Cause {
 
 /// How many values are suspected at most, and how many causes are told.
 const SUSPECTS: usize = 8;
+/// How many suspects are looked at in any case.
+const TRIED: usize = 2;
 pub(super) const CAUSES: usize = 5;
 
 /// A cause takes the outputs' error below this part of what it was.
@@ -39,6 +41,8 @@ pub(super) struct Search<'a> {
     pub(super) limits: &'a Limits,
     /// How often models or parts were run.
     pub(super) runs: usize,
+    /// How often they may be.
+    pub(super) most: usize,
 }
 
 impl Search<'_> {
@@ -55,7 +59,10 @@ impl Search<'_> {
         let suspects = self.suspects()?;
         let (mut causes, mut right, mut left): (Vec<Cause>, Vec<Matched>, f64) =
             (vec![], vec![], whole);
-        for (matched, found) in suspects.into_iter().take(SUSPECTS) {
+        for (place, (matched, found)) in suspects.into_iter().take(SUSPECTS).enumerate() {
+            if self.runs >= self.most && place >= TRIED {
+                break;
+            }
             let given: Vec<Matched> = right.iter().chain([&matched]).cloned().collect();
             let Ok(error) = self.outputs_given(&given) else { continue };
             let is_better = error < left * EXPLAINS || left.is_infinite() && error.is_finite();

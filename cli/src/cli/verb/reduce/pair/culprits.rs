@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 
 use super::cause::{CAUSES, Cause};
 use super::matched::{Matched, Pair};
-use super::{Reducer, numbered};
+use super::{Reducer, is_spent, numbered};
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 use crate::cli::verb::reduce::request::{Reduced, ReducedCase};
 use crate::cli::verb::reduce::side::Side;
@@ -51,8 +51,14 @@ impl Reducer<'_> {
                     reduced.cases.push(case);
                     break;
                 }
+                if is_spent(reduced) {
+                    break;
+                }
             }
             pair.matched = told;
+            if is_spent(reduced) {
+                break;
+            }
         }
         Ok(reduced.cases.len() > before)
     }
@@ -68,6 +74,9 @@ impl Reducer<'_> {
             // Parts that cannot be made are paired wrongly.
             if let Ok(Some(case)) = self.written(pair, &cause, place, reduced) {
                 return Ok(Some(case));
+            }
+            if is_spent(reduced) {
+                break;
             }
         }
         Ok(None)

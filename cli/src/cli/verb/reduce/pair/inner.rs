@@ -35,7 +35,7 @@ impl Reducer<'_> {
                 continue;
             }
             let before = reduced.cases.len();
-            let mut search = Search { pair: &pair, limits: &self.request.limits, runs: 0 };
+            let mut search = Search { pair: &pair, limits: &self.request.limits, runs: 0, most: 1 };
             let whole = search.outputs_given(&[])?;
             if whole > 0.0 {
                 self.reduce(pair, whole, place, reduced)?;

@@ -118,6 +118,7 @@ fn worst_set(
         let right = at("the reference", a.run_whole(&values[0]))?;
         let found = at("the converted model", b.run_whole(&values[1]))?;
         reduced.runs += 2;
+        reduced.of_sets += if set > 0 { 2 } else { 0 };
         let error = off(&right, &found, limits)?;
         if error > worst.as_ref().map_or(0.0, |(_, most)| *most) {
             worst = Some((inputs, error));
@@ -228,7 +229,10 @@ impl Reducer<'_> {
     /// The causes as values are paired best.
     fn found(&self, pair: &mut Pair, whole: f64, reduced: &mut Reduced) -> Option<Found> {
         let found = self.causes(pair, whole, reduced);
-        if found.as_ref().is_some_and(|found| found.left == 0.0 && found.nodes <= FEW) {
+        let is_found = |found: &Found| found.left == 0.0 && found.nodes <= FEW;
+        if found.as_ref().is_some_and(is_found)
+            || Runs::to_search(reduced.counted(), reduced.nodes) == 0
+        {
             return found;
         }
         // Values that are alike by accident may have misled the pairing.
@@ -246,7 +250,8 @@ impl Reducer<'_> {
 
     /// The causes as values are paired now; nothing where there are none.
     fn causes(&self, pair: &Pair, whole: f64, reduced: &mut Reduced) -> Option<Found> {
-        let mut search = Search { pair, limits: &self.request.limits, runs: 0 };
+        let most = Runs::to_search(reduced.counted(), reduced.nodes);
+        let mut search = Search { pair, limits: &self.request.limits, runs: 0, most };
         let causes = search.causes(whole);
         reduced.runs += search.runs;
         // Parts that cannot be run are paired wrongly.
@@ -268,7 +273,12 @@ impl Reducer<'_> {
         Ok(if is_output { limits.output(&name) } else { limits.inner() })
     }
 
-    fn trial(&self, pair: &Pair, cause: &Cause, runs: usize) -> TractResult<PairTrial<'_>> {
+    fn trial(
+        &self,
+        pair: &Pair,
+        cause: &Cause,
+        (runs, nodes): (usize, usize),
+    ) -> TractResult<PairTrial<'_>> {
         let verdict = self.judgement.verdict.unwrap_or(Verdict::Broken);
         let judge = match &cause.culprit {
             Some(culprit) => Judge::Verdict(verdict, Some(culprit.clone())),
@@ -282,13 +292,13 @@ impl Reducer<'_> {
             scratch: self.scratch.to_path_buf(),
             finding: None,
             blamed: cause.blamed.clone(),
-            runs: Runs::after(runs, pair.converted.count()),
+            runs: Runs::after(runs, nodes),
         })
     }
 
     /// Where the error comes from no single place: what is made behind a place as late as can be.
     fn halved(&self, pair: &Pair, reduced: &mut Reduced) -> TractResult<Cause> {
-        let search = Search { pair, limits: &self.request.limits, runs: 0 };
+        let search = Search { pair, limits: &self.request.limits, runs: 0, most: 0 };
         let made = pair.converted.run_whole(&pair.inputs[1])?;
         let (_, end) = search.worst_output(made)?.context("no output is paired")?;
         let inner: Vec<ValueId> =
@@ -299,11 +309,12 @@ impl Reducer<'_> {
             blamed: None,
             culprit: None,
         };
-        let mut trial = self.trial(pair, &cause(0), 0)?;
+        let before = before(reduced);
+        let mut trial = self.trial(pair, &cause(0), (before, reduced.nodes))?;
         let (mut shown, mut not) = (0, inner.len());
         let whole = trial.shown(pair.part(&end, &cause(0).inside)?)?;
         ensure!(whole.is_some(), "the models part as a whole, and not run node by node");
-        while shown + 1 < not && trial.runs.left() > 0 {
+        while shown + 1 < not && trial.runs.left() > Runs::TO_SHRINK {
             let half = (shown + not) / 2;
             let part = pair.part(&end, &cause(half).inside);
             let is_shown = match part {
@@ -312,7 +323,7 @@ impl Reducer<'_> {
             };
             if is_shown { shown = half } else { not = half }
         }
-        reduced.runs += trial.runs.made;
+        reduced.runs += trial.runs.made - before;
         Ok(cause(shown))
     }
 
@@ -324,11 +335,8 @@ impl Reducer<'_> {
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
-        // What was run before counts, and leaves some to be run for each case.
-        const LEAST: usize = 8;
-        let first = Runs::of(pair.converted.count()).most.saturating_sub(LEAST);
-        let before = if reduced.cases.is_empty() { reduced.runs.min(first) } else { 0 };
-        let mut trial = self.trial(pair, cause, before)?;
+        let before = before(reduced);
+        let mut trial = self.trial(pair, cause, (before, reduced.nodes))?;
         let shown = trial.shown(pair.part(&cause.end, &cause.inside)?)?;
         reduced.runs += 1;
         let (Some(part), Some(finding)) = (shown, trial.finding.clone()) else { return Ok(None) };
@@ -391,6 +399,18 @@ fn smallest(
     }
     write(&part)?;
     Ok(part)
+}
+
+/// What was run for the case that is next, which leaves some to be run.
+fn before(reduced: &Reduced) -> usize {
+    let most = Runs::of(reduced.nodes).most.saturating_sub(Runs::TO_SHRINK);
+    if reduced.cases.is_empty() { reduced.counted().min(most) } else { 0 }
+}
+
+/// Whether no more is left to be run for the first case.
+fn is_spent(reduced: &Reduced) -> bool {
+    let most = Runs::of(reduced.nodes).most;
+    reduced.cases.is_empty() && reduced.counted() + Runs::TO_SHRINK > most
 }
 
 /// Where the cases after the first are.
