@@ -76,6 +76,31 @@ fn of_a_pair_the_node_is_left_at_which_it_parts() {
 }
 
 #[test]
+fn casts_before_what_is_wrong_go() {
+    let folder = Folder::new();
+    type Step = (&'static str, &'static str, &'static str);
+    let sketch = |inner: &[Step]| {
+        let start = Sketch::new().input("x", Float, &[5]).node("Tanh", &["x"], &["a"], vec![]);
+        let add = |sketch: Sketch, (op, from, to): &Step| match *op {
+            "Half" => sketch.cast(from, Float16, to),
+            "Float" => sketch.cast(from, Float, to),
+            op => sketch.node(op, &[from], &[to], vec![]),
+        };
+        let all = inner.iter().fold(start, add).node("Neg", &["b"], &["y"], vec![]);
+        bytes(&all.output("y", Float, &[5]).model())
+    };
+    let a = folder.write("a.onnx", sketch(&[("Abs", "a", "b")]));
+    let inner = [("Half", "a", "c"), ("Softplus", "c", "d"), ("Float", "d", "b")];
+    let b = folder.write("b.onnx", sketch(&inner));
+    let report = reduced(&folder, 0, &[&a, &b, "--rtol", "1e-2"]);
+    // The one that makes the value is what is blamed.
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["Softplus", "Cast"], "{report}");
+    assert_eq!(ops(&model(&folder, "reference.onnx")), ["Abs"]);
+    let case = folder.text("case");
+    assert!(stdout(&onnx_cast(["test", &case])).contains("0 passed, 1 failed"));
+}
+
+#[test]
 fn of_an_overflow_the_node_is_left_that_overflows() {
     let folder = Folder::new();
     let model = |half: bool| {

@@ -2,10 +2,11 @@
 //!
 //! Values are `matched` by what `compare` finds. A `cause` is a value that the converted model makes wrongly of what is right,
 //! and a culprit a node that a comparison without a tolerance blames (`culprits`). Where the part is a node with bodies,
-//! `inner` takes it out of them. A `trial` tells by a `finding` whether a part shows it.
+//! `inner` takes it out of them, and Casts at its `ends` go. A `trial` tells by a `finding` whether a part shows it.
 
 mod cause;
 mod culprits;
+mod ends;
 mod finding;
 mod inner;
 mod matched;
@@ -40,6 +41,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{Cause, Search};
+use ends::without_casts;
 use finding::{compared, error_of};
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
@@ -391,7 +393,8 @@ fn smallest(
     write: &dyn Fn(&Part) -> TractResult<()>,
 ) -> TractResult<Part> {
     write(&part)?;
-    let smaller = shrunk(part.clone(), trial, &mut |part| write(part))?;
+    let smaller = without_casts(part.clone(), trial, &mut |part| write(part))?;
+    let smaller = shrunk(smaller, trial, &mut |part| write(part))?;
     let smaller = simpler(smaller, trial, &mut |part| write(part))?;
     // What runs node by node is to hold where a plan runs as well.
     if trial.holds(&smaller) {
