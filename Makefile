@@ -284,6 +284,15 @@ KERNELS = --locked --release -p cast-alone --example kernels
 bench-kernels:
 	$(CARGO) run $(KERNELS) -- time $(ELEMENTS)
 
+# Needs python3. These at a LEVEL of this CPU (0 is the baseline, 1 is AVX2) against the same peers.
+.PHONY: bench-level
+LEVEL ?= 1
+bench-level:
+	$(call venv,bench,scripts/requirements-bench.txt)
+	$(CARGO) build $(KERNELS)
+	$(TARGET)/bench-venv/bin/python scripts/bench/bench_peers.py \
+		"$(TARGET)/release/examples/kernels serve $(LEVEL)" $(TARGET)/peers-$(LEVEL).md $(PEERS)
+
 bench-wasm:
 	for feature in - +; do \
 		export CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS=-Ctarget-feature=$${feature}simd128; \
@@ -296,13 +305,14 @@ bench-arm64:
 		$(CARGO) build $(KERNELS) --target aarch64-unknown-linux-gnu
 	python3 scripts/bench/instructions.py $(TARGET)/aarch64-unknown-linux-gnu/release/examples/kernels
 
-# Needs python3. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns. PEERS="--all 16384" is for every pair that
-# they have, of one size.
+# Needs python3 and a C compiler. The same against ONNX Runtime, numpy with ml_dtypes, and PyTorch, taking turns, and few elements against
+# NumKong, `half` and `float8`. PEERS="--all 16384" is for every pair that they have, of one size.
 bench-peers:
 	$(call venv,bench,scripts/requirements-bench.txt)
 	$(CARGO) build --locked --release --bench serve
 	$(TARGET)/bench-venv/bin/python scripts/bench/bench_peers.py \
 		$$(ls -t $(TARGET)/release/deps/serve-* | grep -v '\.d$$' | head -n 1) $(TARGET)/peers.md $(PEERS)
+	$(CARGO) run --locked --release --manifest-path scripts/bench/few/Cargo.toml --target-dir $(TARGET)/few
 
 # Needs python3. QuantizeLinear and DequantizeLinear against ONNX Runtime, taking turns.
 .PHONY: bench-quantizers

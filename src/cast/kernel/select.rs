@@ -156,7 +156,7 @@ const fn other_floats_are_bytes() -> bool {
 }
 
 /// A kernel that looks up what `scalar::convert` says of each of the source's codes.
-fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+pub(super) fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     fn table<D: Pod + Send + Sync>(
         from: ElementType,
         to: ElementType,

@@ -3,11 +3,14 @@
 //! - `kernels time ELEMENTS [LEVEL]`: every pair at each level of this CPU, or at one (0 is the
 //!   baseline): nanoseconds per element, and the share of the bandwidth that a memcpy of the same
 //!   bytes has; a line for each level says how many reach half of it.
+//! - `kernels serve LEVEL`: for each line `FROM TO ELEMENTS SECONDS` on standard input, a line with
+//!   the shortest time; this is what `scripts/bench/bench_peers.py` asks.
 //! - `kernels run FROM TO ELEMENTS TIMES`: one pair at the highest level, for what counts
 //!   instructions.
 
 use std::env;
 use std::hint::black_box;
+use std::io::{BufRead, Write, stdin, stdout};
 use std::time::{Duration, Instant};
 
 use cast_alone::run::{Level, Run};
@@ -21,6 +24,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let level: usize = level.parse()?;
             time(elements.parse()?, Level::available().get(level..=level).unwrap_or_default());
         }
+        ["serve", level] => {
+            serve(*Level::available().get(level.parse::<usize>()?).ok_or("no such level")?)?;
+        }
         ["run", from, to, elements, times] => {
             let mut run = Run::of(from, to, elements.parse()?).ok_or("no such types")?;
             for _ in 0..times.parse()? {
@@ -28,8 +34,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
         _ => {
-            return Err("kernels time ELEMENTS [LEVEL] | kernels run FROM TO ELEMENTS TIMES".into());
+            return Err(
+                "kernels time ELEMENTS [LEVEL] | serve LEVEL | run FROM TO ELEMENTS TIMES".into()
+            );
         }
+    }
+    Ok(())
+}
+
+fn serve(level: Level) -> Result<(), Box<dyn std::error::Error>> {
+    for line in stdin().lock().lines() {
+        let line = line?;
+        let [from, to, elements, seconds] = line.split(' ').collect::<Vec<_>>()[..] else {
+            continue;
+        };
+        let (elements, limit) = (elements.parse()?, Duration::from_secs_f64(seconds.parse()?));
+        let time = Run::of(from, to, elements).map(|mut run| {
+            let [time] = in_turns(&mut [&mut || black_box(&mut run).run(level)], elements, limit);
+            time
+        });
+        println!("{:.5}", time.unwrap_or(f64::INFINITY));
+        stdout().flush()?;
     }
     Ok(())
 }
@@ -46,6 +71,7 @@ fn time(elements: usize, levels: &[Level]) {
                     black_box(&mut target).copy_from_slice(black_box(&source));
                 }],
                 elements,
+                Duration::from_millis(30),
             );
             shares.push((memcpy / ours, ours, from, to));
         }
@@ -59,12 +85,16 @@ fn time(elements: usize, levels: &[Level]) {
 }
 
 /// The shortest time of each, in nanoseconds per element, in turns.
-fn in_turns(runs: &mut [&mut dyn FnMut(); 2], elements: usize) -> [f64; 2] {
+fn in_turns<const N: usize>(
+    runs: &mut [&mut dyn FnMut(); N],
+    elements: usize,
+    limit: Duration,
+) -> [f64; N] {
     // What is too short for the clock is measured many times at once.
     let repeats = (20_000 / elements).clamp(1, 1000);
-    let mut shortest = [f64::INFINITY; 2];
+    let mut shortest = [f64::INFINITY; N];
     let start = Instant::now();
-    while start.elapsed() < Duration::from_millis(30) {
+    while start.elapsed() < limit {
         for (run, shortest) in runs.iter_mut().zip(&mut shortest) {
             let round = Instant::now();
             for _ in 0..repeats {

@@ -290,8 +290,8 @@ impl<S: Floats> Block for ToHalf<S> {
     type From = S;
     type To = u16;
     const ELEMENTS: usize = 16;
-    // FLOAT has instructions of its own there.
-    const ALWAYS: bool = size_of::<S>() < size_of::<f32>();
+    // FLOAT has instructions of its own there, and of a byte there are few values.
+    const ALWAYS: bool = size_of::<S>() == size_of::<u16>();
 
     #[inline]
     #[target_feature(enable = "avx2,f16c,fma")]

@@ -7,6 +7,7 @@ use half::{bf16, f16};
 
 use super::blocks::{Floats, blocks};
 use super::bytes::{Low16Bits, LowBits, Small, ToHalf, ToScale, UpperHalf};
+use super::half::FromDoubles;
 use super::words::{
     DoubleToFloat, Doubles, FloatToDouble, Integers, LowWords, OddToHalf, ToInt32, ToOdd, ToWords,
     Word, WordsToDouble, WordsToFloat,
@@ -15,6 +16,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::Specials;
 use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::round::{Narrow, Scale};
+use crate::cast::kernel::select::tabulate;
 use crate::cast::rules::Rules;
 
 /// The kernel of a pair, with blocks for some of the elements if there are any.
@@ -30,7 +32,7 @@ pub(in crate::cast::kernel) fn with_blocks(
         (Uint64, Float) => blocks(WordsToFloat::<u64>(PhantomData), kernel),
         (Int64, Double) => blocks(WordsToDouble::<i64>(PhantomData), kernel),
         (Uint64, Double) => blocks(WordsToDouble::<u64>(PhantomData), kernel),
-        (Double, Float16) => blocks(OddToHalf::<f64>(PhantomData), kernel),
+        (Double, Float16) => blocks(OddToHalf::<f64>(PhantomData), Arc::new(FromDoubles(kernel))),
         (Int64, Float16) => blocks(OddToHalf::<i64>(PhantomData), kernel),
         (Uint64, Float16) => blocks(OddToHalf::<u64>(PhantomData), kernel),
         (Float, _) => from_floats::<f32>(to, rules, kernel),
@@ -38,8 +40,9 @@ pub(in crate::cast::kernel) fn with_blocks(
         (BFloat16, _) => from_floats::<bf16>(to, rules, kernel),
         (Double, Int64 | Uint64) => blocks(ToWords::<f64>(PhantomData), kernel),
         (Double, Uint32) => blocks(LowWords::<f64>(PhantomData), kernel),
-        (Uint8, Float16) => blocks(ToHalf::<u8>(PhantomData), kernel),
-        (Int8, Float16) => blocks(ToHalf::<i8>(PhantomData), kernel),
+        // With AVX-512 looking up is faster.
+        (Uint8, Float16) => blocks(ToHalf::<u8>(PhantomData), tabulate(from, to, rules)),
+        (Int8, Float16) => blocks(ToHalf::<i8>(PhantomData), tabulate(from, to, rules)),
         (Uint16, Float16) => blocks(ToHalf::<u16>(PhantomData), kernel),
         (Int16, Float16) => blocks(ToHalf::<i16>(PhantomData), kernel),
         _ => kernel,
