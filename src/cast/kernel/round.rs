@@ -122,7 +122,7 @@ pub(super) struct Scale {
     pub(super) increment: u32,
     /// From this FLOAT subnormal on the result is 2^−126 rather than 2^−127.
     pub(super) second_from: u32,
-    below: u32,
+    saturates: bool,
     pub(super) above: u32,
     pub(super) nan: u32,
 }
@@ -143,29 +143,31 @@ impl Scale {
         Scale {
             increment,
             second_from,
-            below: if rules.saturate { 0 } else { nan },
+            saturates: rules.saturate,
             above: if rules.saturate { format.max_finite() as u32 } else { nan },
             nan,
         }
     }
 
     pub(super) fn saturates(&self) -> bool {
-        self.below != self.nan
+        self.saturates
     }
 
-    /// The code of `x`, which is exact or rounded to odd.
+    /// The code of `x`, which is exact or rounded to odd; the parameter is what [`Scale::saturates`] says. As signed numbers,
+    /// what is negative or too small for the second code is less than that, and so is its code.
     #[inline(always)]
-    pub(super) fn code(&self, x: f32) -> u32 {
-        const SMALLEST_NORMAL: u32 = 0x0080_0000;
+    pub(super) fn code<const SATURATES: bool>(&self, x: f32) -> u32 {
         let bits = x.to_bits();
-        let magnitude = bits & 0x7FFF_FFFF;
-        let normal = magnitude.wrapping_add(self.increment) >> FLOAT_MANTISSA_BITS;
-        let subnormal = u32::from(magnitude >= self.second_from);
-        let in_range = if magnitude < SMALLEST_NORMAL { subnormal } else { normal };
-        let number = if magnitude > Scale::LARGEST { self.above } else { in_range };
-        // As a signed number, a FLOAT with its sign set is below every other.
-        let number = if (bits as i32) < Scale::SMALLEST { self.below } else { number };
-        if magnitude > FLOAT_INFINITY { self.nan } else { number }
+        let rounded = bits.wrapping_add(self.increment) >> FLOAT_MANTISSA_BITS;
+        let is_first = (bits as i32) < self.second_from as i32;
+        let number = if is_first { 0 } else { rounded.min(self.above) };
+        // Unsigned, what is less than the smallest number wraps around beyond the largest, and NaN is there as well.
+        let from_smallest = bits.wrapping_sub(Scale::SMALLEST as u32);
+        let is_none = match SATURATES {
+            true => bits & 0x7FFF_FFFF > FLOAT_INFINITY,
+            false => from_smallest > Scale::LARGEST - Scale::SMALLEST as u32,
+        };
+        if is_none { self.nan } else { number }
     }
 }
 
