@@ -2,11 +2,11 @@
 
 usage: python scripts/bench/bench_peers.py SERVE TABLE [--all] [ELEMENTS ...]
 
-SERVE is the `serve` bench of this crate, or "kernels serve LEVEL", the example of the conversions alone, in which case ours is
-without a plan and at a level of the CPU that may be lower than its best; TABLE the file that the table is written to; with `--all` it is every pair of types
+SERVE is the `serve` bench of this crate, TABLE the file that the table is written to; with `--all` it is every pair of types
 that the peers have. Every peer has one thread and writes to an output that was allocated before; ours runs through a tract
-plan. A figure is the shortest of several rounds, in nanoseconds per element. The rows also go to standard output, and after
-them how many pairs are slower than ONNX Runtime's.
+plan. With "kernels serve LEVEL" for SERVE, the example of the conversions alone, ours is without a plan and at a level that
+may be lower than the CPU's best. A figure is the shortest of several rounds, in nanoseconds per element. The rows also go
+to standard output, and after them how many pairs are slower than ONNX Runtime's.
 """
 
 from __future__ import annotations
@@ -202,7 +202,9 @@ def main() -> None:
     pairs = ALL if "--all" in words else PAIRS
     sizes = [int(word) for word in words if word != "--all"] or [16 << 10, 1 << 20, 16 << 20]
     torch.set_num_threads(1)
-    server = subprocess.Popen(shlex.split(serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        shlex.split(serve), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     lines = [
         "| elements | pair | ours | ONNX Runtime | numpy | PyTorch | ORT/ours | best peer/ours |",
         "|---|---|---|---|---|---|---|---|",
