@@ -135,6 +135,39 @@ fn a_loop_ends_by_its_condition_or_its_count() {
 }
 
 #[test]
+fn nothing_is_unique_among_no_elements() {
+    let nodes = [node("Unique", &["x"], &["y", "firsts", "inverse", "counts"], vec![])];
+    let outputs = ["firsts", "inverse", "counts"].map(|name| unshaped(name, ElementType::Int64));
+    let outputs = [&[unshaped("y", ElementType::Float)], &outputs[..]].concat();
+    let made = graph(&[value("x", ElementType::Float, &[2, 0])], &nodes, &outputs);
+    let x = OnnxTensor::new(ElementType::Float, Tensor::zero::<f32>(&[2, 0]).expect("none"));
+    let made = walk(model(21, made), vec![x.expect("FLOAT")]).expect("outputs");
+    let none = tensor1::<i64>(&[]);
+    assert_eq!(made, [tensor1::<f32>(&[]), none.clone(), none.clone(), none]);
+}
+
+#[test]
+fn what_is_made_of_constants_is_computed_by_its_name() {
+    let mut made = graph(
+        &[value("x", ElementType::Float, &[2])],
+        &[
+            node("Neg", &["w"], &["v"], vec![]),
+            node("Mul", &["x", "v"], &["z"], vec![]),
+            node("Add", &["v", "w"], &["none"], vec![]),
+            node("Add", &["z", "none"], &["y"], vec![]),
+        ],
+        &[unshaped("y", ElementType::Float)],
+    );
+    made.initializer.push(tensor("w", ElementType::Float, &[1.0, -2.0]));
+    let model = Interpreter::of_proto(tract_onnx_cast::onnx(), model(17, made), None);
+    let model = model.expect("a model");
+    let of = |name: &str| model.constant(name).expect("a value").map(|(_, tensor)| tensor);
+    assert_eq!(of("v").as_deref(), Some(&tensor1(&[-1f32, 2.0])));
+    assert_eq!(of("none").as_deref(), Some(&tensor1(&[0f32, 0.0])));
+    assert_eq!([of("z"), of("x"), of("nobody")], [None, None, None]);
+}
+
+#[test]
 fn sequences_are_built_and_taken_apart() {
     let nodes = [
         node("SplitToSequence", &["x", "two"], &["parts"], vec![]),

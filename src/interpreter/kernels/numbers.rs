@@ -196,7 +196,7 @@ pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     let slices: TractResult<Vec<Tensor>> =
         firsts.iter().map(|at| tensor.slice(along, *at, at + 1)).collect();
     let y = match slices?.as_slice() {
-        [] => tensor.slice(along, 0, 0)?,
+        [] => (*tensor).clone(),
         slices => Tensor::stack_tensors(along, slices)?,
     };
     let indices: Vec<i64> = firsts.iter().map(|at| *at as i64).collect();

@@ -3,7 +3,7 @@
 //! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses (tract-hir, `ops/matmul.rs`; `Nary`).
 //! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir, `ops/nn/global_pools.rs`).
 //! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx, `ops/s2d.rs`).
-//! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`).
+//! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten` (tract-core, `ops/change_axes.rs`).
 //! - Reductions along an axis without elements, at which tract panics (tract-core, `ops/nn/reduce.rs`).
 
 use tract_onnx::tract_core::internal::*;
@@ -152,9 +152,41 @@ pub(crate) fn concat(
     let (true, Some(size)) = (is_empty, shape.get_mut(axis)) else { return Ok(None) };
     let sizes = facts.iter().filter_map(|fact| fact.shape.get(axis));
     *size = sizes.fold(0.to_dim(), |sum, size| sum + size);
+    zeros(model, &site.name, ty, shape).map(Some)
+}
+
+/// Wires zeros of a shape, which may have no elements.
+pub(crate) fn zeros(
+    model: &mut TypedModel,
+    name: &str,
+    ty: DatumType,
+    shape: TVec<TDim>,
+) -> TractResult<Wires> {
     let zero = Tensor::zero_dt(ty, &[])?.broadcast_into_rank(shape.len())?;
-    let zero = model.add_const(site.part("none"), zero)?;
-    model.wire_node(&site.name, MultiBroadcastTo::new(shape.into()), &[zero]).map(Some)
+    let zero = model.add_const(format!("{name}.zero"), zero)?;
+    model.wire_node(name, MultiBroadcastTo::new(shape.into()), &[zero])
+}
+
+/// Wires what has no elements in two axes, whose sizes tract takes for other ones.
+pub(crate) fn flatten(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [input] = inputs else { return Ok(None) };
+    let fact = model.outlet_fact(*input)?;
+    let (ty, shape) = (fact.datum_type, fact.shape.to_tvec());
+    if shape.iter().all(|dim| *dim != 0.to_dim()) {
+        return Ok(None);
+    }
+    let named = site.int("axis", 1)?;
+    let axis = if named < 0 { named.saturating_add(i64::try_from(shape.len())?) } else { named };
+    let parts = usize::try_from(axis).ok().and_then(|axis| shape.split_at_checked(axis));
+    let Some((rows, columns)) = parts else {
+        bail!(site.error(format!("attribute `axis` is {named}, and the rank {}", shape.len())));
+    };
+    let shape = [rows, columns].map(|dims| dims.iter().product::<TDim>());
+    zeros(model, &site.name, ty, shape.into_iter().collect()).map(Some)
 }
 
 /// Leaves what has no elements as it is.

@@ -32,6 +32,10 @@ fn of_signs() -> Vec<Case> {
         ];
         then(operator, nodes, vec![x(-0.0), ("zero", Constant, tensor1(&[zero]))], tensor1(&[y]))
     };
+    let told = |operator: &'static str, odd: f64| {
+        let nodes = [node(operator, &["x"], &["s"], vec![]), node("Not", &["s"], &["y"], vec![])];
+        then(operator, nodes, vec![("x", Input, tensor1(&[odd, 1.0]))], tensor1(&[false, true]))
+    };
     let root = || node("Sqrt", &["x"], &["r"], vec![]);
     let squared = |square: NodeProto, y: &[f32]| {
         let numbers = vec![("x", Input, tensor1(&[-1f32, 4.0]))];
@@ -45,8 +49,17 @@ fn of_signs() -> Vec<Case> {
             vec![x(0.694_259_8), ("c", Constant, tensor1(&[0.75f32]))],
             tensor1(&[0.751_391_3f32 - 0.75]),
         ),
+        // What is made of a DOUBLE is no DOUBLE.
+        told("IsNaN", f64::NAN),
+        told("IsInf", f64::NEG_INFINITY),
         inverse("Add", 0.0, f32::INFINITY),
         inverse("Sub", -0.0, f32::INFINITY),
+        one(
+            "PRelu",
+            vec![x(f32::NEG_INFINITY), ("slope", Constant, tensor1(&[0f32]))],
+            vec![],
+            Some(tensor1(&[f32::NAN])),
+        ),
         one(
             "Div",
             vec![x(1e-40), ("d", Input, tensor1(&[1e-40f32]))],
@@ -97,6 +110,18 @@ fn of_no_elements() -> Vec<Case> {
             vec![("a", Open, none_of(4)), ("b", Constant, none_of(1))],
             vec![int("axis", 0)],
             Some(none_of(5)),
+        ),
+        one(
+            "Einsum",
+            vec![("x", Input, shape::<f32>(&[0, 2], &[]))],
+            vec![string("equation", "ij->")],
+            Some(tensor0(0f32)),
+        ),
+        one(
+            "Flatten",
+            vec![("x", Input, shape::<f32>(&[0, 2, 3], &[]))],
+            vec![int("axis", 0)],
+            Some(shape::<f32>(&[1, 0], &[])),
         ),
         open("Hardmax", vec![], none()),
         open("LpNormalization", vec![], none()),

@@ -11,13 +11,14 @@
 //!   multiplied by zero it takes for zero, NaN too.
 //! - `And`, `Or`, `Xor`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
 //!   forgets them.
+//! - `PRelu` by a constant, as `Mul`.
 //! - `Equal` of BOOL, which tract does not have.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::cast::wire_cast;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
-use tract_onnx::tract_core::ops::logic::{And, Or, Xor, not};
+use tract_onnx::tract_core::ops::logic::{And, Iff, Or, Xor, comp_gt, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
@@ -124,6 +125,25 @@ pub(crate) fn mul(
         false => |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.),
     };
     unsimplified(site, model, inputs, Mul, is_misread)
+}
+
+/// Wires `PRelu` by a constant that a product would misread.
+pub(crate) fn prelu(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [x, _] = *inputs else { return Ok(None) };
+    let mut product = site.clone();
+    product.name = site.part("product");
+    let Some(product) = mul(&product, model, inputs)? else { return Ok(None) };
+    let fact = model.outlet_fact(x)?;
+    let zero = tensor0(0f32).cast_to_dt(fact.datum_type)?.into_owned();
+    let zero = zero.broadcast_into_rank(fact.rank())?;
+    let zero = model.add_const(site.part("zero"), zero)?;
+    let is_below = TypedBinOp(comp_gt(), None);
+    let is_below = model.wire_node(site.part("is-below"), is_below, &[zero, x])?;
+    model.wire_node(&site.name, Iff, &[&*is_below, &*product, &[x]].concat()).map(Some)
 }
 
 pub(crate) fn add(

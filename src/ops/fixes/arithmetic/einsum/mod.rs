@@ -2,7 +2,8 @@
 //!
 //! tract takes an empty output for one that is left out, does not sum over a letter that an operand has twice, loses an
 //! ellipsis that two operands have where no output is given, and does not stretch axes of one element (tract-onnx,
-//! `ops/einsum.rs`; tract-core, `axes/mapping.rs`).
+//! `ops/einsum.rs`; tract-core, `axes/mapping.rs`). It panics at sums along axes without elements (tract-core,
+//! `ops/nn/reduce.rs`).
 
 mod diagonal;
 mod equation;
@@ -23,6 +24,7 @@ use self::equation::Equation;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
+use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::hook::{Hook, hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
@@ -224,7 +226,15 @@ impl Wiring<'_> {
             return Ok(());
         }
         let letters = operand.letters.iter().copied().filter(|l| is_kept(*l)).collect::<Vec<_>>();
-        if self.ty.is_integer() {
+        let sizes = self.model.outlet_fact(operand.wire)?.shape.to_tvec();
+        if axes.iter().any(|axis| sizes.get(*axis) == Some(&0.to_dim())) {
+            let sizes = sizes.into_iter().enumerate();
+            let sizes = sizes.filter(|(axis, _)| !axes.contains(axis)).map(|(_, size)| size);
+            self.parts += 1;
+            let name = format!("{}.part-{}", self.prefix, self.parts);
+            let sum = zeros(self.model, &name, self.ty, sizes.collect())?;
+            operand.wire = sum.first().copied().context("an output")?;
+        } else if self.ty.is_integer() {
             let op = self.integers(&[&operand.letters], &letters)?;
             operand.wire = self.add(op, &[operand.wire])?;
         } else {

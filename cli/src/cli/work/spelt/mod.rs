@@ -3,14 +3,15 @@
 //! model's: `QLinearConv`, `QLinearMatMul`, and ONNX Runtime's `QLinearAdd` and the like, and
 //! `MatMulNBits`.
 
+mod packed;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
-use tract_onnx_cast::{ElementType, tensor_proto};
+use tract_onnx_cast::ElementType;
 
 /// The model with its products of codes written out. The parts of a node have its name, with their
 /// operator and place behind it, and a weight is called as the one that it is in `reference`, by the
@@ -22,8 +23,8 @@ pub(crate) fn spelt<'a>(
 ) -> Cow<'a, ModelProto> {
     let is_coded = |node: &NodeProto| CODED.contains(&node.op_type.as_str());
     let is_default = |domain: &str| matches!(domain, "" | "ai.onnx");
-    let has_axes = |model: &ModelProto| {
-        model.opset_import.iter().any(|held| is_default(&held.domain) && held.version >= 13)
+    let is_since = |opset: i64| {
+        model.opset_import.iter().any(|held| is_default(&held.domain) && held.version >= opset)
     };
     let Some(graph) = model.graph.as_ref().filter(|graph| graph.node.iter().any(is_coded)) else {
         return Cow::Borrowed(model);
@@ -34,7 +35,8 @@ pub(crate) fn spelt<'a>(
         held: graph.initializer.iter().map(|held| (held.name.as_str(), held)).collect(),
         of_reference: weights_by_value(reference),
         names: taken.chain(held).cloned().collect(),
-        has_axes: has_axes(model),
+        has_axes: is_since(13),
+        has_blocks: is_since(21),
         folder,
         constants: vec![],
     };
@@ -98,6 +100,8 @@ struct Writer<'a> {
     names: HashSet<String>,
     /// Whether `DequantizeLinear` has an axis.
     has_axes: bool,
+    /// Whether it has blocks.
+    has_blocks: bool,
     folder: Option<&'a Path>,
     constants: Vec<TensorProto>,
 }
@@ -153,7 +157,7 @@ impl Writer<'_> {
             "QLinearConv" => self.linear(node, "Conv", parts),
             "QLinearMatMul" => self.linear(node, "MatMul", parts),
             "QGemm" => self.gemm(node, parts),
-            "MatMulNBits" => self.packed(node, parts),
+            "MatMulNBits" => self.product(node, parts),
             "QLinearAdd" | "QLinearMul" => self.around(node, &[0, 3], 6, parts),
             "QLinearConcat" => {
                 let inputs: Vec<usize> = (2..node.input.len()).step_by(3).collect();
@@ -256,91 +260,5 @@ impl Writer<'_> {
         let result = parts.add(op, taken, node.attribute.clone(), None);
         parts.add("QuantizeLinear", vec![result, input(6), input(7)], vec![], None);
         parts.done()
-    }
-
-    /// A matrix in blocks of codes of a few bits, row by row of its transpose.
-    fn packed(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
-        let input = |place: usize| node.input.get(place).filter(|name| !name.is_empty());
-        let int = |name: &str| {
-            let held = node.attribute.iter().find(|held| held.name == name)?;
-            usize::try_from(held.i).ok().filter(|x| *x > 0)
-        };
-        let (depth, rows, size) = (int("K")?, int("N")?, int("block_size")?);
-        let bits =
-            if node.attribute.iter().any(|held| held.name == "bits") { int("bits")? } else { 4 };
-        if !matches!(bits, 2 | 4 | 8) || !self.has_axes || input(4).is_some() {
-            return None;
-        }
-        let blocks = depth.div_ceil(size);
-        let codes = self.unpacked(input(1)?, bits, rows.checked_mul(blocks)?, size)?;
-        let count = rows.checked_mul(blocks)?;
-        let scales = self.scales(input(2)?, count, parts.output)?;
-        let stored = i64::try_from(count).ok()?;
-        let zeros = match input(3) {
-            Some(zeros) => self.unpacked(zeros, bits, rows, blocks)?,
-            None => vec![1 << (bits - 1); count],
-        };
-        let (depth, size, rows) =
-            (i64::try_from(depth).ok()?, i64::try_from(size).ok()?, i64::try_from(rows).ok()?);
-        let padded = i64::try_from(blocks).ok()? * size;
-        let output = parts.output.to_owned();
-        let mut hold = |name: &str, data_type: DataType, dims: Vec<i64>, raw_data: Vec<u8>| {
-            let name = format!("{output}:{name}");
-            let data_type = data_type.into();
-            let held =
-                TensorProto { name: name.clone(), dims, data_type, raw_data, ..Default::default() };
-            self.constants.push(held);
-            name
-        };
-        let whole = |values: &[i64]| values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let codes = hold(&format!("codes{bits}"), DataType::Uint8, vec![stored, size], codes);
-        let zeros = hold("zeros", DataType::Uint8, vec![stored], zeros);
-        let shape = hold("shape", DataType::Int64, vec![2], whole(&[rows, padded]));
-        let ends = [("start", 0), ("end", depth), ("axis", 1)];
-        let ends = ends.map(|(name, x)| hold(name, DataType::Int64, vec![1], whole(&[x])));
-        let axis = vec![attribute("axis", 0)];
-        let taken = vec![codes, scales.name.clone(), zeros];
-        self.constants.push(scales);
-        let mut weight = parts.add("DequantizeLinear", taken, axis, None);
-        weight = parts.add("Reshape", vec![weight, shape], vec![], None);
-        weight = parts.add("Slice", [weight].into_iter().chain(ends).collect(), vec![], None);
-        let turned = AttributeProto { ints: vec![1, 0], ..attribute("perm", 0) };
-        let turned = AttributeProto { r#type: AttributeType::Ints.into(), ..turned };
-        let name = self.weight(&output);
-        weight = parts.add("Transpose", vec![weight], vec![turned], name);
-        let product = parts.add("MatMul", vec![input(0)?.clone(), weight], vec![], None);
-        if let Some(bias) = input(5) {
-            parts.add("Add", vec![product, bias.clone()], vec![], None);
-        }
-        parts.done()
-    }
-
-    /// A constant of so many FLOAT scales, in one dimension.
-    fn scales(&self, name: &str, count: usize, value: &str) -> Option<TensorProto> {
-        let scales = self.held.get(name)?;
-        let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
-        let is_float = scales.data_type == i32::from(DataType::Float);
-        (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto {
-            dims: vec![stored],
-            name: format!("{value}:scales"),
-            ..TensorProto::clone(scales)
-        })
-    }
-
-    /// Codes of a constant, a byte each, of rows that are padded to whole bytes.
-    fn unpacked(&self, name: &str, bits: usize, rows: usize, count: usize) -> Option<Vec<u8>> {
-        let (_, tensor) = tensor_proto::read(self.held.get(name)?, self.folder).ok()?;
-        let bytes = tensor.as_bytes();
-        let stride = count.checked_mul(bits)?.div_ceil(8);
-        if stride.checked_mul(rows)? != bytes.len() || stride == 0 {
-            return None;
-        }
-        let mask = u8::try_from((1u32 << bits) - 1).ok()?;
-        let code = |row: &[u8], place: usize| {
-            let byte = row.get(place * bits / 8)?;
-            Some((byte >> (place * bits % 8)) & mask)
-        };
-        let rows = bytes.chunks_exact(stride);
-        rows.flat_map(|row| (0..count).map(move |place| code(row, place))).collect()
     }
 }

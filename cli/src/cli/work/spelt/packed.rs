@@ -1,0 +1,169 @@
+//! `MatMulNBits`: the weights of few bits, dequantised in blocks, and the product with them.
+
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_proto::DataType;
+use tract_onnx::pb::{AttributeProto, NodeProto, TensorProto};
+use tract_onnx::prelude::Tensor;
+use tract_onnx_cast::tensor_proto;
+
+use super::{Parts, Writer, attribute};
+
+/// A weight in codes: of each of `rows` columns of the weight, its rows in `blocks` of `size`, the last one padded.
+struct Packed {
+    bits: usize,
+    depth: usize,
+    rows: usize,
+    blocks: usize,
+    size: usize,
+    /// A byte each, padded.
+    codes: Vec<u8>,
+    /// Of each block, as the scales.
+    zeros: Vec<u8>,
+    scales: TensorProto,
+}
+
+impl Writer<'_> {
+    /// The product with a matrix in blocks of codes of a few bits.
+    pub(super) fn product(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
+        let packed = self.packed(node)?;
+        let weight = match self.has_blocks {
+            true => self.in_blocks(packed, &mut parts)?,
+            false => self.in_rows(packed, &mut parts)?,
+        };
+        let product = parts.add("MatMul", vec![node.input.first()?.clone(), weight], vec![], None);
+        if let Some(bias) = node.input.get(5).filter(|name| !name.is_empty()) {
+            parts.add("Add", vec![product, bias.clone()], vec![], None);
+        }
+        parts.done()
+    }
+
+    fn packed(&self, node: &NodeProto) -> Option<Packed> {
+        let input = |place: usize| node.input.get(place).filter(|name| !name.is_empty());
+        let int = |name: &str| {
+            let held = node.attribute.iter().find(|held| held.name == name)?;
+            usize::try_from(held.i).ok().filter(|x| *x > 0)
+        };
+        let (depth, rows, size) = (int("K")?, int("N")?, int("block_size")?);
+        let has_bits = node.attribute.iter().any(|held| held.name == "bits");
+        let bits = if has_bits { int("bits")? } else { 4 };
+        if !matches!(bits, 2 | 4 | 8) || !self.has_axes || input(4).is_some() {
+            return None;
+        }
+        let blocks = depth.div_ceil(size);
+        let count = rows.checked_mul(blocks)?;
+        let codes = self.unpacked(input(1)?, bits, count, size)?;
+        let zeros = match input(3) {
+            Some(zeros) => self.unpacked(zeros, bits, rows, blocks)?,
+            None => vec![1 << (bits - 1); count],
+        };
+        let scales = self.scales(input(2)?, count)?;
+        Some(Packed { bits, depth, rows, blocks, size, codes, zeros, scales })
+    }
+
+    /// Dequantises the weight as the product takes it.
+    fn in_blocks(&mut self, packed: Packed, parts: &mut Parts) -> Option<String> {
+        let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
+        let value = parts.output;
+        let (_, scales) = tensor_proto::read(&scales, self.folder).ok()?;
+        let scales = scales.try_as_plain_ram().ok()?.as_slice::<f32>().ok()?;
+        let scales = turned(scales, rows, blocks)?;
+        let scales = scales.iter().flat_map(|scale| scale.to_le_bytes()).collect();
+        let codes = turned(&codes, rows, depth)?;
+        let codes = self.bytes(value, &format!("codes{bits}"), &[depth, rows], codes)?;
+        let scales = self.hold(value, "scales", DataType::Float, &[blocks, rows], scales)?;
+        let zeros = self.bytes(value, "zeros", &[blocks, rows], turned(&zeros, rows, blocks)?)?;
+        let size = attribute("block_size", i64::try_from(size).ok()?);
+        let blocks = vec![attribute("axis", 0), size];
+        let weight = parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, None);
+        let name = self.weight(value);
+        Some(parts.add("Identity", vec![weight], vec![], name))
+    }
+
+    /// Dequantises each block as a row, and puts these together.
+    fn in_rows(&mut self, packed: Packed, parts: &mut Parts) -> Option<String> {
+        let Packed { bits, depth, rows, blocks, size, codes, zeros, scales } = packed;
+        let (value, count) = (parts.output, rows * blocks);
+        let codes = self.bytes(value, &format!("codes{bits}"), &[count, size], codes)?;
+        let zeros = self.bytes(value, "zeros", &[count], zeros)?;
+        let name = format!("{value}:scales");
+        let dims = vec![i64::try_from(count).ok()?];
+        self.constants.push(TensorProto { name: name.clone(), dims, ..scales });
+        let axis = vec![attribute("axis", 0)];
+        let mut weight = parts.add("DequantizeLinear", vec![codes, name, zeros], axis, None);
+        let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
+        weight = parts.add("Reshape", vec![weight, shape], vec![], None);
+        let mut taken = vec![weight];
+        for (name, number) in [("start", 0), ("end", depth), ("axis", 1)] {
+            taken.push(self.numbers(value, name, &[number])?);
+        }
+        weight = parts.add("Slice", taken, vec![], None);
+        let order = AttributeProto { ints: vec![1, 0], ..attribute("perm", 0) };
+        let order = AttributeProto { r#type: AttributeType::Ints.into(), ..order };
+        let name = self.weight(value);
+        Some(parts.add("Transpose", vec![weight], vec![order], name))
+    }
+
+    /// Adds a constant, which is called after a value.
+    fn hold(
+        &mut self,
+        value: &str,
+        name: &str,
+        data_type: DataType,
+        shape: &[usize],
+        raw_data: Vec<u8>,
+    ) -> Option<String> {
+        let (name, data_type) = (format!("{value}:{name}"), data_type.into());
+        let dims = shape.iter().map(|dim| i64::try_from(*dim).ok()).collect::<Option<_>>()?;
+        let held =
+            TensorProto { name: name.clone(), dims, data_type, raw_data, ..Default::default() };
+        self.constants.push(held);
+        Some(name)
+    }
+
+    fn bytes(&mut self, value: &str, name: &str, shape: &[usize], data: Vec<u8>) -> Option<String> {
+        self.hold(value, name, DataType::Uint8, shape, data)
+    }
+
+    fn numbers(&mut self, value: &str, name: &str, numbers: &[usize]) -> Option<String> {
+        let all = numbers.iter().map(|x| i64::try_from(*x).ok()).collect::<Option<Vec<i64>>>()?;
+        let data = all.iter().flat_map(|x| x.to_le_bytes()).collect();
+        self.hold(value, name, DataType::Int64, &[numbers.len()], data)
+    }
+
+    /// A constant of so many FLOAT scales.
+    fn scales(&self, name: &str, count: usize) -> Option<TensorProto> {
+        let scales = self.held.get(name)?;
+        let stored = scales.dims.iter().try_fold(1i64, |count, dim| count.checked_mul(*dim))?;
+        let is_float = scales.data_type == i32::from(DataType::Float);
+        (is_float && usize::try_from(stored).ok()? == count).then(|| TensorProto::clone(scales))
+    }
+
+    /// Codes of a constant, a byte each, of rows that are padded to whole bytes.
+    fn unpacked(&self, name: &str, bits: usize, rows: usize, count: usize) -> Option<Vec<u8>> {
+        let (_, tensor) = tensor_proto::read(self.held.get(name)?, self.folder).ok()?;
+        let bytes = tensor.as_bytes();
+        let stride = count.checked_mul(bits)?.div_ceil(8);
+        if stride.checked_mul(rows)? != bytes.len() || stride == 0 {
+            return None;
+        }
+        let mask = u8::try_from((1u32 << bits) - 1).ok()?;
+        let code = |row: &[u8], place: usize| {
+            let byte = row.get(place * bits / 8)?;
+            Some((byte >> (place * bits % 8)) & mask)
+        };
+        let rows = bytes.chunks_exact(stride);
+        rows.flat_map(|row| (0..count).map(move |place| code(row, place))).collect()
+    }
+}
+
+/// The first `columns` elements of each row, column by column.
+fn turned<T: tract_onnx::prelude::Datum + Copy>(
+    elements: &[T],
+    rows: usize,
+    columns: usize,
+) -> Option<Vec<T>> {
+    let padded = elements.len().checked_div(rows)?;
+    let whole = Tensor::from_shape(&[rows, padded], elements).ok()?;
+    let turned = whole.slice(1, 0, columns).ok()?.permute_axes(&[1, 0]).ok()?;
+    Some(turned.try_as_plain_ram().ok()?.as_slice::<T>().ok()?.to_vec())
+}
