@@ -215,3 +215,24 @@ fn what_has_no_equal_is_refused() {
         .output("y", Uint8, &[2]);
     assert_eq!(lacks.refusal(), "node `QLinearAdd_y` (QLinearAdd): has no input 4, which it needs");
 }
+
+#[test]
+fn a_bias_and_a_skip_are_added_to_what_they_are_given() {
+    let numbers = |from: i32, dims: &[usize]| {
+        let count: usize = dims.iter().product();
+        let values: Vec<f32> = (from..).take(count).map(|i| i as f32).collect();
+        tensor1(&values).into_shape(dims).expect("as many values")
+    };
+    let (x, bias, skip) = (numbers(1, &[2, 2, 3]), numbers(-7, &[3]), numbers(100, &[2, 2, 3]));
+    let made = Sketch::new()
+        .input("x", Float, &[2, 2, 3])
+        .input("bias", Float, &[3])
+        .input("skip", Float, &[2, 2, 3])
+        .node("com.microsoft.BiasAdd", &["x", "bias", "skip"], &["y"], vec![])
+        .output("y", Float, &[2, 2, 3])
+        .run(vec![x, bias, skip]);
+    // (1 + i) + (i mod 3 − 7) + (100 + i)
+    let sums: Vec<f32> = (0..12u8).map(|i| f32::from(2 * i + i % 3) + 94.0).collect();
+    let sums = tensor1(&sums).into_shape(&[2, 2, 3]).expect("as many values");
+    assert_eq!(made.expect("a run"), [sums]);
+}

@@ -393,3 +393,14 @@ fn a_range_to_before_its_start_has_no_elements() {
     let expected = [none.clone(), none.clone(), none, tensor1::<f32>(&[])];
     gives(sketch, &[zeros(&[2])], &expected);
 }
+
+#[test]
+fn a_sum_of_those_before_takes_its_axis_as_a_list_of_one() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 2])
+        .initializer(int64("axis", &[1]))
+        .node("CumSum", &["x", "axis"], &["y"], vec![])
+        .output("y", Float, &[2, 2]);
+    let x = tensor2(&[[1f32, 2.0], [3.0, 4.0]]);
+    gives(sketch, &[x], &[tensor2(&[[1f32, 3.0], [3.0, 7.0]])]);
+}

@@ -33,7 +33,7 @@ fn eps(d: &mut Draw, attributes: &mut Attributed) {
 
 fn batch(d: &mut Draw) -> Option<usize> {
     let x = d.operand(&FLOATS, 2..6)?;
-    let channels = [d.sized(x, 1)?];
+    let channels = d.graph.values[x].fixed_sizes()?[1].map(|size| [size])?;
     let mut attributes = vec![];
     eps(d, &mut attributes);
     let ty = d.ty(x);

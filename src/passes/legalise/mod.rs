@@ -137,12 +137,13 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `Pad` and a `Range` constants that are lists of one as numbers: tract refuses the lists.
+/// Gives a `Pad`, a `Range` and a `CumSum` constants that are lists of one as numbers: tract refuses the lists.
 fn give_numbers(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let places = match () {
         () if node.is("Pad") => 2..3,
         () if node.is("Range") => 0..3,
+        () if node.is("CumSum") => 1..2,
         () => return,
     };
     for place in places {
