@@ -6,9 +6,10 @@
 //! converts the most: a minimum cut between the classes that stay and those that are converted, in
 //! which a value counts once, however many take it.
 //!
-//! - `cut`: the minimum cut
+//! - `cut`: the minimum cut; `normalisation`: what is one operator to ONNX Runtime
 
 mod cut;
+mod normalisation;
 
 use onnx_cast_graph::{Graph, NodeView, Origin, ValueId};
 
@@ -24,6 +25,7 @@ const NO_CLASS: usize = usize::MAX;
 
 /// Decides for each class of [`Context::classes`].
 pub(super) fn decide(graph: &mut Graph, context: &mut Context) -> Result<()> {
+    normalisation::settle(graph, context);
     let mut network = Network::default();
     network.stays(NO_CLASS);
     for class in context.classes.all() {
