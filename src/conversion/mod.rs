@@ -166,6 +166,11 @@ impl Converted {
         self.file.has_external_data()
     }
 
+    /// How many bytes the files have that hold data beside the original.
+    pub fn external_bytes(&self) -> u64 {
+        self.file.external_bytes()
+    }
+
     /// Writes the model, and the data that goes beside it: where that is, relative to the model's
     /// folder, and the file. The data is read from beside the original and converted piece by
     /// piece.

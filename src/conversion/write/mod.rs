@@ -5,9 +5,10 @@
 
 mod unknown_fields;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
@@ -44,8 +45,25 @@ pub(super) struct File {
 impl File {
     /// Whether there are tensors whose data is beside the model.
     pub(super) fn has_external_data(&self) -> bool {
-        let functions = self.model.functions.iter().flat_map(|function| &function.node);
-        self.model.graph.as_ref().is_some_and(graph_has) || nodes_have(functions)
+        !self.locations().is_empty()
+    }
+
+    /// How many bytes the files have in which that data is.
+    pub(super) fn external_bytes(&self) -> u64 {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        let locations = self.locations().into_iter();
+        let sizes = locations.filter_map(|location| fs::metadata(folder.join(location)).ok());
+        sizes.map(|file| file.len()).sum()
+    }
+
+    /// Where the data of tensors is, as the model has it.
+    fn locations(&self) -> HashSet<&str> {
+        let mut found = HashSet::new();
+        if let Some(graph) = &self.model.graph {
+            of_graph(graph, &mut found);
+        }
+        of_nodes(self.model.functions.iter().flat_map(|function| &function.node), &mut found);
+        found
     }
 
     /// Writes the data of all tensors that have theirs beside the model, and has them say that it
@@ -183,17 +201,23 @@ fn unwritten(error: std::io::Error) -> Error {
     Cause::File { message: format!("cannot be written: {error}") }.into()
 }
 
-fn graph_has(graph: &GraphProto) -> bool {
-    graph.initializer.iter().any(is_external) || nodes_have(graph.node.iter())
+fn of_graph<'a>(graph: &'a GraphProto, found: &mut HashSet<&'a str>) {
+    found.extend(graph.initializer.iter().filter_map(location));
+    of_nodes(graph.node.iter(), found);
 }
 
-fn nodes_have<'a>(mut nodes: impl Iterator<Item = &'a NodeProto>) -> bool {
-    nodes.any(|node| {
-        node.attribute.iter().any(|attribute| {
-            attribute.t.iter().chain(&attribute.tensors).any(is_external)
-                || subgraphs(attribute).any(graph_has)
-        })
-    })
+fn of_nodes<'a>(nodes: impl Iterator<Item = &'a NodeProto>, found: &mut HashSet<&'a str>) {
+    for attribute in nodes.flat_map(|node| &node.attribute) {
+        found.extend(attribute.t.iter().chain(&attribute.tensors).filter_map(location));
+        subgraphs(attribute).for_each(|graph| of_graph(graph, found));
+    }
+}
+
+/// Where the data of a tensor is, if that is beside the model.
+fn location(tensor: &TensorProto) -> Option<&str> {
+    let given = tensor.external_data.iter().find(|entry| entry.key == "location");
+    // One without a place is refused where it is read.
+    is_external(tensor).then(|| given.map_or("", |entry| &*entry.value))
 }
 
 /// A file of data that is being written.

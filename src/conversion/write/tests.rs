@@ -119,6 +119,7 @@ fn external_data_is_converted_beside_the_model() {
     let options = Options::new(BFloat16);
     let converted = convert(&model.encode_to_vec(), Some(&folder), &options).expect("a conversion");
     assert!(converted.has_external_data());
+    assert_eq!(converted.external_bytes(), 32, "the whole file");
     let (mut out, mut side) = (vec![], vec![]);
     converted.write(&mut out, Some(("o.data", &mut side))).expect("a file");
     fs::remove_dir_all(&folder).expect("no folder");

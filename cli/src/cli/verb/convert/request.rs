@@ -77,7 +77,7 @@ pub(crate) struct Conversion {
     removed_casts: usize,
     /// What was mended before, as the model contradicted itself.
     mended: usize,
-    /// Of the model's file, in bytes.
+    /// Of the model, in bytes, external data included.
     size_before: u64,
     /// Of what was written, external data included.
     size_after: u64,
@@ -189,7 +189,7 @@ impl Request for ConvertRequest {
         let converted = convert(&file, self.folder(), &options)?;
         let mut report = self.report(&converted, &needed);
         (report.notes, report.problem) = (notes, problem);
-        report.size_before = file.len() as u64;
+        report.size_before = file.len() as u64 + converted.external_bytes();
         if report.nodes == 0 && report.coded_weights == 0 && !needed.is_empty() {
             let problem = "the outputs hold only where nothing is converted";
             report.problem.get_or_insert(problem.into());
