@@ -1,13 +1,16 @@
-"""`onnx-cast convert` beside onnxconverter-common and ONNX Runtime's float16 tool: how many models are sound and load.
+"""`onnx-cast convert` beside onnxconverter-common, ONNX Runtime's float16 tool and AutoCast: how many models are sound and load.
 
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole
+    python scripts/bench/bench_converters.py target/release/onnx-cast models/whole --networks --autocast PYTHON
 
-Of every model with FLOAT weights below the folders that ONNX Runtime runs. A converted model passes if `onnx.checker`
-does with full check, and shape inference that is strict and propagates data; it holds if ONNX Runtime's outputs have a
-signal-to-noise ratio of 30 dB or more to the original's, on the same random inputs. Neither converter runs the model.
-Needs onnx, onnxruntime and onnxconverter-common.
+Of every model with FLOAT weights below the folders that ONNX Runtime runs, and of the networks of scripts/verdicts. A
+converted model passes if `onnx.checker` does with full check, and shape inference that is strict and propagates data; it
+holds if ONNX Runtime's outputs have a signal-to-noise ratio of 30 dB or more to the original's, on the same random
+inputs. Only AutoCast runs the model; PYTHON is one that has nvidia-modelopt[onnx], which needs torch. Needs onnx,
+onnxruntime and onnxconverter-common.
 """
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -36,6 +39,21 @@ def casts(graph):
     bodies = [b for node in graph.node for a in node.attribute for b in [a.g, *a.graphs] if b.node]
     own = sum(node.op_type == "Cast" for node in graph.node)
     return own + sum(casts(body) for body in bodies)
+
+
+def kept(path):
+    """How many nodes of a graph and its bodies make FLOAT, casts and constants aside."""
+    model = onnx.shape_inference.infer_shapes(onnx.load(path, load_external_data=False))
+
+    def count(graph):
+        values = [*graph.value_info, *graph.output]
+        wide = {v.name for v in values if v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
+        nodes = [node for node in graph.node if node.op_type not in ("Cast", "Constant")]
+        bodies = [b for node in graph.node for a in node.attribute for b in [a.g, *a.graphs]]
+        own = sum(any(name in wide for name in node.output) for node in nodes)
+        return own + sum(count(body) for body in bodies if body.node)
+
+    return count(model.graph)
 
 
 def is_sound(path):
@@ -114,61 +132,109 @@ def models(folders):
                 yield path, *ran
 
 
-def main(program, *folders):
-    """Prints a table."""
-    converters = {
-        "onnx-cast": lambda a, b: [
-            program,
-            "convert",
-            a,
-            "--to",
-            "FLOAT16",
-            "--unverified",
-            "-o",
-            b,
-        ],
-        "onnxconverter-common": lambda a, b: [sys.executable, "-c", COMMON, a, b],
-        "ONNX Runtime's float16": lambda a, b: [sys.executable, "-c", RUNTIME, a, b],
+def write_networks(folder):
+    """Writes the networks of scripts/verdicts as files."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from verdicts.networks import networks
+
+    for name, (model, _) in networks().items():
+        onnx.save(model, str(folder / f"{name}.onnx"))
+
+
+def commands(program, autocast):
+    """The converters: what converts one file to another."""
+    python = sys.executable
+    ours = [program, "convert", "--to", "FLOAT16", "--unverified", "-o"]
+    found = {
+        "onnx-cast": lambda a, b: [*ours, b, a],
+        "onnxconverter-common": lambda a, b: [python, "-c", COMMON, a, b],
+        "ONNX Runtime's float16": lambda a, b: [python, "-c", RUNTIME, a, b],
     }
-    rows = {name: [0, 0, 0, 0, 0, 0.0, 0.0] for name in converters}
-    count = both = 0
-    stays = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for path, feed, want in models(folders):
+    if autocast:
+        call = [autocast, "-m", "modelopt.onnx.autocast", "--keep_io_types", "--onnx_path"]
+        found["AutoCast"] = lambda a, b: [*call, a, "--output_path", b]
+    return found
+
+
+class Row:
+    """What became of the models by one converter."""
+
+    def __init__(self):
+        self.written = self.passed = self.loaded = self.held = self.fewer = self.fewer_kept = 0
+        self.both = self.casts = self.our_casts = 0
+        self.seconds = self.memory = 0.0
+
+    def convert(self, command, output, feed, want):
+        """Converts a model. Returns its casts and kept nodes, if it loads, and what was said."""
+        done, seconds, memory, said = peak(command)
+        self.written += done
+        self.seconds += seconds
+        self.memory = max(self.memory, memory)
+        if not done:
+            return None, said
+        self.passed += is_sound(output)
+        ran = run(output, feed)
+        self.loaded += ran is not None
+        self.held += ran is not None and bool(ratio(want, ran[1]) >= LEAST)
+        if not ran:
+            return None, said
+        graph = onnx.load(output, load_external_data=False).graph
+        return (casts(graph), kept(output)), said
+
+    def beside(self, ours, theirs):
+        """Counts a model that both have converted, and that loads."""
+        self.both += 1
+        self.our_casts += ours[0]
+        self.casts += theirs[0]
+        self.fewer += ours[0] <= theirs[0]
+        self.fewer_kept += ours[1] <= theirs[1]
+
+    def cells(self):
+        """The row of the table."""
+        counts = [self.written, self.passed, self.loaded, self.held]
+        beside = [self.casts, self.our_casts, self.both, self.fewer, self.fewer_kept]
+        return [*counts, *beside, f"{self.seconds:.0f}", f"{self.memory:.0f}"]
+
+
+def main():
+    """Prints a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program")
+    parser.add_argument("folders", nargs="*")
+    parser.add_argument("--networks", action="store_true")
+    parser.add_argument("--autocast", metavar="PYTHON")
+    given = parser.parse_args()
+    converters = commands(given.program, given.autocast)
+    rows = {name: Row() for name in converters}
+    count, stays = 0, {}
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        (folder / "networks").mkdir()
+        if given.networks:
+            write_networks(folder / "networks")
+        for path, feed, want in models([*given.folders, folder / "networks"]):
             count += 1
             found = {}
             for name, command in converters.items():
-                output, row = Path(folder) / f"{count}-{name}.onnx", rows[name]
-                done, seconds, memory, said = peak(command(str(path), str(output)))
+                output = folder / f"{count}-{name}.onnx"
+                made, said = rows[name].convert(command(str(path), str(output)), output, feed, want)
+                if made:
+                    found[name] = made
                 for line in said.splitlines():
                     if line.startswith("stays: ") and name == "onnx-cast":
                         op, why = line[7:].split(" `", 1)[0], line.rsplit("`: ", 1)[-1]
                         stays.setdefault((op, why), set()).add(count)
-                row[0] += done
-                row[5] += seconds
-                row[6] = max(row[6], memory)
-                if not done:
-                    continue
-                row[1] += is_sound(output)
-                ran = run(output, feed)
-                row[2] += ran is not None
-                row[3] += ran is not None and bool(ratio(want, ran[1]) >= LEAST)
-                if ran:
-                    found[name] = casts(onnx.load(output, load_external_data=False).graph)
-            if len(found) == len(converters):
-                both += 1
-                for name, number in found.items():
-                    rows[name][4] += number
-    print(f"{count} models; casts in the {both} that ONNX Runtime loads from both\n")
-    print(
-        "| | written | pass | load | hold | casts | seconds | peak MB |\n|---|---|---|---|---|---|---|---|"
-    )
+            for name, made in found.items():
+                if "onnx-cast" in found:
+                    rows[name].beside(found["onnx-cast"], made)
+    names = "written pass load hold casts ours models fewer kept seconds MB".split()
+    print(f"{count} models\n\n| | {' | '.join(names)} |\n{'|---' * (len(names) + 1)}|")
     for name, row in rows.items():
-        print(f"| {name} | {' | '.join(map(str, row[:5]))} | {row[5]:.0f} | {row[6]:.0f} |")
+        print(f"| {name} | {' | '.join(map(str, row.cells()))} |")
     print("\n| stays | why | models |\n|---|---|---|")
     for (op, why), models_of in sorted(stays.items(), key=lambda row: (-len(row[1]), row[0])):
         print(f"| {op} | {why} | {len(models_of)} |")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
