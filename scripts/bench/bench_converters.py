@@ -1,4 +1,4 @@
-"""`onnx-cast convert` beside onnxconverter-common, ONNX Runtime's float16 tool and AutoCast: how many models are sound and load.
+"""`onnx-cast convert` beside onnxconverter-common, ONNX Runtime's float16 and AutoCast: which models are sound and load.
 
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole --networks --autocast PYTHON
@@ -227,7 +227,8 @@ def main():
             for name, made in found.items():
                 if "onnx-cast" in found:
                     rows[name].beside(found["onnx-cast"], made)
-    names = "written pass load hold casts ours models fewer kept seconds MB".split()
+    names = ["written", "pass", "load", "hold", "casts", "ours", "models", "fewer", "kept"]
+    names += ["seconds", "MB"]
     print(f"{count} models\n\n| | {' | '.join(names)} |\n{'|---' * (len(names) + 1)}|")
     for name, row in rows.items():
         print(f"| {name} | {' | '.join(map(str, row.cells()))} |")
