@@ -88,7 +88,9 @@ def of_model(program, path, sets):
         rows.append((kind or "?", name, why, taken.get(name, "plain numbers")))
     for place, (name, saved) in enumerate(zip(outputs, saved_outputs, strict=False)):
         found = flaw([one[place] for one in made_outputs])
-        if found and flaw([saved]) is None:
+        # Of one saved value nobody can tell whether it is constant.
+        is_known = found != "constant" or saved.size > 1
+        if found and is_known and flaw([saved]) is None:
             flaws.append(f"output `{name}` is {found}")
     return path, rows, flaws
 

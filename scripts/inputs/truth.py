@@ -24,6 +24,7 @@ KINDS = [
     ("*", "ids", "index"),
     ("*", "rows", "index"),
     ("*", "indices", "index"),
+    ("*hf_vit*", "x", "plain"),
     ("*hf_*", "x", "index"),
     ("*gather_by_cast_indices", "where_*", "index"),
     ("*", "lengths", "length"),
@@ -48,6 +49,7 @@ KINDS = [
     ("*test_dequantizelinear*", "x", "quantised"),
     ("*matmul_integer_to_*", "x", "quantised"),
     ("*moves_*INT*", "x", "quantised"),
+    ("*found/*", "v[03]_0", "quantised"),
     ("*skl_*", "[xX]", "features"),
     ("*castlike_small_types", "like", "like"),
 ]
@@ -87,15 +89,16 @@ def wrong(kind, saved, sets):
         "setting": low >= -10 and high <= 100,
         "scale": low > 0 and high <= 10,
         "zero point": is_whole,
-        "index": is_whole and is_varied and is_wide and low >= min(least, 0),
+        # Where one counts from the end, all may.
+        "index": is_whole and is_varied and is_wide and low >= (-most - 1 if least < 0 else 0),
         "length": is_whole and is_varied and low >= 1 and high <= 10 * most,
         "mask": set(np.unique(together)) == {0.0, 1.0},
         "condition": is_varied and is_whole and low == 0,
         "bytes": is_whole and low >= 0 and 200 <= high <= 255,
         "signal": low < 0 < high and high <= 4 and low >= -4,
         "bits": is_whole and high >= most / 8,
-        "large": is_whole and high >= 86_400,
-        "quantised": is_whole and is_varied and is_wide,
+        "large": high >= 86_400,
+        "quantised": is_varied and is_wide,
     }
     if kind in UNTYPED - {"plain"} or tests[kind]:
         return None

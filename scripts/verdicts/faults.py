@@ -225,9 +225,11 @@ def quantiser(place: int) -> Callable[[ModelProto], Sites]:
 
 def product_scale(model: ModelProto) -> Sites:
     """Another scale of a weight whose product is of integers, or in blocks."""
+    names = {held.name for held in model.graph.initializer}
     for held, value in weights(model, 1):
         # One that quantisers and what takes their codes share is only coarser then.
-        is_weight = "_out_" not in held.name and not held.name.startswith("x")
+        codes = held.name.removesuffix("_scale")
+        is_weight = held.name.endswith("_scales") or codes in names or f"{codes}_quantized" in names
         if held.name.endswith(("_scale", "_scales")) and value.dtype == np.float32 and is_weight:
 
             def change(held=held, value=value) -> Planted:

@@ -136,6 +136,16 @@ def inside(model: ModelProto, values: Values) -> Values:
     return run(copy, values)
 
 
+def around(model: ModelProto, names: set[str]) -> set[str]:
+    """The nodes of the main graph whose bodies hold a node of these names."""
+    found = set()
+    for node in model.graph.node:
+        bodies = [held.g for held in node.attribute if held.HasField("g")]
+        if names & {inner.name for body in bodies for inner in body.node}:
+            found.add(node.name)
+    return found
+
+
 def apart(some: list[np.ndarray], others: list[np.ndarray]) -> float:
     """The largest error of an output by its size."""
     worst = 0.0
@@ -188,6 +198,8 @@ def faulty(args: argparse.Namespace, cases: list[Case], rng: random.Random) -> l
         for kind in rng.sample(["activation", "attribute", "bias", "axis"], 4):
             if fault := plant(args, case, kind, rng):
                 fault.saved = inside(fault.converted, fault.values)
+                # Of bodies nothing is saved but what the nodes that have them make.
+                fault.planted.nodes |= around(fault.converted, fault.planted.nodes)
                 fault.kind, fault.converted = f"kernel: {kind}", case.converted
                 made.append(fault)
                 break

@@ -166,3 +166,15 @@ fn of_what_takes_codes_back_the_one_that_others_contradict_is_named() {
     assert_ne!(verdict(&reference, &chain(nodes("scale"), held())), "broken");
     assert_eq!(judged(&reference, &chain(nodes("other"), held())).1, "again");
 }
+
+#[test]
+fn values_that_kernels_may_flush_are_no_fault() {
+    let far = one("far", Float, 45.0);
+    let square = |nodes| of(&[64, 64], nodes, &[64, 64], vec![far.clone()]);
+    let shift = || node("Mul", &["x", "far"], &["s"], vec![]);
+    let along = |op: &str, made: &str| node(op, &["s"], &[made], vec![int("axis", 1)]);
+    let reference = square(vec![shift(), along("Softmax", "y")]);
+    let last = node("Exp", &["l"], &["y"], vec![]);
+    let converted = square(vec![shift(), along("LogSoftmax", "l"), last]);
+    assert_eq!(verdict(&reference, &converted), "rounded");
+}

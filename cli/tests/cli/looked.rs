@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::ElementType::{Bool, Float, Int64};
+use tract_onnx_cast::ElementType::{Bool, Float, Float8E4M3FN, Int32, Int64};
 
 use crate::common::proto::{
     dim, graph, graph_attribute, int, int64, model, node, shaped, symbol, tensor, unshaped, value,
@@ -237,4 +237,23 @@ fn the_first_screen_says_how_wide_it_looked() {
     assert!(text.contains(line), "{text}");
     let text = said(1, &["compare", &path, &path, "--sets", "1", "--strict"]);
     assert!(text.contains("one set of random inputs alone"), "{text}");
+}
+
+#[test]
+fn codes_bits_and_settings_are_those_of_their_types() {
+    let told = |input: ValueInfoProto, nodes: &[NodeProto], constants: Vec<TensorProto>| {
+        let mut model = of(&[input], nodes, constants);
+        model.opset_import[0].version = 26;
+        looked(&model, &[])["inputs"][0]["taken_for"].as_str().expect("words").to_owned()
+    };
+    let codes = [node("DequantizeLinear", &["x", "scale"], &["y"], vec![])];
+    let x = |ty| open("x", ty, &["n", "4"]);
+    let scale = scalar("scale", 0.5);
+    assert_eq!(told(x(Float8E4M3FN), &codes, vec![scale]), "the whole range of its type");
+    // Not what is NaN or infinite in that type.
+    let bits = [node("BitCast", &["x"], &["y"], vec![int("to", 1)])];
+    assert_eq!(told(x(Int32), &bits, vec![]), "the bits of FLOAT");
+    let limit = value("limit", Float, &[]);
+    let counted = [node("Sub", &["limit", "one"], &["y"], vec![])];
+    assert_eq!(told(limit, &counted, vec![scalar("one", 1.0)]), "numbers from 3 to 6");
 }

@@ -11,6 +11,7 @@ use tract_onnx::prelude::*;
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
 use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
+use crate::cli::input::chosen::longest::Longest;
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
@@ -133,9 +134,8 @@ impl Recipe {
                 break;
             }
         }
-        let mut longest = (Duration::ZERO, 1.0);
+        let mut longest = Longest::new();
         for round in 1..ROUNDS.min(sets) {
-            let set = seed.wrapping_add(round as u64);
             if !self.made_up.is_new(round) {
                 continue;
             }
@@ -146,14 +146,16 @@ impl Recipe {
                 self.made_up.rounds.push(lengths);
                 let place = self.made_up.rounds.len() - 1;
                 let elements = self.elements(place);
+                let run = |place: usize| {
+                    let set = seed.wrapping_add(place as u64);
+                    let begun = Instant::now();
+                    let ran = self.tensors(place, set).and_then(source.run);
+                    (ran.is_ok(), begun.elapsed())
+                };
                 // More may be what is not made of elements, less what is of their squares.
-                let growth = (elements / longest.1).clamp(1.0, 1e4);
-                let begun = Instant::now();
-                let is_bearable = longest.0.mul_f64(growth) < TRYING;
-                if is_bearable && self.tensors(place, set).and_then(source.run).is_ok() {
-                    if begun.elapsed() > longest.0 {
-                        longest = (begun.elapsed(), elements);
-                    }
+                let is_bearable = longest.bears((elements, 1.0), TRYING, |place| run(*place).1);
+                if is_bearable && let (true, took) = run(place) {
+                    longest.add(took, elements, place);
                     break;
                 }
                 self.made_up.rounds.pop();

@@ -1,6 +1,7 @@
 //! Changes of chosen values, within what an input was taken for.
 
 use tract_onnx::prelude::*;
+use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use super::random::Ends;
@@ -116,6 +117,10 @@ fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) ->
         Role::Length { most } => (1.0, (around.bound)(*most).max(1) as f64),
         Role::Threshold { limit } => ((limit - 3).min(0) as f64, (limit + 3) as f64),
         Role::Within { low, high } => (*low, *high),
+        Role::WholeType if matches!(ty.family(), Family::Float(_)) => {
+            let most = Reach::of(ty).map_or(1.0, |reach| reach.limits().1.rounded());
+            (-most, most)
+        }
         Role::WholeType => whole_type,
         _ => match ty.family() {
             Family::Float(format) => {

@@ -2,6 +2,7 @@
 //! (`random`, `values`).
 
 pub(crate) mod change;
+pub(crate) mod longest;
 pub(super) mod made_up;
 pub(super) mod random;
 pub(super) mod roles;

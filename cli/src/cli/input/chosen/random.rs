@@ -131,6 +131,6 @@ fn filled<T: Datum + Copy>(shape: &[usize], number: impl FnMut() -> T) -> TractR
 
 /// Close enough to the standard normal distribution, and the same on every machine: a sum of twelve
 /// uniform numbers.
-fn normal(rng: &mut StdRng) -> f32 {
+pub(super) fn normal(rng: &mut StdRng) -> f32 {
     (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
 }

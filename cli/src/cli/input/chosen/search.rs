@@ -8,6 +8,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Choice, Kind};
+use super::longest::Longest;
 use super::size_plan::{Lengths, Part, ROUNDS};
 use super::values::SCALES;
 use crate::cli::found::look::LookFurther;
@@ -104,8 +105,6 @@ const FICKLE: f64 = 4e-3;
 const SLOW: Duration = Duration::from_secs(1);
 /// The share of the time after which nothing new is tried.
 const CLIMBING: f64 = 0.8;
-/// No run is taken to last more than so many times as long as the longest.
-const MOST_GROWTH: f64 = 1e4;
 
 /// Searches from so many sets on.
 pub(crate) fn search(
@@ -120,8 +119,7 @@ pub(crate) fn search(
         judge,
         start: Instant::now(),
         steps: 0,
-        longest: Duration::ZERO,
-        elements: 1,
+        longest: Longest::new(),
         idle: 0,
         rng: StdRng::seed_from_u64(seed ^ 0x5ea2c4),
         known: vec![],
@@ -135,7 +133,7 @@ pub(crate) fn search(
         if let Some(score) = climb.run(&choice) {
             climb.known.push((choice, score));
         }
-        if index == 0 && budget.is_only_if_fast && climb.longest > SLOW {
+        if index == 0 && budget.is_only_if_fast && climb.longest.took > SLOW {
             return None;
         }
     }
@@ -165,9 +163,7 @@ struct Climb<'a> {
     judge: &'a mut dyn Judge,
     start: Instant,
     steps: usize,
-    /// The longest run so far, and how many elements it took.
-    longest: Duration,
-    elements: usize,
+    longest: Longest<Choice>,
     /// Runs since the last record.
     idle: usize,
     rng: StdRng,
@@ -179,21 +175,28 @@ struct Climb<'a> {
 
 impl Climb<'_> {
     fn is_late(&self) -> bool {
-        self.start.elapsed() + self.longest * 2 > self.budget.time
+        self.start.elapsed() + self.longest.took * 2 > self.budget.time
     }
 
     /// Whether what is left is for what is to be confirmed.
     fn is_over(&self) -> bool {
-        self.start.elapsed() + self.longest * 2 > self.budget.time.mul_f64(CLIMBING)
+        self.start.elapsed() + self.longest.took * 2 > self.budget.time.mul_f64(CLIMBING)
             || self.steps >= self.budget.steps
     }
 
     fn run(&mut self, choice: &Choice) -> Option<Score> {
         let shapes = self.recipe.shapes_of(choice).ok()?;
         let elements = shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>();
+        let time = self.budget.time.saturating_sub(self.start.elapsed());
+        let (recipe, judge) = (self.recipe, &mut *self.judge);
+        let again = |choice: &Choice| {
+            let tensors = recipe.tensors_of(choice);
+            let start = Instant::now();
+            tensors.ok().and_then(|tensors| judge.score(tensors));
+            start.elapsed()
+        };
         // Twice the length may take four times as long, where little of it is for making ready.
-        let growth = 2.0 * (elements as f64 / self.elements as f64).clamp(0.5, MOST_GROWTH);
-        if self.start.elapsed() + self.longest.mul_f64(growth) > self.budget.time {
+        if !self.longest.bears((elements as f64, 2.0), time, again) {
             return None;
         }
         let tensors = self.recipe.tensors_of(choice).ok()?;
@@ -201,9 +204,7 @@ impl Climb<'_> {
         let start = Instant::now();
         let score = self.judge.score(tensors);
         let took = start.elapsed();
-        if took > self.longest {
-            (self.longest, self.elements) = (took, elements.max(1));
-        }
+        self.longest.add(took, elements.max(1) as f64, choice.clone());
         score
     }
 

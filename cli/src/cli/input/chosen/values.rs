@@ -5,6 +5,7 @@ use rand::rngs::StdRng;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
+use super::random::normal;
 use super::roles::{Bound, Role};
 use crate::cli::tensor::NamedTensor;
 
@@ -121,7 +122,14 @@ pub(crate) fn of_role(
             let most = (around.bound)(*most);
             (0..elements).map(|_| up_to(rng, most)).collect()
         }
-        Role::WholeType => (0..elements).map(|_| of_type(ty, rng)).collect(),
+        Role::WholeType if matches!(ty.family(), Family::Float(_)) => {
+            return codes(ty, shape, rng).map(Some);
+        }
+        Role::WholeType => (0..elements).map(|place| of_type(ty, place, rng)).collect(),
+        Role::Bits { of } => {
+            let mut number = scaled(*of, around, || f64::from(normal(rng)));
+            (0..elements).map(|_| bits(*of, number())).collect()
+        }
         Role::ShapeTarget => {
             (0..elements).map(|place| if place + 1 == elements { -1 } else { 0 }).collect()
         }
@@ -138,15 +146,48 @@ fn drawn(words: &[String], shape: &[usize], rng: &mut StdRng) -> TractResult<Ten
     tensor1(&words).into_shape(shape)
 }
 
-/// A whole number of a type; of a wide one all magnitudes are as likely.
-fn of_type(ty: ElementType, rng: &mut StdRng) -> i64 {
+/// The bits of a number of a type.
+fn bits(of: ElementType, number: f64) -> i64 {
+    match of {
+        ElementType::Double => number.to_bits().cast_signed(),
+        _ => i64::from((number as f32).to_bits().cast_signed()),
+    }
+}
+
+/// The halvings of the largest value of a type of few bits, down to which its codes reach mostly.
+const HALVINGS: f64 = 7.0;
+
+/// Codes that are floats of few bits: of either sign, up to the largest.
+fn codes(ty: ElementType, shape: &[usize], rng: &mut StdRng) -> TractResult<Tensor> {
+    let most =
+        tract_onnx_cast::audit::Reach::of(ty).map_or(1.0, |reach| reach.limits().1.rounded());
+    let number = |place: usize| {
+        let sign = if place.is_multiple_of(2) { 1.0 } else { -1.0 };
+        let down = if place < 2 { 0.0 } else { HALVINGS * rng.random::<f64>() };
+        sign * most * (-down).exp2()
+    };
+    let numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
+    let numbers = Tensor::from_shape(shape, &numbers)?;
+    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?)
+}
+
+/// A whole number of a type; of a wide one all magnitudes are as likely, and the first two are large, of either sign.
+fn of_type(ty: ElementType, place: usize, rng: &mut StdRng) -> i64 {
     let is_signed = ty.family() == Family::Signed;
     if ty.bits() <= 8 {
         let most = (ty.code_mask() >> u32::from(is_signed)) as i64;
         return rng.random_range(if is_signed { -most - 1 } else { 0 }..=most);
     }
     let (number, bits): (u64, u32) = (rng.random(), ty.bits());
-    let by = u64::BITS.saturating_sub(bits) + rng.random_range(0..bits);
+    let down = rng.random_range(0..bits);
+    // A number that begins with 0 and 1 is positive and large, its complement negative.
+    let (large, down) = ((number >> 2) | (1 << 62), if place < 2 { 0 } else { down });
+    let number = match place {
+        0 => large,
+        1 => !large,
+        _ => number,
+    };
+    let by = u64::BITS.saturating_sub(bits) + down;
     if is_signed { number.cast_signed() >> by } else { (number >> by).cast_signed() }
 }
 

@@ -6,7 +6,7 @@ use tract_onnx_cast::{ElementType, Family};
 
 use super::constants::{is_constant, largest, number, rank, sizes};
 use super::follow::{Followed, Way};
-use super::{Bound, Evidence, Role};
+use super::{Bound, Evidence, Role, settings};
 
 /// A node that takes what is followed.
 pub(super) struct Meeting<'a> {
@@ -41,7 +41,7 @@ pub(super) fn meet(
 }
 
 /// A weight, a role, and what the node does with it.
-type Asked = (u8, Role, String);
+pub(super) type Asked = (u8, Role, String);
 
 impl Meeting<'_> {
     fn other(&self) -> Option<onnx_cast_graph::ValueId> {
@@ -222,7 +222,7 @@ impl Meeting<'_> {
         let within =
             |low: f64, high: f64, how: &str| Some((85, Role::Within { low, high }, how.to_owned()));
         if followed.is_float() && !self.way.is_whole {
-            return self.of_settings();
+            return settings::of(self.node, self.place);
         }
         match (node.op_type.as_str(), place) {
             ("Reshape", 1) => Some((85, Role::ShapeTarget, "takes it for a shape".into())),
@@ -265,30 +265,6 @@ impl Meeting<'_> {
         }
     }
 
-    /// Scales and limits, which are floats.
-    fn of_settings(&self) -> Option<Asked> {
-        let Meeting { node, place, .. } = *self;
-        let within =
-            |low: f64, high: f64, how: &str| Some((85, Role::Within { low, high }, how.to_owned()));
-        match (node.op_type.as_str(), place) {
-            ("Resize", 2) | ("Upsample", 1) => within(1.0, 2.0, "scales by it"),
-            ("Clip", 1) => within(-1.0, 0.0, "takes it for the least value"),
-            ("Clip", 2) => within(0.5, 2.0, "takes it for the largest value"),
-            ("QuantizeLinear" | "DequantizeLinear", 1)
-            | ("QLinearConv" | "QLinearMatMul", 1 | 4 | 6) => {
-                within(0.01, 0.1, "takes it for a scale")
-            }
-            // That is all that it may be in these types.
-            ("QuantizeLinear" | "DequantizeLinear", 2) => {
-                within(0.0, 0.0, "takes it for a zero point")
-            }
-            ("Range", 0) => within(0.0, 0.0, "begins there"),
-            ("Range", 1) => within(3.0, 6.0, "ends there"),
-            ("Range", 2) => within(0.5, 1.0, "takes it for a step"),
-            _ => None,
-        }
-    }
-
     /// Images, sound, probabilities, and where functions are defined.
     fn of_values(&self, followed: &Followed) -> Option<Asked> {
         let Meeting { graph, node, place, way } = *self;
@@ -319,11 +295,15 @@ impl Meeting<'_> {
                 "DequantizeLinear" | "ConvInteger" | "MatMulInteger" | "QLinearConv"
                 | "QLinearMatMul",
                 0,
-            ) if followed.is_integer() && is_small => {
-                Some((60, Role::WholeType, "takes it for quantised values".into()))
-            }
+            ) if is_small => Some((60, Role::WholeType, "takes it for quantised values".into())),
             ("BitCast", 0) if followed.is_integer() => {
-                Some((60, Role::WholeType, "takes its bits".into()))
+                let of = target(node);
+                let role =
+                    match of.filter(|of| matches!(of, ElementType::Float | ElementType::Double)) {
+                        Some(of) => Role::Bits { of },
+                        None => Role::WholeType,
+                    };
+                Some((60, role, "takes its bits".into()))
             }
             ("STFT" | "DFT", 0) if followed.is_float() => {
                 within(60, -1.0, 1.0, "takes it for sound")

@@ -9,9 +9,11 @@ mod constants;
 mod consumers;
 mod follow;
 mod names;
+mod settings;
 mod words;
 
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx_cast::ElementType;
 
 use crate::cli::input::declared::Declared;
 
@@ -36,6 +38,8 @@ pub(crate) enum Role {
     Within { low: f64, high: f64 },
     /// All that a type of 8 bits or fewer holds.
     WholeType,
+    /// What numbers of a type are in bits.
+    Bits { of: ElementType },
     /// A shape that copies all dimensions but the last.
     ShapeTarget,
     /// What an output of the model held before.
@@ -80,6 +84,7 @@ impl Taken {
             Role::Threshold { limit } => format!("whole numbers about {limit}"),
             Role::Within { low, high } => format!("numbers from {low} to {high}"),
             Role::WholeType => "the whole range of its type".into(),
+            Role::Bits { of } => format!("the bits of {of}"),
             Role::ShapeTarget => "a shape".into(),
             Role::Words { words } => format!("{} words", words.len()),
             Role::Cache { output } => format!("what the output `{output}` held before"),

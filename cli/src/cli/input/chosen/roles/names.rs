@@ -11,6 +11,7 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let is_integer = matches!(input.ty.family(), Family::Signed | Family::Unsigned);
     let is_wide = is_integer && input.ty.bits() >= 32;
+    let is_one = input.rank() == Some(0);
     let is_float = matches!(input.ty.family(), Family::Float(_));
     let (weight, role) = match () {
         () if input.ty == ElementType::Bool => {
@@ -27,6 +28,9 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
         () if is_wide && has(&["ids", "tokens"]) => {
             (54, Role::Index { below: Bound::Fixed(11), shift: 0, has_negative: false })
         }
+        () if is_one && name == "start" => (20, Role::Within { low: 0.0, high: 0.0 }),
+        () if is_one && name == "limit" => (20, Role::Within { low: 3.0, high: 6.0 }),
+        () if is_one && name == "delta" => (20, Role::Within { low: 0.5, high: 1.0 }),
         () if has(&["timestep"]) => (40, Role::Within { low: 0.0, high: 999.0 }),
         () if is_float && has(&["audio", "waveform", "wav", "pcm", "speech", "sound"]) => {
             (62, Role::Within { low: -1.0, high: 1.0 })

@@ -333,6 +333,9 @@ impl<'a> Fault<'a> {
             if is_float(was) != is_float(is) {
                 continue;
             }
+            // One of the two may be stored transposed.
+            let turned = laid_out(was, is);
+            let was = turned.as_ref().map_or(was, |(was, _)| was);
             let (unit, floats) = (rounding(is.0), matches!(is.0.family(), Family::Float(_)));
             let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { continue };
             let is_near = |(x, y): (&f64, &f64)| {

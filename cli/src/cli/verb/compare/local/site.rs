@@ -64,7 +64,7 @@ pub(super) struct Whole {
 /// Where so many elements have doubts of a size, chance does not put the power of them all off by more
 /// than `BEYOND_CHANCE` times what is likely.
 const MANY: f64 = 4.0;
-const BEYOND_CHANCE: f64 = 4.0;
+const BEYOND_CHANCE: f64 = 3.0;
 
 impl Whole {
     /// Adds an element that is made and wanted, by how much two sound ways to compute it may be apart,

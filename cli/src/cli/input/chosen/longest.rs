@@ -1,0 +1,63 @@
+//! How long a run on more elements may take, by the longest so far.
+
+use std::time::Duration;
+
+/// The longest run so far, of what was run.
+pub(crate) struct Longest<T> {
+    pub(crate) took: Duration,
+    elements: f64,
+    of: Option<T>,
+    /// Whether it ran again: a first run makes ready, and a machine may have been busy.
+    is_confirmed: bool,
+}
+
+/// No run is taken to last more than so many times as long as the longest.
+const MOST_GROWTH: f64 = 1e4;
+
+impl<T> Longest<T> {
+    pub(crate) fn new() -> Longest<T> {
+        Longest { took: Duration::ZERO, elements: 1.0, of: None, is_confirmed: true }
+    }
+
+    /// Notes a run.
+    pub(crate) fn add(&mut self, took: Duration, elements: f64, of: T) {
+        if took > self.took {
+            *self = Longest { took, elements, of: Some(of), is_confirmed: false };
+        }
+    }
+
+    /// Whether a run on so many elements is likely to end in time, if it takes so many times as long for
+    /// each. Where the longest says that it does not, that runs `again`, once.
+    pub(crate) fn bears(
+        &mut self,
+        (elements, times): (f64, f64),
+        time: Duration,
+        again: impl FnOnce(&T) -> Duration,
+    ) -> bool {
+        let growth = times * (elements / self.elements).clamp(1.0 / times, MOST_GROWTH);
+        let ends = |took: Duration| took.mul_f64(growth) < time;
+        if !ends(self.took) && !self.is_confirmed && self.took < time {
+            self.is_confirmed = true;
+            self.took = self.of.as_ref().map_or(self.took, |of| again(of).min(self.took));
+        }
+        ends(self.took)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_slow_once_is_not_taken_for_slow() {
+        let (second, fast) = (Duration::from_secs(1), Duration::from_millis(1));
+        let mut longest = Longest::new();
+        assert!(longest.bears((1e3, 1.0), second, |()| unreachable!("nothing ran")));
+        longest.add(100 * fast, 10.0, ());
+        assert!(longest.bears((1e3, 1.0), second, |()| fast));
+        longest.add(100 * fast, 10.0, ());
+        assert!(!longest.bears((1e3, 1.0), second, |()| 90 * fast));
+        assert!(!longest.bears((1e3, 1.0), second, |()| unreachable!("it ran again")));
+        assert!(longest.bears((20.0, 2.0), second, |()| unreachable!("it ends in time")));
+    }
+}
