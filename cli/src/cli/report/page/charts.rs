@@ -20,15 +20,15 @@ use crate::cli::measure::reach::Reach;
 /// legible.
 const SIZE: (u32, u32) = (400, 200);
 /// That of a chart of the whole graph.
-const WIDE: (u32, u32) = (860, 240);
+pub(super) const WIDE: (u32, u32) = (860, 240);
 /// The powers of ten between which errors are drawn.
-const EXACT: f64 = -9.0;
-const NO_NUMBER: f64 = 3.0;
+pub(super) const EXACT: f64 = -9.0;
+pub(super) const NO_NUMBER: f64 = 3.0;
 /// Text and axes.
-const INK: RGBColor = RGBColor(1, 1, 1);
-const GRID: RGBColor = RGBColor(2, 2, 2);
+pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
+pub(super) const GRID: RGBColor = RGBColor(2, 2, 2);
 /// Values that the target holds.
-const KEPT: RGBColor = RGBColor(3, 3, 3);
+pub(super) const KEPT: RGBColor = RGBColor(3, 3, 3);
 /// Values beyond what it holds.
 const BEYOND: RGBColor = RGBColor(4, 4, 4);
 /// Values that are too small for it.
@@ -36,11 +36,11 @@ const FLUSHED: RGBColor = RGBColor(5, 5, 5);
 /// Subnormal values, which it holds with fewer digits.
 const SUBNORMAL: RGBColor = RGBColor(6, 6, 6);
 /// The line through errors.
-const LINE: RGBColor = RGBColor(8, 8, 8);
+pub(super) const LINE: RGBColor = RGBColor(8, 8, 8);
 /// The target's range.
-const RANGE: RGBColor = RGBColor(7, 7, 7);
+pub(super) const RANGE: RGBColor = RGBColor(7, 7, 7);
 
-type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How many values have each exponent, and which of them the target holds. `None` if there is
 /// nothing to show.
@@ -182,7 +182,7 @@ pub(super) fn named(svg: &str, title: &str) -> String {
 }
 
 /// The drawing, whose last elements of a kind say what they are where a pointer rests on them.
-fn with_titles(svg: &str, element: &str, titles: &[String]) -> String {
+pub(super) fn with_titles(svg: &str, element: &str, titles: &[String]) -> String {
     let others = svg.matches(element).count().saturating_sub(titles.len());
     let mut titles = iter::repeat_n(None, others).chain(titles.iter().map(Some));
     let name = element.trim_matches(['<', ' ']);

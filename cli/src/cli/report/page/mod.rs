@@ -4,6 +4,7 @@
 //! A hostile model may have any names: the template engine escapes them, as the template's name
 //! ends in .html.
 
+mod both_errors;
 mod charts;
 mod conversion;
 mod drawing;
@@ -78,6 +79,7 @@ struct Section {
     divergences: Vec<DivergenceView>,
     /// The error along the graph, and the nodes about the place where it breaks.
     error_profile: Option<String>,
+    both_errors: Option<String>,
     drawing: Option<String>,
     /// The first rows of each table, and those that are folded.
     tensors: Vec<TensorView>,
@@ -360,6 +362,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
             .map(|(what, place)| divergence_view(what, place))
             .collect(),
         error_profile: charts::error_profile(&pair.profile),
+        both_errors: both_errors::both_errors(&pair.judgement),
         drawing: drawing(&pair.profile.around, culprit.map(String::as_str)),
         tensors,
         more_tensors,

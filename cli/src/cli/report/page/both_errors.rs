@@ -1,0 +1,146 @@
+//! Both errors of each inner tensor along the graph, before the band in which the conversion's roundings put it.
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use super::charts::{
+    EXACT, GRID, INK, KEPT, LINE, NO_NUMBER, RANGE, Result, WIDE, named, with_titles,
+};
+use crate::cli::found::verdict::{BothErrors, Judgement};
+use crate::cli::measure::number::Num;
+
+/// So many places there are along the graph at most: of the tensors at one the worst shows.
+const PLACES: usize = 400;
+
+/// The tensors at a place, by the powers of ten of their errors.
+struct Place {
+    accumulated: Option<f64>,
+    local: f64,
+    band: Option<f64>,
+    title: String,
+}
+
+impl Place {
+    fn of(rows: &[BothErrors]) -> Option<Place> {
+        // What is exact stands at the bottom, what is no number at the top.
+        let height = |Num(error): Num| match error {
+            error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
+            _ => NO_NUMBER,
+        };
+        let worst = rows.iter().max_by(|x, y| x.local.0.total_cmp(&y.local.0))?;
+        let most = |of: fn(&BothErrors) -> Option<Num>| {
+            rows.iter().filter_map(of).map(height).max_by(f64::total_cmp)
+        };
+        let written =
+            |error: Option<Num>| error.map_or("unknown".into(), |error| error.to_string());
+        let title = format!(
+            "{}, which {} {} makes: {} by itself, {} in all, {} by its roundings",
+            worst.tensor,
+            worst.op,
+            worst.node,
+            worst.local,
+            written(worst.accumulated),
+            written(worst.band)
+        );
+        Some(Place {
+            accumulated: most(|row| row.accumulated),
+            local: height(worst.local),
+            band: most(|row| row.band.filter(|band| !band.0.is_nan())),
+            title,
+        })
+    }
+}
+
+/// The chart; `None` if there are too few tensors.
+pub(super) fn both_errors(judgement: &Judgement) -> Option<String> {
+    // Weights have no error that travels.
+    let is_value = |row: &&BothErrors| row.accumulated.is_some();
+    let rows: Vec<BothErrors> = judgement.errors.iter().filter(is_value).cloned().collect();
+    let places: Vec<Place> =
+        rows.chunks(rows.len().div_ceil(PLACES).max(1)).filter_map(Place::of).collect();
+    if places.len() < 3 {
+        return None;
+    }
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
+    plot(&area, &places).ok()?;
+    drop(area);
+    let titles: Vec<String> = places.iter().map(|place| place.title.clone()).collect();
+    let svg = with_titles(&svg, "<circle ", &titles);
+    Some(named(
+        &svg,
+        "The accumulated and the local error of the tensors in the order of computation",
+    ))
+}
+
+fn plot(area: &DrawingArea<SVGBackend, Shift>, places: &[Place]) -> Result<()> {
+    let end = places.len() as f64;
+    let mut chart = ChartBuilder::on(area)
+        .margin(6)
+        .margin_right(14)
+        .x_label_area_size(38)
+        .y_label_area_size(56)
+        .build_cartesian_2d(-1.0..end, EXACT - 0.5..NO_NUMBER + 0.5)?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(GRID)
+        .axis_style(INK)
+        .label_style(("sans-serif", 13, &INK))
+        .axis_desc_style(("sans-serif", 13, &INK))
+        .x_desc("tensors in the order of computation")
+        .x_labels(10)
+        .y_labels(9)
+        .x_label_formatter(&|place| format!("{place:.0}"))
+        .y_label_formatter(&|power| match *power {
+            power if power <= EXACT => "exact".into(),
+            power if power >= NO_NUMBER - 0.5 => "∞".into(),
+            power => format!("1e{power:.0}"),
+        })
+        .draw()?;
+    let all = || places.iter().enumerate().map(|(place, found)| (place as f64, found));
+    let bottom = EXACT - 0.5;
+    let ends = ([(0.0, bottom)], [(end - 1.0, bottom)]);
+    let band = all().map(|(place, found)| (place, found.band.unwrap_or(EXACT)));
+    let band: Vec<(f64, f64)> = ends.0.into_iter().chain(band).chain(ends.1).collect();
+    chart.draw_series([Polygon::new(band, RANGE.filled())])?;
+    let line = all().filter_map(|(place, found)| Some((place, found.accumulated?)));
+    chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
+    let local = all().map(|(place, found)| Circle::new((place, found.local), 3, KEPT.filled()));
+    chart.draw_series(local)?;
+    area.present()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(place: usize, errors: [f64; 3]) -> BothErrors {
+        let [accumulated, local, band] = errors.map(Num);
+        BothErrors {
+            tensor: format!("t{place}"),
+            node: format!("n{place}"),
+            op: "Add".into(),
+            accumulated: Some(accumulated),
+            local,
+            band: Some(band),
+        }
+    }
+
+    #[test]
+    fn both_errors_and_the_band_are_drawn() {
+        let errors =
+            (0..1000).map(|place| row(place, [1e-3, if place == 500 { 0.5 } else { 0.0 }, 1e-2]));
+        let judgement = Judgement { errors: errors.collect(), ..Judgement::default() };
+        let svg = both_errors(&judgement).expect("a chart");
+        assert_eq!(svg.matches("<circle ").count(), 334, "three to a place");
+        assert!(svg.contains(
+            "t500, which Add n500 makes: 0.5000 by itself, 0.001000 in all, 0.01000 by its"
+        ));
+        assert!(svg.contains("<polygon ") && svg.contains("<polyline "), "the band and the line");
+        let few = Judgement { errors: vec![row(0, [1.0; 3])], ..Judgement::default() };
+        assert!(both_errors(&few).is_none());
+    }
+}
