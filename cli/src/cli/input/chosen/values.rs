@@ -126,10 +126,7 @@ pub(crate) fn of_role(
             return codes(ty, shape, rng).map(Some);
         }
         Role::WholeType => (0..elements).map(|place| of_type(ty, place, rng)).collect(),
-        Role::Bits { of } => {
-            let mut number = scaled(*of, around, || f64::from(normal(rng)));
-            (0..elements).map(|_| bits(*of, number())).collect()
-        }
+        Role::Bits { of } => bits(*of, elements, rng, around),
         Role::ShapeTarget => {
             (0..elements).map(|place| if place + 1 == elements { -1 } else { 0 }).collect()
         }
@@ -146,12 +143,14 @@ fn drawn(words: &[String], shape: &[usize], rng: &mut StdRng) -> TractResult<Ten
     tensor1(&words).into_shape(shape)
 }
 
-/// The bits of a number of a type.
-fn bits(of: ElementType, number: f64) -> i64 {
-    match of {
+/// The bits of numbers of a type.
+fn bits(of: ElementType, elements: usize, rng: &mut StdRng, around: &Around) -> Vec<i64> {
+    let mut number = scaled(of, around, || f64::from(normal(rng)));
+    let bits = |number: f64| match of {
         ElementType::Double => number.to_bits().cast_signed(),
         _ => i64::from((number as f32).to_bits().cast_signed()),
-    }
+    };
+    (0..elements).map(|_| bits(number())).collect()
 }
 
 /// The halvings of the largest value of a type of few bits, down to which its codes reach mostly.

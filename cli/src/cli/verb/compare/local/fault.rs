@@ -273,8 +273,8 @@ impl<'a> Fault<'a> {
             let is_made = ran.op == "DequantizeLinear" && ran.outputs.contains(name);
             (is_made || ran.inputs.contains(name)) && self.is_another(&weight.name, name)
         };
-        let changed = self.changed.iter().filter(|_| !is_folded);
-        if let Some(weight) = changed.filter(is_taken).next() {
+        let mut changed = self.changed.iter().filter(|_| !is_folded);
+        if let Some(weight) = changed.find(is_taken) {
             let text = format!("its weight `{}` is another: {}", weight.name, weight.text);
             return Some((FaultKind::Weight, text));
         }

@@ -107,7 +107,7 @@ impl<'a> Fault<'a> {
             }
             let Some(ran) = self.b.maker(value) else { return false };
             if !is_form(ran) && !is_shaping(ran) && !is_moving(ran) && !is_coder(ran) {
-                return self.links.get(value).is_none() && !self.is_scaling(ran);
+                return !self.links.contains_key(value) && !self.is_scaling(ran);
             }
             let Some(input) = ran.inputs.first() else { return false };
             value = input;
