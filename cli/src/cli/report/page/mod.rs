@@ -1,5 +1,4 @@
-//! Reports as a page: one HTML file that needs no other, in light and dark, for large screens and
-//! small.
+//! Reports as a page: one HTML file that needs no other, in light and dark, for screens of any size.
 //!
 //! A hostile model may have any names: the template engine escapes them, as the template's name
 //! ends in .html.
@@ -210,8 +209,7 @@ fn title(sections: &[Section], bad: usize) -> String {
     }
 }
 
-/// The page without what a browser or, when somebody looks at the file, a terminal would obey.
-/// Names may hold it.
+/// The page without what a browser or a terminal would obey, which names may hold.
 fn without_control_characters(html: &str) -> String {
     let is_odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     html.chars().map(|c| if is_odd(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()

@@ -39,8 +39,7 @@ pub(super) struct Fault<'a> {
 }
 
 impl<'a> Fault<'a> {
-    /// The nodes of the conversion between a site and the values before it that are the
-    /// reference's.
+    /// The conversion's nodes between a site and the values before it that are the reference's.
     pub(super) fn region(&self, site: &Site) -> Vec<&'a Ran> {
         let ends = |value: &str| self.sites.get(value).is_some_and(|site| site.is_replaced);
         region(self.b, &site.converted, ends)
@@ -85,8 +84,7 @@ impl<'a> Fault<'a> {
         }
     }
 
-    /// What is to blame where a quantiser cuts off values that are not the reference's: a node before it
-    /// that the reference has not, else the quantiser.
+    /// What is to blame for values that a quantiser cuts off: an added node before it, else itself.
     pub(super) fn before(&self, wrong: Wrong) -> Culprit {
         let ends = |value: &str| self.sites.get(value).is_some_and(|site| site.is_replaced);
         let is_form =
@@ -114,8 +112,7 @@ impl<'a> Fault<'a> {
         }
     }
 
-    /// Whether the reference cuts off itself what a quantiser does: it may have that quantiser, and
-    /// converters leave a Relu out whose work the range of the codes does.
+    /// Whether the reference cuts off what a quantiser does, itself or by a Relu that was left out.
     pub(super) fn is_cut_by_both(&self, wrong: &Wrong) -> bool {
         let is_at_zero = wrong.is_cut_at_zero;
         let cuts = |ran: &Ran| ran.op == "Clip" || ran.op == "Relu" && is_at_zero;
@@ -197,8 +194,7 @@ impl<'a> Fault<'a> {
         )
     }
 
-    /// The node that is likely to be wrong where nothing in it is another than in the reference: what
-    /// takes codes back to other values, a product, what computes, else the one that makes the value.
+    /// The node that is likely to be wrong where none has anything otherwise than in the reference.
     pub(super) fn suspect<'b>(&self, region: &[&'b Ran]) -> Option<&'b Ran> {
         let is_off = |made: &String| self.sites.get(made).is_some_and(Site::deviates);
         let is_made = |codes: &String| {
