@@ -49,7 +49,7 @@ def fix(
 def convert(
     model: Model,
     output: Path,
-    to: Optional[str] = "FLOAT16",
+    to: Optional[str] = None,
     inputs: Optional[Inputs] = None,
     *,
     from_types: Sequence[str] = (),
@@ -88,7 +88,8 @@ def convert(
     Args:
         model: A path, an ``onnx.ModelProto`` or its bytes.
         output: Where the converted model is written.
-        to: FLOAT16, BFLOAT16, FLOAT or DOUBLE; ``None`` where only ``weights`` become others.
+        to: FLOAT16, BFLOAT16, FLOAT or DOUBLE, in any case; FLOAT16 where neither this nor ``weights`` is given. With
+            ``weights`` alone nothing else changes its type.
         inputs: As in :func:`compare`; so are the tolerances and all that follows them.
         from_types: What is converted, where that is not FLOAT.
         weights: Store the weights of products and convolutions in that type, with scales, for ``DequantizeLinear``.
@@ -110,6 +111,8 @@ def convert(
         >>> convert("model.onnx", "model_fp16.onnx", "FLOAT16", {"x": x}).check()
     """
     limits = Limits(timeout, max_memory, max_nodes, progress, engine)
+    if to is None and weights is None:
+        to = "FLOAT16"
     with _files.scratch() as folder:
         file = _files.model(model, folder)
         words = ["convert", file, "-o", _files.path(output), *_files.inputs(inputs, file, folder)]
@@ -120,7 +123,11 @@ def convert(
             seed=seed, sets=sets, random=random, limit=limit, shuffle=shuffle, report=report,
         )  # fmt: skip
         facts = _files.without(folder, call(words, limits).facts)
-    return Converted.of(facts)
+    result = Converted.of(facts)
+    compared = facts.get("compared") or {}
+    is_random = bool((compared.get("inputs") or {}).get("random"))
+    warn(result.passed and is_random, [str(line) for line in compared.get("warnings") or []])
+    return result
 
 
 def record(

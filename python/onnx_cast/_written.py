@@ -130,6 +130,7 @@ class Converted:
 
     Attributes:
         output: Where the converted model is; ``None`` if its outputs do not hold, and it was not written.
+        to: The type that was asked for, and that of the weights.
         verdict: ``holds``, ``fails`` or ``unverified``.
         problem: Why it was not written.
         kept: The nodes that stay as they are.
@@ -153,12 +154,16 @@ class Converted:
         return Converted(
             model=str(json.get("model")),
             output=json.get("output"),
-            to=str(json.get("to")),
+            to=" and ".join(str(ty) for ty in (json.get("to"), json.get("coded_as")) if ty),
             verdict=str(json.get("verdict")),
             problem=json.get("problem"),
             kept=[KeptNode(str(row.get("node")), row.get("op"), row.get("why")) for row in rows],
             casts=int(json.get("casts") or 0),
-            notes=[str(note) for note in json.get("notes") or []],
+            notes=[
+                str(note)
+                for notes in (json.get("notes"), (json.get("compared") or {}).get("warnings"))
+                for note in notes or []
+            ],
             json=json,
         )
 

@@ -178,6 +178,44 @@ fn weights_are_stored_in_few_bits_alone_or_beside_a_type() {
     assert!(refused(&["convert", &model, "-o", &output]).contains("--to"));
 }
 
+/// Scales of the least error leave a few values beyond the last code. Those are no fault, whereas codes
+/// that are off inside of the range are one.
+#[test]
+fn what_codes_of_least_error_cut_off_is_no_fault() {
+    let mut state = 1u32;
+    let mut uniform = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 16_777_216.0 - 0.5
+    };
+    let numbers: Vec<f32> = (0..2048).map(|_| (0..12).map(|_| uniform()).sum()).collect();
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 64])
+        .initializer(TensorProto { dims: vec![64, 32], ..tensor("w", Float, &numbers) })
+        .node("MatMul", &["x", "w"], &["y"], vec![])
+        .output("y", Float, &[2, 32]);
+    let folder = Folder::new();
+    let (whole, output) = (folder.write("m.onnx", bytes(&sketch.model())), folder.text("o.onnx"));
+    let call = ["convert", &whole, "-o", &output, "--weights", "int4"];
+    let said_of = said(0, &call);
+    assert!(said_of.contains("1 weight(s) are stored as INT4"), "{said_of}");
+    assert!(said_of.contains("set of random inputs"), "{said_of}");
+    let verdict =
+        |model: &str| json(&onnx_cast_json(&whole, model))["comparisons"][0]["verdict"].clone();
+    assert_eq!(verdict(&output), json!("rounded"));
+    let mut model = ModelProto::decode(&*fs::read(&output).expect("a model")).expect("a model");
+    let weights = &mut model.graph.as_mut().expect("a graph").initializer;
+    let codes = weights.iter_mut().find(|held| held.raw_data.len() == 1024).expect("the codes");
+    // Code 1 becomes 3 in each low half: no end of the range.
+    for byte in codes.raw_data.iter_mut().filter(|byte| **byte & 15 == 1) {
+        *byte |= 3;
+    }
+    assert_eq!(verdict(&folder.message("off.onnx", &model)), json!("broken"));
+}
+
+fn onnx_cast_json(reference: &str, converted: &str) -> String {
+    stdout(&onnx_cast(["compare", "--json", "--search", "0", reference, converted]))
+}
+
 #[test]
 fn double_is_converted_where_it_is_named() {
     let (report, model) = convert(0, &squares(0.5), &["--to", "DOUBLE"]);

@@ -308,6 +308,10 @@ impl Grid {
             () if !is_float => Code::Changed,
             () if self.target.is_beyond(x) && a * b > 0.0 => Code::Saturated,
             () if b.abs() == end && a.abs() > end && a * b > 0.0 => Code::Clipped,
+            // Scales are chosen for the least error, and a few values lie beyond the last code.
+            () if self.unit.is_none() && a * b > 0.0 && (1.0..=2.0).contains(&(a / b)) => {
+                Code::Clipped
+            }
             () => Code::Changed,
         }
     }

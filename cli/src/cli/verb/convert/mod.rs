@@ -48,15 +48,16 @@ pub(crate) struct Convert {
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
     /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
-    #[arg(long = "to", value_name = "TYPE", required_unless_present = "weights",
+    #[arg(long = "to", value_name = "TYPE", required_unless_present = "weights", ignore_case = true,
           value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
     ty: Option<String>,
     /// What is converted, where that is not FLOAT, such as DOUBLE.
-    #[arg(long, value_name = "TYPE", requires = "ty",
+    #[arg(long, value_name = "TYPE", requires = "ty", ignore_case = true,
           value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
     from: Vec<String>,
     /// Store the weights of products and convolutions so, for DequantizeLinear; alone or with --to.
-    #[arg(long, value_name = "TYPE", value_parser = ["INT8", "INT4", "FLOAT8E4M3FN"])]
+    #[arg(long, value_name = "TYPE", ignore_case = true,
+          value_parser = ["INT8", "INT4", "FLOAT8E4M3FN"])]
     weights: Option<String>,
     /// How many elements of a weight have one scale; without it all of a channel have.
     #[arg(long, value_name = "N", requires = "weights")]
@@ -123,7 +124,9 @@ impl Verb for Convert {
     type Request = ConvertRequest;
 
     /// Writes the converted model, and says what was converted, what stays, and why.
-    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+    fn run(mut self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
+        let types = self.ty.iter_mut().chain(&mut self.from).chain(&mut self.weights);
+        types.for_each(|name| name.make_ascii_uppercase());
         let written = [
             ("-o", Some(&self.output)),
             ("--json", self.to.json.as_ref()),
@@ -175,7 +178,7 @@ impl Verb for Convert {
 
 fn text(conversion: &Conversion) -> String {
     let mut lines = conversion.lines();
-    for kept in &conversion.kept {
+    for kept in conversion.kept.iter().filter(|_| conversion.problem.is_none()) {
         let node = single_line(&kept.node);
         lines.push(format!("stays: {} `{node}`: {}", kept.op, single_line(&kept.why)));
     }

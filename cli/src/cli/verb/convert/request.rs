@@ -14,7 +14,8 @@ use tract_onnx_cast::{ElementType, HalfArithmetic};
 use super::trial::{Written, write};
 use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::compared::Compared;
-use crate::cli::found::finding::Severity;
+use crate::cli::found::finding::{Code, Severity};
+use crate::cli::found::head::Head;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
@@ -69,8 +70,9 @@ pub(crate) struct Conversion {
     /// Nodes with values that were converted.
     nodes: usize,
     weights: usize,
-    /// Weights that are stored in few bits.
+    /// Weights that are stored in few bits, and as what, if that was asked for.
     coded_weights: usize,
+    coded_as: Option<String>,
     /// Casts in the converted model, and those that were added and removed.
     casts: usize,
     added_casts: usize,
@@ -113,21 +115,29 @@ impl Conversion {
                 mib(self.size_before)
             ),
             (None, problem) => format!(
-                "FAIL  nothing is written: {}; --keep, --keep-op or a tolerance (--rtol, --sqnr) \
-                 may help, --unverified writes it all the same",
-                problem.as_deref().unwrap_or_default()
+                "FAIL  nothing is written: {}; a tolerance (--rtol, --sqnr) may allow it{}, \
+                 --unverified writes it all the same",
+                problem.as_deref().unwrap_or_default(),
+                // Of nodes that stay in FLOAT the best were searched.
+                if self.coded_weights > 0 { ", --keep leaves weights as they are" } else { "" },
             ),
         }];
-        lines.push(format!(
-            "{nodes} node(s) and {weights} weight(s) are {}, {} stay; {casts} casts, \
-             {added_casts} added, {removed_casts} removed",
-            if self.to.is_empty() { "of another type" } else { self.to.as_str() },
-            self.kept.len(),
-        ));
-        if self.coded_weights > 0 {
-            lines.push(format!("{} weight(s) are stored in few bits", self.coded_weights));
+        if self.output.is_some() && !self.to.is_empty() {
+            lines.push(format!(
+                "{nodes} node(s) and {weights} weight(s) are {}, {} stay; {casts} casts, \
+                 {added_casts} added, {removed_casts} removed",
+                self.to,
+                self.kept.len(),
+            ));
+        }
+        if let Some(ty) = self.coded_as.as_ref().filter(|_| self.output.is_some()) {
+            lines.push(format!("{} weight(s) are stored as {ty}", self.coded_weights));
         }
         if let Some(compared) = &self.compared {
+            let Head { inputs, sets, .. } = &compared.head;
+            lines.push(format!("on    {}", inputs.sets_in_words(*sets)));
+            let random = compared.head.told(Code::RandomInputs);
+            lines.extend(random.into_iter().map(|told| format!("warning: {told}")));
             for output in &compared.outputs {
                 let sqnr = output.sqnr.map_or("no noise".into(), |sqnr| format!("SQNR {sqnr} dB"));
                 lines.push(format!("output `{}`: {sqnr}", output.name));
@@ -357,6 +367,7 @@ impl ConvertRequest {
             nodes: counts.nodes,
             weights: counts.weights,
             coded_weights: counts.coded,
+            coded_as: self.weights.clone(),
             casts: counts.casts,
             added_casts: counts.added_casts,
             removed_casts: counts.removed_casts,

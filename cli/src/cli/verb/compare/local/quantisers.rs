@@ -1,13 +1,13 @@
 //! Whether a quantiser and what takes its codes back belong together, and whether its range covers
 //! the values.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
-use super::numbers::numbers;
+use super::numbers::{largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
@@ -181,6 +181,41 @@ pub(super) fn biases(trace: &Trace) -> Vec<Culprit> {
         })
     };
     trace.nodes.iter().filter_map(of_product).collect()
+}
+
+/// The places of a weight's values that lie beyond its least and greatest code, where a scale has been
+/// chosen for the least error: none if more is cut off than a range may.
+pub(super) fn beyond_codes(
+    node: &NodeRun,
+    want: &SharedTensor,
+    got: &SharedTensor,
+) -> Option<HashSet<usize>> {
+    let codes = node.inputs.first()?.as_ref().filter(|codes| codes.is_constant)?;
+    let ty = codes.element_type;
+    if node.op_type != "DequantizeLinear" || ty.bits() > 8 || ty.family() == Family::Text {
+        return None;
+    }
+    let size = 2f64.powi(i32::try_from(ty.bits()).ok()?);
+    // Some quantisers leave the least code out, so that the others are symmetric.
+    let (low, high) = match ty.family() {
+        Family::Signed => (1.0 - size / 2.0, size / 2.0 - 1.0),
+        Family::Unsigned => (0.0, size - 1.0),
+        _ => (-largest(ty), largest(ty)),
+    };
+    let codes = numbers(&(ty, codes.tensor.clone()))?;
+    let (want, got) = (numbers(want)?, numbers(got)?);
+    if codes.len() != want.len() || codes.len() != got.len() {
+        return None;
+    }
+    let (mut places, mut cut_off, mut power) = (HashSet::new(), 0.0, 0.0);
+    for (place, (code, (want, got))) in codes.iter().zip(want.iter().zip(&got)).enumerate() {
+        power += want * want;
+        if (*code <= low || *code >= high) && want.abs() > got.abs() {
+            places.insert(place);
+            cut_off += (want - got) * (want - got);
+        }
+    }
+    (cut_off <= CUT_OFF * CUT_OFF * power).then_some(places)
 }
 
 /// The values of the least and the greatest code.

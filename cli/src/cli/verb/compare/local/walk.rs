@@ -19,7 +19,7 @@ use super::numbers::{
     cast, is_computed_in, largest, numbers, numbers_in, peak, rounding, shaped, smallest,
     smallest_normal, tensor, wide,
 };
-use super::quantisers::Quantisers;
+use super::quantisers::{Quantisers, beyond_codes};
 use super::site::{Site, Sites, Whole};
 use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
@@ -208,6 +208,7 @@ impl<'a> Walk<'a> {
             VANISHING * smallest_normal(twin.value.0),
             self.wanted.is_some().then(|| twin.doubts()),
         );
+        let cut = beyond_codes(node, &want, &twin.value).unwrap_or_default();
         let mut whole = Whole::default();
         for start in (0..want.1.len()).step_by(BLOCK) {
             let places = start..want.1.len().min(start + BLOCK);
@@ -218,9 +219,9 @@ impl<'a> Walk<'a> {
                 let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
                 let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
                 let bound = own + 2.0 * doubt.unwrap_or(0.0);
-                let is_mask = is_mask(*got, *want);
-                site.hold(place, (*got, *want), bound, is_mask);
-                let pair = if is_mask { (*want, *want) } else { (*got, *want) };
+                let is_end = is_mask(*got, *want) || cut.contains(&place);
+                site.hold(place, (*got, *want), bound, is_end);
+                let pair = if is_end { (*want, *want) } else { (*got, *want) };
                 whole.add(place, pair, own, doubt.unwrap_or(0.0));
             }
         }
