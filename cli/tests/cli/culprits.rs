@@ -1,10 +1,10 @@
 //! Faults that hide among the roundings of a conversion, and the node that is named first.
 
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
-use tract_onnx_cast::ElementType::{BFloat16, Float, Int8, Int32, Uint8};
+use tract_onnx_cast::ElementType::{self, BFloat16, Float, Float16, Int8, Int32, Uint8};
 
 use crate::common::proto::{Change, cast, float, int, node};
-use crate::verdict::{broken, coded, held, judged, of, one, values, verdict};
+use crate::verdict::{add, broken, coded, held, judged, of, one, values, verdict};
 
 const ROWS: usize = 64;
 const COLUMNS: usize = 24;
@@ -177,4 +177,25 @@ fn values_that_kernels_may_flush_are_no_fault() {
     let last = node("Exp", &["l"], &["y"], vec![]);
     let converted = square(vec![shift(), along("LogSoftmax", "l"), last]);
     assert_eq!(verdict(&reference, &converted), "rounded");
+}
+
+/// A reference in half precision loses what a conversion to FLOAT keeps.
+#[test]
+fn what_the_reference_s_own_type_rounds_is_no_fault() {
+    let half = |ty: ElementType| {
+        let (factor, mul) = (one("c", ty, 2f32.powi(-13)), |inputs: &[&str], made: &str| {
+            node("Mul", inputs, &[made], vec![]).named(made)
+        });
+        let nodes = vec![
+            cast("x", Float16, "h"),
+            cast("h", ty, "i"),
+            mul(&["i", "c"], "m"),
+            mul(&["m", "m"], "s"),
+            mul(&["i", "i"], "q"),
+            add("t", &["s", "q"], "t"),
+            cast("t", Float, "y"),
+        ];
+        of(&[64], nodes, &[64], vec![factor])
+    };
+    assert_eq!(verdict(&half(Float16), &half(Float)), "rounded");
 }

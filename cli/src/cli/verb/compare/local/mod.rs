@@ -97,7 +97,7 @@ pub(super) struct Local {
     pub(super) takers: HashMap<String, (String, String)>,
     /// Where in the order of computation nodes stand.
     pub(super) places: HashMap<String, usize>,
-    /// The element types in which the conversion computes and stores.
+    /// The element types in which the models compute and store.
     pub(super) types: HashSet<ElementType>,
     /// Whether the tensors are those of another runtime.
     pub(super) is_saved: bool,
@@ -221,7 +221,9 @@ impl<'a> Look<'a> {
         local.errors = band::both_errors((a, b, &sites), &band);
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
-        (local.types, local.nodes) = (types(b), b.nodes.len());
+        // A conversion to a wider type is as coarse as what it stands for.
+        local.types = types(a).into_iter().chain(types(b)).collect();
+        local.nodes = b.nodes.len();
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
         let fault = Fault { a, b, model: &model, links, sites, held, weights, changed };

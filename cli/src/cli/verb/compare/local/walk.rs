@@ -205,7 +205,8 @@ impl<'a> Walk<'a> {
         let slack =
             if self.slack > 0.0 { self.slack * rounding(want.0) * peak(&want) } else { 0.0 };
         let (least, doubts) = (
-            VANISHING * smallest_normal(twin.value.0),
+            // The reference's own type may be the one that does not hold what is small.
+            (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0)),
             self.wanted.is_some().then(|| twin.doubts()),
         );
         let cut = beyond_codes(node, &want, &twin.value).unwrap_or_default();
