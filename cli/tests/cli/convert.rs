@@ -199,9 +199,16 @@ fn what_codes_of_least_error_cut_off_is_no_fault() {
     let said_of = said(0, &call);
     assert!(said_of.contains("1 weight(s) are stored as INT4"), "{said_of}");
     assert!(said_of.contains("set of random inputs"), "{said_of}");
-    let verdict =
-        |model: &str| json(&onnx_cast_json(&whole, model))["comparisons"][0]["verdict"].clone();
-    assert_eq!(verdict(&output), json!("rounded"));
+    let compared = |model: &str| json(&onnx_cast_json(&whole, model))["comparisons"][0].clone();
+    assert_eq!(compared(&output)["verdict"], json!("rounded"));
+    for ty in ["INT4", "FLOAT8E4M3FN"] {
+        let output = folder.text(&format!("{ty}.onnx"));
+        said(0, &["convert", &whole, "-o", &output, "--weights", ty]);
+        let (found, none) = (compared(&output), json!([]));
+        let weights = &found["weights"];
+        let unpaired = (&weights["unpaired_reference"], &weights["unpaired_converted"]);
+        assert_eq!((&found["verdict"], unpaired), (&json!("rounded"), (&none, &none)), "{ty}");
+    }
     let mut model = ModelProto::decode(&*fs::read(&output).expect("a model")).expect("a model");
     let weights = &mut model.graph.as_mut().expect("a graph").initializer;
     let codes = weights.iter_mut().find(|held| held.raw_data.len() == 1024).expect("the codes");
@@ -209,7 +216,8 @@ fn what_codes_of_least_error_cut_off_is_no_fault() {
     for byte in codes.raw_data.iter_mut().filter(|byte| **byte & 15 == 1) {
         *byte |= 3;
     }
-    assert_eq!(verdict(&folder.message("off.onnx", &model)), json!("broken"));
+    let off = folder.message("off.onnx", &model);
+    assert_eq!(compared(&off)["verdict"], json!("broken"));
 }
 
 fn onnx_cast_json(reference: &str, converted: &str) -> String {

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::Numbers;
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::audit::{Numbers, Reach};
 
 use crate::cli::work::weights::constants::Constant;
 
@@ -14,9 +15,13 @@ use crate::cli::work::weights::constants::Constant;
 const SAMPLES: usize = 64;
 /// How many weights of one size are tried for another.
 const CANDIDATES: usize = 1024;
-/// How far two values may be apart that belong together: more than a rounding to BFLOAT16, and less
-/// than to a type of 8 bits.
+/// How far two values may be apart that belong together, by their size: more than a rounding to
+/// BFLOAT16.
 const NEAR: f64 = 0.02;
+/// The same by the largest value.
+const NEAR_ZERO: f64 = 1e-4;
+/// Half a step of a code, and somewhat more.
+const HALF_STEP: f64 = 0.6;
 
 /// Some values of a weight, and those at the same places of its transpose.
 struct WeightSample {
@@ -24,6 +29,8 @@ struct WeightSample {
     peak: f64,
     /// Whether the values tell it from others.
     is_telling: bool,
+    /// How far they may be off, by their size and by the largest.
+    near: (f64, f64),
 }
 
 /// Which weights of one model are which of the other: places in the two lists, and whether the
@@ -125,9 +132,10 @@ fn named(node: &NodeProto) -> &str {
 
 impl WeightSample {
     fn agreeing(&self, other: &WeightSample) -> usize {
+        let (relative, share) = (self.near.0.max(other.near.0), self.near.1.max(other.near.1));
         let is_near = |(x, y): &(&f64, &f64)| {
             let error = (*x - *y).abs();
-            error <= NEAR * x.abs() || error <= 1e-4 * self.peak || x.to_bits() == y.to_bits()
+            error <= relative * x.abs() || error <= share * self.peak || x.to_bits() == y.to_bits()
         };
         self.values.iter().zip(&other.values).filter(is_near).count()
     }
@@ -152,5 +160,19 @@ fn sample(
     let mut different: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
     different.sort_unstable();
     different.dedup();
-    Ok(WeightSample { is_telling: different.len() * 4 > values.len(), values, peak })
+    let is_telling = different.len() * 4 > values.len();
+    Ok(WeightSample { is_telling, values, peak, near: near(constant.stored) })
+}
+
+/// How far values may be off that were stored so, by their size and by the largest.
+fn near(stored: Option<ElementType>) -> (f64, f64) {
+    match stored.map(|ty| (Reach::of(ty), ty.bits())) {
+        Some((Some(Reach::Float(float)), ..=8)) => {
+            (HALF_STEP * 0.5f64.powi(float.mantissa_bits as i32), NEAR_ZERO)
+        }
+        Some((Some(Reach::Integer(_)), bits @ 3..=8)) => {
+            (NEAR, HALF_STEP / ((1 << (bits - 1)) - 1) as f64)
+        }
+        _ => (NEAR, NEAR_ZERO),
+    }
 }
