@@ -74,7 +74,9 @@ _KEYWORDS = {
     "--range": "ranges",
     "--set": "sizes",
 }
-_AN_OPTION = re.compile(r"(?<![\w/.-])(-[io]|--(?!help)[a-z]+(?:-[a-z]+)*)(?: <[A-Z_]+>)?(?![\w.-])")
+_AN_OPTION = re.compile(
+    r"(?<![\w/.-])(-[io]|--(?!help)[a-z]+(?:-[a-z]+)*)(?: <[A-Z_]+>)?(?![\w.-])"
+)
 _OF_AN_INPUT = re.compile(r"(^|: )-i |\binput `|--set |\.np[yz]\b|input_\d+\.pb")
 
 
