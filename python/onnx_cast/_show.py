@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ._written import Converted, Fixed, Kept, Reduced
 
 OUTPUTS = ("output", "types", "max abs", "cosine", "result")
+#: So many culprits are told.
+MOST = 5
 CASTS = ("cast", "types", "values", "what became of them")
 
 
@@ -20,6 +22,8 @@ def comparison(result: Comparison) -> Iterator[str]:
         parting = result.parting
         if result.verdict == "broken" and result.culprits:
             yield f"culprit: {result.cause}"
+            others = result.culprits[1:MOST]
+            yield from (f"also: {other.op} `{other.node}`: {other.text}" for other in others)
         elif parting and parting.culprit:
             yield f"culprit: {parting.culprit}"
         elif result.culprit:

@@ -231,6 +231,13 @@ impl ComparedTensor {
             parts.push(format!("SQNR {found} dB, at least {least} is wanted"));
         }
         parts.extend(self.first_mismatch.iter().map(|first| single_line(first)));
+        if parts.is_empty() && self.differing > 0 {
+            let (differing, elements) = (self.differing, self.elements);
+            parts.push(format!(
+                "{differing} of {elements} values differ, by {} at most",
+                self.max_abs
+            ));
+        }
         parts.join(", ")
     }
 

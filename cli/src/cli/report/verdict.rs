@@ -147,13 +147,16 @@ fn on_the_way(place: &Divergence) -> String {
     let sides =
         [("the converted model", &place.only_converted), ("the reference", &place.only_reference)];
     let worst = place.culprit.as_ref().map(|cast| &cast.node);
+    // What makes the tensor in one model may stand before it in the other.
+    let is_maker = |node: &GraphNode| (&node.node, &node.op) == (&place.node, &place.op);
     for (side, nodes) in sides {
+        let nodes: Vec<&GraphNode> = nodes.iter().filter(|node| !is_maker(node)).collect();
         if nodes.iter().all(|node| worst == Some(&node.node)) {
             continue;
         }
         let node =
             |node: &GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
-        let some: Vec<String> = nodes.iter().take(NAMED).map(node).collect();
+        let some: Vec<String> = nodes.iter().take(NAMED).copied().map(node).collect();
         let more = match nodes.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
@@ -191,6 +194,11 @@ pub(crate) fn cause(pair: &Compared) -> Option<String> {
             place.tensor.difference()
         ),
     })
+}
+
+/// The root cause, and the other nodes that are to blame, a sentence each.
+pub(crate) fn reasons(pair: &Compared) -> Vec<String> {
+    cause(pair).into_iter().chain(culprits(pair).skip(1)).collect()
 }
 
 /// What no rounding explains, a sentence for each node; of what the types explain, the casts tell

@@ -64,7 +64,7 @@ struct Section {
     judged: String,
     is_folded: bool,
     /// What is wrong and where, in a sentence, and what to do about it.
-    headline: Option<String>,
+    headlines: Vec<String>,
     advice: Option<String>,
     /// The command that does it, to be copied.
     command: Option<String>,
@@ -284,7 +284,7 @@ fn audit_section(model: &Audited, top: usize) -> Section {
         subject: model.model.clone(),
         is_good: head.status == Status::Passed,
         verdict,
-        headline,
+        headlines: Vec::from_iter(headline),
         advice,
         warnings: head.sentences(Severity::Warning),
         facts: if head.error.is_some() { vec![] } else { facts },
@@ -348,7 +348,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
         is_good,
         verdict: head.problem().map_or(verdict, str::to_owned),
         judged: judged.unwrap_or_default(),
-        headline: verdict::cause(pair),
+        headlines: verdict::reasons(pair),
         advice: next.as_ref().map(|next| next.words.clone()),
         command: next.and_then(|next| next.command),
         warnings: head.sentences(Severity::Warning),
