@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx_cast::ElementType::{self, Float, Float16};
 
+use crate::common::cases::root;
 use crate::common::proto::{Sketch, bytes, tensor};
 use crate::program::*;
 
@@ -176,6 +177,15 @@ fn weights_are_stored_in_few_bits_alone_or_beside_a_type() {
     let folder = Folder::new();
     let (model, output) = (folder.write("m.onnx", &file), folder.text("out.onnx"));
     assert!(refused(&["convert", &model, "-o", &output]).contains("--to"));
+}
+
+/// The model rounds a value to FLOAT16 and back itself; its conversion, being FLOAT16, has no such casts.
+#[test]
+fn a_rounding_that_the_model_has_itself_may_be_left_out() {
+    let file = root().join("models/whole/torch_byte_image_torchscript/model.onnx");
+    let file = fs::read(file).expect("a model");
+    let (report, _) = convert(0, &file, &["--to", "FLOAT16"]);
+    assert_eq!((&report["verdict"], &report["removed_casts"]), (&json!("holds"), &json!(4)));
 }
 
 /// Scales of the least error leave a few values beyond the last code. Those are no fault, whereas codes

@@ -40,6 +40,8 @@ const MASK: f64 = 1e3;
 /// The walk, and what it has found.
 pub(super) struct Walk<'a> {
     pub(super) reference: &'a Trace,
+    /// How coarsely the reference rounds some of its own values, by casts that a conversion may leave out.
+    narrowed: HashMap<&'a str, f64>,
     pub(super) links: &'a Links,
     pub(super) weights: &'a Weights<'a>,
     /// The values before which doubt is carried along; `None` in the first walk, which finds out.
@@ -73,6 +75,7 @@ impl<'a> Walk<'a> {
         let quantisers = Quantisers::default();
         Walk {
             reference,
+            narrowed: narrowed(reference),
             links,
             weights,
             wanted,
@@ -125,6 +128,12 @@ impl<'a> Walk<'a> {
     /// The reference's weight of which a constant is the rounding.
     fn weight(&self, name: &str, held: &SharedTensor) -> Option<SharedTensor> {
         self.weights.exact(self.reference, name, held)
+    }
+
+    /// How coarsely the reference rounds a value behind it.
+    fn narrowed(&self, name: &str) -> f64 {
+        let link = self.links.get(name);
+        link.and_then(|link| self.narrowed.get(&*link.reference)).copied().unwrap_or_default()
     }
 
     /// What an input is, free of its type's rounding.
@@ -239,6 +248,21 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// By how much of themselves values are rounded that a model casts to a narrower type.
+fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
+    let mut narrowed: HashMap<&str, f64> = HashMap::new();
+    for ran in trace.nodes.iter().filter(|ran| ran.op == "Cast") {
+        let Some((input, output)) = ran.inputs.first().zip(ran.outputs.first()) else { continue };
+        let ty = trace.first(output).map(|(ty, _)| *ty);
+        let ty = ty.filter(|ty| ty.bits() <= 16 && matches!(ty.family(), Family::Float(_)));
+        if let Some(ty) = ty {
+            let unit = narrowed.entry(input).or_default();
+            *unit = unit.max(rounding(ty));
+        }
+    }
+    narrowed
+}
+
 /// Whether both values stand for one infinity, in the range that their types have.
 fn is_mask(got: f64, want: f64) -> bool {
     want.abs() >= STANDS_FOR_INFINITY && got * want > 0.0 && got.abs() >= MASK
@@ -334,7 +358,7 @@ impl Observer for Walk<'_> {
                 if let Some(held) = held_in(&want, &shared(output)) {
                     output.tensor = held.1;
                 }
-                let unit = 4.0 * rounding(want.0);
+                let unit = 4.0 * rounding(want.0) + self.narrowed(&name);
                 let is_text = want.0.family() == Family::Text;
                 if let Some(value) = cast(&want, wide(want.0)).filter(|_| !is_text) {
                     let value = if is_computed_in(value.0) { value } else { shared(output) };
