@@ -77,6 +77,10 @@ impl Trial for Written<'_> {
         None
     }
 
+    fn way_out(&self) -> &'static str {
+        ""
+    }
+
     fn note(&self) -> Option<String> {
         None
     }

@@ -79,6 +79,8 @@ pub(crate) trait Trial {
     fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)>;
     /// What to know about it where it fails.
     fn note(&self) -> Option<String>;
+    /// What else there is where no list helps.
+    fn way_out(&self) -> &'static str;
     /// The converted model, and where its external data is if that is not where the original's is.
     ///
     /// # Errors
@@ -125,13 +127,16 @@ impl<'a> Search<'a> {
         notes: Vec<String>,
     ) -> TractResult<NodeList> {
         let kept = self.find(notes)?;
-        match (&kept.problem, fallback) {
-            (Some(problem), Some(fallback)) if self.runs.has_more() => {
+        match fallback {
+            Some(fallback) if kept.problem.is_some() && self.runs.has_more() => {
                 let [alone, both] =
                     [self.tolerance, fallback].map(|tolerance| tolerance_in_words(&tolerance));
-                let note = format!("judged by {both}, for by {alone} alone: {problem}");
                 (self.tolerance, self.seen) = (fallback, HashMap::new());
-                self.find([kept.notes, vec![note]].concat())
+                let mut kept = self.find(kept.notes)?;
+                if kept.problem.is_none() {
+                    kept.notes.push(format!("by {alone} alone no list passes: judged by {both}"));
+                }
+                Ok(kept)
             }
             _ => Ok(kept),
         }
@@ -152,7 +157,8 @@ impl<'a> Search<'a> {
                 let problem = problem.unwrap_or_else(|| "the runs are used up".into());
                 let to = self.runs.to;
                 let problem = format!(
-                    "{problem}, even with every node that has a name kept in FLOAT: no list makes a {to} conversion pass"
+                    "{problem}, even with every node that has a name kept in FLOAT: no list makes a {to} conversion pass{}",
+                    self.original.way_out()
                 );
                 return Ok(NodeList::none(problem, self.runs.count, self.tolerance, notes));
             }

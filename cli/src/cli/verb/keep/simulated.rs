@@ -288,6 +288,10 @@ impl Trial for Original {
         })
     }
 
+    fn way_out(&self) -> &'static str {
+        " as onnxconverter-common converts; `onnx-cast convert` goes by other rules"
+    }
+
     fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
         Ok((self.simulated(kept), None))
     }
