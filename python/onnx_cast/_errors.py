@@ -74,8 +74,9 @@ _KEYWORDS = {
     "--range": "ranges",
     "--set": "sizes",
 }
+#: A name or a command in backticks stays as it is.
 _AN_OPTION = re.compile(
-    r"(?<![\w/.-])(-[io]|--(?!help)[a-z]+(?:-[a-z]+)*)(?: <[A-Z_]+>)?(?![\w.-])"
+    r"`[^`]*`|(?<![\w/.-])(-[io]|--(?!help)[a-z]+(?:-[a-z]+)*)(?: <[A-Z_]+>)?(?![\w.-])"
 )
 _OF_AN_INPUT = re.compile(r"(^|: )-i |\binput `|--set |\.np[yz]\b|input_\d+\.pb")
 
@@ -92,4 +93,6 @@ def from_line(line: str, kind: Optional[str]) -> OnnxCastError:
 
 def _keyword(option: re.Match[str]) -> str:
     name = option[1]
+    if name is None:
+        return option[0]
     return _KEYWORDS.get(name) or name.lstrip("-").replace("-", "_")

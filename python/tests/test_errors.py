@@ -121,6 +121,7 @@ def test_a_model_without_the_memory_it_needs_is_beyond_a_limit():
         ("-o: a.onnx is there already", "output: a.onnx is there already"),
         ("--set n=0 and --keep-op Exp", "sizes n=0 and keep_ops Exp"),
         ("were not provided: --to <TYPE>", "were not provided: to"),
+        ("node `a --to b`: try `run -i x`", "node `a --to b`: try `run -i x`"),
         ("a--b.onnx, ./--to.onnx: is no file", "a--b.onnx, ./--to.onnx: is no file"),
     ],
 )

@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::charts::{
-    EXACT, GRID, INK, KEPT, LINE, NO_NUMBER, RANGE, Result, WIDE, named, with_titles,
+    EXACT, KEPT, LINE, NO_NUMBER, RANGE, Result, WIDE, named, powers, with_titles,
 };
 use crate::cli::found::verdict::{BothErrors, Judgement};
 use crate::cli::measure::number::Num;
@@ -75,30 +75,7 @@ pub(super) fn both_errors(judgement: &Judgement) -> Option<String> {
 
 fn plot(area: &DrawingArea<SVGBackend, Shift>, places: &[Place]) -> Result<()> {
     let end = places.len() as f64;
-    let mut chart = ChartBuilder::on(area)
-        .margin(6)
-        .margin_right(14)
-        .x_label_area_size(38)
-        .y_label_area_size(56)
-        .build_cartesian_2d(-1.0..end, EXACT - 0.5..NO_NUMBER + 0.5)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(INK)
-        .label_style(("sans-serif", 13, &INK))
-        .axis_desc_style(("sans-serif", 13, &INK))
-        .x_desc("tensors in the order of computation")
-        .x_labels(10)
-        .y_labels(9)
-        .x_label_formatter(&|place| format!("{place:.0}"))
-        .y_label_formatter(&|power| match *power {
-            power if power <= EXACT => "exact".into(),
-            power if power >= NO_NUMBER - 0.5 => "∞".into(),
-            power => format!("1e{power:.0}"),
-        })
-        .draw()?;
+    let mut chart = powers(area, end, "tensors in the order of computation", "∞")?;
     let all = || places.iter().enumerate().map(|(place, found)| (place as f64, found));
     let bottom = EXACT - 0.5;
     let ends = ([(0.0, bottom)], [(end - 1.0, bottom)]);

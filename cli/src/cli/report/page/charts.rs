@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::iter;
 
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::drawing::escaped;
@@ -118,18 +119,20 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
 }
 
-fn plot_profile(
-    area: &DrawingArea<SVGBackend, Shift>,
-    worst: &BTreeMap<(usize, bool), (f64, &Point)>,
-    centre: Option<usize>,
-) -> Result<()> {
-    let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
+/// A chart of errors by powers of ten, along places from 0 to an end; what is no number has a label of its
+/// own.
+pub(super) fn powers<'a, 'b>(
+    area: &'a DrawingArea<SVGBackend<'b>, Shift>,
+    end: f64,
+    places: &str,
+    no_number: &str,
+) -> Result<ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>> {
     let mut chart = ChartBuilder::on(area)
         .margin(6)
         .margin_right(14)
         .x_label_area_size(38)
         .y_label_area_size(56)
-        .build_cartesian_2d(-1.0..deepest, EXACT - 0.5..NO_NUMBER + 0.5)?;
+        .build_cartesian_2d(-1.0..end, EXACT - 0.5..NO_NUMBER + 0.5)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -138,16 +141,26 @@ fn plot_profile(
         .axis_style(INK)
         .label_style(("sans-serif", 13, &INK))
         .axis_desc_style(("sans-serif", 13, &INK))
-        .x_desc("nodes from the input")
+        .x_desc(places)
         .x_labels(10)
         .y_labels(9)
-        .x_label_formatter(&|depth| format!("{depth:.0}"))
+        .x_label_formatter(&|place| format!("{place:.0}"))
         .y_label_formatter(&|power| match *power {
             power if power <= EXACT => "exact".into(),
-            power if power >= NO_NUMBER - 0.5 => String::new(),
+            power if power >= NO_NUMBER - 0.5 => no_number.into(),
             power => format!("1e{power:.0}"),
         })
         .draw()?;
+    Ok(chart)
+}
+
+fn plot_profile(
+    area: &DrawingArea<SVGBackend, Shift>,
+    worst: &BTreeMap<(usize, bool), (f64, &Point)>,
+    centre: Option<usize>,
+) -> Result<()> {
+    let deepest = worst.keys().map(|(depth, _)| *depth).max().unwrap_or(0) as f64 + 1.0;
+    let mut chart = powers(area, deepest, "nodes from the input", "")?;
     let mut line: BTreeMap<usize, f64> = BTreeMap::new();
     for ((depth, _), (power, _)) in worst {
         let place = line.entry(*depth).or_insert(EXACT);
