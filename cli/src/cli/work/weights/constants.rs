@@ -44,8 +44,6 @@ pub(super) struct Constant<'a> {
     pub(super) shape: Vec<usize>,
     /// The narrow type from which it is computed.
     pub(super) stored: Option<ElementType>,
-    /// Whether it holds codes, or the scales by which a node multiplies them.
-    is_code: bool,
     /// The names of the constants from which it is computed, its own included.
     pub(super) roots: HashSet<String>,
     held: HeldIn<'a>,
@@ -66,7 +64,6 @@ impl<'a> Constant<'a> {
             ty: ElementType::from_id(proto.data_type)?,
             shape: dims.collect::<Option<_>>()?,
             stored: None,
-            is_code: false,
             roots: HashSet::from([name.to_owned()]),
             held: HeldIn::InFile(proto),
         })
@@ -80,7 +77,6 @@ impl<'a> Constant<'a> {
             ty: value.ty,
             shape: value.tensor.shape().to_vec(),
             stored: None,
-            is_code: false,
             held: HeldIn::InMemory(value.tensor),
         }
     }
@@ -96,11 +92,11 @@ impl<'a> Constant<'a> {
     }
 
     fn is_float(&self) -> bool {
-        !self.is_code && matches!(self.ty.family(), Family::Float(_))
+        matches!(self.ty.family(), Family::Float(_))
     }
 
     /// Whether its values can be compared with those of another, by type and size. Integers in the
-    /// place of floating-point numbers are codes, as what is dequantised is.
+    /// place of floating-point numbers are codes.
     pub(super) fn may_be(&self, other: &Constant) -> bool {
         let is_text = |constant: &Constant| constant.ty.family() == Family::Text;
         self.elements() == other.elements()
@@ -152,11 +148,6 @@ pub(super) fn of(model: &ModelProto) -> Vec<Constant<'_>> {
 fn of_graph<'a>(graph: &'a GraphProto, path: &str, found: &mut Vec<Constant<'a>>) {
     found.extend(graph.initializer.iter().filter_map(|t| Constant::in_file(&t.name, path, t)));
     of_nodes(&graph.node, path, found);
-    let dequantised = graph.node.iter().filter(|node| node.op_type == "DequantizeLinear");
-    let codes: HashSet<&String> = dequantised.flat_map(|node| &node.input).collect();
-    for constant in found.iter_mut().filter(|constant| constant.path == path) {
-        constant.is_code |= codes.contains(&constant.name);
-    }
 }
 
 fn of_nodes<'a>(nodes: &'a [NodeProto], path: &str, found: &mut Vec<Constant<'a>>) {
