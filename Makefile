@@ -1,7 +1,7 @@
 # `demo`, `test` and `check` need Rust 1.91, a C compiler and make, nothing else. What needs more says so.
 
 CARGO ?= cargo
-ONNX_CAST = $(CARGO) run --quiet --locked --
+ONNX_CAST = $(TARGET)/demo/onnx-cast
 WHOLE = models/whole
 # Where cargo builds, and where everything else here that is written and not kept goes.
 TARGET = $${CARGO_TARGET_DIR:-target}
@@ -15,12 +15,12 @@ EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
 	snapshots-changed models test-data quantizers operator-table lint-scripts operators operator-counts bench bench-survey bench-peers wheel test-python test-workflow \
 	test-package newest semver show
 
-# The demo and the tests share one build, so whichever runs first compiles tract for both. The packages are named together, since
-# alone each has other features, and tract would be compiled for each.
+# Compiled hardly optimised, in half the time of what the tests run. The packages are named together, since alone each has other
+# features, and tract would be compiled for each.
 demo:
-	$(CARGO) build --locked --bins --package tract-onnx-cast --package onnx-cast --package demo
+	$(CARGO) build --locked --profile demo --bins --package tract-onnx-cast --package onnx-cast --package demo
 	@echo; echo "# What stock tract makes of four models, beside what it makes of them with the plug-in"
-	@$(TARGET)/debug/against_stock $(WHOLE)/int64_timestamps $(WHOLE)/qdq_softmax \
+	@$(TARGET)/demo/against_stock $(WHOLE)/int64_timestamps $(WHOLE)/qdq_softmax \
 		$(WHOLE)/half_perceptron_BFLOAT16 $(WHOLE)/mlp_weights_INT4
 	@$(MAKE) --no-print-directory show
 

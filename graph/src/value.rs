@@ -62,7 +62,8 @@ impl Value {
 
     /// Whether it is an output of a body.
     pub fn is_output(&self) -> bool {
-        self.uses.iter().any(|used| matches!(used, Use::Output(..)))
+        // They come last, so that a value with many users is no search.
+        matches!(self.uses.last(), Some(Use::Output(..)))
     }
 
     /// Whether it is a constant of the file.

@@ -18,7 +18,10 @@ use std::time::{Duration, Instant};
 use test_tools::peak_alloc::PeakAlloc;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Limits, input_element_types, model_proto, onnx, output_element_types};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{
+    ElementType, Limits, OnnxTensor, input_element_types, model_proto, onnx, output_element_types,
+};
 
 #[global_allocator]
 static PEAK: PeakAlloc = PeakAlloc;
@@ -138,6 +141,28 @@ macro_rules! rewrites {
 rewrites! {
     chain backwards wide nodes inputs open_inputs initializers cast_initializers attributes calls functions ifs operands
 }
+
+/// Reads a model for being run node by node, and runs it where it takes one input of two FLOATs.
+fn walk(model: &ModelProto) {
+    let onnx = onnx().with_limits(Limits::none());
+    let walk = Interpreter::of_proto(onnx, model.clone(), None).expect("a sound model");
+    if walk.input_names().len() == 1 {
+        let input = OnnxTensor::new(ElementType::Float, tensor1(&[1f32, 2.])).expect("its carrier");
+        walk.run(vec![input]).expect("a sound model");
+    }
+}
+
+macro_rules! walks {
+    ($($kind:ident)*) => {
+        mod walking {
+            $(#[test] fn $kind() {
+                crate::is_linear(concat!("walking ", stringify!($kind)), crate::models::$kind, crate::walk);
+            })*
+        }
+    };
+}
+
+walks! { chain backwards wide nodes inputs initializers calls ifs }
 
 /// Loads a model of any size.
 fn loaded(model: &ModelProto) -> InferenceModel {

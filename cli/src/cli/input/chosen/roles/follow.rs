@@ -1,6 +1,7 @@
 //! The way from an input to the nodes that take it, through nodes that only move, cast or scale values, bodies and functions.
 
-use std::collections::HashSet;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 
 use onnx_cast_graph::{Graph, Node, NodeView, Use, ValueId};
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
@@ -58,9 +59,36 @@ pub(super) struct Reached {
     pub(super) way: Way,
 }
 
+/// The functions of a model, each a graph once it is called.
+pub(super) struct Functions<'a>(HashMap<(&'a str, &'a str), Function<'a>>);
+
+struct Function<'a> {
+    proto: &'a FunctionProto,
+    graph: OnceCell<Option<Graph>>,
+}
+
+impl<'a> Functions<'a> {
+    pub(super) fn of(graph: &'a Graph) -> Functions<'a> {
+        let one = |proto: &'a FunctionProto| {
+            let name = (proto.domain.as_deref()?, proto.name.as_deref()?);
+            Some((name, Function { proto, graph: OnceCell::new() }))
+        };
+        // Of two with one name the first is called.
+        Functions(graph.functions.iter().rev().filter_map(one).collect())
+    }
+
+    fn called_by<'b>(&'b self, node: &'b Node) -> Option<&'b Graph> {
+        let function = self.0.get(&(node.domain.as_str(), node.op_type.as_str()))?;
+        let step = |node: &str, part: &str| format!("{node}.{part}");
+        let read = || Some(Graph::import(as_model(function.proto), &step)?.0);
+        function.graph.get_or_init(read).as_ref()
+    }
+}
+
 /// What speaks for what an input is, and the outputs that it reaches.
 pub(super) fn evidence(
     graph: &Graph,
+    functions: &Functions,
     input: &Input,
     takes: &Declared,
 ) -> (Vec<Evidence>, Vec<Reached>) {
@@ -69,7 +97,8 @@ pub(super) fn evidence(
         return (vec![], vec![]);
     };
     let followed = Followed { input, takes };
-    let mut walk = Walk { followed, evidence: vec![], left: MOST_USES, is_counted_with: true };
+    let mut walk =
+        Walk { followed, functions, evidence: vec![], left: MOST_USES, is_counted_with: true };
     let way = Way { shift: 0, is_scaled: false, is_joined: false, is_whole: false, divided: 1 };
     let reached = walk.walk(graph, value, way, 0);
     let reached = reached.into_iter().filter_map(|(place, way)| {
@@ -87,6 +116,7 @@ pub(super) fn evidence(
 /// A walk from one input.
 struct Walk<'a> {
     followed: Followed<'a>,
+    functions: &'a Functions<'a>,
     evidence: Vec<Evidence>,
     left: usize,
     /// Whether all nodes met so far only move, cast and count with whole numbers.
@@ -148,19 +178,11 @@ impl Walk<'_> {
             let inner = bodies.filter_map(|held| graph.body(held.body).inputs().get(place));
             to_do.extend(inner.map(|value| (*value, way)));
         }
-        let is_it = |function: &&FunctionProto| {
-            let domain = function.domain.as_deref().unwrap_or_default();
-            function.name.as_deref() == Some(&node.op_type) && domain == node.domain
-        };
-        let Some(function) = graph.functions.iter().find(is_it).filter(|_| depth < DEPTH) else {
-            return;
-        };
-        let step = |node: &str, part: &str| format!("{node}.{part}");
-        let Some((inner, _)) = Graph::import(as_model(function, &graph.functions), &step) else {
+        let Some(inner) = self.functions.called_by(node).filter(|_| depth < DEPTH) else {
             return;
         };
         let Some(value) = inner.body(inner.main()).inputs().get(place).copied() else { return };
-        let reached = self.walk(&inner, value, way, depth + 1);
+        let reached = self.walk(inner, value, way, depth + 1);
         to_do.extend(
             reached.into_iter().filter_map(|(place, way)| Some((node.output(place)?, way))),
         );
@@ -175,7 +197,7 @@ fn made_by(owner: &Node, place: usize) -> Option<ValueId> {
 }
 
 /// A function as a model whose graph it is.
-fn as_model(function: &FunctionProto, functions: &[FunctionProto]) -> ModelProto {
+fn as_model(function: &FunctionProto) -> ModelProto {
     let info = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
     let graph = GraphProto {
         name: function.name.clone().unwrap_or_default(),
@@ -187,7 +209,6 @@ fn as_model(function: &FunctionProto, functions: &[FunctionProto]) -> ModelProto
     ModelProto {
         opset_import: function.opset_import.clone(),
         graph: Some(graph),
-        functions: functions.to_vec(),
         ..ModelProto::default()
     }
 }

@@ -106,9 +106,10 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared) -> Vec<Taken> {
     let Some((graph, _)) = onnx_cast_graph::Graph::import(outline(proto), &step) else {
         return plain();
     };
+    let functions = follow::Functions::of(&graph);
     let mut taken: Vec<Taken> = vec![];
     for input in &takes.inputs {
-        let (mut evidence, outputs) = follow::evidence(&graph, input, takes);
+        let (mut evidence, outputs) = follow::evidence(&graph, &functions, input, takes);
         evidence.extend(names::evidence(input));
         evidence.extend(caches::evidence(&graph, input, takes, &outputs));
         taken.push(weightiest(evidence));
