@@ -89,6 +89,16 @@ fn doubling(levels: usize) -> ModelProto {
     model
 }
 
+/// Calls of a function, each of one value.
+fn calls(nodes: &[NodeProto], arguments: &[String]) -> ModelProto {
+    let mut model = model(21, graph(&[float("x")], nodes, &[untyped("y0")]));
+    model.opset_import.push(own());
+    let mut called = function("f", vec![cast("a0", Float, "b")]);
+    called.input = arguments.to_vec();
+    model.functions = vec![called];
+    model
+}
+
 fn conditions(count: usize) -> ModelProto {
     let values = numbered("v", count + 1);
     let one = |pair: &[String]| {
@@ -278,6 +288,15 @@ pub fn crowds() -> Vec<(&'static str, ModelProto)> {
         ("some conditions", conditions(300)),
         ("long names of conditions", nested(8, 1_000)),
         ("doubling calls", doubling(13)),
+        ("arguments of a call", {
+            let call = node("own.f", &["x"; 15_000], &["y0"], vec![]);
+            calls(&[call], &numbered("a", 15_000))
+        }),
+        ("calls with one value", {
+            let made = numbered("y", 60_000);
+            let call = |made: &String| node("own.f", &["x"], &[made], vec![]);
+            calls(&made.iter().map(call).collect::<Vec<_>>(), &numbered("a", 1))
+        }),
         ("doubling calls without end", doubling(60)),
         ("long names of values", chain(&numbered(&long[..10_000], 500))),
         ("long names of nodes", {

@@ -1,7 +1,7 @@
 //! Models that cannot be used: one line each, whatever is wrong with them.
 
 use prost::Message;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, TensorProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
 use crate::common::proto::{
@@ -116,6 +116,21 @@ fn models_that_cannot_be_used_take_one_line() {
 fn memory_is_limited() {
     let folder = Folder::new();
     let path = folder.message("m.onnx", &large_result());
+    let line = refused(&["run", &path, "--max-memory", "1"]);
+    assert!(line.contains("out of memory") && line.contains("limit of 1.0 GiB"), "{line}");
+}
+
+/// No plan has the operator, which is no problem of a model that runs node by node.
+#[test]
+fn memory_is_limited_without_a_plan() {
+    let folder = Folder::new();
+    let texts: Vec<String> = (0..30).map(|level| format!("t{level}")).collect();
+    let twice = |pair: &[String]| node("StringConcat", &[&pair[0], &pair[0]], &[&pair[1]], vec![]);
+    let nodes: Vec<NodeProto> = texts.windows(2).map(twice).collect();
+    let text = ElementType::String;
+    let inputs = [value("t0", text, &[1])];
+    let model = model(21, graph(&inputs, &nodes, &[value("t29", text, &[1])]));
+    let path = folder.message("m.onnx", &model);
     let line = refused(&["run", &path, "--max-memory", "1"]);
     assert!(line.contains("out of memory") && line.contains("limit of 1.0 GiB"), "{line}");
 }

@@ -49,10 +49,11 @@ impl Supervisor {
             Reply { outcome: Outcome::Unusable(problem), no_plan: Some(reason), .. }
                 if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
-                let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?.outcome;
-                // The plan's problem says more of the model than that of a second attempt.
-                let is_done = matches!(walked, Outcome::Done(_));
-                Ok(if is_done { walked } else { Outcome::Unusable(problem) })
+                let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
+                // The plan's problem says more of the model than that of a second attempt, save
+                // where that one took more time or memory than there is.
+                let is_told = walked.is_last || matches!(walked.outcome, Outcome::Done(_));
+                Ok(if is_told { walked.outcome } else { Outcome::Unusable(problem) })
             }
             reply => Ok(reply.outcome),
         }
