@@ -1,7 +1,8 @@
 //! A tensor between a file or a model and what is said of it.
 
-use tract_onnx::prelude::Tensor;
-use tract_onnx_cast::ElementType;
+use anyhow::Context;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{Conversion, ElementType, Rules};
 
 /// An output of a model, or an array of a file, in the carrier of its element type.
 #[derive(Clone)]
@@ -9,4 +10,49 @@ pub(crate) struct NamedTensor {
     pub(crate) name: String,
     pub(crate) ty: ElementType,
     pub(crate) tensor: Tensor,
+}
+
+/// The tensor in another type, as a Cast without attributes makes it.
+///
+/// # Errors
+///
+/// When it is not in its type's carrier, or a text is no number.
+pub(crate) fn cast(from: ElementType, tensor: &Tensor, to: ElementType) -> TractResult<Tensor> {
+    Ok(Conversion::new(from, to, Rules::default()).run(tensor)?)
+}
+
+/// The tensor after a cast to another type and back.
+///
+/// # Errors
+///
+/// As [`cast`].
+pub(crate) fn rounded(ty: ElementType, tensor: &Tensor, to: ElementType) -> TractResult<Tensor> {
+    cast(to, &cast(ty, tensor, to)?, ty)
+}
+
+/// The elements of a tensor, cast to one of Rust's types.
+///
+/// # Errors
+///
+/// As [`cast`].
+pub(crate) fn elements<T: Datum + Copy>(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<T>> {
+    let cast = cast(ty, tensor, native::<T>()?)?;
+    Ok(cast.try_as_plain_ram()?.as_slice::<T>()?.to_vec())
+}
+
+/// A tensor of the type that holds these numbers, cast to it.
+///
+/// # Errors
+///
+/// When the shape is not of as many.
+pub(crate) fn of_numbers<T: Datum + Copy>(
+    ty: ElementType,
+    shape: &[usize],
+    numbers: &[T],
+) -> TractResult<Tensor> {
+    cast(native::<T>()?, &Tensor::from_shape(shape, numbers)?, ty)
+}
+
+fn native<T: Datum>() -> TractResult<ElementType> {
+    ElementType::native(T::datum_type()).context("a type of tract's that ONNX has")
 }

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, bail};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::message::at;
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, cast};
 
 /// An array as it is in a file.
 pub(crate) struct Array {
@@ -60,7 +60,7 @@ impl Array {
         match self.ty == ty || is_text(held) || is_text(ty) {
             true => Ok((self.into_tensor(ty)?, None)),
             false => {
-                let cast = Conversion::new(held, ty, Rules::default()).run(&self.tensor)?;
+                let cast = cast(held, &self.tensor, ty)?;
                 Ok((cast, Some(held)))
             }
         }
@@ -109,7 +109,7 @@ impl Array {
         } else if is_bits {
             at(self.source, as_carrier(self.ty, &self.tensor, ty))
         } else if is_values {
-            Ok(Conversion::new(self.ty, ty, Rules::default()).run(&self.tensor)?)
+            cast(self.ty, &self.tensor, ty)
         } else if self.origin == Origin::Opaque {
             bail!("{} holds bytes without a type, not {ty}", self.source)
         } else {
@@ -121,7 +121,7 @@ impl Array {
 /// Bit patterns, held in integers of their own width, in the type's carrier.
 fn as_carrier(held: ElementType, tensor: &Tensor, ty: ElementType) -> TractResult<Tensor> {
     let carrier = ElementType::native(ty.datum_type()).context("a carrier is a type of tract's")?;
-    let tensor = Conversion::new(held, carrier, Rules::default()).run(tensor)?;
+    let tensor = cast(held, tensor, carrier)?;
     if let Some(unused @ 1..) = 8u32.checked_sub(ty.bits()) {
         let fits = |byte: &u8| match carrier {
             ElementType::Int8 => ((byte << unused) as i8 >> unused) as u8 == *byte,

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, Number, Numbers, Outcome, Reach};
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::finding::Code;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::{coordinates, part, shown};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, cast, rounded};
 
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
 /// sum notices what it is exactly.
@@ -202,7 +202,7 @@ impl Change {
         converted: &NamedTensor,
     ) -> TractResult<bool> {
         let (from, to) = (reference.ty, converted.ty);
-        let cast = Conversion::new(from, to, Rules::default()).run(&reference.tensor)?;
+        let cast = cast(from, &reference.tensor, to)?;
         if cast.as_bytes() != converted.tensor.as_bytes() {
             return Ok(false);
         }
@@ -350,8 +350,7 @@ fn narrower(weight: &NamedTensor) -> TractResult<Option<ElementType>> {
         return Ok(None);
     }
     for half in [ElementType::BFloat16, ElementType::Float16] {
-        let there = Conversion::new(weight.ty, half, Rules::default()).run(&weight.tensor)?;
-        let back = Conversion::new(half, weight.ty, Rules::default()).run(&there)?;
+        let back = rounded(weight.ty, &weight.tensor, half)?;
         if back.as_bytes() == weight.tensor.as_bytes() {
             return Ok(Some(half));
         }

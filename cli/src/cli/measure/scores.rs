@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::Family;
 
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::scores::{Estimate, Perplexity, ScoreKind, ScoreMetrics};
 use crate::cli::measure::number::Num;
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements};
 
 /// The last axis of a language model's logits is at least so long.
 const VOCABULARY: usize = 1000;
@@ -74,13 +74,13 @@ impl Scores {
         {
             return Ok(());
         }
-        let a = floats(reference)?;
+        let a: Vec<f32> = elements(reference.ty, &reference.tensor)?;
         let rows = self
             .0
             .entry(reference.name.clone())
             .or_insert_with(|| kind(&reference.name, shape, &a).map(Rows::of));
         let Some(rows) = rows else { return Ok(()) };
-        let b = floats(converted)?;
+        let b: Vec<f32> = elements(converted.ty, &converted.tensor)?;
         let sequence = shape.len().checked_sub(2).and_then(|axis| shape.get(axis)).copied();
         let sequence = sequence.unwrap_or(1);
         for (place, (a, b)) in a.chunks_exact(length).zip(b.chunks_exact(length)).enumerate() {
@@ -117,13 +117,6 @@ fn kind(name: &str, shape: &[usize], values: &[f32]) -> Option<ScoreKind> {
     let is_called = name.contains("logits");
     let is_other = NO_LOGITS.iter().any(|word| name.contains(word));
     (is_called || length >= VOCABULARY && !is_other).then_some(ScoreKind::Logits)
-}
-
-fn floats(output: &NamedTensor) -> TractResult<Vec<f32>> {
-    let cast = Conversion::new(output.ty, ElementType::Float, Rules::default());
-    let cast = cast.run(&output.tensor)?;
-    let values = cast.as_bytes().chunks_exact(4);
-    Ok(values.filter_map(|bytes| Some(f32::from_ne_bytes(bytes.try_into().ok()?))).collect())
 }
 
 impl Rows {

@@ -6,10 +6,11 @@ use std::ops::Range;
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::number::Num;
 use crate::cli::message::{shortened, single_line};
+use crate::cli::tensor::elements;
 
 /// How much of a string people are shown.
 const TEXT_CHARS: usize = 40;
@@ -54,14 +55,12 @@ pub(crate) fn values(
     let some = part(ty, tensor, places)?;
     match ty.family() {
         Family::Float(_) if ty == ElementType::Double => {
-            widened(ty, ty, &some, |x: f64| Value::Double(Num(x)))
+            widened(ty, &some, |x: f64| Value::Double(Num(x)))
         }
-        Family::Float(_) => {
-            widened(ty, ElementType::Float, &some, |x: f32| Value::Float(Num(x.into())))
-        }
-        Family::Signed => widened(ty, ElementType::Int64, &some, Value::Signed),
-        Family::Unsigned => widened(ty, ElementType::Uint64, &some, Value::Unsigned),
-        Family::Bool | Family::Text => widened(ty, ElementType::Bool, &some, Value::Bool),
+        Family::Float(_) => widened(ty, &some, |x: f32| Value::Float(Num(x.into()))),
+        Family::Signed => widened(ty, &some, Value::Signed),
+        Family::Unsigned => widened(ty, &some, Value::Unsigned),
+        Family::Bool | Family::Text => widened(ty, &some, Value::Bool),
     }
 }
 
@@ -80,12 +79,10 @@ pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> Tr
 
 fn widened<T: Datum + Copy>(
     ty: ElementType,
-    wide: ElementType,
     tensor: &Tensor,
     value: fn(T) -> Value,
 ) -> TractResult<Vec<Value>> {
-    let wide = Conversion::new(ty, wide, Rules::default()).run(tensor)?;
-    Ok(wide.try_as_plain_ram()?.as_slice::<T>()?.iter().copied().map(value).collect())
+    Ok(elements(ty, tensor)?.into_iter().map(value).collect())
 }
 
 /// One element, for people.

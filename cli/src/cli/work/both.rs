@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::untrusted::without_panic;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::samples::error_of;
 use crate::cli::input::chosen::search::{Judge, Score};
@@ -15,7 +15,7 @@ use crate::cli::input::sets::{Provenance, Set, Tensors, shapes_of};
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Model, Ready};
 
@@ -105,17 +105,13 @@ fn nudged(tensor: &Arc<Tensor>, input: &Input, by: f64) -> TractResult<Arc<Tenso
     if !matches!(input.ty.family(), Family::Float(_)) {
         return Ok(tensor.clone());
     }
-    let wide = Conversion::new(input.ty, ElementType::Double, Rules::default()).run(tensor)?;
-    let values = wide.as_bytes().chunks_exact(8);
-    let values = values.filter_map(|bytes| Some(f64::from_ne_bytes(bytes.try_into().ok()?)));
+    let values: Vec<f64> = elements(input.ty, tensor)?;
     // Multiplied by an odd number, places fall on either side without a pattern that sums would cancel.
     let is_up = |place: usize| place.wrapping_mul(0x9e37_79b9).count_ones().is_multiple_of(2);
     let nudge =
         |(place, value): (usize, f64)| value * if is_up(place) { 1.0 + by } else { 1.0 - by };
-    let values: Vec<f64> = values.enumerate().map(nudge).collect();
-    let values = Tensor::from_shape(tensor.shape(), &values)?;
-    let narrow = Conversion::new(ElementType::Double, input.ty, Rules::default()).run(&values)?;
-    Ok(Arc::new(narrow))
+    let values: Vec<f64> = values.into_iter().enumerate().map(nudge).collect();
+    Ok(Arc::new(of_numbers(input.ty, tensor.shape(), &values)?))
 }
 
 /// How many sizes a model is held ready for.

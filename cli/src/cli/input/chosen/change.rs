@@ -2,12 +2,13 @@
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::random::Ends;
 use super::roles::Role;
 use super::size_plan::Lengths;
 use super::values::{Around, LARGEST, is_narrow};
+use crate::cli::tensor::{elements, of_numbers};
 
 /// How a set is made that nobody gives.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,10 +68,7 @@ pub(crate) fn changed<'a>(
         return Ok(tensor);
     }
     let shape = tensor.shape().to_vec();
-    let held = Conversion::new(ty, ElementType::Double, Rules::default()).run(&tensor)?;
-    let values = held.as_bytes().chunks_exact(8);
-    let mut values: Vec<f64> =
-        values.filter_map(|bytes| Some(f64::from_ne_bytes(bytes.try_into().ok()?))).collect();
+    let mut values: Vec<f64> = elements(ty, &tensor)?;
     let (low, high) = allowed(role, ty, ends, around);
     let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
     let is_whole = !matches!(ty.family(), Family::Float(_)) || *role == Role::Mask;
@@ -96,8 +94,7 @@ pub(crate) fn changed<'a>(
             }
         }
     }
-    let values = Tensor::from_shape(&shape, &values)?;
-    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&values)?)
+    of_numbers(ty, &shape, &values)
 }
 
 /// The smallest and the largest value that an input may have.

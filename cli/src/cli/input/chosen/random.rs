@@ -5,10 +5,11 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::roles::Role;
 use super::values::{self, Around};
+use crate::cli::tensor::of_numbers;
 
 /// The most that is made up for all inputs together.
 const MAX_BYTES: usize = 1 << 30;
@@ -61,8 +62,7 @@ impl Generator {
                 let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
                 let normal = || f64::from(normal(&mut rng));
                 let mut number = values::scaled(ty, around, normal);
-                let floats = filled(shape, || sign(number() as f32))?;
-                return Ok(Conversion::new(ElementType::Float, ty, Rules::default()).run(&floats)?);
+                return filled(ty, shape, || sign(number() as f32));
             }
             Family::Bool => 0..=1,
             // Wide integers are mostly indices or identifiers, which are not negative.
@@ -71,8 +71,7 @@ impl Generator {
             Family::Signed => -most - 1..=most,
             Family::Text => 0..=99,
         };
-        let integers = filled(shape, || rng.random_range(range.clone()))?;
-        Ok(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)?)
+        filled(ty, shape, || rng.random_range(range.clone()))
     }
 }
 
@@ -104,8 +103,7 @@ fn within(
         if let Some(reach) = Reach::of(ty) {
             ensure!(![low, high].iter().any(|end| reach.is_beyond((*end).into())), "{}", beyond());
         }
-        let numbers = filled(shape, || low + (high - low) * rng.random::<f64>())?;
-        return Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?);
+        return filled(ty, shape, || low + (high - low) * rng.random::<f64>());
     }
     let (first, last) = (low.ceil(), high.floor());
     ensure!(first <= last, "there is no whole number in the range {low}:{high}");
@@ -120,13 +118,16 @@ fn within(
     };
     ensure!(least <= first && last <= most, "{}", beyond());
     let (first, last) = (first as i64, last as i64);
-    let integers = filled(shape, || rng.random_range(first..=last))?;
-    Ok(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&integers)?)
+    filled(ty, shape, || rng.random_range(first..=last))
 }
 
-fn filled<T: Datum + Copy>(shape: &[usize], number: impl FnMut() -> T) -> TractResult<Tensor> {
+fn filled<T: Datum + Copy>(
+    ty: ElementType,
+    shape: &[usize],
+    number: impl FnMut() -> T,
+) -> TractResult<Tensor> {
     let numbers: Vec<T> = std::iter::repeat_with(number).take(shape.iter().product()).collect();
-    Tensor::from_shape(shape, &numbers)
+    of_numbers(ty, shape, &numbers)
 }
 
 /// Close enough to the standard normal distribution, and the same on every machine: a sum of twelve

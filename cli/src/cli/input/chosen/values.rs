@@ -3,11 +3,11 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::random::normal;
 use super::roles::{Bound, Role};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
 /// The set of indices from the end, and which of them are.
 const UNUSUAL_SET: usize = 2;
@@ -63,11 +63,7 @@ pub(crate) fn scales(is_tame: bool) -> [f64; 3] {
 /// Whether an output has neither NaN nor infinities.
 pub(crate) fn is_finite(output: &NamedTensor) -> bool {
     let Family::Float(_) = output.ty.family() else { return true };
-    let wide = Conversion::new(output.ty, ElementType::Double, Rules::default());
-    wide.run(&output.tensor).is_ok_and(|wide| {
-        let mut values = wide.as_bytes().chunks_exact(8).filter_map(double);
-        values.all(f64::is_finite)
-    })
+    elements(output.ty, &output.tensor).is_ok_and(|all| all.into_iter().all(f64::is_finite))
 }
 
 /// Values of an input that has a role; `None` where it has none that says which.
@@ -131,8 +127,7 @@ pub(crate) fn of_role(
             (0..elements).map(|place| if place + 1 == elements { -1 } else { 0 }).collect()
         }
     };
-    let whole = Tensor::from_shape(shape, &whole)?;
-    Ok(Some(Conversion::new(ElementType::Int64, ty, Rules::default()).run(&whole)?))
+    of_numbers(ty, shape, &whole).map(Some)
 }
 
 /// Strings, each one of these.
@@ -166,8 +161,7 @@ fn codes(ty: ElementType, shape: &[usize], rng: &mut StdRng) -> TractResult<Tens
         sign * most * (-down).exp2()
     };
     let numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
-    let numbers = Tensor::from_shape(shape, &numbers)?;
-    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?)
+    of_numbers(ty, shape, &numbers)
 }
 
 /// A whole number of a type; of a wide one all magnitudes are as likely, and the first two are large, of either sign.
@@ -207,8 +201,7 @@ fn within(
         }
     };
     let numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
-    let numbers = Tensor::from_shape(shape, &numbers)?;
-    Ok(Conversion::new(ElementType::Double, ty, Rules::default()).run(&numbers)?)
+    of_numbers(ty, shape, &numbers)
 }
 
 /// A row of a mask: runs of 1 and of 0, of which the first is of 1, so that a softmax over what is masked, and over what comes before
@@ -262,9 +255,7 @@ fn repeated(held: &NamedTensor, ty: ElementType, shape: &[usize]) -> TractResult
     if from.len() != shape.len() || from.contains(&0) || held.ty.family() == Family::Text {
         return Ok(None);
     }
-    let values =
-        Conversion::new(held.ty, ElementType::Double, Rules::default()).run(&held.tensor)?;
-    let values: Vec<f64> = values.as_bytes().chunks_exact(8).filter_map(double).collect();
+    let values: Vec<f64> = elements(held.ty, &held.tensor)?;
     let place = |mut index: usize| {
         let (mut place, mut stride) = (0, 1);
         for (size, size_from) in shape.iter().zip(from).rev() {
@@ -277,10 +268,5 @@ fn repeated(held: &NamedTensor, ty: ElementType, shape: &[usize]) -> TractResult
     let taken =
         (0..elements).map(|index| values.get(place(index)).copied().filter(|x| x.is_finite()));
     let Some(taken) = taken.collect::<Option<Vec<f64>>>() else { return Ok(None) };
-    let taken = Tensor::from_shape(shape, &taken)?;
-    Ok(Some(Conversion::new(ElementType::Double, ty, Rules::default()).run(&taken)?))
-}
-
-fn double(bytes: &[u8]) -> Option<f64> {
-    Some(f64::from_ne_bytes(bytes.try_into().ok()?))
+    of_numbers(ty, shape, &taken).map(Some)
 }

@@ -8,13 +8,14 @@ use std::rc::Rc;
 use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::{Other, Sample};
 use crate::cli::input::array::Array;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input_file::read_regular_text;
 use crate::cli::message::at;
+use crate::cli::tensor::of_numbers;
 
 /// Whether a file's name says that it holds lines of JSON.
 pub(super) fn is_it(path: &Path) -> bool {
@@ -105,9 +106,6 @@ fn flatten<'a>(
 
 /// The values in the type's carrier.
 fn tensor(ty: ElementType, shape: &[usize], flat: &[&Value]) -> TractResult<Tensor> {
-    let cast = |held: ElementType, tensor: Tensor| -> TractResult<Tensor> {
-        Ok(Conversion::new(held, ty, Rules::default()).run(&tensor)?)
-    };
     match ty.family() {
         Family::Text => {
             let text = |value: &&Value| Some(value.as_str()?.to_owned());
@@ -118,17 +116,17 @@ fn tensor(ty: ElementType, shape: &[usize], flat: &[&Value]) -> TractResult<Tens
         Family::Float(_) => {
             let numbers =
                 flat.iter().map(|value| float(value)).collect::<TractResult<Vec<f64>>>()?;
-            cast(ElementType::Double, Tensor::from_shape(shape, &numbers)?)
+            of_numbers(ty, shape, &numbers)
         }
         Family::Unsigned if ty.bits() == 64 => {
             let number = |value: &&Value| value.as_u64().with_context(|| beyond(value, ty));
             let numbers = flat.iter().map(number).collect::<TractResult<Vec<u64>>>()?;
-            cast(ElementType::Uint64, Tensor::from_shape(shape, &numbers)?)
+            of_numbers(ty, shape, &numbers)
         }
         _ => {
             let numbers =
                 flat.iter().map(|value| whole(value, ty)).collect::<TractResult<Vec<i64>>>()?;
-            cast(ElementType::Int64, Tensor::from_shape(shape, &numbers)?)
+            of_numbers(ty, shape, &numbers)
         }
     }
 }

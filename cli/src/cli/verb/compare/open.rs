@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Error, ErrorKind as OwnKind, Rules};
+use tract_onnx_cast::{Error, ErrorKind as OwnKind};
 
 use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::inputs::Inputs;
@@ -21,7 +21,7 @@ use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
 use crate::cli::message::{ErrorKind, InOneLine, about, at, one_line};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Loader, Model, tried};
 use crate::cli::work::probed::Probed;
@@ -296,10 +296,7 @@ impl Sides {
         let position = inputs.position(is_held)?;
         let input = model.model.takes.inputs.get(position)?;
         let tensors = self.reference_sets.get(place)?.tensors().ok()?;
-        let cast = Conversion::new(input.ty, ElementType::Int64, Rules::default());
-        let ids = cast.run(tensors.get(position)?).ok()?;
-        let ids = ids.as_bytes().chunks_exact(8);
-        Some(ids.filter_map(|bytes| Some(i64::from_ne_bytes(bytes.try_into().ok()?))).collect())
+        elements(input.ty, tensors.get(position)?).ok()
     }
 
     /// How many runs are compared.
@@ -338,8 +335,8 @@ fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
         let saved = saved.outputs()?;
         let tensor = |input: &Input| {
             let held = saved.iter().find(|held| held.name == input.name).context("is there")?;
-            let cast = Conversion::new(held.ty, input.ty, Rules::default()).run(&held.tensor);
-            at(format!("input `{}`", input.name), cast.map(Arc::new))
+            let cast = cast(held.ty, &held.tensor, input.ty).map(Arc::new);
+            at(format!("input `{}`", input.name), cast)
         };
         inputs.iter().map(tensor).collect()
     };

@@ -18,9 +18,10 @@ use tract_onnx::pb::{
     ValueInfoProto,
 };
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
+use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::search::Trial;
+use crate::cli::tensor;
 
 /// Operators that onnxconverter-common 1.16 does not convert unless it is told to.
 const NEVER_CONVERTED: &[&str] = &[
@@ -373,7 +374,7 @@ fn weight(
         return Ok(None);
     }
     let (_, values) = tensor_proto::read(tensor, folder)?;
-    let rounded = rounded(&values, to)?;
+    let rounded = tensor::rounded(ElementType::Float, &values, to)?;
     let converted = match to {
         ElementType::Float16 => {
             let mut clipped = values.clone();
@@ -382,7 +383,7 @@ fn weight(
                     *x = x.abs().clamp(SMALLEST, LARGEST).copysign(*x);
                 }
             }
-            self::rounded(&clipped, to)?
+            tensor::rounded(ElementType::Float, &clipped, to)?
         }
         _ => rounded.clone(),
     };
@@ -392,12 +393,6 @@ fn weight(
     let largest = (largest(&values)?, largest(&converted)?);
     let write = |values: &Tensor| tensor_proto::write(&tensor.name, ElementType::Float, values);
     Ok(Some(Weight { converted: write(&converted)?, rounded: write(&rounded)?, largest }))
-}
-
-/// FLOATs after a cast to another type and back.
-fn rounded(values: &Tensor, to: ElementType) -> TractResult<Tensor> {
-    let half = Conversion::new(ElementType::Float, to, Rules::default()).run(values)?;
-    Ok(Conversion::new(to, ElementType::Float, Rules::default()).run(&half)?)
 }
 
 fn largest(values: &Tensor) -> TractResult<f32> {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Rules};
+use tract_onnx_cast::ElementType;
 
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, cast, rounded};
 
 /// FLOAT values, against a narrow type.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,8 +40,7 @@ impl NarrowedValues {
 
 /// What a narrow type does to values.
 pub(super) fn values_of(tensor: &Tensor, to: ElementType) -> TractResult<NarrowedValues> {
-    let half = Conversion::new(ElementType::Float, to, Rules::default()).run(tensor)?;
-    let back = Conversion::new(to, ElementType::Float, Rules::default()).run(&half)?;
+    let back = rounded(ElementType::Float, tensor, to)?;
     let mut values = NarrowedValues::default();
     for (x, y) in floats(tensor)?.iter().zip(floats(&back)?) {
         values.count += 1;
@@ -66,8 +65,8 @@ pub(super) fn jumps(
         if let Some(want) = wanted.get(&got.name)
             && (is_narrow || got.ty == ElementType::Float)
         {
-            let exact = Conversion::new(got.ty, ElementType::Float, Rules::default());
-            errors.insert(&got.name, error(want, &exact.run(&got.tensor)?)?);
+            let exact = cast(got.ty, &got.tensor, ElementType::Float)?;
+            errors.insert(&got.name, error(want, &exact)?);
         }
     }
     let most = |values: &[String]| {

@@ -10,7 +10,7 @@ use tract_onnx_cast::ElementType;
 use super::part::{Part, for_tensors};
 use super::trial::Trial;
 use super::values::{declared, read, written};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements};
 
 /// The part with shapes as small as they can be.
 ///
@@ -63,14 +63,7 @@ fn ranges(size: usize, part: &Part) -> Vec<(usize, usize)> {
 fn worst_place(size: usize, part: &Part) -> Option<usize> {
     let output = part.outputs.first()?;
     let axis = output.tensor.shape().iter().position(|held| *held == size)?;
-    let doubles = tract_onnx_cast::Conversion::new(
-        output.ty,
-        ElementType::Double,
-        tract_onnx_cast::Rules::default(),
-    );
-    let doubles = doubles.run(&output.tensor).ok()?;
-    let plain = doubles.try_as_plain_ram().ok()?;
-    let values = plain.as_slice::<f64>().ok()?.iter().enumerate();
+    let values = elements::<f64>(output.ty, &output.tensor).ok()?.into_iter().enumerate();
     let (place, _) = values.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))?;
     let behind: usize = output.tensor.shape().iter().skip(axis + 1).product();
     Some(place / behind.max(1) % size)

@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use onnx_cast_graph::all_graphs;
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::Family;
 
 use super::part::{Part, for_tensors};
 use super::shrink::Saving;
 use super::trial::Trial;
 use super::values::{read, written};
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
 /// The part with fewer inputs, and with values as simple as they can be: whole numbers or else powers of two, and everywhere
 /// the same in a tensor.
@@ -102,10 +102,9 @@ fn change_tensor(
     if !matches!(tensor.ty.family(), Family::Float(_)) {
         return Ok(false);
     }
-    let convert = |from, to, held: &Tensor| Conversion::new(from, to, Rules::default()).run(held);
-    let mut doubles = convert(tensor.ty, ElementType::Double, &tensor.tensor)?;
-    change(doubles.try_as_plain_ram_mut()?.as_slice_mut::<f64>()?);
-    let made = convert(ElementType::Double, tensor.ty, &doubles)?;
+    let mut doubles = elements(tensor.ty, &tensor.tensor)?;
+    change(&mut doubles);
+    let made = of_numbers(tensor.ty, tensor.tensor.shape(), &doubles)?;
     let is_other = made.as_bytes() != tensor.tensor.as_bytes();
     tensor.tensor = made;
     Ok(is_other)

@@ -10,9 +10,9 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
-use tract_onnx_cast::{Conversion, ElementType, Family, OnnxTensor, Rules, tensor_proto};
+use tract_onnx_cast::{ElementType, Family, OnnxTensor, tensor_proto};
 
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, cast};
 
 /// Tensors by the names of the values that they are.
 pub(super) type Values = HashMap<String, NamedTensor>;
@@ -71,16 +71,14 @@ pub(super) fn saturated(tensor: &NamedTensor, to: ElementType) -> TractResult<Na
     if *ty == to {
         return Ok(NamedTensor { name, ty: to, tensor: tensor.clone() });
     }
-    let convert =
-        |from, to, tensor: &Tensor| Conversion::new(from, to, Rules::default()).run(tensor);
-    let mut doubles = convert(*ty, ElementType::Double, tensor)?;
+    let mut doubles = cast(*ty, tensor, ElementType::Double)?;
     if let Some(Reach::Float(reach)) = Reach::of(to) {
         let mut plain = doubles.try_as_plain_ram_mut()?;
         for value in plain.as_slice_mut::<f64>()?.iter_mut().filter(|value| value.is_finite()) {
             *value = value.clamp(reach.min(), reach.max);
         }
     }
-    Ok(NamedTensor { name, ty: to, tensor: convert(ElementType::Double, to, &doubles)? })
+    Ok(NamedTensor { name, ty: to, tensor: cast(ElementType::Double, &doubles, to)? })
 }
 
 /// In that order; an error names the one that is missing.

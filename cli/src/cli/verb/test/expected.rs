@@ -2,10 +2,11 @@
 
 use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::measure::value::{coordinates, shown};
+use crate::cli::tensor::elements;
 
 /// What distinguishes two tensors of the type; `None` where nothing does. Without a tolerance they
 /// must have the same bits, except that any NaN is any other. Only floating-point types have
@@ -25,7 +26,7 @@ pub(crate) fn difference(
             places(got.iter().zip(want).map(|(got, want)| got == want))
         }
         (Family::Float(_), Some(tolerance)) => {
-            let (got, want) = (doubles(ty, got)?, doubles(ty, want)?);
+            let (got, want) = (elements::<f64>(ty, got)?, elements::<f64>(ty, want)?);
             places(got.iter().zip(&want).map(|(got, want)| is_near(tolerance, *got, *want)))
         }
         (family, _) => {
@@ -46,7 +47,7 @@ pub(crate) fn difference(
         shown(ty, want, *first)?
     );
     if matches!(ty.family(), Family::Float(_)) {
-        text += &largest_errors(&mismatches, &doubles(ty, got)?, &doubles(ty, want)?);
+        text += &largest_errors(&mismatches, &elements(ty, got)?, &elements(ty, want)?);
     }
     Ok(Some(text))
 }
@@ -70,12 +71,6 @@ fn largest_errors(places: &[usize], got: &[f64], want: &[f64]) -> String {
         relative = relative.max(finite(error / want.abs()));
     }
     format!("; largest error {absolute:.3e}, relative {relative:.3e}")
-}
-
-/// The exact values of a floating-point tensor.
-fn doubles(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<f64>> {
-    let doubles = Conversion::new(ty, ElementType::Double, Rules::default()).run(tensor)?;
-    Ok(doubles.try_as_plain_ram()?.as_slice()?.to_vec())
 }
 
 fn texts(tensor: &Tensor) -> TractResult<&[String]> {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::interpreter::SharedTensor;
-use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
+use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::measure::value::part;
+use crate::cli::tensor::{elements, of_numbers};
 
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
@@ -18,8 +19,7 @@ pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     if *ty == ElementType::Float {
         return Some(floats(tensor)?.iter().map(|x| f64::from(*x)).collect());
     }
-    let wide = Conversion::new(*ty, ElementType::Double, Rules::default()).run(tensor).ok()?;
-    Some(wide.try_as_plain_ram().ok()?.as_slice::<f64>().ok()?.to_vec())
+    elements(*ty, tensor).ok()
 }
 
 /// The elements of a tensor of FLOAT.
@@ -59,9 +59,7 @@ pub(super) fn peak((ty, tensor): &SharedTensor) -> f64 {
 
 /// A tensor of a type and shape that holds these elements.
 pub(super) fn tensor(ty: ElementType, shape: &[usize], values: &[f64]) -> Option<SharedTensor> {
-    let wide = Tensor::from_shape(shape, values).ok()?;
-    let narrow = Conversion::new(ElementType::Double, ty, Rules::default()).run(&wide).ok()?;
-    Some((ty, Arc::new(narrow)))
+    Some((ty, Arc::new(of_numbers(ty, shape, values).ok()?)))
 }
 
 /// The tensor in another type, by the rules of a Cast.
@@ -69,8 +67,7 @@ pub(super) fn cast((from, tensor): &SharedTensor, to: ElementType) -> Option<Sha
     if *from == to {
         return Some((to, tensor.clone()));
     }
-    let cast = Conversion::new(*from, to, Rules::default()).run(tensor).ok()?;
-    Some((to, Arc::new(cast)))
+    Some((to, Arc::new(crate::cli::tensor::cast(*from, tensor, to).ok()?)))
 }
 
 /// The tensor in another shape of as many elements.
