@@ -1,5 +1,6 @@
 //! An error in one line, whatever it was made of, and what it is about.
 
+use std::any::Any;
 use std::fmt::{self, Display, Write};
 
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,12 @@ pub(super) fn one_line(error: &anyhow::Error) -> String {
 /// A message that does not come as an error, in one line.
 pub(super) fn shortened_line(text: &str) -> String {
     without_middle(&single_line(text), LINK_CHARS)
+}
+
+/// What a panic says, if it says anything.
+pub(super) fn panic_words(payload: &(dyn Any + Send)) -> Option<&str> {
+    let words = payload.downcast_ref::<String>().map(String::as_str);
+    words.or(payload.downcast_ref::<&str>().copied())
 }
 
 /// The result, its error reduced to one line that begins with the place. As a single line,

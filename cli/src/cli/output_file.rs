@@ -253,7 +253,8 @@ pub(crate) fn remove_drafts_of(process: u32, place: &Path) {
     drafts.iter().for_each(|path| remove(path));
 }
 
-fn folder_of(place: &Path) -> &Path {
+/// The folder that a file is in.
+pub(crate) fn folder_of(place: &Path) -> &Path {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
 }

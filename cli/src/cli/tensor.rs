@@ -1,8 +1,13 @@
 //! A tensor between a file or a model and what is said of it.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::Context;
+use prost::Message;
+use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Rules};
+use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
 
 /// An output of a model, or an array of a file, in the carrier of its element type.
 #[derive(Clone)]
@@ -10,6 +15,35 @@ pub(crate) struct NamedTensor {
     pub(crate) name: String,
     pub(crate) ty: ElementType,
     pub(crate) tensor: Tensor,
+}
+
+impl NamedTensor {
+    /// The tensor as a file holds it.
+    ///
+    /// # Errors
+    ///
+    /// When it is not in its type's carrier.
+    pub(crate) fn to_proto(&self) -> TractResult<TensorProto> {
+        Ok(tensor_proto::write(&self.name, self.ty, &self.tensor)?)
+    }
+}
+
+/// Writes tensors as the files of a set, such as `input_0.pb`.
+///
+/// # Errors
+///
+/// When one cannot be written.
+pub(crate) fn write_tensors(
+    tensors: &[NamedTensor],
+    prefix: &str,
+    folder: &Path,
+) -> TractResult<()> {
+    for (place, tensor) in tensors.iter().enumerate() {
+        let path = folder.join(format!("{prefix}{place}.pb"));
+        let bytes = tensor.to_proto()?.encode_to_vec();
+        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
 }
 
 /// The tensor in another type, as a Cast without attributes makes it.

@@ -250,6 +250,19 @@ impl ComparedTensor {
             && high.is_some_and(|Num(high)| high <= end)
     }
 
+    /// How far it is off: its largest error by its largest value; infinite where NaN or infinities
+    /// differ.
+    pub(crate) fn largest_error(&self) -> f64 {
+        let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
+        let peak = magnitude(self.source.min).max(magnitude(self.source.max));
+        match self {
+            _ if self.problem.is_some() || self.apart() > 0 => f64::INFINITY,
+            _ if self.max_abs.0 == 0.0 => f64::from(u8::from(self.differing > 0)),
+            _ if peak == 0.0 => f64::INFINITY,
+            _ => self.max_abs.0 / peak,
+        }
+    }
+
     /// How many values are NaN or infinite on one side alone.
     pub(crate) fn apart(&self) -> u64 {
         self.nan_differences + self.infinity_differences

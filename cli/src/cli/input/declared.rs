@@ -1,8 +1,12 @@
 //! What a model says about its inputs.
 
-use tract_onnx::prelude::SymbolScope;
+use std::sync::Arc;
+
+use tract_onnx::prelude::{SymbolScope, Tensor};
 use tract_onnx::tract_hir::infer::{Factoid, ShapeFactoid};
 use tract_onnx_cast::ElementType;
+
+use crate::cli::tensor::NamedTensor;
 
 /// What a model takes.
 #[derive(Clone)]
@@ -11,6 +15,18 @@ pub(crate) struct Declared {
     pub(crate) inputs: Vec<Input>,
     /// The symbolic dimensions.
     pub(crate) symbols: SymbolScope,
+}
+
+impl Declared {
+    /// Tensors for the inputs, in their order, with their names and types.
+    pub(crate) fn named(&self, tensors: Vec<Arc<Tensor>>) -> Vec<NamedTensor> {
+        let named = |(input, tensor): (&Input, Arc<Tensor>)| NamedTensor {
+            name: input.name.clone(),
+            ty: input.ty,
+            tensor: Arc::unwrap_or_clone(tensor),
+        };
+        self.inputs.iter().zip(tensors).map(named).collect()
+    }
 }
 
 /// An input as the model declares it.

@@ -21,11 +21,11 @@ use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
 use crate::cli::measure::number::Num;
+use crate::cli::message::{ErrorKind, about, at};
 use crate::cli::tensor::NamedTensor;
 
 /// How long sizes are tried.
 const TRYING: Duration = Duration::from_millis(2500);
-use crate::cli::message::{ErrorKind, about, at};
 
 /// A model whose inputs are wanted, and what helps to choose those that nobody gives.
 pub(crate) struct Source<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Source<'a> {
     /// What the model is compared with takes.
     pub(crate) other: Option<&'a Declared>,
     /// Runs the model.
-    pub(crate) run: &'a dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>>,
+    pub(crate) run: Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> + 'a>,
 }
 
 /// How a tensor for each of a model's inputs is made.
@@ -97,7 +97,7 @@ impl Recipe {
         }
         let spoils = |place: usize| {
             let tensors = self.tensors(place, seed.wrapping_add(place as u64));
-            !tensors.and_then(source.run).is_ok_and(|outputs| outputs.iter().all(is_finite))
+            !tensors.and_then(&source.run).is_ok_and(|outputs| outputs.iter().all(is_finite))
         };
         let mut unusual = [1, 2].into_iter().filter(|_| sets > 1 && self.has_scales());
         let is_tame = unusual.any(|place| start.elapsed() < TRYING && spoils(place));
@@ -129,7 +129,7 @@ impl Recipe {
                 continue;
             }
             self.made_up.plan = plan;
-            if let Ok(outputs) = self.tensors(0, seed).and_then(source.run) {
+            if let Ok(outputs) = self.tensors(0, seed).and_then(&source.run) {
                 self.made_up.remember(outputs);
                 break;
             }
@@ -149,7 +149,7 @@ impl Recipe {
                 let run = |place: usize| {
                     let set = seed.wrapping_add(place as u64);
                     let begun = Instant::now();
-                    let ran = self.tensors(place, set).and_then(source.run);
+                    let ran = self.tensors(place, set).and_then(&source.run);
                     (ran.is_ok(), begun.elapsed())
                 };
                 // More may be what is not made of elements, less what is of their squares.

@@ -1,5 +1,6 @@
 //! The sets of inputs that a model is audited, compared or recorded with.
 
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,9 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::ensure;
-use prost::Message;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::tensor_proto;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::inputs::Inputs;
@@ -78,6 +77,15 @@ impl Set {
     pub(crate) fn tensors(&self) -> TractResult<Tensors> {
         about(ErrorKind::Input, (self.make)())
     }
+
+    /// The same, as the inputs of the model whose set it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Set::tensors`].
+    pub(crate) fn named(&self, model: &Declared) -> TractResult<Vec<NamedTensor>> {
+        Ok(model.named(self.tensors()?))
+    }
 }
 
 /// Has the sets that were chosen, and those that were found, tell of a search.
@@ -108,11 +116,7 @@ pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> Tract
         let mut drafts = Drafts::default();
         for (number, set) in sets.iter().enumerate() {
             let draft = drafts.folder(&folder.join(format!("test_data_set_{number}")))?;
-            let tensors = set.tensors()?;
-            for (place, (input, tensor)) in model.inputs.iter().zip(&tensors).enumerate() {
-                let proto = tensor_proto::write(&input.name, input.ty, tensor)?;
-                fs::write(draft.join(format!("input_{place}.pb")), proto.encode_to_vec())?;
-            }
+            write_tensors(&set.named(model)?, "input_", &draft)?;
         }
         drafts.put()
     };

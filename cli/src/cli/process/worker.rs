@@ -1,5 +1,6 @@
 //! The process that runs tract. It answers requests until its standard input ends.
 
+use crate::cli::message::{ErrorKind, Problem, panic_words};
 use std::io::{self, BufRead, Write};
 use std::panic::{self, AssertUnwindSafe};
 use std::process::{self, ExitCode};
@@ -7,7 +8,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 use std::{env, thread};
 
-use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
@@ -107,8 +107,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
             Reply { outcome: Outcome::Unusable(problem), is_last: false, no_plan }
         }
         Err(payload) => {
-            let words = payload.downcast_ref::<String>().map(String::as_str);
-            let words = words.or(payload.downcast_ref::<&str>().copied()).unwrap_or("panic");
+            let words = panic_words(&*payload).unwrap_or("panic");
             let outcome = Outcome::Unusable(explain(words, memory_bytes));
             Reply { outcome, is_last: true, no_plan: Some(words.into()) }
         }

@@ -9,12 +9,14 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Observer;
+use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{
     CastOnnx, ElementType, Limits, OnnxTensor, input_element_types, model_proto,
     output_element_types,
 };
 
 use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::recipe::Source;
 use crate::cli::input_file::open_regular;
 use crate::cli::message::single_line;
 use crate::cli::tensor::NamedTensor;
@@ -145,6 +147,13 @@ impl Model {
         Ok(Model { model, deadline, takes, walked: None, note: None })
     }
 
+    /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it takes those that are tried:
+    /// a panic is an error.
+    pub(crate) fn source<'a>(&'a self, proto: &'a ModelProto) -> Source<'a> {
+        let run = |tensors| without_panic(|| Ok(self.clone().run(tensors)?.outputs));
+        Source { takes: &self.takes, proto, other: None, run: Box::new(run) }
+    }
+
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace
     /// the declared ones, which tract would insist on.
     pub(crate) fn run(self, tensors: Vec<Arc<Tensor>>) -> TractResult<Ran> {
@@ -243,15 +252,6 @@ impl Ready {
         let outputs = values.into_iter().zip(types).zip(names).map(output);
         Ok(Ran { outputs: outputs.collect::<TractResult<_>>()?, note: plan.note.clone() })
     }
-}
-
-/// The outputs of a model on inputs of which nobody knows whether it takes them.
-///
-/// # Errors
-///
-/// When it does not run on them, or panics.
-pub(crate) fn tried(model: &Model, tensors: Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> {
-    tract_onnx_cast::untrusted::without_panic(|| Ok(model.clone().run(tensors)?.outputs))
 }
 
 /// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and

@@ -1,13 +1,12 @@
 //! How a typed model is run: optimised if tract can do that, as it stands otherwise.
 
+use crate::cli::message::{one_line, panic_words, shortened_line};
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::optim::Optimizer;
-
-use crate::cli::message::{one_line, shortened_line};
 
 /// A model that can be run.
 pub(crate) struct Plan {
@@ -76,11 +75,7 @@ impl Failure {
     fn note(self, form: &str) -> String {
         let reason = match &self {
             Failure::Error(error) => shortened_line(&one_line(error)),
-            Failure::Panic(panic) => {
-                let text = panic.downcast_ref::<String>().map(String::as_str);
-                let text = text.or(panic.downcast_ref::<&str>().copied());
-                shortened_line(text.unwrap_or("a panic"))
-            }
+            Failure::Panic(panic) => shortened_line(panic_words(&**panic).unwrap_or("a panic")),
         };
         format!("tract cannot optimise this model, it was run {form}: {reason}")
     }

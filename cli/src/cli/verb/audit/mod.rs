@@ -24,8 +24,7 @@ use crate::cli::found::samples;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, file_of};
 use crate::cli::input::declared::Declared;
-use crate::cli::input::recipe::Source;
-use crate::cli::input::sets::{self, Set, Tensors};
+use crate::cli::input::sets::{self, Set};
 use crate::cli::message::{ErrorKind, Problem, add_once};
 use crate::cli::process::jobs::ask_all;
 use crate::cli::process::request::{Request, Verb};
@@ -33,7 +32,7 @@ use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::work::engine::Engine;
-use crate::cli::work::model::{Loader, Model, tried};
+use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::probed::{Probed, casts_of, is_rounding};
 use crate::cli::work::watched::{Watched, unexercised};
 use baseline::{Baseline, suspicious};
@@ -264,13 +263,10 @@ impl Request for AuditRequest {
 impl AuditRequest {
     /// The sets of inputs that the model runs on.
     fn sets(&self, probed: &Probed, model: &Model) -> TractResult<Vec<Set>> {
-        let takes = &model.takes;
-        if !self.cases.is_empty() {
-            return sets::of_cases(takes, &self.cases, &self.input);
+        match &self.cases[..] {
+            [] => sets::gather(&model.source(&probed.proto), &self.model, &self.input),
+            cases => sets::of_cases(&model.takes, cases, &self.input),
         }
-        let run = |tensors: Tensors| tried(model, tensors);
-        let source = Source { takes, proto: &probed.proto, other: None, run: &run };
-        sets::gather(&source, &self.model, &self.input)
     }
 
     /// Refuses limits for casts that the model does not have.

@@ -25,7 +25,7 @@ pub(super) fn divergence(
 ) -> Option<Divergence> {
     let (tensor, graph) = (tensor.clone(), &growth.graph);
     let name = tensor.converted();
-    let (error, error_before) = (Num(error_of(&tensor)), Num(growth.before(name)));
+    let (error, error_before) = (Num(tensor.largest_error()), Num(growth.before(name)));
     let (node, op) = graph.maker(name)?;
     let cast = casts.iter().find(|cast| cast.value() == name).cloned();
     let before = graph.before(name);
@@ -161,8 +161,8 @@ impl<'a> Growth<'a> {
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
         let tensors: Vec<&ComparedTensor> = tensors.collect();
-        let named = |tensor: &&'a ComparedTensor| (tensor.converted(), error_of(tensor));
-        let last = outputs.iter().map(error_of).fold(0.0, f64::max).min(1.0);
+        let named = |tensor: &&'a ComparedTensor| (tensor.converted(), tensor.largest_error());
+        let last = outputs.iter().map(ComparedTensor::largest_error).fold(0.0, f64::max).min(1.0);
         let errors = tensors.iter().map(named).collect();
         Growth { graph, reference, errors, floor: last * 0.02, tensors }
     }
@@ -205,7 +205,7 @@ impl<'a> Growth<'a> {
             let name = tensor.converted();
             tensor.paired_by == PairedBy::Structure
                 && !tensor.passed
-                && self.heals(name, error_of(tensor))
+                && self.heals(name, tensor.largest_error())
         };
         self.tensors.iter().filter(is_healed).map(|tensor| tensor.name.clone()).collect()
     }
@@ -232,7 +232,7 @@ impl<'a> Growth<'a> {
         for tensor in &self.tensors {
             let name = tensor.converted();
             let floor = self.floor + rounding_of(tensor);
-            let (after, before) = (error_of(tensor), self.before(name));
+            let (after, before) = (tensor.largest_error(), self.before(name));
             // What is infinitely far off is so everywhere behind.
             let grown = (after.min(MOST) + floor) / (before.min(MOST) + floor);
             if after > floor && grown > 2.0 && best.is_none_or(|(most, _)| grown > most) {
@@ -248,20 +248,6 @@ const HEALED: f64 = 0.02;
 
 /// An error beyond which it does not matter how large it is.
 const MOST: f64 = 1e3;
-
-/// How far a tensor is off: its largest error by its largest value; infinite where NaN or
-/// infinities differ.
-fn error_of(tensor: &ComparedTensor) -> f64 {
-    let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
-    let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
-    match tensor {
-        _ if tensor.problem.is_some() => f64::INFINITY,
-        _ if tensor.apart() > 0 => f64::INFINITY,
-        _ if tensor.max_abs.0 == 0.0 => f64::from(u8::from(tensor.differing > 0)),
-        _ if peak == 0.0 => f64::INFINITY,
-        _ => tensor.max_abs.0 / peak,
-    }
-}
 
 /// A few roundings to the coarser of a tensor's two types.
 fn rounding_of(tensor: &ComparedTensor) -> f64 {

@@ -19,11 +19,10 @@ use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
-use crate::cli::message::add_once;
-use crate::cli::message::{ErrorKind, InOneLine, about, at, one_line};
+use crate::cli::message::{ErrorKind, InOneLine, about, add_once, at, one_line};
 use crate::cli::tensor::{NamedTensor, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
-use crate::cli::work::model::{Loader, Model, tried};
+use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::probed::Probed;
 
 /// A pair to compare.
@@ -157,14 +156,8 @@ impl OpenModels {
     /// When the set cannot be read.
     pub(crate) fn set(&self, place: usize) -> TractResult<[Vec<NamedTensor>; 2]> {
         let of = |side: &Side, sets: &[Set]| -> TractResult<Vec<NamedTensor>> {
-            let takes = side.model.as_ref().map_or(&[][..], |loaded| &loaded.model.takes.inputs);
-            let tensors = sets.get(place).context("as many sets on both sides")?.tensors()?;
-            let named = |(input, tensor): (&Input, Arc<Tensor>)| NamedTensor {
-                name: input.name.clone(),
-                ty: input.ty,
-                tensor: Arc::unwrap_or_clone(tensor),
-            };
-            Ok(takes.iter().zip(tensors).map(named).collect())
+            let set = sets.get(place).context("as many sets on both sides")?;
+            side.model.as_ref().map_or(Ok(vec![]), |loaded| set.named(&loaded.model.takes))
         };
         let Sides { reference, converted, reference_sets, converted_sets, .. } = &self.0;
         Ok([of(reference, reference_sets)?, of(converted, converted_sets)?])
@@ -318,13 +311,8 @@ impl Sides {
 
 /// The sets that `-i` gives of a model, and those that are made up of the rest.
 fn made_up(first: &Loaded, second: Option<&Loaded>, args: &InputArgs) -> TractResult<Vec<Set>> {
-    let run = |tensors: Tensors| tried(&first.model, tensors);
-    let source = Source {
-        takes: &first.model.takes,
-        proto: &first.probed.proto,
-        other: second.map(|second| &second.model.takes),
-        run: &run,
-    };
+    let other = second.map(|second| &second.model.takes);
+    let source = Source { other, ..first.model.source(&first.probed.proto) };
     sets::gather(&source, &first.path, args)
 }
 

@@ -1,5 +1,6 @@
 //! A conversion at work: converted, searched for what must stay, written, read again, compared.
 
+use crate::cli::output_file::{Drafts, folder_of};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
@@ -19,12 +20,10 @@ use crate::cli::found::head::Head;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
-use crate::cli::input::recipe::Source;
-use crate::cli::input::sets::{self, Tensors};
+use crate::cli::input::sets;
 use crate::cli::input_file::{read_regular, read_regular_text};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{ErrorKind, about};
-use crate::cli::output_file::Drafts;
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::report::page;
@@ -32,7 +31,7 @@ use crate::cli::verb::compare::CompareRequest;
 use crate::cli::verb::keep::reference::{CountedRuns, Reference};
 use crate::cli::verb::keep::search::{NodeList, Search};
 use crate::cli::work::engine::Engine;
-use crate::cli::work::model::{Loader, tried};
+use crate::cli::work::model::Loader;
 
 /// A model to be converted.
 #[derive(Serialize, Deserialize)]
@@ -255,11 +254,6 @@ impl Request for ConvertRequest {
     }
 }
 
-fn folder_of(file: &Path) -> &Path {
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
-}
-
 impl ConvertRequest {
     fn folder(&self) -> Option<&Path> {
         Some(folder_of(&self.model))
@@ -302,10 +296,8 @@ impl ConvertRequest {
     ) -> TractResult<NodeList> {
         let model = loader.open(&self.model)?;
         let (proto, folder) = (loader.read(&self.model)?, self.folder());
-        let run = |tensors: Tensors| tried(&model, tensors);
-        let source = Source { takes: &model.takes, proto: &proto, other: None, run: &run };
         let sets = match &self.cases[..] {
-            [] => sets::gather(&source, &self.model, &self.input)?,
+            [] => sets::gather(&model.source(&proto), &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases, &self.input)?,
         };
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);

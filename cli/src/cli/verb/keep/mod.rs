@@ -24,9 +24,8 @@ use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
 use crate::cli::input::chosen::search::Budget;
-use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
-use crate::cli::input::sets::{self, Provenance, Set, Tensors};
+use crate::cli::input::sets::{self, Provenance, Set};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::process::jobs::ask;
@@ -36,7 +35,7 @@ use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::half::half_type;
-use crate::cli::work::model::{Loader, tried};
+use crate::cli::work::model::Loader;
 use node_lists::NodeLists;
 use reference::{CountedRuns, Reference};
 use search::{NodeList, Search, named};
@@ -213,10 +212,7 @@ impl Request for KeepRequest {
                 sets::of_cases(&model.takes, &cases, &self.input)?
             }
             _ => {
-                let run = |tensors: Tensors| tried(&model, tensors);
-                let (takes, proto) = (&model.takes, &loader.read(&file)?);
-                let source = Source { takes, proto, other: None, run: &run };
-                let mut sets = sets::gather(&source, &file, &self.input)?;
+                let mut sets = sets::gather(&model.source(&proto), &file, &self.input)?;
                 let is_random = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
                 if self.input.sets.is_none() && sets.first().is_some_and(is_random) {
                     // Each set is a run of every trial.

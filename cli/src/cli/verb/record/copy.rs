@@ -1,5 +1,6 @@
 //! Putting a model, and the files that hold its tensors, where the goldens are.
 
+use crate::cli::output_file::{Drafts, folder_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -12,7 +13,6 @@ use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
 use crate::cli::input_file::read_regular;
-use crate::cli::output_file::Drafts;
 
 /// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their
 /// names. What is there and differs is changed only if it is to be written anew.
@@ -70,11 +70,6 @@ pub(crate) fn copy_model(
         drafts.file(&path, &bytes)?;
     }
     Ok(())
-}
-
-fn folder_of(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 /// Reads a file that is none else by the time it is read: it is judged by its descriptor.

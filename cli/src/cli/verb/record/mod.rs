@@ -3,34 +3,29 @@
 
 pub(crate) mod copy;
 
+use crate::cli::tensor::write_tensors;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::{fs, io};
 
 use anyhow::{Context, ensure};
 use clap::Args;
-use prost::Message;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::tensor_proto;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, Case, model_file};
-use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::recipe::Source;
-use crate::cli::input::sets::{self, Tensors};
+use crate::cli::input::sets;
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::terminal::{Output, print_notes};
-use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::{Loader, Model, Ran, tried};
+use crate::cli::work::model::{Loader, Model, Ran};
 use copy::copy_model;
 
 /// Record a model's outputs, to be replayed by `onnx-cast test`.
@@ -164,9 +159,7 @@ impl Request for RecordRequest {
 
 fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult<Recorded> {
     let input = InputArgs { sets: Some(request.sets), ..request.input.clone() };
-    let run = |tensors: Tensors| tried(&model, tensors);
-    let source = Source { takes: &model.takes, proto, other: None, run: &run };
-    let new = sets::gather(&source, &request.model, &input)?;
+    let new = sets::gather(&model.source(proto), &request.model, &input)?;
     let (folder, target) = (&request.folder, request.folder.join("model.onnx"));
     let _made = MadeFolders::of(folder).with_context(|| folder.display().to_string())?;
     // Everything is run before anything is put in its place: an error leaves the folder as it was.
@@ -175,11 +168,11 @@ fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult
     for set in &new {
         let tensors = set.tensors()?;
         let draft = drafts.folder_in(folder)?;
-        let inputs = write(&draft, "input_", &files_of(&model.takes, &tensors)?)?;
+        write_tensors(&model.takes.named(tensors.clone()), "input_", &draft)?;
         let Ran { outputs, note } = model.clone().run(tensors)?;
         add_once(&mut notes, note);
-        write(&draft, "output_", &files(&outputs)?)?;
-        runs.push((draft, inputs));
+        write_tensors(&outputs, "output_", &draft)?;
+        runs.push(draft);
     }
     let _lock = locked(folder);
     copy_model(&request.model, &target, false, &mut drafts)?;
@@ -187,7 +180,8 @@ fn add(request: &RecordRequest, model: Model, proto: &ModelProto) -> TractResult
     let mut there: Vec<HeldSet> = there.map(|set| HeldSet::of(set.clone(), set)).collect();
     let mut places = (0u64..).map(|number| folder.join(format!("test_data_set_{number}")));
     let mut sets = vec![];
-    for (draft, inputs) in runs {
+    for draft in runs {
+        let inputs = inputs_of(&draft);
         let is_same =
             |held: &&HeldSet| held.inputs == inputs && hold_the_same(&held.draft, &draft, "input_");
         if let Some(HeldSet { set, draft: held, .. }) = there.iter().find(is_same) {
@@ -219,14 +213,16 @@ struct HeldSet {
 
 impl HeldSet {
     fn of(set: PathBuf, draft: PathBuf) -> HeldSet {
-        let files = numbered(&draft, "input_").unwrap_or_default();
-        let mut hasher = DefaultHasher::new();
-        files
-            .iter()
-            .filter_map(|file| read_regular(file).ok())
-            .for_each(|file| file.hash(&mut hasher));
-        HeldSet { set, draft, inputs: hasher.finish() }
+        HeldSet { inputs: inputs_of(&draft), set, draft }
     }
+}
+
+/// The number of a set's inputs.
+fn inputs_of(set: &Path) -> u64 {
+    let files = numbered(set, "input_").unwrap_or_default();
+    let mut hasher = DefaultHasher::new();
+    files.iter().filter_map(|file| read_regular(file).ok()).for_each(|file| file.hash(&mut hasher));
+    hasher.finish()
 }
 
 /// Runs the recorded inputs through the model again, and writes the outputs that have changed.
@@ -241,7 +237,7 @@ fn change(request: &RecordRequest, model: Model) -> TractResult<Recorded> {
         let ran = at(set.display(), model.clone().run(tensors))?;
         add_once(&mut notes, ran.note);
         let new = drafts.folder_in(&request.folder)?;
-        write(&new, "output_", &files(&ran.outputs)?)?;
+        write_tensors(&ran.outputs, "output_", &new)?;
         runs.push(new);
     }
     let _lock = locked(&request.folder);
@@ -285,21 +281,6 @@ fn sets_there(folder: &Path, model: &Path) -> TractResult<Vec<PathBuf>> {
     Ok(sets.filter(|set| set != folder).collect())
 }
 
-fn files_of(model: &Declared, inputs: &Tensors) -> TractResult<Vec<Vec<u8>>> {
-    let write = |(input, tensor): (&Input, &Arc<Tensor>)| {
-        Ok(tensor_proto::write(&input.name, input.ty, tensor)?.encode_to_vec())
-    };
-    model.inputs.iter().zip(inputs).map(write).collect()
-}
-
-fn files(outputs: &[NamedTensor]) -> TractResult<Vec<Vec<u8>>> {
-    let write = |output: &NamedTensor| {
-        let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
-        Ok(proto.encode_to_vec())
-    };
-    outputs.iter().map(write).collect()
-}
-
 fn numbered(set: &Path, prefix: &str) -> TractResult<Vec<PathBuf>> {
     let case = Case { path: set.into(), model: set.into(), set: set.into() };
     if prefix == "input_" { case.inputs() } else { case.outputs() }
@@ -314,15 +295,4 @@ fn hold_the_same(a: &Path, b: &Path, prefix: &str) -> bool {
         (Ok(a), Ok(b)) => a.len() == b.len() && a.iter().zip(&b).all(is_same),
         _ => false,
     }
-}
-
-/// Writes files into the draft of a set. The result is a number that the same files share.
-fn write(set: &Path, prefix: &str, files: &[Vec<u8>]) -> TractResult<u64> {
-    let mut hasher = DefaultHasher::new();
-    for (index, bytes) in files.iter().enumerate() {
-        let path = set.join(format!("{prefix}{index}.pb"));
-        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
-        bytes.hash(&mut hasher);
-    }
-    Ok(hasher.finish())
 }

@@ -1,5 +1,6 @@
 //! A part as a test case, in the layout that every ONNX runtime reads.
 
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,9 +12,8 @@ use tract_onnx::pb::{ModelProto, StringStringEntryProto};
 use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
-use super::values::{declared, written};
+use super::values::declared;
 use crate::cli::output_file::{Drafts, MadeFolders};
-use crate::cli::tensor::NamedTensor;
 
 /// The names of what a case holds.
 pub(super) const MODEL: &str = "model.onnx";
@@ -50,24 +50,6 @@ pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
     fs::create_dir_all(&set).with_context(|| set.display().to_string())?;
     write_tensors(&part.inputs, "input_", &set)?;
     write_tensors(&part.outputs, "output_", &set)
-}
-
-/// Writes tensors as numbered files.
-///
-/// # Errors
-///
-/// When they cannot be written.
-pub(super) fn write_tensors(
-    tensors: &[NamedTensor],
-    prefix: &str,
-    folder: &Path,
-) -> TractResult<()> {
-    for (place, tensor) in tensors.iter().enumerate() {
-        let path = folder.join(format!("{prefix}{place}.pb"));
-        let bytes = written(tensor)?.encode_to_vec();
-        fs::write(&path, bytes).with_context(|| path.display().to_string())?;
-    }
-    Ok(())
 }
 
 /// From so many bytes on a model has its tensors in another file: a message of more than 2 GB cannot

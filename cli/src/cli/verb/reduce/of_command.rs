@@ -1,11 +1,12 @@
 //! One model that a command fails on: the part that it still fails on.
 
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::path::Path;
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
 
-use super::case::{self, SET, write_tensors};
+use super::case::{self, SET};
 use super::one::{CheckTrial, One};
 use super::part::Part;
 use super::readme::{self, Told};
@@ -15,17 +16,14 @@ use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;
 use super::trial::Runs;
 use super::values::{Values, by_name};
-use crate::cli::input::declared::Input;
-use crate::cli::input::recipe::Source;
 use crate::cli::input::saved::{self, Content};
-use crate::cli::input::sets::{self, Set, Tensors};
+use crate::cli::input::sets::{self, Set};
 use crate::cli::message::{at, one_line};
 use crate::cli::output_file::Drafts;
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::process::progress;
-use crate::cli::tensor::NamedTensor;
 use crate::cli::work::engine::Engine;
-use crate::cli::work::model::{Loader, Model, tried};
+use crate::cli::work::model::{Loader, Model};
 
 /// Reduces a model.
 ///
@@ -158,10 +156,7 @@ fn sets_of(
     if !cases.is_empty() && request.input.takes_recorded(request.model.is_dir()) {
         return sets::of_cases(&model.takes, cases, &request.input);
     }
-    let run = |tensors: Tensors| tried(model, tensors);
-    let proto = &loader.read(file)?;
-    let source = Source { takes: &model.takes, proto, other: None, run: &run };
-    sets::gather(&source, file, &request.input)
+    sets::gather(&model.source(&loader.read(file)?), file, &request.input)
 }
 
 /// The first set on which the command fails on the whole model, and how it does.
@@ -174,13 +169,7 @@ fn failing(
     let folder = scratch.join(SET);
     for set in sets {
         progress::tell(format_args!("running the command on the whole model"));
-        let named = |(input, tensor): (&Input, std::sync::Arc<Tensor>)| NamedTensor {
-            name: input.name.clone(),
-            ty: input.ty,
-            tensor: std::sync::Arc::unwrap_or_clone(tensor),
-        };
-        let inputs: Vec<NamedTensor> =
-            model.takes.inputs.iter().zip(set.tensors()?).map(named).collect();
+        let inputs = set.named(&model.takes)?;
         std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         write_tensors(&inputs, "input_", &folder)?;
         let ended = request.check.run(file, &folder)?;

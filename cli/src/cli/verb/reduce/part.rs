@@ -8,7 +8,7 @@ use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 
 use super::side::nodes_in;
-use super::values::{read, written};
+use super::values::read;
 use crate::cli::tensor::NamedTensor;
 
 /// A part of a model, or of a pair of models.
@@ -74,7 +74,7 @@ pub(super) fn exported(part: Graph, folder: Option<&Path>) -> TractResult<ModelP
 /// Has a tensor hold its data itself.
 fn hold(tensor: &mut TensorProto, folder: Option<&Path>) -> TractResult<()> {
     if tensor.data_location == Some(DataLocation::External as i32) {
-        *tensor = written(&read(tensor, folder)?)?;
+        *tensor = read(tensor, folder)?.to_proto()?;
     }
     tensor.doc_string.clear();
     Ok(())

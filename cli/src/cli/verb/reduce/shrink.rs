@@ -9,7 +9,7 @@ use tract_onnx_cast::ElementType;
 
 use super::part::{Part, for_tensors};
 use super::trial::Trial;
-use super::values::{declared, read, written};
+use super::values::{declared, read};
 use crate::cli::tensor::{NamedTensor, elements};
 
 /// The part with shapes as small as they can be.
@@ -127,7 +127,7 @@ fn cut_model(
         let is_told = tell(&mut tensor, size, end - start)?;
         if is_sliced || is_told {
             is_cut |= is_sliced;
-            *held = written(&tensor)?;
+            *held = tensor.to_proto()?;
         }
         Ok(())
     })?;

@@ -1,5 +1,6 @@
 //! A model of which parts are taken: its graph, and its values on one set of inputs.
 
+use crate::cli::work::weights::folded::is_random;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, Result, model_proto, tensor_proto};
 
-use super::values::{Values, declared, in_order, type_of, written};
+use super::values::{Values, declared, in_order, type_of};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Loader;
 
@@ -213,7 +214,7 @@ impl Side {
             let is_made = self.graph.maker(*value).is_some();
             let is_size = is_made && self.is_size(*value, tensor);
             let given = if is_made && fixed.contains(*value) || is_size {
-                Given::Constant(Arc::new(written(tensor)?))
+                Given::Constant(Arc::new(tensor.to_proto()?))
             } else {
                 Given::Input(type_of(tensor))
             };
@@ -250,11 +251,6 @@ impl Side {
             && is_short
             && self.graph.value(value).uses().any(is_operand)
     }
-}
-
-/// Whether an operator makes other values each time.
-fn is_random(op_type: &str) -> bool {
-    op_type.starts_with("Random") || matches!(op_type, "Bernoulli" | "Multinomial" | "Dropout")
 }
 
 /// Has initializers in the place of the main graph's nodes that are constants.

@@ -10,7 +10,7 @@ use tract_onnx_cast::Family;
 use super::part::{Part, for_tensors};
 use super::shrink::Saving;
 use super::trial::Trial;
-use super::values::{read, written};
+use super::values::read;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
 /// The part with fewer inputs, and with values as simple as they can be: whole numbers or else powers of two, and everywhere
@@ -86,7 +86,7 @@ fn changed(part: &Part, change: &mut dyn FnMut(&mut [f64])) -> TractResult<Optio
         for_tensors(graph, &mut |held: &mut TensorProto| {
             let mut tensor = read(held, None)?;
             if change_tensor(&mut tensor, change)? {
-                *held = written(&tensor)?;
+                *held = tensor.to_proto()?;
                 is_other = true;
             }
             Ok(())

@@ -40,11 +40,6 @@ pub(super) fn declared(tensor: &NamedTensor) -> ValueInfoProto {
     ValueInfoProto { name, r#type, ..ValueInfoProto::default() }
 }
 
-/// The tensor as a file holds it.
-pub(super) fn written(tensor: &NamedTensor) -> TractResult<TensorProto> {
-    Ok(tensor_proto::write(&tensor.name, tensor.ty, &tensor.tensor)?)
-}
-
 /// The tensor that a file holds, its external data in the folder.
 pub(super) fn read(proto: &TensorProto, folder: Option<&Path>) -> TractResult<NamedTensor> {
     let (ty, tensor) = tensor_proto::read(proto, folder)?;

@@ -10,7 +10,6 @@ use clap::Args;
 use prost::Message;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::tensor_proto;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
@@ -19,8 +18,8 @@ use crate::cli::found::look::Look;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::input::files::Format;
-use crate::cli::input::recipe::{Recipe, Source};
-use crate::cli::input::sets::{self, One, Tensors};
+use crate::cli::input::recipe::Recipe;
+use crate::cli::input::sets::{self, One};
 use crate::cli::measure::value::{Value, values};
 use crate::cli::message::{ErrorKind, about, single_line};
 use crate::cli::output_file::{Drafts, locked};
@@ -30,7 +29,7 @@ use crate::cli::report::json::{self, JsonValue};
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::{Loader, Ran, tried};
+use crate::cli::work::model::{Loader, Ran};
 
 /// Run a model and show its outputs.
 ///
@@ -195,10 +194,8 @@ impl Request for RunRequest {
             None => match sets::one(&model.takes, &self.model, &self.input)? {
                 One::Sample(tensors, notes) => (tensors, vec![], notes),
                 One::Given(given) => {
-                    let run = |tensors: Tensors| tried(&model, tensors);
-                    let (takes, proto) = (&model.takes, &loader.read(&self.model)?);
-                    let source = Source { takes, proto, other: None, run: &run };
-                    let recipe = Recipe::of(&source, &self.input, given, 1)?;
+                    let proto = loader.read(&self.model)?;
+                    let recipe = Recipe::of(&model.source(&proto), &self.input, given, 1)?;
                     look = recipe.look(1);
                     (recipe.tensors(0, self.input.seed)?, recipe.random, recipe.notes)
                 }
@@ -265,9 +262,8 @@ fn write_folder(outputs: &[NamedTensor], folder: &Path) -> TractResult<Vec<PathB
     let mut drafts = Drafts::default();
     let mut written = vec![];
     for (position, output) in outputs.iter().enumerate() {
-        let proto = tensor_proto::write(&output.name, output.ty, &output.tensor)?;
         let path = folder.join(format!("output_{position}.pb"));
-        drafts.file(&path, &proto.encode_to_vec())?;
+        drafts.file(&path, &output.to_proto()?.encode_to_vec())?;
         written.push(path);
     }
     let _lock = locked(folder);

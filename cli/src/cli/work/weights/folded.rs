@@ -52,8 +52,7 @@ impl<'a> Constancy<'a> {
         }
         let mut nodes: Vec<&NodeProto> = vec![];
         for node in &graph.node {
-            let is_pure = !node.op_type.starts_with("Random")
-                && !matches!(node.op_type.as_str(), "Bernoulli" | "Multinomial" | "Dropout")
+            let is_pure = !is_random(&node.op_type)
                 && node.attribute.iter().all(|a| a.g.is_none() && a.graphs.is_empty());
             let is_constant = node.op_type == "Constant";
             if !is_pure || (node.input.is_empty() && !is_constant) {
@@ -74,6 +73,11 @@ impl<'a> Constancy<'a> {
         }
         Constancy { known, nodes }
     }
+}
+
+/// Whether an operator makes other values each time.
+pub(crate) fn is_random(op_type: &str) -> bool {
+    op_type.starts_with("Random") || matches!(op_type, "Bernoulli" | "Multinomial" | "Dropout")
 }
 
 /// The values of the main graph that are computed of constants alone, and are used with others or

@@ -2,7 +2,7 @@
 
 pub(crate) mod constants;
 pub(crate) mod exercise;
-mod folded;
+pub(crate) mod folded;
 mod matching;
 
 use std::collections::{HashMap, HashSet};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
-use super::finding::{Finding, compared, error_of, noise};
+use super::finding::{Finding, compared, noise};
 use super::matched::{Matched, Pair};
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::Culprit;
@@ -93,7 +93,7 @@ impl Search<'_> {
         for ((matched, x), y) in made.into_iter().zip(&right).zip(&found) {
             let (x, y) = (x, &reshaped(y, x.tensor.shape()));
             let tensor = compared(x, y, self.tolerance(x, y))?;
-            let error = error_of(&tensor);
+            let error = tensor.largest_error();
             if error > noise(x.ty, y.ty) {
                 suspects.push((error, matched, Finding::of(&tensor)));
             }
@@ -131,7 +131,7 @@ impl Search<'_> {
                 continue;
             }
             let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
-            worst = worst.max(if tensor.passed { 0.0 } else { error_of(&tensor) });
+            worst = worst.max(if tensor.passed { 0.0 } else { tensor.largest_error() });
         }
         Ok(worst)
     }
@@ -187,7 +187,7 @@ impl Search<'_> {
             let name = self.pair.converted.name(matched.converted);
             let Some(y) = made.get(name) else { continue };
             let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
-            let error = if tensor.passed { 0.0 } else { error_of(&tensor) };
+            let error = if tensor.passed { 0.0 } else { tensor.largest_error() };
             if worst.as_ref().is_none_or(|(most, _)| error > *most) {
                 worst = Some((error, matched));
             }

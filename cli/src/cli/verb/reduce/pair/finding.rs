@@ -8,7 +8,6 @@ use tract_onnx_cast::{ElementType, Family};
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::verdict::{FaultKind, Verdict};
 use crate::cli::measure::metrics::Metrics;
-use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 
@@ -100,7 +99,7 @@ impl Finding {
             _ if !tensor.passed => Kind::Beyond,
             _ => return None,
         };
-        Some(Finding { kind, error: error_of(tensor), text: tensor.difference() })
+        Some(Finding { kind, error: tensor.largest_error(), text: tensor.difference() })
     }
 
     /// What a comparison says without a tolerance.
@@ -113,18 +112,6 @@ impl Finding {
         const LESS: f64 = 0.25;
         let is_less = self.error < other.error * LESS;
         self.kind == other.kind && !(is_less && other.error.is_finite())
-    }
-}
-
-/// How far a tensor is off: its largest error by its largest value.
-pub(super) fn error_of(tensor: &ComparedTensor) -> f64 {
-    let magnitude = |number: Option<Num>| number.map_or(0.0, |number| number.0.abs());
-    let peak = magnitude(tensor.source.min).max(magnitude(tensor.source.max));
-    match tensor {
-        _ if tensor.problem.is_some() || tensor.apart() > 0 => f64::INFINITY,
-        _ if tensor.max_abs.0 == 0.0 => f64::from(u8::from(tensor.differing > 0)),
-        _ if peak == 0.0 => f64::INFINITY,
-        _ => tensor.max_abs.0 / peak,
     }
 }
 

@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 
 use super::Reducer;
 use super::cause::{Cause, Search};
-use super::finding::{compared, error_of, noise};
+use super::finding::{compared, noise};
 use super::matched::Pair;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
@@ -104,5 +104,5 @@ fn opened((a, x): (&Side, &Inside), (b, y): (&Side, &Inside)) -> TractResult<Opt
 
 /// Whether a value is off by more than a few roundings.
 fn is_off(x: &NamedTensor, y: &NamedTensor) -> TractResult<bool> {
-    Ok(error_of(&compared(x, y, Tolerance::default())?) > noise(x.ty, y.ty))
+    Ok(compared(x, y, Tolerance::default())?.largest_error() > noise(x.ty, y.ty))
 }

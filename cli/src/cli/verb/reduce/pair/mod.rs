@@ -12,6 +12,7 @@ mod inner;
 mod matched;
 mod trial;
 
+use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ use anyhow::{Context, ensure};
 use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
-use super::case::{self, write_tensors};
+use super::case;
 use super::part::Part;
 use super::readme::{self, Told};
 use super::request::{Reduced, ReducedCase};
@@ -37,12 +38,11 @@ use crate::cli::message::at;
 use crate::cli::output_file::Drafts;
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
-use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{Cause, Search};
 use ends::without_casts;
-use finding::{compared, error_of};
+use finding::compared;
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
 
@@ -136,7 +136,7 @@ fn off(right: &[NamedTensor], found: &[NamedTensor], limits: &Limits) -> TractRe
     for (x, y) in pairs.places {
         let (Some(x), Some(y)) = (right.get(x), found.get(y)) else { continue };
         let tensor = compared(x, y, limits.output(&x.name))?;
-        worst = worst.max(if tensor.passed { 0.0 } else { error_of(&tensor) });
+        worst = worst.max(if tensor.passed { 0.0 } else { tensor.largest_error() });
     }
     Ok(worst)
 }
