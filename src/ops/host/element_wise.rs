@@ -1,4 +1,5 @@
-//! What tract asks of an operator that makes each element of the element at the same place.
+//! What tract asks of operators that are alike: of those that make each element of the element at the same place, of those along
+//! axes, and of those whose sizes may be symbols.
 
 /// Its axes are those of its inputs.
 macro_rules! natural_axes {
@@ -45,4 +46,56 @@ macro_rules! element_wise {
     };
 }
 
-pub(crate) use {element_wise, natural_axes};
+/// It is along `$axes`: where these change, `$op` is the operator along the changed ones, in their order.
+macro_rules! along_axes {
+    ($self:ident, $axes:expr, |$changed:ident| $op:expr) => {
+        fn change_axes(
+            &$self,
+            model: &TypedModel,
+            node: &TypedNode,
+            _io: tract_onnx::tract_core::ops::change_axes::InOut,
+            change: &tract_onnx::tract_core::ops::change_axes::AxisOp,
+        ) -> TractResult<Option<tract_onnx::tract_core::ops::change_axes::AxisChangeConsequence>> {
+            use tract_onnx::tract_core::ops::change_axes::AxisChangeConsequence;
+            let axes = $axes.iter().map(|axis| change.transform_axis(*axis));
+            let Some(mut $changed) = axes.collect::<Option<TVec<usize>>>() else { return Ok(None) };
+            $changed.sort_unstable();
+            Ok(Some(AxisChangeConsequence::new(model, node, Some(Box::new($op)), change)))
+        }
+    };
+}
+
+/// Its sizes may have symbols: `$op` is the operator where these stand for `$values`.
+macro_rules! with_symbols {
+    (|$self:ident, $values:ident| $op:expr) => {
+        fn set_symbols(
+            &$self,
+            _source: &TypedModel,
+            node: &TypedNode,
+            target: &mut TypedModel,
+            mapping: &HashMap<OutletId, OutletId>,
+            $values: &HashMap<Symbol, TDim>,
+        ) -> TractResult<TVec<OutletId>> {
+            let inputs = $crate::ops::host::hook::mapped(node.inputs.iter(), mapping)?;
+            target.wire_node(&node.name, $op, &inputs)
+        }
+    };
+}
+
+/// It is of two operands and has no way but `eval` to compute.
+macro_rules! binary_by_eval {
+    () => {
+        fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+            let ty = a.datum_type();
+            *a = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), ty)?;
+            Ok(())
+        }
+
+        fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+            *c = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), c.datum_type())?;
+            Ok(())
+        }
+    };
+}
+
+pub(crate) use {along_axes, binary_by_eval, element_wise, natural_axes, with_symbols};

@@ -6,7 +6,7 @@
 //!   tract reads without a look at their shape
 //! - `around`: one operator around another, as `hook`, `checked` and `operands` put them
 //! - `claimed`: what keeps a node whose value is known
-//! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what such operators have in common;
+//! - `label`: names for messages; `integers`: elements of any integer type; `element_wise`: what operators that are alike have in common;
 //!   `saved`: an operator's parameters in a file
 //! - `at_opset`: nodes of another opset than the model's; `measured`: shapes that are numbers when the model runs
 //! - `open_shapes`: shapes that a model leaves open

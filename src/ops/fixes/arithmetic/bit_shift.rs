@@ -5,6 +5,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::BinMiniOp;
 
+use crate::ops::host::element_wise::binary_by_eval;
 use crate::ops::host::hook::{Site, Wires};
 use crate::ops::host::integers::{is_integer, pairs, read, write};
 
@@ -78,16 +79,7 @@ impl<const LEFT: bool> BinMiniOp for Shift<LEFT> {
         write(&pairs(x.view(), y.view(), 0, |x, y| Ok(Self::shifted(x, y, bits)))?, ty)
     }
 
-    fn eval_in_a(&self, x: &mut Tensor, y: &Tensor) -> TractResult<()> {
-        let ty = x.datum_type();
-        *x = self.eval(x.clone().into_tvalue(), y.clone().into_tvalue(), ty)?;
-        Ok(())
-    }
-
-    fn eval_out_of_place(&self, z: &mut Tensor, x: &Tensor, y: &Tensor) -> TractResult<()> {
-        *z = self.eval(x.clone().into_tvalue(), y.clone().into_tvalue(), z.datum_type())?;
-        Ok(())
-    }
+    binary_by_eval!();
 }
 
 #[cfg(test)]

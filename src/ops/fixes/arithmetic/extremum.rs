@@ -6,11 +6,11 @@
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::Axis;
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Site, Wires};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -125,20 +125,7 @@ impl TypedOp for Extremum {
         self.0.axes_mapping(inputs, outputs)
     }
 
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        let axes: Option<TVec<usize>> =
-            self.0.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
-        let Some(mut axes) = axes else { return Ok(None) };
-        axes.sort_unstable();
-        let op = Some(Box::new(Extremum(Reduce { axes, ..self.0.clone() })) as _);
-        Ok(Some(AxisChangeConsequence::new(model, node, op, change)))
-    }
+    along_axes!(self, self.0.axes, |axes| Extremum(Reduce { axes, ..self.0.clone() }));
 
     /// An extremum of extrema is one.
     fn declutter(

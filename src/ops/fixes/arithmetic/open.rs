@@ -2,9 +2,9 @@
 //! number, and panics where it is 0 (tract-core, `ops/nn/reduce.rs`).
 
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, InOut};
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
+use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -75,20 +75,7 @@ impl TypedOp for OpenSum {
         self.0.axes_mapping(inputs, outputs)
     }
 
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        let axes: Option<TVec<usize>> =
-            self.0.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
-        let Some(mut axes) = axes else { return Ok(None) };
-        axes.sort_unstable();
-        let op = Box::new(OpenSum(Reduce::new(axes, Reducer::Sum)));
-        Ok(Some(AxisChangeConsequence::new(model, node, Some(op), change)))
-    }
+    along_axes!(self, self.0.axes, |axes| OpenSum(Reduce::new(axes, Reducer::Sum)));
 
     /// It goes as soon as the sizes are known.
     fn declutter(

@@ -4,6 +4,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::BinMiniOp;
 
 use crate::error::Error;
+use crate::ops::host::element_wise::binary_by_eval;
 use crate::ops::host::hook::refused;
 use crate::ops::host::integers::{pairs, read, write};
 use crate::ops::host::label::Label;
@@ -55,14 +56,5 @@ impl BinMiniOp for Power {
         write(&pairs(a.view(), b.view(), 0, |a, b| self.power(a, b))?, ty)
     }
 
-    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
-        let ty = a.datum_type();
-        *a = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), ty)?;
-        Ok(())
-    }
-
-    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
-        *c = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), c.datum_type())?;
-        Ok(())
-    }
+    binary_by_eval!();
 }

@@ -4,13 +4,14 @@
 //! floats only there. Here every number is exact until it is put into the result's type, where it wraps around. The root, the
 //! logarithm and the mean are cut towards zero.
 
-use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
+use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::error::Error;
+use crate::ops::fixes::apart::mapping_apart;
+use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::{Wide, is_integer, read, write};
 use crate::ops::host::label::Label;
@@ -307,41 +308,13 @@ impl TypedOp for IntegerReduce {
     fn axes_mapping(
         &self,
         inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
+        _outputs: &[&TypedFact],
     ) -> TractResult<AxesMapping> {
-        let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
-        let mut letters = 'a'..;
-        let mut axes = vec![];
-        for place in 0..input.rank() {
-            let mut axis = || {
-                let letter = letters.next().context("letters for the axes")?;
-                TractResult::Ok(Axis::new(letter, inputs.len(), outputs.len()))
-            };
-            if self.axes.contains(&place) {
-                axes.push(axis()?.input(0, place));
-                axes.push(axis()?.output(0, place));
-            } else {
-                axes.push(axis()?.input(0, place).output(0, place));
-            }
-        }
-        AxesMapping::new(1, 1, axes)
+        mapping_apart(inputs, &self.axes)
     }
 
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        let axes: Option<TVec<usize>> =
-            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
-        let Some(mut axes) = axes else { return Ok(None) };
-        // Where the last occurrence lies depends on the order of the elements, which an axis moved changes.
-        axes.sort_unstable();
-        let op = Some(Box::new(IntegerReduce { axes, ..self.clone() }) as _);
-        Ok(Some(AxisChangeConsequence::new(model, node, op, change)))
-    }
+    // In their order: where the last occurrence lies depends on that of the elements, which an axis moved changes.
+    along_axes!(self, self.axes, |axes| IntegerReduce { axes, ..self.clone() });
 
     as_op!();
 }

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::binary::BinMiniOp;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
 use crate::error::Error;
-use crate::ops::host::element_wise::natural_axes;
+use crate::ops::host::element_wise::{binary_by_eval, natural_axes};
 use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::{dims, is_integer, pairs, read, write};
 use crate::ops::host::label::Label;
@@ -71,16 +71,7 @@ impl<const FLOOR: bool> BinMiniOp for Remainder<FLOOR> {
         write(&remainders, ty)
     }
 
-    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
-        let ty = a.datum_type();
-        *a = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), ty)?;
-        Ok(())
-    }
-
-    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
-        *c = self.eval(a.clone().into_tvalue(), b.clone().into_tvalue(), c.datum_type())?;
-        Ok(())
-    }
+    binary_by_eval!();
 }
 
 /// `Mod` of dimensions that is not known before they have their values.

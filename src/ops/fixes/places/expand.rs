@@ -13,6 +13,7 @@ use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::error;
 use crate::onnx::node::node_name;
+use crate::ops::host::element_wise::with_symbols;
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 use crate::tensor::symbolic::numbers;
@@ -165,26 +166,11 @@ impl TypedOp for ExpandAsDeclared {
         Ok(tvec!(input.datum_type.fact(self.shape.clone())))
     }
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
-        let input = |outlet: &OutletId| {
-            mapping.get(outlet).copied().context("an operator's inputs come before it")
-        };
-        let inputs = node.inputs.iter().map(input).collect::<TractResult<TVec<OutletId>>>()?;
+    with_symbols!(|self, values| {
         let dims = self.shape.iter().map(|dim| dim.substitute_all(values));
-        let shape = dims.collect::<TractResult<TVec<TDim>>>()?;
-        target.wire_node(
-            &node.name,
-            ExpandAsDeclared { shape: shape.into(), ..self.clone() },
-            &inputs,
-        )
-    }
+        let shape = dims.collect::<TractResult<TVec<TDim>>>()?.into();
+        ExpandAsDeclared { shape, ..self.clone() }
+    });
 
     as_op!();
 }

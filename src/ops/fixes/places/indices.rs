@@ -10,7 +10,8 @@ use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::logic::Iff;
 
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
-use crate::ops::host::hook::{Site, Wires, mapped, refused};
+use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -206,18 +207,10 @@ impl TypedOp for Indices {
         Ok(tvec!(DatumType::I64.fact(indices.shape.clone())))
     }
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
+    with_symbols!(|self, values| {
         let axes = self.axes.iter().map(|dim| dim.substitute_all(values));
-        let op = Indices { axes: axes.collect::<TractResult<_>>()?, ..self.clone() };
-        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
-    }
+        Indices { axes: axes.collect::<TractResult<_>>()?, ..self.clone() }
+    });
 
     as_op!();
 }

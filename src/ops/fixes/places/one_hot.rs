@@ -11,7 +11,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Dimension, IxDyn};
 
 use crate::error::Error;
-use crate::ops::host::hook::{Site, Wires, mapped, refused};
+use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::{Wide, dims, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -162,17 +163,7 @@ impl TypedOp for OneHot {
         AxesMapping::new(inputs.len(), outputs.len(), axes)
     }
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
-        let op = OneHot { dim: self.dim.substitute_all(values)?, ..self.clone() };
-        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
-    }
+    with_symbols!(|self, values| OneHot { dim: self.dim.substitute_all(values)?, ..self.clone() });
 
     as_op!();
 }

@@ -14,7 +14,8 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Range as Stock;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::hook::refused;
 use crate::ops::host::integers::{dims, is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -305,17 +306,10 @@ impl TypedOp for IntegerRange {
         Ok(tvec!(self.ty.fact([self.len.clone()])))
     }
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
-        let op = IntegerRange { len: self.len.substitute_all(values)?, ..self.clone() };
-        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
-    }
+    with_symbols!(|self, values| IntegerRange {
+        len: self.len.substitute_all(values)?,
+        ..self.clone()
+    });
 
     as_op!();
 }

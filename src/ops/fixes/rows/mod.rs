@@ -10,12 +10,12 @@ use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
-use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 
 use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -377,19 +377,7 @@ impl TypedOp for Rows {
         mapping_apart(inputs, &self.axes)
     }
 
-    fn change_axes(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-        _io: InOut,
-        change: &AxisOp,
-    ) -> TractResult<Option<AxisChangeConsequence>> {
-        let axes: Option<TVec<usize>> =
-            self.axes.iter().map(|axis| change.transform_axis(*axis)).collect();
-        let Some(axes) = axes else { return Ok(None) };
-        let op = Box::new(Rows { axes, ..self.clone() });
-        Ok(Some(AxisChangeConsequence::new(model, node, Some(op), change)))
-    }
+    along_axes!(self, self.axes, |axes| Rows { axes, ..self.clone() });
 
     as_op!();
 }

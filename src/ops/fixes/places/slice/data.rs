@@ -7,7 +7,8 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 
 use super::bounds::range;
 use crate::error::Error;
-use crate::ops::host::hook::{mapped, refused};
+use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::hook::refused;
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -163,18 +164,10 @@ impl TypedOp for SliceByData {
         }))
     }
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
+    with_symbols!(|self, values| {
         let lens = self.lens.iter().map(|len| len.substitute_all(values));
-        let op = SliceByData { lens: lens.collect::<TractResult<_>>()?, ..self.clone() };
-        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
-    }
+        SliceByData { lens: lens.collect::<TractResult<_>>()?, ..self.clone() }
+    });
 
     as_op!();
 }
