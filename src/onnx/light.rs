@@ -4,11 +4,13 @@
 #![forbid(unsafe_code)]
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::Path;
 
-use prost::encoding::{decode_varint, encode_varint};
+use prost::encoding::encode_varint;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+
+use super::fields::{Held, Source};
 
 /// From how many bytes on data stays in the file.
 const LEAST: u64 = 1 << 12;
@@ -22,7 +24,7 @@ pub(crate) fn read(path: &Path) -> Option<Vec<u8>> {
     }
     let file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    let mut copy = Copy { reader: BufReader::new(file), at: 0, name };
+    let mut copy = Copy { source: Source { reader: BufReader::new(file), at: 0 }, name };
     copy.message(length, &mut |copy, number, length| match number {
         GRAPH => copy.message(length, &mut |copy, number, length| match number {
             INITIALIZER => copy.tensor(length),
@@ -39,8 +41,7 @@ const RAW_DATA: u64 = 9;
 const EXTERNAL_DATA: u64 = 13;
 
 struct Copy<'a> {
-    reader: BufReader<File>,
-    at: u64,
+    source: Source<BufReader<File>>,
     name: &'a str,
 }
 
@@ -50,27 +51,20 @@ type Field<'f> = dyn FnMut(&mut Copy, u64, u64) -> Option<Vec<u8>> + 'f;
 impl Copy<'_> {
     /// A message of so many bytes, whose fields with a length are what `field` makes of them.
     fn message(&mut self, length: u64, field: &mut Field) -> Option<Vec<u8>> {
-        let (end, mut made) = (self.at.checked_add(length)?, vec![]);
-        while self.at < end {
-            let tag = self.number()?;
+        let (end, mut made) = (self.source.at.checked_add(length)?, vec![]);
+        while let Some((tag, held)) = self.source.field(end).ok()? {
             encode_varint(tag, &mut made);
-            match tag & 7 {
-                0 => encode_varint(self.number()?, &mut made),
-                1 => made.extend(self.bytes(8)?),
-                5 => made.extend(self.bytes(4)?),
-                2 => {
-                    let inner = self.number()?;
-                    if inner > end.checked_sub(self.at)? {
-                        return None;
-                    }
-                    let held = field(self, tag >> 3, inner)?;
+            match held {
+                Held::Number(number) => encode_varint(number, &mut made),
+                Held::Fixed(bytes) => made.extend(self.bytes(bytes)?),
+                Held::Bytes(length) => {
+                    let held = field(self, tag >> 3, length)?;
                     encode_varint(held.len() as u64, &mut made);
                     made.extend(held);
                 }
-                _ => return None,
             }
         }
-        (self.at == end).then_some(made)
+        Some(made)
     }
 
     /// An initializer, whose data stays where it is if it is large.
@@ -81,8 +75,8 @@ impl Copy<'_> {
             if number != RAW_DATA || length < LEAST {
                 return copy.bytes(length);
             }
-            places.push((copy.at, length));
-            copy.skip(length).map(|()| vec![])
+            places.push((copy.source.at, length));
+            copy.source.skip(length).ok().map(|()| vec![])
         })?;
         let mut tensor = made;
         match places[..] {
@@ -107,32 +101,10 @@ impl Copy<'_> {
         }
     }
 
-    fn number(&mut self) -> Option<u64> {
-        let mut bytes = vec![];
-        loop {
-            let byte = *self.reader.fill_buf().ok()?.first()?;
-            self.reader.consume(1);
-            self.at += 1;
-            bytes.push(byte);
-            if byte < 0x80 {
-                return decode_varint(&mut &*bytes).ok();
-            }
-            if bytes.len() > 10 {
-                return None;
-            }
-        }
-    }
-
     fn bytes(&mut self, length: u64) -> Option<Vec<u8>> {
         let mut bytes = vec![];
-        let read = self.reader.by_ref().take(length).read_to_end(&mut bytes).ok()?;
-        self.at = self.at.checked_add(length)?;
+        let read = self.source.reader.by_ref().take(length).read_to_end(&mut bytes).ok()?;
+        self.source.at = self.source.at.checked_add(length)?;
         (read as u64 == length).then_some(bytes)
-    }
-
-    fn skip(&mut self, length: u64) -> Option<()> {
-        self.reader.seek_relative(i64::try_from(length).ok()?).ok()?;
-        self.at = self.at.checked_add(length)?;
-        Some(())
     }
 }

@@ -7,7 +7,7 @@
 //! - `node`: what messages call a node; `subgraphs`: what nodes feed their bodies
 //! - `declared_shapes`: shapes as declared; `consistency`: what of a file contradicts itself
 //! - `function_fields`: the fields of functions that tract's messages lack
-//! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded
+//! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded; `fields`: messages in their wire form
 //! - `light`: a file decoded without its weights, which stay there
 //! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
 
@@ -17,6 +17,7 @@ pub(crate) mod bit_casts;
 pub(crate) mod cast_spec;
 mod consistency;
 pub(crate) mod declared_shapes;
+pub(crate) mod fields;
 pub(crate) mod function_fields;
 pub(crate) mod light;
 pub(crate) mod limits;

@@ -9,6 +9,7 @@ use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
+use super::fields::{Held, Source};
 use super::limits::{Limits, beyond};
 use crate::error::Error;
 
@@ -85,19 +86,20 @@ pub(crate) fn check(
     length: u64,
     limits: &Limits,
 ) -> io::Result<Result<(), Error>> {
-    let mut scan = Scan { reader, limits, bytes: 0, nodes: 0 };
+    let source = Source { reader, at: 0 };
+    let mut scan = Scan { source, limits, bytes: 0, nodes: 0 };
     match scan.message(Kind::Model, length, 0) {
         Ok(()) => Ok(Ok(())),
         Err(Stop::Limit(error)) => Ok(Err(error)),
-        Err(Stop::Malformed) => Ok(Ok(())),
-        Err(Stop::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Ok(())),
-        Err(Stop::Io(error)) => Err(error),
+        Err(Stop::Io(error)) => match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => Ok(Ok(())),
+            _ => Err(error),
+        },
     }
 }
 
 enum Stop {
     Limit(Error),
-    Malformed,
     Io(io::Error),
 }
 
@@ -108,7 +110,7 @@ impl From<io::Error> for Stop {
 }
 
 struct Scan<'a, R> {
-    reader: &'a mut R,
+    source: Source<&'a mut R>,
     limits: &'a Limits,
     bytes: u64,
     nodes: u64,
@@ -116,7 +118,7 @@ struct Scan<'a, R> {
 
 impl<R: BufRead + Seek> Scan<'_, R> {
     /// A message of so many bytes, in graphs nested so deep.
-    fn message(&mut self, kind: Kind, mut length: u64, depth: u64) -> Result<(), Stop> {
+    fn message(&mut self, kind: Kind, length: u64, depth: u64) -> Result<(), Stop> {
         let depth = depth + u64::from(kind == Kind::Graph);
         let place = || "the model's file".to_owned();
         if depth > self.limits.nesting {
@@ -129,38 +131,25 @@ impl<R: BufRead + Seek> Scan<'_, R> {
                 return Err(Stop::Limit(beyond(place(), "nodes", self.nodes, nodes)));
             }
         }
-        while length > 0 {
-            let tag = self.number(&mut length)?;
+        let end = self.source.at.saturating_add(length);
+        while let Some((tag, held)) = self.source.field(end)? {
             let number = tag >> 3;
-            match tag & 7 {
-                0 => {
-                    self.number(&mut length)?;
-                    self.take(NUMBER)?;
-                }
-                1 => self.skip(8, &mut length)?,
-                5 => self.skip(4, &mut length)?,
-                2 => {
-                    let inner = self.number(&mut length)?;
-                    if inner > length {
-                        return Err(Stop::Malformed);
+            match held {
+                Held::Number(_) => self.take(NUMBER)?,
+                Held::Fixed(bytes) => self.source.skip(bytes)?,
+                Held::Bytes(inner) => match kind.field(number) {
+                    Some(held) => {
+                        self.take(held.bytes() * ROOM)?;
+                        self.message(held, inner, depth)?;
                     }
-                    match kind.field(number) {
-                        Some(held) => {
-                            length -= inner;
-                            self.take(held.bytes() * ROOM)?;
-                            self.message(held, inner, depth)?;
+                    None => {
+                        if !kind.is_data(number) {
+                            let bytes = inner.saturating_mul(kind.times(number));
+                            self.take(bytes.saturating_add(OTHER))?;
                         }
-                        None => {
-                            if !kind.is_data(number) {
-                                self.take(
-                                    inner.saturating_mul(kind.times(number)).saturating_add(OTHER),
-                                )?;
-                            }
-                            self.skip(inner, &mut length)?;
-                        }
+                        self.source.skip(inner)?;
                     }
-                }
-                _ => return Err(Stop::Malformed),
+                },
             }
         }
         Ok(())
@@ -176,32 +165,5 @@ impl<R: BufRead + Seek> Scan<'_, R> {
             }
             false => Ok(()),
         }
-    }
-
-    fn skip(&mut self, bytes: u64, length: &mut u64) -> Result<(), Stop> {
-        *length = length.checked_sub(bytes).ok_or(Stop::Malformed)?;
-        let bytes = i64::try_from(bytes).map_err(|_| Stop::Malformed)?;
-        // Within what is buffered this is no call of the system.
-        let buffered = self.reader.fill_buf()?.len();
-        match usize::try_from(bytes) {
-            Ok(bytes) if bytes <= buffered => self.reader.consume(bytes),
-            _ => drop(self.reader.seek_relative(bytes)?),
-        }
-        Ok(())
-    }
-
-    /// A number of seven bits a byte.
-    fn number(&mut self, length: &mut u64) -> Result<u64, Stop> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            *length = length.checked_sub(1).ok_or(Stop::Malformed)?;
-            let byte = *self.reader.fill_buf()?.first().ok_or(Stop::Malformed)?;
-            self.reader.consume(1);
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Stop::Malformed)
     }
 }

@@ -20,10 +20,11 @@ use tract_onnx::pb::{
 use super::data;
 use super::weights::Codes;
 use crate::error::{Cause, Error, Result};
+use crate::onnx::fields::write;
 use crate::onnx::node::subgraphs;
 use crate::tensor::proto::is_external;
+use unknown_fields::unjoined;
 pub(super) use unknown_fields::{Kind, Renamed, Unknown};
-use unknown_fields::{unjoined, write};
 
 /// Where the data of a tensor that is beside the model begins: what a memory map wants.
 const ALIGNED: u64 = 64;

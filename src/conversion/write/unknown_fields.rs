@@ -4,11 +4,8 @@
 
 use std::collections::HashMap;
 
-use prost::encoding::{
-    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
-};
-
-use crate::error::{Cause, Error, Result};
+use crate::error::Result;
+use crate::onnx::fields::{Field, fields, write};
 
 /// What stands between the name and the output of a node in what it is known by.
 const SEPARATOR: &str = "\n";
@@ -91,22 +88,11 @@ impl Renamed {
     }
 }
 
-/// A field in its wire form.
-struct Field<'a> {
-    number: u32,
-    /// With its key and length.
-    raw: &'a [u8],
-    /// What is in it, of one that has a length.
-    value: Option<&'a [u8]>,
-}
-
-impl Field<'_> {
-    /// Whether it is the number 0 or the empty text of an attribute. tract's messages do not tell
-    /// these from none at all, ONNX does.
-    fn is_zero(&self) -> bool {
-        let (_, value) = self.raw.split_at_checked(1).unwrap_or_default();
-        matches!(self.number, 2..=4) && value.iter().all(|byte| *byte == 0)
-    }
+/// Whether a field of an attribute is the number 0 or the empty text. tract's messages do not tell
+/// these from none at all, ONNX does.
+fn is_zero(field: &Field) -> bool {
+    let (_, value) = field.raw.split_at_checked(1).unwrap_or_default();
+    matches!(field.number, 2..=4) && value.iter().all(|byte| *byte == 0)
 }
 
 impl Unknown {
@@ -120,7 +106,7 @@ impl Unknown {
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
         for field in fields(message)? {
             let number = field.number;
-            if !kind.known().contains(&number) || (kind == Kind::Attribute && field.is_zero()) {
+            if !kind.known().contains(&number) || (kind == Kind::Attribute && is_zero(&field)) {
                 unknown.fields.extend_from_slice(field.raw);
             }
             let (Some(child), Some(value)) = (kind.child(number), field.value) else { continue };
@@ -217,13 +203,6 @@ impl Unknown {
     }
 }
 
-/// Writes a field that has a length.
-pub(in crate::conversion) fn write(field: u32, value: &[u8], out: &mut Vec<u8>) {
-    encode_key(field, WireType::LengthDelimited, out);
-    encode_varint(value.len() as u64, out);
-    out.extend_from_slice(value);
-}
-
 /// What a message is known by: its name, or its place among those of its field.
 fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
     if kind.names().is_empty() {
@@ -247,26 +226,4 @@ fn key(kind: Kind, message: &[u8], ordinal: &mut usize) -> Result<String> {
 /// The name of a function without the overload that this crate has joined to it.
 pub(in crate::conversion) fn unjoined(name: &str) -> &str {
     name.split_once(':').map_or(name, |(name, _)| name)
-}
-
-fn fields(message: &[u8]) -> Result<Vec<Field<'_>>> {
-    let broken = |problem: prost::DecodeError| -> Error {
-        Cause::Model { problem: format!("is no sound protobuf message: {problem}") }.into()
-    };
-    let (mut found, mut rest) = (vec![], message);
-    while !rest.is_empty() {
-        let whole = rest;
-        let (number, wire_type) = decode_key(&mut rest).map_err(broken)?;
-        let mut value = rest;
-        skip_field(wire_type, number, &mut rest, DecodeContext::default()).map_err(broken)?;
-        let raw = whole.get(..whole.len() - rest.len()).unwrap_or_default();
-        let value = if wire_type == WireType::LengthDelimited {
-            decode_varint(&mut value).map_err(broken)?;
-            value.get(..value.len() - rest.len())
-        } else {
-            None
-        };
-        found.push(Field { number, raw, value });
-    }
-    Ok(found)
 }

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use prost::bytes::Buf;
-use prost::encoding::{
-    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
-};
+use prost::encoding::{WireType, encode_key, encode_varint};
 
-use crate::error::{Cause, Error};
+use crate::error::Error;
+use crate::onnx::fields::{Field, fields, unsound, write};
 
 /// A field of a message: its number, and which of its occurrences.
 pub(super) type Place = (u32, usize);
@@ -89,40 +87,27 @@ impl Edits {
     pub(super) fn apply(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = Vec::with_capacity(message.len());
         let mut seen: BTreeMap<u32, usize> = BTreeMap::new();
-        let mut rest = message;
-        while rest.has_remaining() {
-            let whole = rest;
-            let (field, wire_type) = decode_key(&mut rest).map_err(broken)?;
-            let key = whole.len() - rest.len();
-            let mut after = rest;
-            skip_field(wire_type, field, &mut after, DecodeContext::default()).map_err(broken)?;
-            let (value, raw) = (
-                rest.get(..rest.len() - after.len()).unwrap_or_default(),
-                whole.get(..key + rest.len() - after.len()).unwrap_or_default(),
-            );
-            rest = after;
+        for Field { number: field, raw, value } in fields(message)? {
             let occurrence = seen.entry(field).or_insert(0);
             let place = (field, *occurrence);
             *occurrence += 1;
             for message in self.before.get(&place).into_iter().flatten() {
-                write_bytes(field, message, &mut out);
+                write(field, message, &mut out);
             }
             let only = self.fields.get(&(field, ONLY));
             match self.fields.get(&place).or(only) {
                 None => out.extend_from_slice(raw),
                 Some(Edit::Remove) => {}
                 Some(Edit::Number(number)) => write_number(field, *number, &mut out),
-                Some(Edit::Bytes(bytes)) => write_bytes(field, bytes, &mut out),
+                Some(Edit::Bytes(bytes)) => write(field, bytes, &mut out),
                 Some(Edit::Within(_)) if only.is_some() && place.1 > 0 => {
-                    return Err(broken(format!("field {field} is given twice")));
+                    return Err(unsound(format!("field {field} is given twice")));
                 }
                 Some(Edit::Within(edits)) => {
-                    if wire_type != WireType::LengthDelimited {
-                        return Err(broken(format!("field {field} is no message")));
-                    }
-                    let mut inner = value;
-                    decode_varint(&mut inner).map_err(broken)?;
-                    write_bytes(field, &edits.apply(inner)?, &mut out);
+                    let Some(inner) = value else {
+                        return Err(unsound(format!("field {field} is no message")));
+                    };
+                    write(field, &edits.apply(inner)?, &mut out);
                 }
             }
         }
@@ -138,20 +123,9 @@ impl Edits {
     }
 }
 
-fn broken(problem: impl ToString) -> Error {
-    Cause::Model { problem: format!("is no sound protobuf message: {}", problem.to_string()) }
-        .into()
-}
-
 fn write_number(field: u32, number: u64, out: &mut Vec<u8>) {
     encode_key(field, WireType::Varint, out);
     encode_varint(number, out);
-}
-
-fn write_bytes(field: u32, bytes: &[u8], out: &mut Vec<u8>) {
-    encode_key(field, WireType::LengthDelimited, out);
-    encode_varint(bytes.len() as u64, out);
-    out.extend_from_slice(bytes);
 }
 
 #[cfg(test)]
