@@ -6,6 +6,7 @@ pub(crate) mod both;
 pub(crate) mod deadline;
 pub(crate) mod engine;
 pub(crate) mod half;
+pub(crate) mod main_graph;
 pub(crate) mod model;
 mod operators;
 mod plan;

@@ -3,11 +3,12 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx::pb::{GraphProto, NodeProto};
+use tract_onnx::pb::GraphProto;
 use tract_onnx_cast::audit::{self, AuditRow, Outcome};
 
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::input::sets::Set;
+use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::weights::constants::{Holder, value_of};
 
 /// Counts, for each operator of the main graph, the infinities and NaN that it makes while
@@ -36,8 +37,8 @@ pub(super) fn blame(
 struct Trace<'a> {
     holder: &'a Holder<'a>,
     sets: &'a [Set],
+    main: MainGraph<'a>,
     inputs: Vec<&'a str>,
-    makers: HashMap<&'a str, &'a NodeProto>,
     /// Whether all values were finite that a cast or an operator on half precision has made, by
     /// their names.
     counted: HashMap<&'a str, bool>,
@@ -54,10 +55,6 @@ impl<'a> Trace<'a> {
     ) -> Trace<'a> {
         let held: HashSet<&str> = graph.initializer.iter().map(|held| held.name.as_str()).collect();
         let inputs = graph.input.iter().map(|input| input.name.as_str());
-        let makers = graph
-            .node
-            .iter()
-            .flat_map(|node| node.output.iter().map(move |output| (output.as_str(), node)));
         let is_finite = |row: &AuditRow| {
             let made = [Outcome::Overflowed, Outcome::BecameNan].map(|o| row.stats.count(o));
             let range = &row.stats.source;
@@ -68,7 +65,7 @@ impl<'a> Trace<'a> {
             holder,
             sets,
             inputs: inputs.filter(|name| !held.contains(name)).collect(),
-            makers: makers.collect(),
+            main: MainGraph::of(holder.proto),
             counted: rows.map(|row| (row.cast.output.as_str(), is_finite(row))).collect(),
             finite_inputs: RefCell::default(),
         }
@@ -77,14 +74,14 @@ impl<'a> Trace<'a> {
     /// Whether everything is finite that the node takes which makes a value.
     fn is_finite_before(&self, value: &str) -> bool {
         let mut seen = HashSet::new();
-        let mut next: Vec<&str> = self.taken_for(value);
+        let mut next = self.taken_for(value);
         while let Some(value) = next.pop() {
             if value.is_empty() || !seen.insert(value) {
                 continue;
             }
             let is_finite = match self.counted.get(value) {
                 Some(is_finite) => *is_finite,
-                None if self.makers.contains_key(value) => {
+                None if self.main.place(value).is_some() => {
                     // It is only moved here, or computed in another type.
                     next.extend(self.taken_for(value));
                     self.constant_is_finite(value).unwrap_or(true)
@@ -101,8 +98,7 @@ impl<'a> Trace<'a> {
     }
 
     fn taken_for(&self, value: &str) -> Vec<&'a str> {
-        let node = self.makers.get(value);
-        node.iter().flat_map(|node| &node.input).map(String::as_str).collect()
+        self.main.taken(value).iter().map(String::as_str).collect()
     }
 
     fn constant_is_finite(&self, name: &str) -> Option<bool> {

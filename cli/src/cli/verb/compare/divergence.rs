@@ -12,8 +12,8 @@ use crate::cli::found::compared::{
     CastChanges, CastName, ComparedTensor, Divergence, GraphNode, PairedBy, Retargeted,
 };
 use crate::cli::measure::number::Num;
-use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::Loaded;
+use crate::cli::work::main_graph::MainGraph;
 
 /// Describes where the models part: the tensor, the node that makes it, and the worst of the casts
 /// before it that the reference does not have and that spoiled values.

@@ -8,11 +8,10 @@ use tract_onnx::prelude::*;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::limits::Limits;
 use crate::cli::measure::metrics::Metrics;
-use crate::cli::message::add_once;
-use crate::cli::message::{ErrorKind, Problem};
+use crate::cli::message::{ErrorKind, Problem, add_once};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::{Side, Sides};
+use crate::cli::work::main_graph::MainGraph;
 
 /// So many names stand in a note.
 const NAMED: usize = 5;

@@ -1,12 +1,13 @@
 //! The error along the converted graph.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tract_onnx::pb::{ModelProto, NodeProto};
 
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::profile::{Neighbour, Point, Profile};
 use crate::cli::measure::number::Num;
+use crate::cli::work::main_graph::MainGraph;
 
 /// How far the drawing goes from its centre, in nodes, and how many nodes it has at most.
 const STEPS: usize = 2;
@@ -18,41 +19,33 @@ pub(super) fn profile<'a>(
     tensors: impl Iterator<Item = &'a ComparedTensor>,
     centre: Option<&str>,
 ) -> Profile {
-    let Some(graph) = &converted.graph else { return Profile::default() };
-    let graph_of = Graph::of(&graph.node);
-    let mut points: Vec<Point> = tensors.filter_map(|tensor| graph_of.point(tensor)).collect();
+    let Some(named) = &converted.graph else { return Profile::default() };
+    let graph = Graph::of(converted);
+    let mut points: Vec<Point> = tensors.filter_map(|tensor| graph.point(tensor)).collect();
     // An output is an inner tensor as well.
     let mut seen = HashSet::new();
     points.retain(|point| seen.insert(point.tensor.clone()));
     points.sort_by_key(|point| point.depth);
-    let around = centre.map_or(vec![], |centre| graph_of.around(centre, &points));
-    Profile { graph: graph.name.clone(), points, around }
+    let around = centre.map_or(vec![], |centre| graph.around(centre, &points));
+    Profile { graph: named.name.clone(), points, around }
 }
 
-/// The nodes of the main graph, by what they make.
+/// The nodes of the main graph, and how many stand before each on the longest way to it.
 struct Graph<'a> {
-    nodes: &'a [NodeProto],
-    makers: HashMap<&'a str, usize>,
+    graph: MainGraph<'a>,
     depths: Vec<usize>,
 }
 
 impl<'a> Graph<'a> {
-    fn of(nodes: &'a [NodeProto]) -> Graph<'a> {
-        let made = |(place, node): (usize, &'a NodeProto)| {
-            node.output
-                .iter()
-                .filter(|name| !name.is_empty())
-                .map(move |name| (name.as_str(), place))
-        };
-        let makers: HashMap<&str, usize> = nodes.iter().enumerate().flat_map(made).collect();
+    fn of(model: &'a ModelProto) -> Graph<'a> {
+        let graph = MainGraph::of(model);
         // Nodes stand after those that make their inputs, or the model would not have been loaded.
         let mut depths = vec![];
-        for node in nodes {
-            let before =
-                node.input.iter().filter_map(|name| depths.get(*makers.get(name.as_str())?));
+        for node in graph.nodes() {
+            let before = node.input.iter().filter_map(|name| depths.get(graph.place(name)?));
             depths.push(before.max().map_or(0, |depth: &usize| depth + 1));
         }
-        Graph { nodes, makers, depths }
+        Graph { graph, depths }
     }
 
     fn name(node: &NodeProto) -> String {
@@ -62,8 +55,8 @@ impl<'a> Graph<'a> {
 
     fn point(&self, tensor: &ComparedTensor) -> Option<Point> {
         let name = tensor.converted();
-        let place = *self.makers.get(name)?;
-        let node = self.nodes.get(place)?;
+        let place = self.graph.place(name)?;
+        let node = self.graph.nodes().get(place)?;
         let is_apart = tensor.apart() > 0;
         let error = match tensor.sqnr {
             _ if tensor.problem.is_some() => return None,
@@ -82,7 +75,7 @@ impl<'a> Graph<'a> {
 
     /// The nodes on the ways of a few steps to the one that makes a tensor, and from it.
     fn around(&self, centre: &str, points: &[Point]) -> Vec<Neighbour> {
-        let Some(centre) = self.makers.get(centre).copied() else { return vec![] };
+        let Some(centre) = self.graph.place(centre) else { return vec![] };
         let mut chosen = vec![centre];
         let (mut before, mut after) = (vec![centre], vec![centre]);
         for _ in 0..STEPS {
@@ -98,7 +91,7 @@ impl<'a> Graph<'a> {
         let errors: HashMap<&str, Num> =
             points.iter().map(|point| (point.tensor.as_str(), point.error)).collect();
         let neighbour = |place: &usize| {
-            let node = self.nodes.get(*place)?;
+            let node = self.graph.nodes().get(*place)?;
             let tensor = node.output.first()?.clone();
             let inputs = self.inputs(*place);
             let from = chosen.iter().enumerate().filter(|(_, other)| inputs.contains(other));
@@ -117,17 +110,15 @@ impl<'a> Graph<'a> {
 
     /// The nodes that make a node's inputs.
     fn inputs(&self, place: usize) -> Vec<usize> {
-        let names = self.nodes.get(place).map_or(&[][..], |node| &node.input);
-        names.iter().filter_map(|name| self.makers.get(name.as_str()).copied()).collect()
+        let names = self.graph.nodes().get(place).map_or(&[][..], |node| &node.input);
+        names.iter().filter_map(|name| self.graph.place(name)).collect()
     }
 
     /// The nodes that take what a node makes.
     fn readers(&self, place: usize) -> Vec<usize> {
-        let made = self.nodes.get(place).map_or(&[][..], |node| &node.output);
-        let reads = |node: &NodeProto| {
-            node.input.iter().any(|name| !name.is_empty() && made.contains(name))
-        };
-        let all = self.nodes.iter().enumerate();
-        all.filter(|(_, node)| reads(node)).map(|(place, _)| place).take(NEIGHBOURS).collect()
+        let made = self.graph.nodes().get(place).map_or(&[][..], |node| &node.output);
+        let users = made.iter().flat_map(|name| self.graph.users(name)).copied();
+        let users: BTreeSet<usize> = users.collect();
+        users.into_iter().take(NEIGHBOURS).collect()
     }
 }

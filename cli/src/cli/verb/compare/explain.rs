@@ -8,13 +8,13 @@ use tract_onnx::pb::ModelProto;
 use super::divergence::{Growth, changes, divergence};
 use super::error_profile::profile;
 use super::inner::bodies::{had_bodies, spread};
-use super::main_graph::MainGraph;
 use super::measure::Measured;
 use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::compared::{CastChanges, ComparedTensor, Divergence, Divergences};
 use crate::cli::found::profile::Profile;
 use crate::cli::work::half::half_type;
+use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::probed::casts_of;
 
 /// Why the two sides differ.

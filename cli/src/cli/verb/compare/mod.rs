@@ -12,7 +12,6 @@ mod error_profile;
 mod explain;
 mod inner;
 mod local;
-mod main_graph;
 mod measure;
 mod open;
 mod operators;

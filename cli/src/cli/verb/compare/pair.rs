@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use tract_onnx::prelude::TractResult;
 
-use super::main_graph::MainGraph;
 use super::open::{Side, Sides};
+use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::weights::Weights;
 
 /// What belongs together, as far as that can be told without a run.

@@ -10,6 +10,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::spelt::unpacked_type;
 use crate::cli::work::weights::constants::Holder;
 use crate::cli::work::weights::constants::{self, Constant};
@@ -146,18 +147,10 @@ fn scaled_behind(
     known: &HashMap<String, MadeOf>,
     sought: &HashSet<&str>,
 ) -> Vec<NodeProto> {
-    let makers: HashMap<&String, &NodeProto> = graph
-        .node
-        .iter()
-        .flat_map(|node| node.output.iter().map(move |made| (made, node)))
-        .collect();
-    let mut takers: HashMap<&String, Vec<&NodeProto>> = HashMap::new();
-    for node in &graph.node {
-        node.input.iter().for_each(|name| takers.entry(name).or_default().push(node));
-    }
+    let main = MainGraph::of(model);
     let only_taker = |node: &NodeProto, op: &str| {
-        let [taker] = takers.get(node.output.first()?)?.as_slice() else { return None };
-        (taker.op_type == op).then_some(*taker)
+        let [taker] = main.users(node.output.first()?) else { return None };
+        graph.node.get(*taker).filter(|taker| taker.op_type == op)
     };
     let is_weight = |name: &&String| known.contains_key(*name);
     let is_default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
@@ -169,7 +162,7 @@ fn scaled_behind(
         let codes = product.input.get(1).filter(is_weight)?;
         let name = codes.strip_suffix("_quantized").filter(|name| sought.contains(name))?;
         let scaled = only_taker(only_taker(product, "Cast")?, "Mul")?;
-        let mut factors = scaled.input.iter().filter_map(|input| makers.get(input));
+        let mut factors = scaled.input.iter().filter_map(|input| main.node(input));
         let scales = factors.find(|node| node.op_type == "Mul")?;
         let scale = scales.input.iter().find(is_weight)?;
         let (size, channels) = (known.get(scale)?.largest.as_ref()?, known.get(codes)?);

@@ -19,9 +19,9 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::inner::bodies::spread;
 use crate::cli::verb::compare::inner::inside::Traces;
 use crate::cli::verb::compare::local::Trace;
-use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::open::Loaded;
 use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
+use crate::cli::work::main_graph::MainGraph;
 
 /// Tensors inside two models.
 #[derive(Default)]

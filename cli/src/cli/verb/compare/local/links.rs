@@ -7,8 +7,8 @@ use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
-use crate::cli::verb::compare::main_graph::MainGraph;
 use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
+use crate::cli::work::main_graph::MainGraph;
 
 /// The value of the reference that one of the conversion is to be.
 #[derive(Clone)]

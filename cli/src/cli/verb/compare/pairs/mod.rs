@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::found::compared::{Confidence, PairedBy};
-use crate::cli::verb::compare::main_graph::MainGraph;
+use crate::cli::work::main_graph::MainGraph;
 use fingerprint::{ALIKE, Fingerprint, Likeness};
 
 /// So many tensors are compared, two at a time, to find those that are made alike.

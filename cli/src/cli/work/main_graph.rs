@@ -1,22 +1,23 @@
-//! Which node of a model makes which value.
+//! Which node of a model makes which value, and which nodes take it.
 
 use std::collections::{HashMap, HashSet};
 
 use tract_onnx::pb::{ModelProto, NodeProto, ValueInfoProto};
 
 /// The nodes of a model that are in no subgraph.
-pub(super) struct MainGraph<'a> {
+pub(crate) struct MainGraph<'a> {
     nodes: &'a [NodeProto],
     outputs: &'a [ValueInfoProto],
     inputs: HashSet<&'a str>,
-    makers: HashMap<&'a str, &'a NodeProto>,
-    users: HashMap<&'a str, Vec<&'a NodeProto>>,
+    /// The places of the nodes.
+    makers: HashMap<&'a str, usize>,
+    users: HashMap<&'a str, Vec<usize>>,
     /// The values that are made of constants alone.
     constants: HashSet<&'a str>,
 }
 
 impl<'a> MainGraph<'a> {
-    pub(super) fn of(model: &'a ModelProto) -> MainGraph<'a> {
+    pub(crate) fn of(model: &'a ModelProto) -> MainGraph<'a> {
         let graph = model.graph.as_ref();
         let nodes: &[NodeProto] = graph.map_or(&[], |graph| &graph.node);
         let held: HashSet<&str> = graph
@@ -25,13 +26,10 @@ impl<'a> MainGraph<'a> {
             .map(|held| held.name.as_str())
             .collect();
         let inputs = graph.iter().flat_map(|graph| &graph.input).map(|input| input.name.as_str());
-        let makers =
-            nodes.iter().flat_map(|node| node.output.iter().map(move |name| (name.as_str(), node)));
-        let mut users: HashMap<&str, Vec<&NodeProto>> = HashMap::new();
-        for node in nodes {
-            for input in &node.input {
-                users.entry(input).or_default().push(node);
-            }
+        let (mut makers, mut users) = (HashMap::new(), HashMap::<&str, Vec<usize>>::new());
+        for (place, node) in nodes.iter().enumerate() {
+            makers.extend(given(&node.output).map(|name| (name, place)));
+            given(&node.input).for_each(|name| users.entry(name).or_default().push(place));
         }
         let mut constants = held.clone();
         for node in nodes.iter().filter(|node| node.attribute.iter().all(|a| a.g.is_none())) {
@@ -44,39 +42,59 @@ impl<'a> MainGraph<'a> {
             constants,
             outputs: graph.map_or(&[], |graph| &graph.output),
             inputs: inputs.filter(|name| !held.contains(name)).collect(),
-            makers: makers.collect(),
+            makers,
             users,
         }
     }
 
     /// The inputs of the model.
-    pub(super) fn inputs(&self) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &'a str> {
         self.inputs.iter().copied()
     }
 
     /// Whether a value is an input of the model.
-    pub(super) fn is_input(&self, value: &str) -> bool {
+    pub(crate) fn is_input(&self, value: &str) -> bool {
         self.inputs.contains(value)
     }
 
     /// Whether a value is made of constants alone.
-    pub(super) fn is_constant(&self, value: &str) -> bool {
+    pub(crate) fn is_constant(&self, value: &str) -> bool {
         self.constants.contains(value)
     }
 
+    /// The nodes, in their order.
+    pub(crate) fn nodes(&self) -> &'a [NodeProto] {
+        self.nodes
+    }
+
+    /// The place of the node that makes a value.
+    pub(crate) fn place(&self, value: &str) -> Option<usize> {
+        self.makers.get(value).copied()
+    }
+
+    /// The node that makes a value.
+    pub(crate) fn node(&self, value: &str) -> Option<&'a NodeProto> {
+        self.nodes.get(self.place(value)?)
+    }
+
+    /// The places of the nodes that take a value, one for each time.
+    pub(crate) fn users(&self, value: &str) -> &[usize] {
+        self.users.get(value).map_or(&[], Vec::as_slice)
+    }
+
     /// The operator that makes a value.
-    pub(super) fn op(&self, value: &str) -> Option<&'a str> {
-        self.makers.get(value).map(|node| node.op_type.as_str())
+    pub(crate) fn op(&self, value: &str) -> Option<&'a str> {
+        self.node(value).map(|node| node.op_type.as_str())
     }
 
     /// What the node takes that makes a value.
-    pub(super) fn taken(&self, value: &str) -> &'a [String] {
-        self.makers.get(value).map_or(&[], |node| &node.input)
+    pub(crate) fn taken(&self, value: &str) -> &'a [String] {
+        self.node(value).map_or(&[], |node| &node.input)
     }
 
     /// The nodes that compute a value of `known` ones and of constants, its own maker left out, in
     /// their order.
-    pub(super) fn unknown_before(
+    pub(crate) fn unknown_before(
         &self,
         value: &str,
         known: impl Fn(&str) -> bool,
@@ -94,31 +112,30 @@ impl<'a> MainGraph<'a> {
     }
 
     /// What nodes make that take a value.
-    pub(super) fn made_of(&self, value: &str) -> impl Iterator<Item = &'a str> {
-        let users: &[&'a NodeProto] = self.users.get(value).map_or(&[], Vec::as_slice);
-        users.iter().flat_map(|node| node.output.iter().map(String::as_str))
+    pub(crate) fn made_of(&self, value: &str) -> impl Iterator<Item = &'a str> {
+        let users = self.users(value).iter().filter_map(|place| self.nodes.get(*place));
+        users.flat_map(|node| node.output.iter().map(String::as_str))
     }
 
     /// The names of the model's outputs.
-    pub(super) fn outputs(&self) -> HashSet<&'a str> {
+    pub(crate) fn outputs(&self) -> HashSet<&'a str> {
         self.outputs.iter().map(|output| output.name.as_str()).collect()
     }
 
     /// The values that the nodes of the main graph make, in their order.
-    pub(super) fn made(&self) -> Vec<String> {
-        let made = self.nodes.iter().flat_map(|node| &node.output);
-        made.filter(|name| !name.is_empty()).cloned().collect()
+    pub(crate) fn made(&self) -> Vec<String> {
+        self.nodes.iter().flat_map(|node| given(&node.output)).map(String::from).collect()
     }
 
     /// The node that makes a value, and its operator.
-    pub(super) fn maker(&self, value: &str) -> Option<(String, String)> {
-        let node = self.makers.get(value)?;
+    pub(crate) fn maker(&self, value: &str) -> Option<(String, String)> {
+        let node = self.node(value)?;
         let name = if node.name.is_empty() { value } else { &node.name };
         Some((name.into(), node.op_type.clone()))
     }
 
     /// The values of the main graph from which a value is computed.
-    pub(super) fn before(&self, value: &str) -> HashSet<String> {
+    pub(crate) fn before(&self, value: &str) -> HashSet<String> {
         let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
         while let Some(value) = next.pop() {
             let inputs = self.taken(&value).iter();
@@ -126,4 +143,9 @@ impl<'a> MainGraph<'a> {
         }
         seen
     }
+}
+
+/// The names that are not left out.
+fn given(names: &[String]) -> impl Iterator<Item = &str> {
+    names.iter().map(String::as_str).filter(|name| !name.is_empty())
 }
