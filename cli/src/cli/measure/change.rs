@@ -1,16 +1,18 @@
 //! What became of the values of one weight.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anyhow::ensure;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::{self, Number, Numbers, Outcome, Reach};
-use tract_onnx_cast::{ElementType, Family};
+use tract_onnx_cast::audit::{self, CastStats, Number, Numbers, Outcome, Reach};
+use tract_onnx_cast::{Conversion, ElementType, Family, Rules};
 
 use crate::cli::found::finding::Code;
+use crate::cli::measure::elements::Elements;
 use crate::cli::measure::number::Num;
-use crate::cli::measure::value::{coordinates, part, shown};
-use crate::cli::tensor::{NamedTensor, cast, rounded};
+use crate::cli::measure::value::{coordinates, shown};
+use crate::cli::tensor::rounded;
 
 /// From this magnitude on a constant stands for an infinity, as in the masks of an attention: no
 /// sum notices what it is exactly.
@@ -20,8 +22,8 @@ pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 /// many in a hundred.
 const FEW: u64 = 10;
 
-/// So many elements are widened at once.
-const BLOCK: usize = 1 << 14;
+/// So many elements are looked at at once.
+const BLOCK: usize = 1 << 18;
 
 /// So many places of values that are more than rounded are kept.
 const PLACES: usize = 1 << 20;
@@ -67,13 +69,12 @@ impl Change {
     ///
     /// When a tensor is not of its type's carrier.
     pub(crate) fn between(
-        reference: &NamedTensor,
-        converted: &NamedTensor,
+        reference: &Elements,
+        converted: &Elements,
         stored: Option<ElementType>,
     ) -> TractResult<Change> {
-        let (from, to) = (reference.ty, converted.ty);
-        let length = reference.tensor.len();
-        ensure!(length == converted.tensor.len(), "a weight has other lengths on both sides");
+        let (from, to, length) = (reference.ty, converted.ty, reference.len());
+        ensure!(length == converted.len(), "a weight has other lengths on both sides");
         let is_float = matches!(from.family(), Family::Float(_));
         let mut change = Change { elements: length as u64, is_float, ..Change::default() };
         let is_text = |ty: ElementType| ty.family() == Family::Text;
@@ -93,22 +94,18 @@ impl Change {
     /// Compares numbers, one by one.
     fn numbers(
         &mut self,
-        reference: &NamedTensor,
-        converted: &NamedTensor,
+        reference: &Elements,
+        converted: &Elements,
         grid: &Grid,
         stored: Option<ElementType>,
     ) -> TractResult<()> {
-        let (from, to, length) = (reference.ty, converted.ty, reference.tensor.len());
-        let largest = |side: &NamedTensor| -> TractResult<f64> {
-            let (low, high) = audit::range(side.ty, &side.tensor)?.limits.unwrap_or_default();
-            Ok(low.abs().max(high.abs()))
-        };
+        let (from, to, length) = (reference.ty, converted.ty, reference.len());
         let (peak, end) = (largest(reference)?, largest(converted)?);
         let mut found = Found::default();
-        for start in (0..length).step_by(BLOCK) {
-            let places = start..length.min(start + BLOCK);
-            let x = Numbers::of(from, &part(from, &reference.tensor, places.clone())?)?;
-            let y = Numbers::of(to, &part(to, &converted.tensor, places.clone())?)?;
+        for places in blocks(length) {
+            let start = places.start;
+            let x = Numbers::of(from, &reference.part(places.clone())?)?;
+            let y = Numbers::of(to, &converted.part(places.clone())?)?;
             let reals = x.reals().zip(y.reals());
             for index in places {
                 let place = index - start;
@@ -142,9 +139,9 @@ impl Change {
         let worst = farthest.map_or(0.0, |(_, error)| error);
         self.share = if peak > 0.0 { worst / peak } else { f64::INFINITY };
         if let Some((place, error)) = farthest {
-            let at = coordinates(place, reference.tensor.shape());
-            let (was, is) =
-                (shown(from, &reference.tensor, place)?, shown(to, &converted.tensor, place)?);
+            let at = coordinates(place, &reference.shape);
+            let value = |side: &Elements| shown(side.ty, &side.part(place..place + 1)?, 0);
+            let (was, is) = (value(reference)?, value(converted)?);
             let by =
                 if error < f64::MAX { format!(", off by {}", Num(error)) } else { String::new() };
             self.largest = Some(format!("the largest difference at {at:?}: {was} became {is}{by}"));
@@ -196,37 +193,59 @@ impl Change {
 
     /// Counts what an exact cast of the reference makes, if that is what the converted side has,
     /// and spoils nothing.
-    fn is_plain_cast(
-        &mut self,
-        reference: &NamedTensor,
-        converted: &NamedTensor,
-    ) -> TractResult<bool> {
+    fn is_plain_cast(&mut self, reference: &Elements, converted: &Elements) -> TractResult<bool> {
         let (from, to) = (reference.ty, converted.ty);
-        let cast = cast(from, &reference.tensor, to)?;
-        if cast.as_bytes() != converted.tensor.as_bytes() {
-            return Ok(false);
+        let cast = Conversion::new(from, to, Rules::default());
+        let back = Conversion::new(to, from, Rules::default());
+        let is_half = matches!(to, ElementType::Float16 | ElementType::BFloat16);
+        let is_halved = is_half && from == ElementType::Float;
+        let (mut stats, mut found, mut most) = (CastStats::default(), Found::default(), 0.0f64);
+        for places in blocks(reference.len()) {
+            let x = reference.part(places.clone())?;
+            let y = converted.part(places.clone())?;
+            if from == to && x.as_bytes() == y.as_bytes() {
+                found.add(Code::Exact, places.len() as u64);
+                continue;
+            }
+            if from == to || cast.run(&x)?.as_bytes() != y.as_bytes() {
+                return Ok(false);
+            }
+            let halved = if is_halved { Halved::of(&x, &back.run(&y)?)? } else { None };
+            match halved {
+                Some(Halved { exact, flushed, farthest }) => {
+                    found.add(Code::Exact, exact);
+                    found.add(Code::Flushed, flushed);
+                    found.add(Code::Rounded, places.len() as u64 - exact - flushed);
+                    most = most.max(farthest);
+                }
+                None => stats.merge(&audit::measure(from, &x, to, &y)?),
+            }
         }
-        let stats = audit::measure(from, &reference.tensor, to, &converted.tensor)?;
+        for outcome in Outcome::ALL {
+            found.add(outcome.into(), stats.count(outcome));
+        }
+        let outcomes: BTreeMap<Code, u64> =
+            found.outcomes.into_iter().filter(|(_, count)| *count > 0).collect();
         // A few that vanish beside others are rounded; what vanishes as a whole is more.
-        let (flushed, exact) = (stats.count(Outcome::Flushed), stats.count(Outcome::Exact));
+        let count = |code| outcomes.get(&code).copied().unwrap_or(0);
+        let (flushed, exact) = (count(Code::Flushed), count(Code::Exact));
         let is_gone = flushed > 0 && flushed + exact == self.elements;
         let is_harmless = stats.damaged() + stats.count(Outcome::Saturated) == 0 && !is_gone;
         if is_harmless {
-            self.max_abs = stats.errors.absolute;
-            let counts = Outcome::ALL.into_iter().map(|o| (o.into(), stats.count(o)));
-            self.outcomes = counts.filter(|(_, count)| *count > 0).collect();
+            (self.max_abs, self.outcomes) = (stats.errors.absolute.max(most), outcomes);
         }
         Ok(is_harmless)
     }
 
-    fn texts(&mut self, reference: &NamedTensor, converted: &NamedTensor) -> TractResult<()> {
+    fn texts(&mut self, reference: &Elements, converted: &Elements) -> TractResult<()> {
+        let (x, y) = (reference.whole()?, converted.whole()?);
         let is_same = reference.ty == converted.ty
-            && reference.tensor.try_as_plain_ram()?.as_slice::<String>()?
-                == converted.tensor.try_as_plain_ram()?.as_slice::<String>()?;
+            && x.try_as_plain_ram()?.as_slice::<String>()?
+                == y.try_as_plain_ram()?.as_slice::<String>()?;
         let outcome = if is_same { Code::Exact } else { Code::Changed };
         self.outcomes.insert(outcome, self.elements);
         if !is_same {
-            (0..reference.tensor.len()).for_each(|place| self.add_place(place));
+            (0..reference.len()).for_each(|place| self.add_place(place));
         }
         Ok(())
     }
@@ -246,9 +265,13 @@ struct Found {
 
 impl Found {
     fn count(&mut self, outcome: Code) {
+        self.add(outcome, 1);
+    }
+
+    fn add(&mut self, outcome: Code, elements: u64) {
         match self.outcomes.iter_mut().find(|(code, _)| *code == outcome) {
-            Some((_, count)) => *count += 1,
-            None => self.outcomes.push((outcome, 1)),
+            Some((_, count)) => *count += elements,
+            None => self.outcomes.push((outcome, elements)),
         }
     }
 
@@ -271,8 +294,40 @@ impl Found {
     }
 }
 
+/// What an exact cast to half precision has made of FLOAT, none of which is infinite or NaN.
+struct Halved {
+    exact: u64,
+    flushed: u64,
+    farthest: f64,
+}
+
+impl Halved {
+    /// Counts what has come back; `None` where a value is infinite or NaN.
+    fn of(wide: &Tensor, back: &Tensor) -> TractResult<Option<Halved>> {
+        // Few enough that no count overflows. Integers alone are counted many at once.
+        const ROW: usize = 1 << 12;
+        let (wide, back) = (wide.try_as_plain_ram()?, back.try_as_plain_ram()?);
+        let rows = wide.as_slice::<f32>()?.chunks(ROW).zip(back.as_slice::<f32>()?.chunks(ROW));
+        let (mut exact, mut flushed, mut farthest, mut is_odd) = (0u64, 0u64, 0u32, false);
+        for (wide, back) in rows {
+            let (mut same, mut gone) = (0u32, 0u32);
+            for (x, y) in wide.iter().zip(back) {
+                same += u32::from(x == y);
+                gone += u32::from((*y == 0.0) & (*x != 0.0));
+                // The difference is exact: it has fewer digits than the number that is rounded.
+                farthest = farthest.max((x - y).abs().to_bits());
+                is_odd |= !(x.is_finite() & y.is_finite());
+            }
+            exact += u64::from(same);
+            flushed += u64::from(gone);
+        }
+        let farthest = f64::from(f32::from_bits(farthest));
+        Ok((!is_odd).then_some(Halved { exact, flushed, farthest }))
+    }
+}
+
 impl Grid {
-    fn of(converted: &NamedTensor, stored: Option<ElementType>) -> TractResult<Option<Grid>> {
+    fn of(converted: &Elements, stored: Option<ElementType>) -> TractResult<Option<Grid>> {
         let Some(target) = Reach::of(converted.ty) else { return Ok(None) };
         let narrow = match stored {
             Some(stored) => Some(stored),
@@ -323,7 +378,9 @@ impl Grid {
         match () {
             () if !is_finite => None,
             () if x == y => Some(Code::Exact),
-            () if self.unit.is_none() && y != 0.0 && is_near() => Some(Code::Rounded),
+            () if self.unit.is_none() && is_near() => {
+                Some(if y == 0.0 { Code::Flushed } else { Code::Rounded })
+            }
             () => None,
         }
     }
@@ -345,15 +402,44 @@ impl Grid {
 
 /// The type of half precision that holds all values of a wider weight: it has been rounded, and
 /// kept wide.
-fn narrower(weight: &NamedTensor) -> TractResult<Option<ElementType>> {
+fn narrower(weight: &Elements) -> TractResult<Option<ElementType>> {
     if !matches!(weight.ty, ElementType::Float | ElementType::Double) {
         return Ok(None);
     }
+    let is_held_in = |half: ElementType| -> TractResult<bool> {
+        for places in blocks(weight.len()) {
+            let wide = weight.part(places)?;
+            if rounded(weight.ty, &wide, half)?.as_bytes() != wide.as_bytes() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
     for half in [ElementType::BFloat16, ElementType::Float16] {
-        let back = rounded(weight.ty, &weight.tensor, half)?;
-        if back.as_bytes() == weight.tensor.as_bytes() {
+        if is_held_in(half)? {
             return Ok(Some(half));
         }
     }
     Ok(None)
+}
+
+/// The largest finite magnitude.
+fn largest(weight: &Elements) -> TractResult<f64> {
+    let mut largest = 0.0f64;
+    for places in blocks(weight.len()) {
+        let part = weight.part(places)?;
+        if let Some(reals) = Numbers::of(weight.ty, &part)?.reals() {
+            let magnitudes = reals.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+            largest = magnitudes.fold(largest, f64::max);
+            continue;
+        }
+        let (low, high) = audit::range(weight.ty, &part)?.limits.unwrap_or_default();
+        largest = largest.max(low.abs()).max(high.abs());
+    }
+    Ok(largest)
+}
+
+/// All places, as many at once as are looked at.
+fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
 }

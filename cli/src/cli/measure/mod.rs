@@ -4,6 +4,7 @@
 
 pub(crate) mod angle;
 pub(crate) mod change;
+pub(crate) mod elements;
 pub(crate) mod exact;
 pub(crate) mod metrics;
 mod noise;

@@ -147,12 +147,14 @@ impl Writer<'_> {
             return None;
         }
         let mask = u8::try_from((1u32 << bits) - 1).ok()?;
-        let code = |row: &[u8], place: usize| {
-            let byte = row.get(place * bits / 8)?;
-            Some((byte >> (place * bits % 8)) & mask)
-        };
-        let rows = bytes.chunks_exact(stride);
-        rows.flat_map(|row| (0..count).map(move |place| code(row, place))).collect()
+        let mut codes = Vec::with_capacity(count.checked_mul(rows)?);
+        for row in bytes.chunks_exact(stride) {
+            let all = row
+                .iter()
+                .flat_map(|byte| (0..8 / bits).map(move |place| (byte >> (place * bits)) & mask));
+            codes.extend(all.take(count));
+        }
+        Some(codes)
     }
 }
 

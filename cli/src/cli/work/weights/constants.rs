@@ -1,20 +1,24 @@
 //! The constants of a model: initializers, what `Constant` nodes hold, and what is computed of them
 //! alone.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{CastOnnx, ElementType, Family};
 
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::change::Change;
+use crate::cli::measure::elements::Elements;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::model::Loader;
 
 /// So many elements make a constant a weight, rather than a number of the computation or a shape.
 pub(super) const WEIGHT: usize = 8;
@@ -24,7 +28,6 @@ pub(crate) struct Holder<'a> {
     pub(crate) proto: &'a ModelProto,
     pub(crate) folder: Option<&'a Path>,
     pub(crate) onnx: &'a CastOnnx,
-    pub(crate) loader: &'a Loader,
 }
 
 /// A weight that is more than rounded, before it is judged.
@@ -53,6 +56,8 @@ pub(super) struct Constant<'a> {
 enum HeldIn<'a> {
     InFile(&'a TensorProto),
     InMemory(Tensor),
+    /// The nodes of a model make them of constants.
+    Computed(Rc<Interpreter>),
 }
 
 impl<'a> Constant<'a> {
@@ -104,19 +109,30 @@ impl<'a> Constant<'a> {
             && is_text(self) == is_text(other)
     }
 
+    /// The same without its values, which the model computes again when they are wanted.
+    pub(super) fn forgotten(self, model: &Rc<Interpreter>) -> Constant<'a> {
+        Constant { held: HeldIn::Computed(model.clone()), ..self }
+    }
+
     /// The values.
     ///
     /// # Errors
     ///
     /// When the file that holds them cannot be read, or is not what the model says.
-    pub(super) fn read(&self, folder: Option<&Path>) -> TractResult<NamedTensor> {
-        let (ty, tensor) = match &self.held {
-            HeldIn::InMemory(tensor) => (self.ty, tensor.clone()),
-            HeldIn::InFile(proto) => {
-                at(format!("weight `{}`", self.name), tensor_proto::read(proto, folder))?
+    pub(super) fn values<'e>(&'e self, folder: Option<&'e Path>) -> TractResult<Elements<'e>> {
+        let elements = match &self.held {
+            HeldIn::InMemory(tensor) => return Ok(Elements::of(self.ty, Cow::Borrowed(tensor))),
+            HeldIn::InFile(proto) => Elements::of_proto(proto, folder),
+            HeldIn::Computed(model) => {
+                let value = model.constant(&self.name)?.context("it is computed of constants")?;
+                Ok(Elements::of(value.0, Cow::Owned(Arc::unwrap_or_clone(value.1))))
             }
         };
-        Ok(NamedTensor { name: self.name.clone(), ty, tensor })
+        at(format!("weight `{}`", self.name), elements)
+    }
+
+    fn read(&self, folder: Option<&Path>) -> TractResult<NamedTensor> {
+        self.values(folder)?.named(&self.name)
     }
 }
 
@@ -182,8 +198,8 @@ fn of_attribute<'a>(name: &str, path: &str, attribute: &'a AttributeProto) -> Op
 }
 
 /// The elements of a tensor of rank 2 in the other order.
-pub(super) fn transposed(tensor: NamedTensor) -> TractResult<NamedTensor> {
-    let NamedTensor { name, ty, tensor } = tensor;
-    let tensor = tensor.permute_axes(&[1, 0]).context("has two axes")?;
-    Ok(NamedTensor { name, ty, tensor })
+pub(super) fn transposed<'a>(elements: Elements) -> TractResult<Elements<'a>> {
+    let NamedTensor { ty, tensor, .. } = elements.named("")?;
+    let turned = tensor.permute_axes(&[1, 0]).context("has two axes")?;
+    Ok(Elements::of(ty, Cow::Owned(turned)))
 }

@@ -2,12 +2,15 @@
 //! dequantised.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
 
 use onnx_cast_graph::needed;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
+use tract_onnx_cast::interpreter::Interpreter;
 
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
@@ -81,42 +84,63 @@ pub(crate) fn is_random(op_type: &str) -> bool {
     op_type.starts_with("Random") || matches!(op_type, "Bernoulli" | "Multinomial" | "Dropout")
 }
 
-/// The values of the main graph that are computed of constants alone, and are used with others or
-/// `sought` by name.
-///
-/// # Errors
-///
-/// When tract cannot compute them.
-pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Vec<Constant<'static>>> {
-    let Some(graph) = &holder.proto.graph else { return Ok(vec![]) };
-    let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
-    let mut wanted = used_with_others(graph, &nodes, sought);
-    let multiplied = scaled_behind(holder.proto, graph, &known, sought);
-    wanted.extend(multiplied.iter().flat_map(|node| node.output.iter().cloned()));
-    if wanted.is_empty() {
-        return Ok(vec![]);
+/// The values of a main graph that are computed of constants alone.
+pub(super) struct Computed {
+    model: Rc<Interpreter>,
+    names: Vec<String>,
+    known: HashMap<String, MadeOf>,
+}
+
+impl Computed {
+    /// Those that are used with others or `sought` by name; `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be run.
+    pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Option<Computed>> {
+        let Some(graph) = &holder.proto.graph else { return Ok(None) };
+        let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
+        let mut names = used_with_others(graph, &nodes, sought);
+        let multiplied = scaled_behind(holder.proto, graph, &known, sought);
+        names.extend(multiplied.iter().flat_map(|node| node.output.iter().cloned()));
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let nodes: Vec<&NodeProto> = nodes.into_iter().chain(&multiplied).collect();
+        for node in &multiplied {
+            let made_of: Vec<MadeOf> =
+                node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
+            let largest = made_of.first().and_then(|codes| codes.largest.clone());
+            let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).collect();
+            known.extend(node.output.iter().map(|output| {
+                (output.clone(), MadeOf { roots: HashSet::clone(&roots), largest: largest.clone() })
+            }));
+        }
+        let model = alone(holder.proto, graph, &nodes, &names);
+        let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
+        let model = Rc::new(Interpreter::of_proto(onnx, model, holder.folder)?);
+        Ok(Some(Computed { model, names, known }))
     }
-    let nodes: Vec<&NodeProto> = nodes.into_iter().chain(&multiplied).collect();
-    for node in &multiplied {
-        let made_of: Vec<MadeOf> =
-            node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
-        let largest = made_of.first().and_then(|codes| codes.largest.clone());
-        let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).collect();
-        known.extend(node.output.iter().map(|output| {
-            (output.clone(), MadeOf { roots: HashSet::clone(&roots), largest: largest.clone() })
-        }));
+
+    /// What computes them.
+    pub(super) fn model(&self) -> &Rc<Interpreter> {
+        &self.model
     }
-    let model = alone(holder.proto, graph, &nodes, &wanted);
-    let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
-    let ran = holder.loader.load(&onnx, model, holder.folder)?.run(vec![])?;
-    let constant = |value: NamedTensor| {
-        let made_of = known.get(&value.name).cloned().unwrap_or_default();
-        let mut constant = Constant::in_memory(value, "");
-        constant.stored = made_of.largest.map(|largest| largest.ty).filter(|ty| *ty != constant.ty);
-        constant.roots.extend(made_of.roots);
-        constant
-    };
-    Ok(ran.outputs.into_iter().map(constant).collect())
+
+    /// The values, each computed when it is its turn.
+    pub(super) fn each(&self) -> impl Iterator<Item = TractResult<Constant<'static>>> {
+        let constant = |name: &String| -> TractResult<Option<Constant<'static>>> {
+            let Some((ty, tensor)) = self.model.constant(name)? else { return Ok(None) };
+            let (name, tensor) = (name.clone(), Arc::unwrap_or_clone(tensor));
+            let made_of = self.known.get(&name).cloned().unwrap_or_default();
+            let mut constant = Constant::in_memory(NamedTensor { name, ty, tensor }, "");
+            let stored = made_of.largest.map(|largest| largest.ty);
+            constant.stored = stored.filter(|stored| *stored != ty);
+            constant.roots.extend(made_of.roots);
+            Ok(Some(constant))
+        };
+        self.names.iter().filter_map(move |name| constant(name).transpose())
+    }
 }
 
 /// The values that these nodes make, `Constant` nodes excepted, and that other nodes or the outside

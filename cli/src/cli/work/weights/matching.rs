@@ -7,7 +7,7 @@ use std::path::Path;
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::audit::{Numbers, Reach};
+use tract_onnx_cast::audit::{Number, Numbers, Reach};
 
 use crate::cli::work::weights::constants::Constant;
 
@@ -146,16 +146,21 @@ fn sample(
     folder: Option<&Path>,
     is_turned: bool,
 ) -> TractResult<WeightSample> {
-    let mut read = constant.read(folder)?;
-    if is_turned {
-        read = super::constants::transposed(read)?;
-    }
-    let numbers = Numbers::of(read.ty, &read.tensor)?;
-    let length = read.tensor.len();
+    let elements = constant.values(folder)?;
+    let length = elements.len();
+    // Of the transpose, the element at a place is at another one here.
+    let (rows, columns) = match elements.shape[..] {
+        [rows, columns] if is_turned => (rows.max(1), columns),
+        _ => (1, 1),
+    };
     // An odd stride meets every column of a matrix.
     let stride = (length / SAMPLES).max(1) | 1;
-    let places = (0..length).step_by(stride);
-    let values: Vec<f64> = places.filter_map(|place| Some(numbers.get(place)?.rounded())).collect();
+    let mut values: Vec<f64> = vec![];
+    for place in (0..length).step_by(stride) {
+        let place = place % rows * columns + place / rows;
+        let numbers = Numbers::of(elements.ty, &elements.part(place..place + 1)?)?;
+        values.extend(numbers.get(0).map(Number::rounded));
+    }
     let peak = values.iter().map(|x| x.abs()).filter(|x| x.is_finite()).fold(0.0, f64::max);
     let mut different: Vec<u64> = values.iter().map(|x| x.to_bits()).collect();
     different.sort_unstable();

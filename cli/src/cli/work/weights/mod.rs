@@ -13,11 +13,12 @@ use tract_onnx::prelude::*;
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
-use crate::cli::message::one_line;
+use crate::cli::message::{at, one_line};
 use crate::cli::process::progress;
 use crate::cli::work::spelt::spelt;
 use constants::{ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;
+use folded::Computed;
 
 /// What became of the weights of a model.
 #[derive(Default)]
@@ -84,31 +85,21 @@ impl Weights {
         let mut left_a = vec![];
         let folders = (reference.folder, converted.folder);
         for constant in constants::of(reference.proto) {
-            if let Some(constant) = weights.pair_by_name(constant, &mut left_b, folders)? {
+            if let Some(constant) = weights.pair_by_name(constant, &mut left_b, false, folders)? {
                 left_a.push(constant);
             }
         }
+        let mut left_b: Vec<Constant> = left_b.left().collect();
         if left_a.iter().any(Constant::is_weight) {
-            let mut computed = Named::of(weights.computed(converted, &left_a));
-            let mut left = vec![];
-            for constant in left_a {
-                left.extend(weights.pair_by_name(constant, &mut computed, folders)?);
-            }
-            left_a = left;
-            left_b = Named::of(left_b.left().chain(computed.left()).collect());
+            let mut others = Named::of(left_a);
+            left_b.extend(weights.pair_computed(converted, &mut others, true, folders)?);
+            left_a = others.left().collect();
         }
-        let mut in_b: Vec<Constant> = left_b.left().collect();
-        if in_b.iter().any(Constant::is_weight) {
-            let of_reference = weights.computed(reference, &in_b);
-            let mut others = Named::of(in_b);
-            let mut left = vec![];
-            for constant in of_reference {
-                left.extend(weights.pair_by_name(constant, &mut others, folders)?);
-            }
-            left_a.extend(left);
-            in_b = others.left().collect();
+        if left_b.iter().any(Constant::is_weight) {
+            let mut others = Named::of(left_b);
+            left_a.extend(weights.pair_computed(reference, &mut others, false, folders)?);
+            left_b = others.left().collect();
         }
-        let left_b = in_b;
         let pairs = matching::by_values(&left_a, folders.0, &left_b, folders.1)?;
         for (x, y, is_turned) in &pairs {
             if let (Some(x), Some(y)) = (left_a.get(*x), left_b.get(*y)) {
@@ -166,24 +157,51 @@ impl Weights {
         self.facts.compared
     }
 
-    /// What a model computes of its constants, to find those of another model in it. If tract
-    /// cannot compute it, a note says why.
-    fn computed(&mut self, holder: &Holder, sought: &[Constant]) -> Vec<Constant<'static>> {
-        let sought = sought.iter().map(|constant| constant.name.as_str()).collect();
-        folded::of(holder, &sought).unwrap_or_else(|error| {
-            let reason = one_line(&error);
-            self.notes
-                .push(format!("weights that are computed of others are not compared: {reason}"));
-            vec![]
-        })
+    /// Compares what a model computes of its constants with those of the other one, `others`, by
+    /// their names. What has no counterpart is handed back. If it cannot be computed, a note says
+    /// why.
+    fn pair_computed(
+        &mut self,
+        holder: &Holder,
+        others: &mut Named,
+        is_converted: bool,
+        folders: (Option<&Path>, Option<&Path>),
+    ) -> TractResult<Vec<Constant<'static>>> {
+        let sought = others.constants.iter().flatten();
+        let sought = sought.map(|constant| constant.name.clone()).collect::<Vec<_>>();
+        let sought = sought.iter().map(String::as_str).collect();
+        let mut left = vec![];
+        let computed = Computed::of(holder, &sought).unwrap_or_else(|error| {
+            self.note_uncomputed(&error);
+            None
+        });
+        let Some(computed) = computed else { return Ok(left) };
+        for constant in computed.each() {
+            let constant = match constant {
+                Ok(constant) => constant,
+                Err(error) => {
+                    self.note_uncomputed(&error);
+                    break;
+                }
+            };
+            let alone = self.pair_by_name(constant, others, is_converted, folders)?;
+            left.extend(alone.map(|constant| constant.forgotten(computed.model())));
+        }
+        Ok(left)
     }
 
-    /// Compares a constant with the one of its name, which leaves the others. The constant is
-    /// handed back where there is none.
+    fn note_uncomputed(&mut self, error: &TractError) {
+        let reason = one_line(error);
+        self.notes.push(format!("weights that are computed of others are not compared: {reason}"));
+    }
+
+    /// Compares a constant, of the converted model or of the reference, with the one of its name,
+    /// which leaves the others. The constant is handed back where there is none.
     fn pair_by_name<'a>(
         &mut self,
         constant: Constant<'a>,
         others: &mut Named,
+        is_converted: bool,
         folders: (Option<&Path>, Option<&Path>),
     ) -> TractResult<Option<Constant<'a>>> {
         let Some(place) = others.place_of(&constant) else { return Ok(Some(constant)) };
@@ -193,7 +211,8 @@ impl Weights {
         let is_turned = constant.shape != other.shape
             && constant.shape.len() == 2
             && constant.shape.iter().rev().eq(&other.shape);
-        if !self.compare(&constant, &other, "name", is_turned, folders)? {
+        let (a, b) = if is_converted { (&other, &constant) } else { (&constant, &other) };
+        if !self.compare(a, b, "name", is_turned, folders)? {
             if let Some(held) = others.constants.get_mut(place) {
                 *held = Some(other);
             }
@@ -230,14 +249,15 @@ impl Weights {
         is_turned: bool,
         (of_a, of_b): (Option<&Path>, Option<&Path>),
     ) -> TractResult<bool> {
-        let (x, mut y) = (a.read(of_a)?, b.read(of_b)?);
+        let (x, mut y) = (a.values(of_a)?, b.values(of_b)?);
         if a.path.is_empty() && b.path.is_empty() {
             self.names.insert(a.name.clone(), b.name.clone());
         }
         if is_turned {
             y = transposed(y)?;
         }
-        let change = Change::between(&x, &y, b.stored.or(a.stored))?;
+        let change = Change::between(&x, &y, b.stored.or(a.stored));
+        let change = at(format!("weight `{}`", a.name), change)?;
         if !change.is_odd() {
             self.facts.compared += 1;
             *(if change.is_exact() { &mut self.facts.exact } else { &mut self.facts.rounded }) += 1;

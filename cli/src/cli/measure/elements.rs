@@ -1,0 +1,186 @@
+//! The elements of a tensor, some at a time: of one in memory, or of a weight that stays in its
+//! file, of which no more is read than is asked for.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::{ElementType, Family, tensor_proto};
+
+use crate::cli::measure::value::part;
+use crate::cli::tensor::NamedTensor;
+
+/// A tensor whose elements can be read some at a time.
+pub(crate) struct Elements<'a> {
+    pub(crate) ty: ElementType,
+    pub(crate) shape: Vec<usize>,
+    held: Held<'a>,
+}
+
+enum Held<'a> {
+    InMemory(Cow<'a, Tensor>),
+    /// The file is said in the tensor's entries; the data begins at a byte of it.
+    InFile {
+        proto: &'a TensorProto,
+        folder: Option<&'a Path>,
+        offset: usize,
+    },
+}
+
+/// As many elements begin at a byte in every type.
+const ALIGNED: usize = 8;
+
+impl<'a> Elements<'a> {
+    /// Those of a tensor in memory.
+    pub(crate) fn of(ty: ElementType, tensor: Cow<'a, Tensor>) -> Elements<'a> {
+        Elements { ty, shape: tensor.shape().to_vec(), held: Held::InMemory(tensor) }
+    }
+
+    /// Those of an initializer. What is in the message itself is read as a whole.
+    ///
+    /// # Errors
+    ///
+    /// When what is read is not what the model says.
+    pub(crate) fn of_proto(
+        proto: &'a TensorProto,
+        folder: Option<&'a Path>,
+    ) -> TractResult<Elements<'a>> {
+        if let Some(elements) = Elements::in_file(proto, folder) {
+            return Ok(elements);
+        }
+        let (ty, tensor) = tensor_proto::read(proto, folder)?;
+        Ok(Elements::of(ty, Cow::Owned(tensor)))
+    }
+
+    /// Those of a tensor whose data is beside the model; `None` if there is anything odd about it,
+    /// which reading all of it will tell.
+    fn in_file(proto: &'a TensorProto, folder: Option<&'a Path>) -> Option<Elements<'a>> {
+        const BESIDE: i32 = 1;
+        let ty = ElementType::from_id(proto.data_type)?;
+        if proto.data_location != Some(BESIDE) || ty.family() == Family::Text {
+            return None;
+        }
+        let shape = proto.dims.iter().map(|dim| usize::try_from(*dim).ok());
+        let shape: Vec<usize> = shape.collect::<Option<_>>()?;
+        let count = shape.iter().try_fold(1usize, |count, dim| count.checked_mul(*dim))?;
+        let bytes = count.checked_mul(ty.bits() as usize)?.div_ceil(8);
+        let entry = |key: &str| {
+            let mut all = proto.external_data.iter().filter(|entry| entry.key == key);
+            all.next().map(|entry| entry.value.parse::<usize>().ok())
+        };
+        let is_whole = entry("length").is_none_or(|length| length == Some(bytes));
+        let offset = entry("offset").unwrap_or(Some(0))?;
+        let held = Held::InFile { proto, folder, offset };
+        (is_whole && count > 0).then_some(Elements { ty, shape, held })
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Some of them, which there are, in row-major order, as a tensor of one dimension; no text.
+    ///
+    /// # Errors
+    ///
+    /// When they are not there, or the file cannot be read.
+    pub(crate) fn part(&self, places: Range<usize>) -> TractResult<Tensor> {
+        let (proto, folder, offset) = match &self.held {
+            Held::InMemory(tensor) => return part(self.ty, tensor, places),
+            Held::InFile { proto, folder, offset } => (proto, folder, offset),
+        };
+        let start = places.start / ALIGNED * ALIGNED;
+        let count = places.end.saturating_sub(start);
+        let (ty, read) = tensor_proto::read(&section(proto, *offset, (start, count)), *folder)?;
+        if start == places.start {
+            return Ok(read);
+        }
+        part(ty, &read, places.start - start..count)
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is not what the model says.
+    pub(crate) fn whole(&self) -> TractResult<Cow<'_, Tensor>> {
+        Ok(match &self.held {
+            Held::InMemory(tensor) => Cow::Borrowed(tensor),
+            Held::InFile { proto, folder, .. } => Cow::Owned(tensor_proto::read(proto, *folder)?.1),
+        })
+    }
+
+    /// All of them, as a tensor of a name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Elements::whole`].
+    pub(crate) fn named(self, name: &str) -> TractResult<NamedTensor> {
+        let tensor = match self.held {
+            Held::InMemory(tensor) => tensor.into_owned(),
+            Held::InFile { proto, folder, .. } => tensor_proto::read(proto, folder)?.1,
+        };
+        Ok(NamedTensor { name: name.into(), ty: self.ty, tensor })
+    }
+}
+
+/// A tensor of some of the elements of one whose data begins at a byte of a file: so many from a
+/// place on at which a byte begins.
+fn section(proto: &TensorProto, offset: usize, (start, count): (usize, usize)) -> TensorProto {
+    let bits = ElementType::from_id(proto.data_type).map_or(8, |ty| ty.bits() as usize);
+    let at = offset.saturating_add(start / ALIGNED * bits);
+    let length = (count * bits).div_ceil(8);
+    let entry = |(key, value): (&str, String)| StringStringEntryProto { key: key.into(), value };
+    let own = ["offset", "length"];
+    let others = proto.external_data.iter().filter(|entry| !own.contains(&&*entry.key)).cloned();
+    let places = [("offset", at.to_string()), ("length", length.to_string())];
+    TensorProto {
+        name: proto.name.clone(),
+        data_type: proto.data_type,
+        dims: vec![i64::try_from(count).unwrap_or(i64::MAX)],
+        data_location: proto.data_location,
+        external_data: others.chain(places.into_iter().map(entry)).collect(),
+        ..TensorProto::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of every place on, also where no byte begins.
+    #[test]
+    fn a_part_of_a_file_is_that_part_of_the_whole() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for ty in [ElementType::Uint4, ElementType::Int2, ElementType::Float16, ElementType::Float]
+        {
+            let count = 21;
+            let zero = Tensor::zero_dt(ty.datum_type(), &[3, 7]).expect("a tensor");
+            let mut whole = zero;
+            let width = ty.carrier_bytes().expect("numbers");
+            for (place, bytes) in whole.as_bytes_mut().chunks_mut(width).enumerate() {
+                bytes[0] = (place % 2) as u8;
+            }
+            let mut proto = tensor_proto::write("w", ty, &whole).expect("a tensor");
+            let mut data = vec![0xff; 5];
+            data.append(&mut proto.raw_data);
+            std::fs::write(folder.path().join("data"), &data).expect("a file");
+            let entry = |key: &str, value: &str| StringStringEntryProto {
+                key: key.into(),
+                value: value.into(),
+            };
+            proto.data_location = Some(1);
+            proto.external_data = vec![entry("location", "data"), entry("offset", "5")];
+            let elements = Elements::of_proto(&proto, Some(folder.path())).expect("a weight");
+            assert!(matches!(elements.held, Held::InFile { .. }));
+            for start in 0..count {
+                let some = elements.part(start..count).expect("a part");
+                let wanted = part(ty, &whole, start..count).expect("a part");
+                assert_eq!(some.as_bytes(), wanted.as_bytes(), "{ty} from {start}");
+            }
+            assert!(elements.part(0..count + 64).is_err());
+        }
+    }
+}
