@@ -32,6 +32,7 @@ def compare(
     tolerance: Optional[Path] = None,
     suggest_tolerance: bool = False,
     all_tensors: bool = False,
+    weights_only: bool = False,
     graph: Optional[Model] = None,
     strict: bool = False,
     samples: Optional[int] = None,
@@ -74,6 +75,7 @@ def compare(
         suggest_tolerance: Write such a file, with limits that the conversion keeps and a fault would not, if it passes and there is
             none.
         all_tensors: Compare every inner tensor that belongs to one of the other model.
+        weights_only: Compare the weights alone: nothing is run, and no inputs are taken.
         graph: The model whose tensors both sides are, where both are values.
         strict: Fail where the verdict stands on little: one set of random inputs, sizes of 1, branches that did not run.
         samples: How often the conversion runs with its roundings perturbed, to see how far they carry.
@@ -120,7 +122,7 @@ def compare(
         words += options(
             rtol=rtol, atol=atol, ulp=ulp, cosine=cosine, sqnr=sqnr, per_output=per_output,
             tolerance=tolerance, suggest_tolerance=suggest_tolerance, all_tensors=all_tensors,
-            strict=strict, samples=samples,
+            weights_only=weights_only, strict=strict, samples=samples,
             graph=graph if graph is None else _files.model(graph, folder, "graph"),
             sizes=sizes, ranges=ranges, seed=seed, sets=sets, random=random, search=search,
             search_steps=search_steps, keep_inputs=keep_inputs, limit=limit, shuffle=shuffle,

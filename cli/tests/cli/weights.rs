@@ -352,3 +352,93 @@ fn outputs_are_held_against_the_original_a_set_at_a_time() {
     let sets = ["--sets", "90", "--max-memory", "1"];
     said(0, &[&["audit", &a, "--baseline", &a][..], &sets].concat());
 }
+
+/// As long as a few parts that are read at once, and some more.
+const LONG: usize = (1 << 19) + 1000;
+
+/// `y` is `x` and a long weight.
+fn long(ty: ElementType, numbers: &[f32]) -> ModelProto {
+    let nodes = [cast("up", "w", "wide", Float), node("Add", &["x", "wide"], &["y"], vec![])];
+    let weights = [("w", ty, tensor1(numbers))];
+    let size = LONG as i64;
+    holding(&[("x", Float, &[size])], &nodes, ("y", Float, &[size]), &weights)
+}
+
+#[test]
+fn weights_alone_are_compared_without_a_run() {
+    let folder = Folder::new();
+    let mut numbers: Vec<f32> = (0..LONG).map(|x| (x % 4096) as f32 / 3.0 + 0.5).collect();
+    let a = folder.message("a.onnx", &long(Float, &numbers));
+    let b = folder.message("b.onnx", &long(Float16, &numbers));
+    let report = compared(0, &[&a, &b, "--weights-only"]);
+    let weights = &report["weights"];
+    assert_eq!((&report["is_of_weights"], &report["outputs"]), (&json!(true), &json!([])));
+    assert_eq!((&report["sets"], &report["identical"]), (&json!(0), &json!(false)));
+    assert_eq!((&weights["compared"], &weights["rounded"]), (&json!(1), &json!(1)));
+    let same = compared(0, &[&a, &a, "--weights-only"]);
+    assert_eq!((&same["identical"], &same["weights"]["exact"]), (&json!(true), &json!(1)));
+    numbers[LONG - 3] = -77.0;
+    let wrong = folder.message("wrong.onnx", &long(Float16, &numbers));
+    let report = compared(1, &[&a, &wrong, "--weights-only"]);
+    let changed = &report["weights"]["changed"][0];
+    let outcomes = changed["outcomes"].as_object().expect("counts");
+    let counted: u64 = outcomes.values().filter_map(Value::as_u64).sum();
+    assert_eq!((counted, &changed["outcomes"]["changed"]), (LONG as u64, &json!(1)));
+    let text = changed["text"].as_str().expect("words");
+    assert!(text.contains(&format!("at [{}]", LONG - 3)), "{text}");
+    assert_eq!(report["rows"][0]["code"], "wrong_weight");
+    let words = said(1, &["compare", &a, &wrong, "--weights-only"]);
+    assert!(words.contains("of 1 weight(s) compared, the weight `w` is wrong"), "{words}");
+}
+
+#[test]
+fn weights_that_are_quantised_or_turned_are_compared_alone() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &product(Float, &numbers()));
+    let quantised = |scale: f32| {
+        let codes: Vec<f32> = numbers().iter().map(|x| (x / 0.03).round()).collect();
+        let nodes = [
+            node("DequantizeLinear", &["codes", "scale"], &["w"], vec![]),
+            node("MatMul", &["x", "w"], &["y"], vec![]),
+        ];
+        let weights = [("codes", Int8, matrix(&codes)), ("scale", Float, tensor0(scale))];
+        holding(&[("x", Float, &[2, 4])], &nodes, ("y", Float, &[2, 4]), &weights)
+    };
+    let b = folder.message("b.onnx", &quantised(0.03));
+    let weights = &compared(0, &[&a, &b, "--weights-only"])["weights"];
+    assert_eq!((&weights["compared"], &weights["rounded"]), (&json!(1), &json!(1)));
+    let b = folder.message("b.onnx", &quantised(0.06));
+    compared(1, &[&a, &b, "--weights-only"]);
+    let turned = matrix(&numbers()).permute_axes(&[1, 0]).expect("two axes");
+    let turned = turned.into_shape(&[16]).expect("a row");
+    let turned = turned.try_as_plain_ram().and_then(|x| Ok(x.as_slice::<f32>()?.to_vec()));
+    let mut other = product(Float, &turned.expect("numbers"));
+    let graph = other.graph.as_mut().expect("a graph");
+    graph.initializer[0].name = "w_turned".into();
+    graph.node[0].input[1] = "w_turned".into();
+    let b = folder.message("turned.onnx", &other);
+    let report = compared(0, &[&a, &b, "--weights-only"]);
+    assert_eq!((&report["weights"]["exact"], &report["identical"]), (&json!(1), &json!(true)));
+}
+
+#[test]
+fn weights_alone_take_nothing_that_is_of_runs() {
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &product(Float, &numbers()));
+    for option in [["--seed", "0"], ["--rtol", "0.1"], ["-i", "x.npy"], ["--samples", "3"]] {
+        let why = refused(&[&["compare", &a, &a, "--weights-only"][..], &option].concat());
+        assert!(why.contains("--weights-only") && why.contains(option[0]), "{why}");
+    }
+    said(0, &["run", &a, "-o", &folder.text("out")]);
+    let why = refused(&["compare", &a, &folder.text("out"), "--weights-only"]);
+    assert!(why.contains("--weights-only is for models"), "{why}");
+    let nothing = holding(
+        &[("x", Float, &[2])],
+        &[node("Neg", &["x"], &["y"], vec![])],
+        ("y", Float, &[2]),
+        &[],
+    );
+    let b = folder.message("nothing.onnx", &nothing);
+    let report = compared(1, &[&a, &b, "--weights-only"]);
+    assert_eq!(report["rows"][0]["code"], "nothing_compared");
+}

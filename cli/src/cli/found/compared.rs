@@ -24,7 +24,9 @@ pub(crate) struct Compared {
     pub(crate) converted: String,
     #[serde(flatten)]
     pub(crate) head: Head,
-    /// Whether every output has the same values.
+    /// Whether nothing but the weights was compared.
+    pub(crate) is_of_weights: bool,
+    /// Whether every output, or every weight, has the same values.
     pub(crate) identical: bool,
     #[serde(flatten)]
     pub(crate) judgement: Judgement,

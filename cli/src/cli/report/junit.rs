@@ -68,6 +68,7 @@ fn suite(pair: &Compared) -> TestSuite {
         (None, Status::Failed) if !failed => {
             Some(TestOutcome::Failed(vec![verdict::verdict(pair).1]))
         }
+        (None, Status::Passed) if pair.is_of_weights => Some(TestOutcome::Passed),
         _ => None,
     };
     whole.into_iter().for_each(|outcome| add(&mut suite, "the comparison", outcome, &notes));

@@ -14,10 +14,14 @@ use crate::cli::found::compared::{CastName, Compared, ComparedTensor, Divergence
 use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
+use crate::cli::found::weights::ComparedWeights;
 use crate::cli::message::single_line;
 
 /// Whether a comparison has passed, and a sentence that says why.
 pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
+    if pair.is_of_weights {
+        return by_weights(pair);
+    }
     let (is_good, text) = by_outputs(pair);
     let Some(verdict) = pair.judgement.verdict.filter(|_| pair.head.status != Status::Unusable)
     else {
@@ -30,6 +34,23 @@ pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
         _ if verdict.passes() != is_good => (is_good, text),
         _ => (is_good, format!("{name}: {reason}")),
     }
+}
+
+/// How a comparison of nothing but weights has gone.
+fn by_weights(pair: &Compared) -> (bool, String) {
+    let ComparedWeights { compared, exact, rounded, changed, .. } = &pair.head.weights;
+    let is_good = pair.head.status == Status::Passed;
+    let text = match wrong_weights(&pair.head.weights) {
+        Some(wrong) => format!("of {compared} weight(s) compared, {wrong}"),
+        None if *compared == 0 => "no weights were compared".into(),
+        None if pair.identical => format!("all {compared} weight(s) are exactly equal"),
+        None => format!(
+            "of {compared} weight(s) compared, {exact} are equal, {rounded} rounded to their type, \
+             {} changed without harm",
+            changed.len()
+        ),
+    };
+    (is_good, text)
 }
 
 fn by_outputs(pair: &Compared) -> (bool, String) {
@@ -80,6 +101,7 @@ fn only_narrow(pair: &Compared) -> Option<&Finding> {
 /// By what all outputs were judged.
 pub(crate) fn tolerances_in_words(pair: &Compared) -> String {
     match pair.judgement.verdict {
+        _ if pair.is_of_weights => "none: weights are equal, or rounded to their type".into(),
         Some(_) if !pair.is_judged_by_tolerance => "none: the verdict decides".into(),
         _ => tolerances(pair.outputs.iter()),
     }

@@ -13,6 +13,7 @@ mod rerecord;
 pub(crate) mod run;
 mod shell;
 mod test;
+mod weights;
 
 use clap::Subcommand;
 

@@ -7,6 +7,7 @@ mod both_errors;
 mod charts;
 mod conversion;
 mod drawing;
+mod figures;
 
 use minijinja::{Environment, HtmlEscape, Value, context};
 use serde::Serialize;
@@ -309,23 +310,7 @@ fn audit_section(model: &Audited, top: usize) -> Section {
 fn comparison_section(pair: &Compared, top: usize) -> Section {
     let head = &pair.head;
     let (is_good, verdict) = verdict::verdict(pair);
-    let changed = pair.casts.added.len() + pair.casts.removed.len() + pair.casts.retargeted.len();
-    let failed = pair.outputs.iter().filter(|output| !output.passed).count();
-    let worst = pair.outputs.iter().map(|output| output.max_abs.0).fold(0.0, f64::max);
-    let figure = |value: String, what: &str| (value, what.to_owned());
-    // The largest error would hide that other elements have none, for they are NaN or infinite on
-    // one side.
-    let error = match pair.outputs.iter().map(ComparedTensor::apart).sum() {
-        0 => figure(Num(worst).to_string(), "largest absolute error"),
-        count => figure(grouped(count), "NaN or infinite on one side"),
-    };
-    let count = pair.outputs.len();
-    let figures = vec![
-        figure(count.to_string(), if count == 1 { "output" } else { "outputs" }),
-        figure(failed.to_string(), "beyond the tolerance"),
-        error,
-        figure(changed.to_string(), "casts added, removed or retargeted"),
-    ];
+    let figures = figures::of_comparison(pair);
     let mut facts = vec![
         ("inputs", head.inputs.sets_in_words(head.sets)),
         ("tolerance", verdict::tolerances_in_words(pair)),

@@ -46,6 +46,7 @@ use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
+use crate::cli::verb::weights;
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 use explain::Explained;
@@ -73,6 +74,7 @@ pub(crate) use open::{CompareRequest, OpenModels};
   onnx-cast compare model.onnx model_fp16.onnx --rtol 1e-2 --atol 1e-3
   onnx-cast compare model.onnx slim.onnx fp16.onnx --all-tensors --report compare.html
   onnx-cast compare model.onnx saved_outputs/ -i x=x.npy --ulp 4
+  onnx-cast compare model.onnx model_int4.onnx --weights-only
   onnx-cast compare good.npz bad.npz --graph model.onnx --rtol 1e-2
   onnx-cast compare a.onnx b.onnx --rtol 1e-3 --per-output scores:atol=1e-2")]
 pub(crate) struct Compare {
@@ -96,6 +98,9 @@ pub(crate) struct Compare {
     /// structure. Without it they are compared where the outputs fail, to find where they diverge.
     #[arg(long, help_heading = "Comparison")]
     all_tensors: bool,
+    /// Compare the weights alone: nothing is run, and no inputs are taken.
+    #[arg(long, help_heading = "Comparison", conflicts_with_all = OF_RUNS)]
+    weights_only: bool,
     /// The model whose tensors were saved, where both sides were: nodes are then named, and nothing
     /// is run. It need not be one that tract can run.
     #[arg(long, value_name = "MODEL.onnx", help_heading = "Comparison")]
@@ -114,6 +119,34 @@ pub(crate) struct Compare {
     #[command(flatten, next_help_heading = "Reports")]
     to: ReportArgs,
 }
+
+/// What says how models run, and how that is judged.
+const OF_RUNS: [&str; 24] = [
+    "inputs",
+    "limit",
+    "shuffle",
+    "seed",
+    "sizes",
+    "ranges",
+    "sets",
+    "random",
+    "search",
+    "search_steps",
+    "keep_inputs",
+    "rtol",
+    "atol",
+    "ulp",
+    "cosine",
+    "sqnr",
+    "per_output",
+    "tolerance",
+    "suggest_tolerance",
+    "all_tensors",
+    "graph",
+    "strict",
+    "samples",
+    "model_explorer",
+];
 
 impl Verb for Compare {
     type Request = CompareRequest;
@@ -137,6 +170,7 @@ impl Verb for Compare {
                 limits_file,
                 // Model Explorer colours every node.
                 all_tensors: self.all_tensors || self.to.model_explorer.is_some(),
+                is_of_weights: self.weights_only,
                 graph: self.graph.clone(),
                 is_strict: self.strict,
                 search: self.search.clone(),
@@ -175,6 +209,9 @@ impl Request for CompareRequest {
     type Answer = Compared;
 
     fn answer(&self, loader: &Loader) -> TractResult<Compared> {
+        if self.is_of_weights {
+            return weights::compare(loader, &self.reference, &self.converted);
+        }
         let mut sides = open::open(loader, self)?;
         search::search_further(self, &mut sides)?;
         let paired = pair::pair(&sides)?;
@@ -249,6 +286,7 @@ impl CompareRequest {
                 samples,
                 unexercised,
             },
+            is_of_weights: false,
             identical: outputs.iter().all(|output| output.identical),
             judgement,
             is_judged_by_tolerance: self.limits.has_tolerance(),

@@ -34,6 +34,9 @@ pub(crate) struct CompareRequest {
     pub(crate) limits: Limits,
     pub(crate) limits_file: Option<PathBuf>,
     pub(crate) all_tensors: bool,
+    /// Whether nothing but the weights is compared.
+    #[serde(default)]
+    pub(crate) is_of_weights: bool,
     /// The model of saved tensors.
     pub(crate) graph: Option<PathBuf>,
     /// Whether a verdict that stands on little fails.

@@ -322,6 +322,7 @@ impl ConvertRequest {
             limits,
             limits_file: None,
             all_tensors: false,
+            is_of_weights: false,
             graph: None,
             // What was decided stands on these sets.
             search: SearchArgs::none(),

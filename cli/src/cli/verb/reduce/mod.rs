@@ -151,6 +151,7 @@ impl Reduce {
             limits,
             limits_file,
             all_tensors: false,
+            is_of_weights: false,
             graph: None,
             is_strict: false,
             search: SearchArgs::none(),

@@ -163,6 +163,7 @@ fn compare(
         limits: request.limits.clone(),
         limits_file: None,
         all_tensors: true,
+        is_of_weights: false,
         graph: None,
         is_strict: false,
         search: SearchArgs::none(),

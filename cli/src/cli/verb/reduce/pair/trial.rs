@@ -129,6 +129,7 @@ impl PairTrial<'_> {
             limits,
             limits_file: None,
             all_tensors: false,
+            is_of_weights: false,
             graph: None,
             is_strict: false,
             search: SearchArgs::none(),

@@ -1,0 +1,62 @@
+//! `compare --weights-only`: the weights of two models, held against each other without a run.
+//!
+//! They are read from their files a part at a time, those apart that one model turns round or
+//! computes of others, which are there one after the other.
+
+use std::path::Path;
+
+use anyhow::anyhow;
+use tract_onnx::prelude::TractResult;
+
+use crate::cli::found::compared::Compared;
+use crate::cli::found::finding::{Code, Finding, remarks, status};
+use crate::cli::found::head::Head;
+use crate::cli::input::saved::{self, Content};
+use crate::cli::message::{ErrorKind, about, at};
+use crate::cli::work::engine::Engine;
+use crate::cli::work::model::Loader;
+use crate::cli::work::weights::Weights;
+use crate::cli::work::weights::constants::Holder;
+
+/// Holds the weights of two models against each other. One of other values fails it: without a run
+/// nobody can tell that these are right.
+///
+/// # Errors
+///
+/// When a side is no model, or a weight cannot be read.
+pub(super) fn compare(
+    loader: &Loader,
+    reference: &Path,
+    converted: &Path,
+) -> TractResult<Compared> {
+    let loader = loader.by(Engine::Nodes, None);
+    let open = |path: &Path| {
+        let file = match saved::read(path)? {
+            Content::Model(file, _) => file,
+            Content::Saved(_) => {
+                let because = "--weights-only is for models, these are saved outputs";
+                return about(ErrorKind::Call, Err(anyhow!("{}: {because}", path.display())));
+            }
+        };
+        let proto = at(path.display(), loader.read_light(&file))?;
+        Ok((proto, file.parent().map(Path::to_path_buf)))
+    };
+    let ((a, folder_a), (b, folder_b)) = (open(reference)?, open(converted)?);
+    let onnx = &loader.onnx();
+    let holder_a = Holder { proto: &a, folder: folder_a.as_deref(), onnx };
+    let holder_b = Holder { proto: &b, folder: folder_b.as_deref(), onnx };
+    let mut found = Weights::of(&holder_a, &holder_b)?;
+    let notes = std::mem::take(&mut found.notes);
+    let weights = found.judged(None, true);
+    let nothing = "nothing was compared: no weight of one model belongs to one of the other";
+    let nothing = (weights.compared == 0).then(|| Finding::new(Code::NothingCompared, nothing));
+    let rows: Vec<Finding> = remarks(notes).chain(weights.errors()).chain(nothing).collect();
+    Ok(Compared {
+        reference: reference.display().to_string(),
+        converted: converted.display().to_string(),
+        is_of_weights: true,
+        identical: weights.exact == weights.compared,
+        head: Head { status: status(&rows), rows, weights, ..Head::default() },
+        ..Compared::default()
+    })
+}
