@@ -150,6 +150,15 @@ def places() -> Iterator[Case]:
                 continue
             made = np.pad(cut, around, mode=mode)
             yield Case("Pad", 13, {"mode": mode}, [x, given(np.array(pads))], [made])
+        if cut.size:
+            wrapped = [x, given(np.array(pads))]
+            yield Case("Pad", 19, {"mode": "wrap"}, wrapped, [np.pad(cut, around, mode="wrap")])
+    far = [x, given(np.array([7, 9, 1, 4]))]
+    yield Case("Pad", 21, {"mode": "wrap"}, far, [np.pad(x.value, [(7, 1), (9, 4)], mode="wrap")])
+    yield Case("Pad", 18, {"mode": "wrap"}, far, [x.value], "from opset 19 on")
+    for ty, dtype in ((np.bool_, {}), (np.float32, {"dtype": 9}), (np.bool_, {"dtype": 1})):
+        made = np.eye(3, 4, 1, np.float32 if dtype.get("dtype") == 1 else np.bool_)
+        yield Case("EyeLike", 9, {"k": 1} | dtype, [given(np.ones((3, 4), ty))], [made])
     axes = [given(np.array([-1])), given(np.float32(7))]
     made = np.pad(x.value[:, 1:], [(0, 0), (0, 2)], constant_values=7)
     yield Case("Pad", 18, {}, [x, given(np.array([-1, 2])), axes[1], axes[0]], [made])
@@ -192,6 +201,11 @@ def others() -> Iterator[Case]:
         {"output_shape": [8, 9], "strides": [2, 2], "output_padding": [1, 1]},
     ):
         yield Case("ConvTranspose", 11, attributes, [x, w], [None])
+    # Kernels of 3 and 2 places, shorter than their strides, as long, and longer.
+    for strides in ([4, 2], [3, 3], [1, 5], [2, 2]):
+        for side in ("SAME_UPPER", "SAME_LOWER"):
+            attributes = {"auto_pad": side, "strides": strides}
+            yield Case("ConvTranspose", 11, attributes, [x, w], [None])
     for shape in ((2, 3, 4), (2, 3), (2, 3, 2, 2)):
         per_channel = [drawn((3,), seed) for seed in (2, 3, 4)] + [given(np.ones(3, np.float32))]
         inputs = [drawn(shape, 1, 2.0), *per_channel]

@@ -28,6 +28,7 @@ use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
+use crate::ops::fixes::places::gathered::Within;
 use crate::ops::fixes::places::grid_sample::Sample;
 use crate::ops::fixes::places::indices::Indices;
 use crate::ops::fixes::places::one_hot::OneHot;
@@ -91,6 +92,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Greatest>();
     visitor.visit::<Held>();
     visitor.visit::<Indices>();
+    visitor.visit::<Within>();
     visitor.visit::<IntegerEinSum>();
     visitor.visit::<IntegerRange>();
     visitor.visit::<IntegerReduce>();

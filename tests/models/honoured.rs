@@ -146,8 +146,8 @@ fn a_value_that_is_not_computed_is_refused() {
             19,
             "Pad",
             &["x", "a"],
-            string("mode", "wrap"),
-            "attribute `mode` is \"wrap\", and computed is only constant or edge or reflect, the model imports 19",
+            string("mode", "symmetric"),
+            "attribute `mode` is \"symmetric\", and computed is only constant or edge or reflect or wrap, the model imports 19",
         ),
         (
             18,

@@ -92,6 +92,9 @@ const MORE_NODES: &[(&str, &str)] = &[
         "models/found/disabled__clip_float16_without_bounds",
         "a Clip, which stays one where nothing bounds it",
     ),
+    ("models/whole/gathered_rows", INDICES),
+    ("expanded_tests/test_nllloss_NCd1d2_with_weight_reduction_sum_ii_expanded", INDICES),
+    ("expanded_tests/test_nllloss_NCd1d2d3_sum_weight_high_ii_expanded", INDICES),
     ("models/whole/declared_expansion", "the dimensions to expand to, which stock does not read"),
     ("models/whole/qdq_softmax", "a Softmax, of which stock makes a table of 256 codes"),
     ("models/whole/skl_kmeans", ZERO),
@@ -104,6 +107,8 @@ const MORE_NODES: &[(&str, &str)] = &[
     ("expanded_tests/test_hannwindow_expanded", ZERO),
     ("expanded_tests/test_hannwindow_symmetric_expanded", ZERO),
 ];
+
+const INDICES: &str = "a look at indices, where stock panics at those that an axis does not have";
 
 const SIGN: &str = "a sum with zero, which is 0 of −0";
 

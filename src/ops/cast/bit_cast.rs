@@ -68,6 +68,13 @@ pub(crate) struct OnnxBitCast {
     to: ElementType,
 }
 
+impl OnnxBitCast {
+    /// From elements of a type to those of one that is as wide.
+    pub(crate) fn new(from: ElementType, to: ElementType) -> OnnxBitCast {
+        OnnxBitCast { from, to }
+    }
+}
+
 impl Op for OnnxBitCast {
     fn name(&self) -> StaticName {
         "OnnxBitCast".into()

@@ -49,6 +49,11 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> Tr
         let mut trial = Context::new(context.options, context.limits, diagnostics);
         trial.lowered.clone_from(&context.lowered);
         types::infer(graph, &mut trial)?;
+        let is_meant = |(id, composition): &(NodeId, &Composition)| {
+            let made = || trial.facts.ty(graph.node(*id).output(0)?);
+            composition.only.is_none_or(|only| made() == Some(only))
+        };
+        let calls: Vec<_> = calls.into_iter().filter(is_meant).collect();
         for (id, composition) in calls {
             let types = trial.facts.types(graph.node(id));
             let composed = put(graph, context, id, composition, &types);
@@ -100,7 +105,7 @@ fn put(
 }
 
 /// The sizes that the file tells of a value; `None` for one that is a symbol.
-fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
+pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
     if let Some(tensor) = graph.constant(value) {
         return Some(tensor.dims.iter().copied().map(Some).collect());
     }

@@ -22,6 +22,8 @@ pub(super) struct Composition {
     pub(super) is_wide: bool,
     /// The input whose type decides.
     pub(super) by: usize,
+    /// The type of the first output, where it stands for no other.
+    pub(super) only: Option<ElementType>,
     pub(super) statements: Vec<Statement>,
 }
 
@@ -110,8 +112,9 @@ fn header(line: &'static str) -> Option<Composition> {
     let (call, outputs) = line.split_once(" -> ")?;
     let (name, inputs) = call.split_once('(')?;
     let (domain, operator) = name.split_once("::").unwrap_or(("", name));
-    let by = words.split(' ').find_map(|word| word.strip_prefix("by="));
-    let by = by.map_or(Some(0), |by| by.parse().ok())?;
+    let word = |key: &str| words.split(' ').find_map(|word| word.strip_prefix(key));
+    let only = word("only=").map_or(Some(None), |ty| ElementType::from_name(ty).map(Some))?;
+    let by = word("by=").map_or(Some(0), |by| by.parse().ok())?;
     let output = |text: &'static str| match text.split_once(':') {
         None => Some((text, Typed::AsInput(by))),
         Some((name, ty)) => Some((
@@ -129,6 +132,7 @@ fn header(line: &'static str) -> Option<Composition> {
         outputs: split(outputs).into_iter().map(output).collect::<Option<_>>()?,
         is_wide: words.split(' ').any(|word| word == "wide"),
         by,
+        only,
         statements: vec![],
     })
 }

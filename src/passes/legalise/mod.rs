@@ -2,7 +2,9 @@
 
 pub(super) mod outputs;
 pub(super) mod tensors;
+mod transposed;
 pub(super) mod unsigned;
+mod zeros;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -37,6 +39,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             if graph.node(id).is("ConstantOfShape") {
                 give_default_value(graph, id);
             }
+            transposed::give_pads(graph, id);
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
@@ -45,6 +48,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             }
             build_at_opset(graph, context, id, built_by);
         }
+        zeros::keep_apart(graph, body, context.options)?;
         forget_declarations(graph, body);
     }
     Ok(())

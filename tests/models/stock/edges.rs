@@ -9,7 +9,7 @@ use super::cases::{of, one, shape};
 use crate::common::proto::{int, node, string};
 
 pub fn cases() -> Vec<Case> {
-    [of_signs(), of_no_elements(), of_transforms(), of_padding()].concat()
+    [of_signs(), of_no_elements(), of_transforms(), of_padding(), of_indices(), of_zeros()].concat()
 }
 
 /// Two operators, one after the other.
@@ -171,5 +171,40 @@ fn of_padding() -> Vec<Case> {
             Some(tensor1(&[1f32, 2.0, 1.0, 2.0, 1.0])),
         ),
         one("Pad", empty, vec![string("mode", "edge")], None),
+        padded("wrap", &[1.0, 2.0, 3.0], [4, 1], &[3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]),
+    ]
+}
+
+/// Indices that the axis does not have, and a slice of an axis that is shorter than it was taken for.
+fn of_indices() -> Vec<Case> {
+    let x = || ("x", Open, tensor1(&[1f32, 2.0, 3.0, 4.0]));
+    let outside = |index: i64| ("i", Input, tensor1(&[index]));
+    let updates = ("u", Input, tensor1(&[9f32]));
+    let short = ["s", "e", "a", "p"].into_iter().zip([-2i64, 3, -1, 2]);
+    let short = short.map(|(name, bound)| (name, Constant, tensor1(&[bound])));
+    let short = [("x", Open, tensor1(&[1f32, 2.0]))].into_iter().chain(short).collect();
+    vec![
+        one("Gather", vec![x(), outside(4)], vec![], None),
+        one("GatherElements", vec![x(), outside(-5)], vec![], None),
+        one("ScatterElements", vec![x(), outside(4), updates], vec![], None),
+        one("Slice", short, vec![], None),
+    ]
+}
+
+/// Constants that differ in signs of zeros alone.
+fn of_zeros() -> Vec<Case> {
+    let quotients = |zeros: [&'static str; 2]| {
+        let quotient = |(zero, made): (&&str, &str)| node("Div", &["x", *zero], &[made], vec![]);
+        zeros.iter().zip(["a", "b"]).map(quotient).collect::<Vec<_>>()
+    };
+    let joined = || node("Concat", &["a", "b"], &["y"], vec![int("axis", 0)]);
+    let (x, zero) = (("x", Input, tensor1(&[1f32])), ("z", Constant, tensor1(&[0f32])));
+    let y = Some(tensor1(&[f32::INFINITY, f32::NEG_INFINITY]));
+    let given = [quotients(["z", "n"]), vec![joined()]].concat();
+    let made = [vec![node("Neg", &["z"], &["n"], vec![])], given.clone()].concat();
+    let both = vec![x.clone(), zero.clone(), ("n", Constant, tensor1(&[-0f32]))];
+    vec![
+        Case { tensors: both, y: y.clone(), ..of("Div", given) },
+        Case { tensors: vec![x, zero], y, ..of("Div", made) },
     ]
 }

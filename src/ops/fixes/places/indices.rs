@@ -9,6 +9,7 @@ use tract_onnx::tract_core::ops::array::{GatherNd, ScatterElements, ScatterNd, S
 use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::logic::Iff;
 
+use super::gathered::checked;
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
 use crate::ops::host::element_wise::with_symbols;
 use crate::ops::host::hook::{Site, Wires, refused};
@@ -50,7 +51,7 @@ pub(crate) fn scatter_nd(
     model.wire_node(&site.name, op, &[data, indices, updates]).map(Some)
 }
 
-/// Wires the larger or smaller of floats, which tract has without NaN.
+/// Wires the larger or smaller of floats, which tract has without NaN, and a look at the indices.
 pub(crate) fn scatter_elements(
     site: &Site,
     model: &mut TypedModel,
@@ -63,9 +64,12 @@ pub(crate) fn scatter_elements(
     let rank = i64::try_from(fact.rank())?;
     let axis = site.int("axis", 0)?;
     let from_front = if axis < 0 { axis + rank } else { axis };
+    let checked = checked(site, model, data, indices)?;
     if !takes_nan(model, data, reduction)? {
-        return Ok(None);
+        let wired = |indices| site.wire_stock(model, &[data, indices, updates]);
+        return checked.map(wired).transpose();
     }
+    let indices = checked.unwrap_or(indices);
     let axis = usize::try_from(from_front).ok().filter(|_| from_front < rank);
     let axis = axis.with_context(|| format!("an axis of {rank}"))?;
     keep_nan(site, model, ScatterElements::new(axis, reduction), [data, indices, updates]).map(Some)

@@ -1,6 +1,7 @@
 //! Operators that choose elements by their places, or make a shape of data.
 
 pub(crate) mod expand;
+pub(crate) mod gathered;
 pub(crate) mod grid_sample;
 pub(crate) mod indices;
 pub(crate) mod one_hot;

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, random, scan, tree_ensemble};
-use super::places::{expand, indices, one_hot, pad, range, slice, squeeze, suppression};
+use super::places::{expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression};
 use super::products::convolution;
 use super::windows::{max_pool, resize, tapered, transform, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
@@ -67,6 +67,8 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("Expand", By::Build(expand::build), "makes a shape of its own of dimensions that are data", "Expand to dimensions that are data"),
     fix("Flatten", hook(shapes::flatten), "takes the sizes of no elements for other ones", "Flatten of no elements"),
     fix("GRU", By::Hook(Hook::Checked(recurrent::check, recurrent::recurrent)), "has one direction, and one set of functions", "RNN, GRU, LSTM with `direction = \"reverse\"`"),
+    fix("Gather", hook(gathered::gather), "panics at an index that the axis has not", "Gather, GatherElements, ScatterElements, index outside of the axis"),
+    fix("GatherElements", hook(gathered::gather), "panics at an index that the axis has not", "Gather, GatherElements, ScatterElements, index outside of the axis"),
     fix("GatherND", hook(indices::gather_nd), "cuts indices to 32 bits", "GatherND, index beyond 32 bits"),
     fix("Gelu", hook(functions::function), "is off by more than a unit", "Sigmoid, Tanh, Erf, Gelu, Swish, Mish, Elu, Selu, Sinh of some numbers"),
     fix("Gemm", hook(product::gemm), "refuses integers", "Gemm of integers"),
@@ -99,7 +101,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix("OneHot", hook(one_hot::one_hot), "cuts indices to 32 bits, and panics at those beyond the depth", "OneHot, index outside of the depth"),
     fix("Or", hook(binary::logic), "forgets open sizes", "logic with a constant, of open sizes"),
     fix("PRelu", hook(binary::prelu), "takes a slope of 0 for a result of 0", "PRelu by 0"),
-    fix("Pad", hook(pad::pad), "takes negative sizes for large ones", "Pad by negative sizes"),
+    fix("Pad", By::Build(pad::build), "takes negative sizes for large ones", "Pad by negative sizes"),
     fix("Pow", hook(binary::pow), "computes integers in FLOAT", "Pow of integers, large and negative exponents"),
     fix("QLinearConv", hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix("QLinearMatMul", PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),

@@ -6,6 +6,7 @@
 pub(crate) mod allowance;
 pub(crate) mod constants;
 mod ranges;
+mod signs;
 pub(crate) mod sizes;
 mod stretched;
 mod work;
@@ -204,6 +205,7 @@ impl Around for Checked {
         if let Some(outlets) = self.constants(node, target)? {
             return Ok(outlets);
         }
+        let mapping = &*signs::kept(source, node, target, mapping)?;
         let inputs = mapped(node.inputs.iter(), mapping)?;
         {
             let facts = inputs.iter().map(|input| target.outlet_fact(*input));

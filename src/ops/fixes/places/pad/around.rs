@@ -1,4 +1,4 @@
-//! Padding by the elements at the ends of an axis, or by those around them in turn.
+//! Padding by the elements at the ends of an axis, by those around them in turn, or by the axis again.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array, Axis, IxDyn};
@@ -15,6 +15,8 @@ enum By {
     Edge,
     /// The elements from the end backwards, and from the other end on, as often as it takes.
     Reflection,
+    /// The elements from the other end on, as often as it takes.
+    Wrap,
 }
 
 /// How many elements are added before and after those of each axis, and which.
@@ -27,19 +29,21 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes.
+    /// The operator in the place of tract's, where some axis has or may have fewer elements than that takes, and for a mode
+    /// that tract does not have, which is `None`.
     pub(super) fn instead(
         site: &Site,
-        mode: &PadMode,
+        mode: Option<&PadMode>,
         pads: &[(usize, usize)],
         shape: &[TDim],
     ) -> TractResult<Option<Around>> {
         let (by, least) = match mode {
-            PadMode::Constant(_) => return Ok(None),
-            PadMode::Edge => (By::Edge, 0),
-            PadMode::Reflect => (By::Reflection, usize::MAX),
+            Some(PadMode::Constant(_)) => return Ok(None),
+            Some(PadMode::Edge) => (By::Edge, 0),
+            Some(PadMode::Reflect) => (By::Reflection, usize::MAX),
+            None => (By::Wrap, 0),
         };
-        let mut is_short = false;
+        let mut is_short = mode.is_none();
         for ((before, after), dim) in pads.iter().zip(shape).filter(|(pad, _)| **pad != (0, 0)) {
             match dim.to_usize() {
                 Ok(0) => bail!(site.error("adds elements of an axis that has none")),
@@ -57,6 +61,7 @@ impl Around {
         match self.by {
             By::Edge => offset.clamp(0, last),
             By::Reflection if last == 0 => 0,
+            By::Wrap => offset.rem_euclid(size),
             By::Reflection => last - (offset.rem_euclid(2 * last) - last).abs(),
         }
     }
@@ -129,6 +134,7 @@ impl Save for Around {
         let by = match saved.text_at(0)? {
             "Edge" => By::Edge,
             "Reflection" => By::Reflection,
+            "Wrap" => By::Wrap,
             other => bail!("{other:?} is no way to pad"),
         };
         let pads = saved.axes.as_chunks::<2>().0.iter().map(|[before, after]| (*before, *after));

@@ -1,22 +1,36 @@
 //! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for the number that it is given:
-//! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`).
+//! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`). It has no `wrap`.
 //! Where it would fill with more elements than there are, it panics (tract-core, `ops/array/pad.rs`):
 //! `around` has as many as it takes.
 
 pub(crate) mod around;
 
+use tract_onnx::model::ParsingContext;
+use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
+use crate::ops::host::stock::Built;
 use around::Around;
 
+const WRAP: &str = "wrap";
+const OPSET_OF_WRAP: i64 = 19;
+
+/// Builds the operator. For `wrap`, tract infers by a mode that it has.
+pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
+    let mut stock = node.clone();
+    let is_wrap = |attribute: &&mut AttributeProto| {
+        attribute.name == "mode" && attribute.s == WRAP.as_bytes()
+    };
+    for mode in stock.attribute.iter_mut().filter(is_wrap) {
+        mode.s = b"edge".into();
+    }
+    build_hooked(context, node, &stock, Hook::Instead(pad))
+}
+
 /// Wires what takes away before what pads.
-pub(crate) fn pad(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
     let Some(data) = inputs.first() else { return Ok(None) };
     let constant = |outlet: Option<OutletId>| -> TractResult<Option<Arc<Tensor>>> {
         Ok(match outlet {
@@ -24,15 +38,19 @@ pub(crate) fn pad(
             None => None,
         })
     };
+    let mode = site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("constant");
+    if mode == WRAP && site.opset < OPSET_OF_WRAP {
+        bail!(site.error("has attribute `mode` \"wrap\", which there is from opset 19 on"));
+    }
     let pads: Vec<i64> = match site.proto.get_attr_opt_vec("pads")? {
         Some(pads) => pads,
         None => match constant(inputs.get(1).copied())? {
             Some(pads) => pads.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
+            None if mode == WRAP => bail!(site.unplanned("has `pads` that are no constant")),
             None => return Ok(None),
         },
     };
     let given = |place: usize| site.given(inputs, place);
-    let mode = site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("constant");
     if pads.iter().all(|pad| *pad >= 0) && mode == "constant" {
         return Ok(None);
     }
@@ -72,21 +90,23 @@ pub(crate) fn pad(
         *added = (usize::try_from(*before.max(&0))?, usize::try_from(*after.max(&0))?);
     }
     let sizes = model.outlet_fact(*wires.first().context("data to pad")?)?.shape.to_tvec();
-    let op: Box<dyn TypedOp> = match Around::instead(site, &mode, &added, &sizes)? {
-        Some(around) => Box::new(around),
-        None => Box::new(Pad { mode, pads: added }),
+    let op: Box<dyn TypedOp> = match (Around::instead(site, mode.as_ref(), &added, &sizes)?, mode) {
+        (None, Some(mode)) => Box::new(Pad { mode, pads: added }),
+        (Some(around), _) => Box::new(around),
+        (None, None) => bail!("a mode that is neither ours nor tract's"),
     };
     model.wire_node(&site.name, op, &wires).map(Some)
 }
 
-/// How what is added is filled, by the `constant_value` that is given, where it is a constant.
+/// How what is added is filled, by the `constant_value` that is given, where it is a constant; `None` for `wrap`.
 fn pad_mode(
     site: &Site,
     mode: &str,
     given: Option<OutletId>,
     value: Option<Arc<Tensor>>,
-) -> TractResult<PadMode> {
-    Ok(match (mode, value) {
+) -> TractResult<Option<PadMode>> {
+    Ok(Some(match (mode, value) {
+        (WRAP, _) => return Ok(None),
         ("edge", _) => PadMode::Edge,
         ("reflect", _) => PadMode::Reflect,
         (_, Some(value)) => PadMode::Constant(value),
@@ -96,5 +116,5 @@ fn pad_mode(
         (_, None) => {
             PadMode::Constant(rctensor0(site.proto.get_attr_opt::<f32>("value")?.unwrap_or(0.0)))
         }
-    })
+    }))
 }

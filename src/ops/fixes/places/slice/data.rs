@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use super::bounds::range;
 use crate::error::Error;
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::refused;
+use crate::ops::host::hook::{refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -48,6 +48,23 @@ impl SliceByData {
             sliced = sliced.cast_to_dt(data.datum_type())?.into_owned();
         }
         Ok(sliced)
+    }
+}
+
+impl SliceByData {
+    /// Fails where an axis turns out to be too short for the places that were taken to be in it.
+    fn check(&self, data: &Tensor, made: &Tensor, symbols: &SymbolValues) -> TractResult<()> {
+        for (axis, len) in self.axes.iter().zip(&self.lens) {
+            let (size, made) = (data.shape().get(*axis), made.shape().get(*axis));
+            let (Some(size), Some(made), None) = (size, made, len.as_i64()) else { continue };
+            if let Some(len) = len.eval(symbols).as_i64().filter(|len| *len != *made as i64) {
+                let problem = format!(
+                    "takes {made} of axis {axis} of {size} elements, where a plan for any size takes {len}"
+                );
+                bail!(unplanned(&self.node, "Slice", &problem));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -103,6 +120,7 @@ impl EvalOp for SliceByData {
             bounds.map(|((start, end), step)| [start, end, step]).collect();
         let ty = data.datum_type();
         let sliced = dispatch_datum!(Self::slice(ty)(self, data, &bounds))?;
+        self.check(data, &sliced, context.symbols)?;
         Ok(tvec!(sliced.into_tvalue()))
     }
 }

@@ -1,0 +1,154 @@
+//! Indices of `Gather`, `GatherElements` and `ScatterElements`, of which tract does not look whether the axis has them: one that
+//! it has not ends in a panic that names no node (tract-core, `ops/array/gather.rs`, `gather_elements.rs` and
+//! `scatter_elements.rs`).
+
+use tract_onnx::tract_core::internal::*;
+
+use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::{Site, Wires, mapped, refused};
+use crate::ops::host::integers::{is_integer, read};
+use crate::ops::host::label::Label;
+use crate::ops::host::saved::{Save, Saved};
+
+/// Wires tract's operator behind a look at the indices, which are the second input.
+pub(crate) fn gather(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [data, indices, rest @ ..] = inputs else { return Ok(None) };
+    let Some(checked) = checked(site, model, *data, *indices)? else { return Ok(None) };
+    site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)
+}
+
+/// The indices behind what looks at them when the model runs; `None` where it is known that the axis has them, or nothing can be
+/// told.
+///
+/// # Errors
+///
+/// When it is known that the axis has not all of them.
+pub(super) fn checked(
+    site: &Site,
+    model: &mut TypedModel,
+    data: OutletId,
+    indices: OutletId,
+) -> TractResult<Option<OutletId>> {
+    let (data, fact) = (model.outlet_fact(data)?, model.outlet_fact(indices)?);
+    let (axis, rank) = (site.int("axis", 0)?, data.rank() as i64);
+    let place = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok();
+    let size = place.and_then(|place| data.shape.get(place)).cloned();
+    let (Some(size), true) = (size, is_integer(fact.datum_type)) else { return Ok(None) };
+    let op = site.proto.op_type.as_str();
+    let within = Within { node: site.node(), op: op.into(), opset: site.opset, axis, size };
+    if let Some(indices) = &fact.konst {
+        if let Some(size) = within.size.as_i64() {
+            within.check(indices, size)?;
+        }
+        return Ok(None);
+    }
+    let checked = model.wire_node(site.part("within"), within, &[indices])?;
+    Ok(checked.first().copied())
+}
+
+/// Passes indices on, and fails where an axis has no such element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Within {
+    /// For messages, as the operator, the version of the default domain and the axis.
+    node: Label,
+    op: Label,
+    opset: i64,
+    axis: i64,
+    /// Of the axis.
+    size: TDim,
+}
+
+impl Within {
+    fn check(&self, indices: &Tensor, size: i64) -> TractResult<()> {
+        let within = i128::from(-size)..i128::from(size);
+        let plain = indices.try_as_plain_ram()?;
+        let outside = match indices.datum_type() {
+            DatumType::I64 => first(plain.as_slice::<i64>()?, &within),
+            DatumType::I32 => first(plain.as_slice::<i32>()?, &within),
+            _ => {
+                let numbers = read(indices, &SymbolValues::default())?;
+                numbers.iter().copied().find(|index| !within.contains(index))
+            }
+        };
+        let Some(index) = outside else { return Ok(()) };
+        let Within { node, op, opset, axis, .. } = self;
+        let problem = format!(
+            "has an index {index}, which axis {axis} of {size} elements does not have, the model imports {opset}"
+        );
+        Err(refused(node, op, problem).into())
+    }
+}
+
+/// The first index that is outside of a range.
+fn first<T: Copy + Into<i128>>(indices: &[T], within: &std::ops::Range<i128>) -> Option<i128> {
+    indices.iter().map(|index| (*index).into()).find(|index| !within.contains(index))
+}
+
+impl Op for Within {
+    fn name(&self) -> StaticName {
+        "Within".into()
+    }
+
+    fn info(&self) -> TractResult<Vec<String>> {
+        Ok(vec![format!("{} elements", self.size)])
+    }
+
+    op_as_typed_op!();
+}
+
+impl EvalOp for Within {
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        if self.size.as_i64().is_none() {
+            return Ok(None);
+        }
+        self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+    }
+
+    fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let indices = args_1!(inputs);
+        self.check(&indices, self.size.eval(context.symbols).to_i64()?)?;
+        Ok(tvec!(indices))
+    }
+}
+
+impl TypedOp for Within {
+    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        let [indices] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
+        Ok(tvec!(indices.without_value()))
+    }
+
+    element_wise!();
+
+    fn set_symbols(
+        &self,
+        _source: &TypedModel,
+        node: &TypedNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+        values: &HashMap<Symbol, TDim>,
+    ) -> TractResult<TVec<OutletId>> {
+        let op = Within { size: self.size.substitute_all(values)?, ..self.clone() };
+        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
+    }
+
+    as_op!();
+}
+
+impl Save for Within {
+    const NAME: &'static str = "tract_onnx_cast_within";
+
+    fn save(&self) -> Saved {
+        let numbers = [self.opset.to_dim(), self.axis.to_dim(), self.size.clone()];
+        Saved::default().text(&*self.op).dims(&numbers)
+    }
+
+    fn restore(node: Label, saved: &Saved) -> TractResult<Within> {
+        let [opset, axis, size] = &*saved.dims else { bail!("has {} sizes", saved.dims.len()) };
+        let (opset, axis) = (opset.to_i64()?, axis.to_i64()?);
+        Ok(Within { node, op: saved.text_at(0)?.into(), opset, axis, size: size.clone() })
+    }
+}
