@@ -44,6 +44,9 @@ def all_cases() -> Iterator[Case]:
         *moved(),
         *kernels(),
         *learned(),
+        *recurrent(),
+        *experts(),
+        *convolved(),
     ):
         judge(case)
         yield case
@@ -62,6 +65,8 @@ def judge(case: Case) -> None:
     if case.operator.startswith((OWN, LEARNED)) or case.operator in RUNTIME:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4
+        # A state is quantised for as many places of a batch as a thread has.
+        options.intra_op_num_threads = 1
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
@@ -406,6 +411,97 @@ def kernels() -> Iterator[Case]:
     ages = integers(5, 2, 9, 2, ty=np.int64)
     coded = {"keys_int64s": [2, 5], "values_floats": [0.5, 1.5], "default_float": -2.0}
     yield case("ai.onnx.ml.LabelEncoder", coded, [ages])
+
+
+def recurrent() -> Iterator[Case]:
+    """LSTM of quantised weights, in either direction, of either sign, by tensor and by column."""
+    x, size = drawn((3, 2, 4), 1), {"hidden_size": 3}
+
+    def weights(count: int, ty: type) -> list[Input]:
+        low = 0 if ty == np.uint8 else -128
+        codes = [np.arange(n) * 77 % 256 + low for n in (count * 48, count * 36)]
+        w, r = (code.reshape(count, -1, 12).astype(ty) for code in codes)
+        return [given(w), given(r)]
+
+    def scaled(count: int, ty: type, columns: bool = False) -> list[Input]:
+        shape = (count, 12) if columns else (count,)
+        middle = 128 if ty == np.uint8 else 0
+        units = (np.arange(np.prod(shape)) % 5 * 0.001 + 0.004).reshape(shape).astype(FLOAT)
+        zeros = np.full(shape, middle, ty)
+        return [given(units), given(zeros), given(units[..., ::-1].copy()), given(zeros)]
+
+    for direction, count in (("forward", 1), ("reverse", 1), ("bidirectional", 2)):
+        for ty in (np.int8, np.uint8):
+            attributes = size | {"direction": direction}
+            state = [drawn((count, 2, 3), 2), drawn((count, 2, 3), 3)]
+            inputs = [x, *weights(count, ty), drawn((count, 24), 4), None, *state, None]
+            yield case(OWN + "DynamicQuantizeLSTM", attributes, inputs + scaled(count, ty), 3)
+    columns = [x, *weights(1, np.int8), *[None] * 5, *scaled(1, np.int8, columns=True)]
+    yield case(OWN + "DynamicQuantizeLSTM", size, columns, 3)
+    asked = size | {"clip": 0.5, "input_forget": 1, "activations": ["Sigmoid", "Tanh", "Relu"]}
+    inputs = [x, *weights(1, np.int8), drawn((1, 24), 4), integers(3, 1), None, None]
+    peepholes = drawn((1, 9), 5)
+    yield case(OWN + "DynamicQuantizeLSTM", asked, [*inputs, peepholes, *scaled(1, np.int8)], 3)
+
+
+def experts() -> Iterator[Case]:
+    """Mixtures of experts: each function, one and two of four, packed weights."""
+    tokens, router = drawn((3, 8), 1), drawn((3, 4), 2, 2.0)
+    first, last = drawn((4, 4, 8), 3), drawn((4, 8, 4), 4)
+    biases = [drawn((4, 4), 5), drawn((4, 8), 6)]
+    plain = [tokens, router, first, biases[0], last, biases[1]]
+    for function in ("relu", "gelu", "silu", "identity"):
+        for k, normalized in ((1, 0), (2, 0), (2, 1)):
+            attributes = {"activation_type": function, "k": k}
+            attributes["normalize_routing_weights"] = normalized
+            yield case(OWN + "MoE", attributes, plain)
+    equal = grid([[1, 1, 1, 0], [0, 0, 0, 0], [-1, 2, 2, 2]], FLOAT)
+    yield case(OWN + "MoE", {"k": 2}, [drawn((1, 3, 8), 7), equal, first, None, last])
+    pairs = drawn((4, 8, 8), 8)
+    for more in ({}, {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 0.75}):
+        gated = {"activation_type": "swiglu", "swiglu_fusion": 1, "k": 2} | more
+        yield case(OWN + "MoE", gated, [tokens, router, pairs, drawn((4, 8), 9), last])
+    unfused = {"activation_type": "swiglu"}
+    refused = case(OWN + "MoE", unfused, plain)
+    refused.outputs, refused.refused = [tokens.value], "`swiglu_fusion` that is not 1"
+    yield refused
+
+    def codes(shape: tuple[int, ...], seed: int) -> Input:
+        places = np.arange(np.prod(shape)).reshape(shape)
+        return given(((places * 91 + seed) % 256).astype(np.uint8))
+
+    def units(shape: tuple[int, ...], seed: int) -> Input:
+        return given(((drawn(shape, seed).value * 0.16 + 0.32) / 2**bits).astype(FLOAT))
+
+    for bits in (4, 8):
+        packed = 8 // bits
+        weights = codes((4, 4, 8 // packed), 1), codes((4, 8, 4 // packed), 2)
+        scales = units((4, 4), 3), units((4, 8), 4)
+        inputs = [tokens, router, weights[0], scales[0], biases[0], weights[1], scales[1]]
+        attributes = {"expert_weight_bits": bits, "k": 2, "activation_type": "silu"}
+        yield case(OWN + "QMoE", attributes, [*inputs, biases[1]])
+        zeros = codes((4, 4 // packed), 5), codes((4, 8 // packed), 6)
+        yield case(OWN + "QMoE", attributes, [*inputs, *[None] * 4, *zeros])
+        wide = drawn((2, 32), 1), drawn((2, 2), 2)
+        weights = codes((2, 32, 32 // packed), 7), codes((2, 32, 16 // packed), 8)
+        scales = units((2, 32, 2), 9), units((2, 32, 1), 10)
+        gated = {"activation_type": "swiglu", "swiglu_fusion": 1, "block_size": 16}
+        inputs = [*wide, weights[0], scales[0], None, weights[1], scales[1], *[None] * 4]
+        zeros = codes((2, 32, 2 // packed), 11), codes((2, 32, 1), 12)
+        for more in ([], [*zeros]):
+            gated |= {"expert_weight_bits": bits}
+            yield case(OWN + "QMoE", gated, inputs + more)
+
+
+def convolved() -> Iterator[Case]:
+    """Channels last. ONNX Runtime has it on other devices only: a Conv between Transposes."""
+    x, w, bias = drawn((1, 4, 5, 4), 1), drawn((6, 3, 2, 2), 2), drawn((6,), 3)
+    attributes = {"group": 2, "strides": [2, 1], "pads": [1, 0, 1, 1]}
+    moved = [given(np.moveaxis(i.value, 3, 1).copy()) for i in (x, w)]
+    judged = case("Conv", attributes, [*moved, bias])
+    judge(judged)
+    made = np.moveaxis(judged.outputs[0], 1, 3).copy()
+    yield Case(OWN + "NhwcConv", 21, attributes, [x, w, bias], [made])
 
 
 if __name__ == "__main__":

@@ -5,9 +5,10 @@ use std::sync::LazyLock;
 
 use crate::cast::element_type::ElementType;
 
-const TEXTS: [&str; 3] = [
+const TEXTS: [&str; 4] = [
     include_str!("attention.txt"),
     include_str!("compositions.txt"),
+    include_str!("experts.txt"),
     include_str!("quantised.txt"),
 ];
 

@@ -192,7 +192,9 @@ impl<T: Real> Run<'_, T> {
     ) {
         let hidden = self.layer.hidden;
         let Buffers { gates, scratch, .. } = buffers;
-        self.matrices.recurrent.add_products(self.level, &state.h, gates, 4 * hidden);
+        let codes = self.layer.quantizes_state.then(|| in_bytes(&state.h));
+        let h = codes.as_ref().unwrap_or(&state.h);
+        self.matrices.recurrent.add_products(self.level, h, gates, 4 * hidden);
         let rows = gates.chunks_exact_mut(4 * hidden);
         let states = state.h.chunks_exact_mut(hidden).zip(state.c.chunks_exact_mut(hidden));
         for (place, (gates, (h, c))) in rows.zip(states).enumerate() {
@@ -315,6 +317,19 @@ impl<T: Real> Run<'_, T> {
             },
         );
     }
+}
+
+/// What a DynamicQuantizeLinear makes of elements, as the numbers that its codes stand for.
+fn in_bytes<T: Real>(elements: &[T]) -> Vec<T> {
+    let numbers = || elements.iter().map(|x| x.to_f64() as f32);
+    let (least, greatest) = (numbers().fold(0.0, f32::min), numbers().fold(0.0, f32::max));
+    let scale = (greatest - least) / 255.0;
+    if scale <= 0.0 {
+        return vec![T::default(); elements.len()];
+    }
+    let zero = (0.0 - least / scale).round_ties_even();
+    let value = |x: f32| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) - zero;
+    numbers().map(|x| T::of(value(x) * scale)).collect()
 }
 
 /// `out += x · y`; nothing where x is empty.

@@ -37,6 +37,8 @@ pub(super) struct Layer {
     pub(super) couples_gates: bool,
     /// Whether a GRU multiplies before it resets.
     pub(super) linear_before_reset: bool,
+    /// Whether an LSTM multiplies the state in 8 bits, of one scale for a batch: what stands for `DynamicQuantizeLSTM`.
+    pub(super) quantizes_state: bool,
 }
 
 impl Cell {
@@ -114,6 +116,7 @@ impl Layer {
             clip,
             couples_gates: flag("input_forget")? && cell == Cell::Lstm,
             linear_before_reset: flag("linear_before_reset")? && cell == Cell::Gru,
+            quantizes_state: flag("quantized_state")? && cell == Cell::Lstm,
         })
     }
 
@@ -128,11 +131,12 @@ impl Layer {
         let usual = self.cell.functions().iter().cycle();
         let are_usual =
             self.activations.iter().zip(usual).all(|(given, usual)| given.function == *usual);
-        are_usual && self.clip.is_none() && !self.couples_gates
+        are_usual && self.clip.is_none() && !self.couples_gates && !self.quantizes_state
     }
 
     pub(super) fn save(&self) -> Saved {
-        let flags = [self.batch_first, self.couples_gates, self.linear_before_reset];
+        let flags =
+            [self.batch_first, self.couples_gates, self.linear_before_reset, self.quantizes_state];
         let mut saved = Saved::default()
             .text(self.cell.operator())
             .text(format!("{:?}", self.direction))
@@ -156,8 +160,8 @@ impl Layer {
             .split(", ")
             .map(str::parse)
             .collect::<Result<_, _>>()?;
-        let [batch_first, couples_gates, linear_before_reset] = flags[..] else {
-            bail!("has {} flags, not 3", flags.len())
+        let [batch_first, couples_gates, linear_before_reset, quantizes_state] = flags[..] else {
+            bail!("has {} flags, not 4", flags.len())
         };
         let clip: f32 = saved.text_at(3)?.parse()?;
         let direction = direction.with_context(|| format!("{name:?} is no direction"))?;
@@ -177,6 +181,7 @@ impl Layer {
             clip: (clip > 0.0).then_some(clip),
             couples_gates,
             linear_before_reset,
+            quantizes_state,
         })
     }
 }
