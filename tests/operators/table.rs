@@ -56,7 +56,9 @@ const OTHERS: [(&str, &str); 9] = [
         "AffineGrid CausalConvWithState CenterCropPad Compress LpPool MaxUnpool \
          NegativeLogLikelihoodLoss ReverseSequence SoftmaxCrossEntropyLoss SwiGLU TensorScatter \
          Upsample com.microsoft.Attention com.microsoft.BiasSplitGelu \
-         com.microsoft.CDist com.microsoft.DynamicQuantizeMatMul \
+         com.microsoft.CDist com.microsoft.DynamicQuantizeLSTM \
+         com.microsoft.DynamicQuantizeMatMul com.microsoft.MoE com.microsoft.NhwcConv \
+         com.microsoft.QMoE \
          com.microsoft.EmbedLayerNormalization com.microsoft.ExpandDims com.microsoft.GroupNorm \
          com.microsoft.MatMulIntegerToFloat com.microsoft.QAttention com.microsoft.SkipGroupNorm \
          com.microsoft.TransposeMatMul ai.onnx.ml.Scaler",
