@@ -275,6 +275,15 @@ verdicts:
 	$(call venv,verdicts,scripts/verdicts/requirements.txt)
 	$(call python,verdicts) verdicts.plant --program $(TARGET)/debug/onnx-cast
 
+# Needs python3 and network access. Whether keep's lists of nodes to leave unquantised hold in ONNX Runtime: TO=INT8, UINT8, FLOAT8E4M3FN
+# or INT4.
+.PHONY: keep-lists
+TO ?= INT8
+keep-lists:
+	$(CARGO) build --locked -p onnx-cast
+	$(call venv,verdicts,scripts/verdicts/requirements.txt)
+	$(call python,verdicts) verdicts.lists --program $(TARGET)/debug/onnx-cast --to $(TO)
+
 # The conversions alone, without tract, as they are on this CPU at each level: ELEMENTS=16384. In node with and without vectors, which
 # needs the target wasm32-wasip1. On arm64 by instructions per element and llvm-mca's cycles: scripts/bench/instructions.py says what
 # that needs.

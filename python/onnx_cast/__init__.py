@@ -28,7 +28,16 @@ from ._making import convert, fix, record, run
 from ._program import program
 from ._reduce import reduce
 from ._results import Audit, Cast, Comparison, Culprit, Inputs, Parting, Tensor
-from ._written import Change, Converted, Fixed, Kept, KeptNode, Reduced, ReducedCase
+from ._written import (
+    Change,
+    Converted,
+    Fixed,
+    Kept,
+    KeptNode,
+    QuantizerEffect,
+    Reduced,
+    ReducedCase,
+)
 
 try:
     __version__ = _metadata.version("onnx-cast")
@@ -54,6 +63,7 @@ __all__ = [
     "OnnxCastWarning",
     "Parting",
     "ProgramError",
+    "QuantizerEffect",
     "Reduced",
     "ReducedCase",
     "Tensor",

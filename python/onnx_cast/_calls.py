@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Optional
+from typing import Any, Literal, Optional, Union
 
 from . import _files, _options
 from ._errors import CallError, OnnxCastWarning
@@ -16,6 +16,8 @@ from ._results import Audit, Comparison
 from ._written import Kept
 
 Half = Literal["FLOAT16", "BFLOAT16", "float16", "bfloat16", "fp16", "bf16"]
+#: Types of few bits, in any case.
+Narrow = Literal["INT8", "UINT8", "FLOAT8E4M3FN", "INT4", "int8", "uint8", "float8e4m3fn", "int4"]
 
 
 def compare(
@@ -196,7 +198,7 @@ def audit(
 
 def keep(
     model: Model,
-    to: Half = "FLOAT16",
+    to: Union[Half, Narrow] = "FLOAT16",
     inputs: Optional[Inputs] = None,
     *,
     rtol: Optional[float] = None,
@@ -221,11 +223,14 @@ def keep(
     engine: Optional[Engine] = None,
     progress: Optional[bool] = None,
 ) -> Kept:
-    """Finds the nodes that a conversion to half precision has to keep in FLOAT, by running simulated conversions.
+    """Finds the nodes that a conversion has to keep in FLOAT, by running simulated conversions.
+
+    To ``"int8"``, ``"uint8"`` and ``"float8e4m3fn"`` the conversion is ONNX Runtime's ``quantize_static``, to ``"int4"`` its
+    ``MatMulNBitsQuantizer``, and what each quantiser does alone is told. Of a model that is quantised already that alone is.
 
     Args:
         model: The model in FLOAT: a path, an ``onnx.ModelProto`` or its bytes.
-        to: What it is to be converted to.
+        to: What it is to be converted to: half precision, or a type of few bits.
         inputs: As in :func:`compare`; so are the tolerances and all that follows ``fewest``.
         fewest: Keep only what the outputs need, and not what overflows without harm to them.
 

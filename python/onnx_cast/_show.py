@@ -65,11 +65,15 @@ def kept(result: Kept) -> Iterator[str]:
     name = f"{result.model} as {result.to}"
     if result.problem:
         yield f"{name}: {result.problem}"
+    elif result.quantized:
+        yield f"{result.model} is quantised: what each of {len(result.quantizers)} quantisers does alone"
     elif not result.nodes:
         yield f"{name}: no node needs to stay in FLOAT"
     else:
-        yield f"{name}: keep {len(result.nodes)} nodes in FLOAT: node_block_list={result.node_block_list!r}"
+        argument = "nodes_to_exclude" if result.quantizers else "node_block_list"
+        yield f"{name}: keep {len(result.nodes)} nodes in FLOAT: {argument}={result.node_block_list!r}"
     yield from (f"{row.op_type} `{row.node}`: {row.why}" for row in result.nodes)
+    yield from map(str, result.quantizers[:10])
     yield from (f"note: {note}" for note in result.notes)
 
 

@@ -20,6 +20,44 @@ class KeptNode:
 
 
 @dataclass(frozen=True)
+class QuantizerEffect:
+    """What a quantiser does to a model's outputs where no other one is there.
+
+    Attributes:
+        tensor: What it quantises.
+        kind: ``"activation"``, ``"weight"`` or ``"bias"``.
+        type: What the tensor becomes.
+        nodes: The nodes that it is for.
+        sqnr: The ratio of signal to noise of each output in decibels; ``None`` where the model fails.
+    """
+
+    tensor: str
+    kind: str
+    type: str
+    nodes: list[str]
+    sqnr: dict[str, Optional[float]]
+
+    @staticmethod
+    def of(row: Json) -> QuantizerEffect:
+        outputs = row.get("outputs") or []
+        found = {str(output.get("name")): output.get("sqnr") for output in outputs}
+        return QuantizerEffect(
+            tensor=str(row.get("tensor")),
+            kind=str(row.get("kind")),
+            type=str(row.get("type")),
+            nodes=[str(node) for node in row.get("nodes") or []],
+            # JSON has no infinity, which is a word there.
+            sqnr={name: None if sqnr is None else float(sqnr) for name, sqnr in found.items()},
+        )
+
+    def __str__(self) -> str:
+        told = (
+            f"{name} {'fails' if x is None else f'{x:.1f} dB'}" for name, x in self.sqnr.items()
+        )
+        return f"{self.type} {self.kind} `{self.tensor}` alone: {', '.join(told)}"
+
+
+@dataclass(frozen=True)
 class Kept:
     """The nodes that a conversion has to leave in FLOAT.
 
@@ -29,6 +67,8 @@ class Kept:
         notes: What to know, such as that the inputs were random.
         runs: How often the model was run.
         formats: The list as converters take it, such as a line of Python, by converter.
+        quantizers: What each quantiser does alone, worst first, where the model is quantised or to be quantised.
+        quantized: Whether the model is quantised already, so that no list was searched for.
     """
 
     model: str
@@ -39,6 +79,8 @@ class Kept:
     problem: Optional[str]
     notes: list[str]
     runs: int
+    quantizers: list[QuantizerEffect]
+    quantized: bool
     json: Json = field(repr=False)
 
     @staticmethod
@@ -55,6 +97,8 @@ class Kept:
             problem=json.get("problem"),
             notes=[str(note) for note in json.get("notes") or []],
             runs=int(json.get("runs") or 0),
+            quantizers=[QuantizerEffect.of(row) for row in json.get("quantizers") or []],
+            quantized=bool(json.get("quantized")),
             json=json,
         )
 
@@ -67,6 +111,11 @@ class Kept:
     def node_block_list(self) -> list[str]:
         """The argument of that name of onnxconverter-common and of ONNX Runtime's converters."""
         return [row.node for row in self.nodes]
+
+    @property
+    def nodes_to_exclude(self) -> list[str]:
+        """The same as ONNX Runtime's quantisers call it."""
+        return self.node_block_list
 
     def __str__(self) -> str:
         return "\n".join(_show.kept(self))

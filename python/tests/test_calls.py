@@ -1,6 +1,7 @@
 """The commands as functions, on real models through the program that was installed."""
 
 import json
+import math
 import time
 
 import ml_dtypes
@@ -224,6 +225,13 @@ def test_broken_tensor_files_are_refused(removed):
         _arrays.decoded(whole_file[:-removed])
 
 
+def test_keep_ranks_quantisers(whole):
+    kept = onnx_cast.keep(whole / "skl_mlp", "int8", sqnr=60)
+    assert kept.passed and kept.nodes_to_exclude and not kept.quantized
+    worst = [min(row.sqnr.values()) for row in kept.quantizers]
+    assert worst == sorted(worst) and "nodes_to_exclude=[" in kept.formats["onnxruntime"]
+
+
 def test_kept_and_fixed_read_their_json():
     kept = onnx_cast.Kept.of(
         json.loads(
@@ -231,6 +239,20 @@ def test_kept_and_fixed_read_their_json():
         )
     )
     assert kept.node_block_list == ["n"] and kept.confirmed and kept.formats == {}
+    row = {"tensor": "x", "kind": "weight", "type": "INT8", "nodes": ["n"]}
+    outputs = [
+        {"name": "y", "sqnr": "Infinity"},
+        {"name": "z", "sqnr": 12.34},
+        {"name": "f", "sqnr": None},
+    ]
+    ranked = onnx_cast.Kept.of(
+        {"model": "m", "to": "INT8", "quantized": True, "quantizers": [{**row, "outputs": outputs}]}
+    )
+    assert ranked.quantized and ranked.quantizers[0].sqnr == {"y": math.inf, "z": 12.34, "f": None}
+    assert str(ranked).splitlines() == [
+        "m is quantised: what each of 1 quantisers does alone",
+        "INT8 weight `x` alone: y inf dB, z 12.3 dB, f fails",
+    ]
     fixed = onnx_cast.Fixed.of(
         {
             "model": "m",

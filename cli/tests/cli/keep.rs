@@ -10,7 +10,7 @@ use crate::program::*;
 const RMS_NORM: &str = "models/whole/rms_norm_FLOAT";
 
 /// What `--json` says, given the exit status, and the nodes of the list.
-fn kept(status: i32, arguments: &[&str]) -> (Value, Vec<String>) {
+pub fn kept(status: i32, arguments: &[&str]) -> (Value, Vec<String>) {
     let arguments = [&["keep"], arguments, &["--json"]].concat();
     let output = onnx_cast(&arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
@@ -53,7 +53,7 @@ fn bfloat16_needs_other_nodes() {
 }
 
 /// A model of `y`, of as many FLOATs as `x`.
-fn of_four(sketch: Sketch) -> ModelProto {
+pub fn of_four(sketch: Sketch) -> ModelProto {
     sketch.input("x", Float, &[4]).output("y", Float, &[4]).model()
 }
 
@@ -100,7 +100,7 @@ fn a_search_finds_inputs_that_overflow() {
     assert_eq!(given, names);
 }
 
-fn report_notes(report: &Value) -> String {
+pub fn report_notes(report: &Value) -> String {
     report["notes"].to_string()
 }
 
@@ -211,7 +211,7 @@ fn a_model_older_than_bfloat16_is_simulated_too() {
 fn wrong_calls_are_refused() {
     let folder = Folder::new();
     let path = in_repository(RMS_NORM);
-    assert!(refused(&["keep", &path, "--to", "INT8"]).contains("INT8"));
+    assert!(refused(&["keep", &path, "--to", "INT3"]).contains("INT4"));
     refused(&["keep", &path]);
     refused(&["keep", &folder.text("none.onnx"), "--to", "FLOAT16"]);
     let integers = Sketch::new()

@@ -22,6 +22,7 @@ mod hostile;
 mod inputs;
 mod inspect;
 mod keep;
+mod keep_quantized;
 mod located;
 mod looked;
 #[cfg(target_os = "linux")]

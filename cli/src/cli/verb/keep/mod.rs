@@ -3,6 +3,7 @@
 mod minimal;
 mod node_lists;
 mod overflow;
+mod quantized;
 pub(crate) mod reference;
 pub(crate) mod search;
 mod simulated;
@@ -23,6 +24,7 @@ use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
+use crate::cli::input::cases::Case;
 use crate::cli::input::chosen::search::Budget;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Provenance, Set};
@@ -35,13 +37,16 @@ use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::half::half_type;
-use crate::cli::work::model::Loader;
+use crate::cli::work::model::{Loader, Model};
 use node_lists::NodeLists;
+use quantized::Given;
+use quantized::scheme::Scheme;
 use reference::{CountedRuns, Reference};
 use search::{NodeList, Search, named};
 use simulated::Original;
 
-/// Find the nodes that have to stay in FLOAT when a model becomes FLOAT16 or BFLOAT16.
+/// Find the nodes that have to stay in FLOAT when a model becomes FLOAT16 or BFLOAT16, or is
+/// quantised.
 ///
 /// One run of the model shows which nodes make, take or hold values that the narrow type cannot
 /// hold. The conversion is then simulated: every FLOAT tensor is rounded, weights as
@@ -54,18 +59,23 @@ use simulated::Original;
 /// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by
 /// --atol 1e-2 too.
 ///
+/// To INT8, UINT8 and FLOAT8E4M3FN the conversion is that of ONNX Runtime's quantize_static, with
+/// scales from the same inputs; to INT4 that of its MatMulNBitsQuantizer. What each quantiser does
+/// alone to each output is told, worst first. Without a tolerance outputs may be off by --sqnr 20.
+///
 /// The exit status is 1 if no list helps: the outputs are NaN or infinite in FLOAT too, or the
 /// conversion fails with every node kept.
 #[derive(Args)]
 #[command(after_help = "Examples:
   onnx-cast keep model.onnx --to FLOAT16 -i x=x.npy
-  onnx-cast keep model.onnx --to BFLOAT16 --rtol 2e-2 --atol 1e-3 --json=keep.json")]
+  onnx-cast keep model.onnx --to BFLOAT16 --rtol 2e-2 --atol 1e-3 --json=keep.json
+  onnx-cast keep model.onnx --to INT8 --sqnr 25 -i calibration.npz")]
 pub(crate) struct Keep {
     /// The model in FLOAT, or a folder with a model.onnx and test_data_set_* folders.
     #[arg(value_name = "MODEL")]
     model: PathBuf,
-    /// What the model is to be converted to: FLOAT16 or BFLOAT16.
-    #[arg(long = "to", value_name = "TYPE", value_parser = parse_half)]
+    /// What the model is to be converted to: FLOAT16, BFLOAT16, INT8, UINT8, FLOAT8E4M3FN or INT4.
+    #[arg(long = "to", value_name = "TYPE", value_parser = parse_type)]
     ty: String,
     #[command(flatten, next_help_heading = "Inputs")]
     input: InputArgs,
@@ -83,11 +93,14 @@ pub(crate) struct Keep {
 }
 
 /// Reads `--to`, in any case.
-fn parse_half(text: &str) -> Result<String, String> {
+fn parse_type(text: &str) -> Result<String, String> {
     match text.to_ascii_uppercase().as_str() {
         "FLOAT16" | "FP16" => Ok("FLOAT16".into()),
         "BFLOAT16" | "BF16" => Ok("BFLOAT16".into()),
-        _ => Err("it should be FLOAT16 or BFLOAT16".into()),
+        _ => match Scheme::of(text) {
+            Some(scheme) => Ok(scheme.name.into()),
+            None => Err("it should be FLOAT16, BFLOAT16, INT8, UINT8, FLOAT8E4M3FN or INT4".into()),
+        },
     }
 }
 
@@ -97,6 +110,9 @@ const SETS: usize = 3;
 /// alone.
 const RTOL: f64 = 1e-2;
 const ATOL: f64 = 1e-2;
+/// The least ratio of signal to noise of a quantised model's outputs where nobody says: a tenth of
+/// their size.
+const SQNR: f64 = 20.0;
 
 impl Keep {
     /// What every output is judged by, and what by where no list passes by that.
@@ -104,6 +120,9 @@ impl Keep {
         let given = self.tolerance.of_every_output();
         if given != Tolerance::default() {
             return (given, None);
+        }
+        if Scheme::of(&self.ty).is_some() {
+            return (Tolerance { sqnr: Some(SQNR), ..given }, None);
         }
         let tolerance = Tolerance { rtol: Some(RTOL), ..given };
         (tolerance, Some(Tolerance { atol: Some(ATOL), ..tolerance }))
@@ -138,7 +157,7 @@ impl Verb for Keep {
         let kept = ask(&request, resources)?;
         print_notes(&request.model, &kept.notes);
         let names: Vec<&str> = kept.keep.iter().map(|node| node.node.as_str()).collect();
-        let formats = NodeLists::of(&names, request.to == "BFLOAT16");
+        let formats = NodeLists::of(&names, &request.to);
         let (model, to) = (request.model.display().to_string(), request.to.as_str());
         let text = text(&model, to, &kept, &formats);
         let report = KeepReport { model, to, kept: &kept, formats: &formats };
@@ -152,8 +171,16 @@ fn text(model: &str, to: &str, kept: &NodeList, formats: &NodeLists) -> String {
     if let Some(problem) = &kept.problem {
         return format!("{model} as {to}: {problem} ({runs} runs)");
     }
+    if kept.is_quantized {
+        let count = kept.quantizers.len();
+        let told = format!(
+            "{model} is quantised: what each of {count} quantisers does alone ({runs} runs)"
+        );
+        return [vec![told], ranking(kept)].concat().join("\n");
+    }
     if kept.keep.is_empty() {
-        return format!("{model} as {to}: no node needs to stay in FLOAT ({runs} runs)");
+        let none = format!("{model} as {to}: no node needs to stay in FLOAT ({runs} runs)");
+        return [vec![none], ranking(kept)].concat().join("\n");
     }
     let count = kept.keep.len();
     let confirmed = if kept.confirmed {
@@ -168,14 +195,29 @@ fn text(model: &str, to: &str, kept: &NodeList, formats: &NodeLists) -> String {
     }
     lines.push(String::new());
     lines.extend(formats.lines());
+    lines.extend(ranking(kept));
     lines.join("\n")
+}
+
+/// What the worst quantisers do alone.
+fn ranking(kept: &NodeList) -> Vec<String> {
+    const SHOWN: usize = 10;
+    let rows = kept.quantizers.iter().take(SHOWN);
+    let mut lines: Vec<String> =
+        rows.map(|row| format!("{} {}: {}", row.ty, row.kind, row.in_words())).collect();
+    if !lines.is_empty() {
+        lines.insert(0, String::new());
+        let more = kept.quantizers.len().saturating_sub(SHOWN);
+        lines.extend((more > 0).then(|| format!("and {more} more quantisers, in --json")));
+    }
+    lines
 }
 
 /// A model to be converted.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct KeepRequest {
     pub(crate) model: PathBuf,
-    /// FLOAT16 or BFLOAT16.
+    /// FLOAT16 or BFLOAT16, or a type of few bits.
     pub(crate) to: String,
     pub(crate) input: InputArgs,
     /// How far inputs are searched for that show more.
@@ -200,31 +242,17 @@ impl Request for KeepRequest {
         let Content::Model(file, cases) = saved::read(&self.model)? else {
             bail!("holds saved outputs, not a model");
         };
-        let to = ElementType::from_name(&self.to).context("no such type")?;
         let proto = loader.read(&file)?;
         if let Some(half) = half_type(&proto) {
             bail!("the model is {half} already: `keep` takes the FLOAT original")
         }
         let model = loader.open(&file)?;
-        let mut sets = match (&cases[..], self.input.random) {
-            ([_, ..], false) => {
-                self.input.check_nothing_is_random("those beside the model are recorded")?;
-                sets::of_cases(&model.takes, &cases, &self.input)?
-            }
-            _ => {
-                let mut sets = sets::gather(&model.source(&proto), &file, &self.input)?;
-                let is_random = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
-                if self.input.sets.is_none() && sets.first().is_some_and(is_random) {
-                    // Each set is a run of every trial.
-                    sets.truncate(SETS);
-                }
-                sets
-            }
-        };
+        let mut sets = self.sets((&file, &proto), &cases, &model)?;
+        let to = ElementType::from_name(&self.to).context("no such type")?;
         let folder = file.parent();
         let onnx = loader.onnx().with_half_arithmetic(HalfArithmetic::Widened);
-        let takes = &model.takes;
-        if let Some(budget) = self.search {
+        let (takes, scheme) = (&model.takes, Scheme::of(&self.to));
+        if let Some(budget) = self.search.filter(|_| scheme.is_none()) {
             let (first, onnx) = (sets.get(..1).unwrap_or_default().to_vec(), onnx.clone());
             let mut runs = CountedRuns { loader, onnx, folder, to, sets: &first, takes, count: 0 };
             worse::searched(&proto, &mut runs, &mut sets, (budget, self.input.seed))?;
@@ -233,8 +261,14 @@ impl Request for KeepRequest {
             sets::write_sets(folder, takes, &sets)?;
         }
         let mut runs = CountedRuns { loader, onnx, folder, to, sets: &sets, takes, count: 0 };
-        let reference = Reference::of(&proto, &mut runs)?;
         let notes = notes(&sets, &proto);
+        if let Some(given) = scheme.and_then(|_| Given::of(&proto, folder)) {
+            return quantized::ranking(&given, runs, self.tolerance, notes);
+        }
+        if let Some(scheme) = scheme {
+            return quantized::node_list(proto, scheme, runs, self.tolerance, notes);
+        }
+        let reference = Reference::of(&proto, &mut runs)?;
         if let Some(problem) = reference.problem() {
             return Ok(NodeList::none(problem, runs.count, self.tolerance, notes));
         }
@@ -253,6 +287,28 @@ impl Request for KeepRequest {
 
     fn output(&self) -> Option<&Path> {
         self.keep_inputs.as_deref()
+    }
+}
+
+impl KeepRequest {
+    /// The sets of inputs: those beside the model, those that are given, or random ones.
+    fn sets(
+        &self,
+        (file, proto): (&Path, &ModelProto),
+        cases: &[Case],
+        model: &Model,
+    ) -> TractResult<Vec<Set>> {
+        if !cases.is_empty() && !self.input.random {
+            self.input.check_nothing_is_random("those beside the model are recorded")?;
+            return sets::of_cases(&model.takes, cases, &self.input);
+        }
+        let mut sets = sets::gather(&model.source(proto), file, &self.input)?;
+        let is_random = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
+        if self.input.sets.is_none() && sets.first().is_some_and(is_random) {
+            // Each set is a run of every trial.
+            sets.truncate(SETS);
+        }
+        Ok(sets)
     }
 }
 

@@ -2,9 +2,82 @@
 
 use serde::Serialize;
 
+use super::quantized::scheme::Scheme;
+
 /// The same list for each converter.
 #[derive(Debug, Serialize)]
-pub(crate) struct NodeLists {
+#[serde(untagged)]
+pub(crate) enum NodeLists {
+    /// To half precision.
+    Half(HalfLists),
+    /// To few bits.
+    Quantized(QuantizedLists),
+}
+
+impl NodeLists {
+    /// Of a conversion to the type that `--to` names.
+    pub(crate) fn of(names: &[&str], to: &str) -> NodeLists {
+        match Scheme::of(to) {
+            Some(scheme) => NodeLists::Quantized(QuantizedLists::of(names, &scheme)),
+            None => NodeLists::Half(HalfLists::of(names, to == "BFLOAT16")),
+        }
+    }
+
+    /// A line for each converter.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self {
+            NodeLists::Half(lists) => lists.lines().into(),
+            NodeLists::Quantized(lists) => lists.lines(),
+        }
+    }
+}
+
+/// The list for those that quantise.
+#[derive(Debug, Serialize)]
+pub(crate) struct QuantizedLists {
+    /// A call of `quantize_static`, or of `MatMulNBitsQuantizer`.
+    onnxruntime: String,
+    /// Options of `python -m modelopt.onnx.quantization`: regular expressions, quoted for a shell.
+    modelopt: String,
+    /// A pass and its option; empty where it has no such pass.
+    olive: String,
+}
+
+impl QuantizedLists {
+    fn of(names: &[&str], scheme: &Scheme) -> QuantizedLists {
+        let list = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+        let list = format!("nodes_to_exclude=[{list}]");
+        let (call, mode, pass) = scheme.converters();
+        QuantizedLists {
+            onnxruntime: format!("{call}, {list})"),
+            modelopt: format!("{mode}{}", patterns(names)),
+            olive: pass.map_or_else(String::new, |pass| format!("{pass}: {list}")),
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let QuantizedLists { onnxruntime, modelopt, olive } = self;
+        let olive = (!olive.is_empty()).then(|| format!("Olive: {olive}"));
+        let others = [format!("ONNX Runtime: {onnxruntime}"), format!("ModelOpt: {modelopt}")];
+        others.into_iter().chain(olive).collect()
+    }
+}
+
+/// ModelOpt's option for these nodes, if there are any.
+fn patterns(names: &[&str]) -> String {
+    let pattern = |name: &&str| for_shell(&format!("^{}$", escaped(name)));
+    match names {
+        [] => String::new(),
+        _ => {
+            let all: Vec<String> = names.iter().map(pattern).collect();
+            format!(" --nodes_to_exclude {}", all.join(" "))
+        }
+    }
+}
+
+/// The list for those that convert to half precision.
+#[derive(Debug, Serialize)]
+pub(crate) struct HalfLists {
     /// An argument of `convert_float_to_float16`.
     onnxconverter_common: String,
     /// An option of the pass `OnnxFloatToFloat16`.
@@ -15,9 +88,9 @@ pub(crate) struct NodeLists {
     polygraphy: String,
 }
 
-impl NodeLists {
+impl HalfLists {
     /// Of a conversion to BFLOAT16 if that is so, else to FLOAT16.
-    pub(crate) fn of(names: &[&str], is_bfloat16: bool) -> NodeLists {
+    fn of(names: &[&str], is_bfloat16: bool) -> HalfLists {
         let list = |quote: fn(&str) -> String, separator: &str| {
             names.iter().map(|name| quote(name)).collect::<Vec<_>>().join(separator)
         };
@@ -27,16 +100,16 @@ impl NodeLists {
             [] => String::new(),
             _ => format!("{text} {}", list(quote, " ")),
         };
-        let excluded =
-            option("--nodes_to_exclude", |name| for_shell(&format!("^{}$", escaped(name))));
-        NodeLists {
+        let excluded = patterns(names);
+        let excluded = excluded.trim_start();
+        HalfLists {
             olive: block_list.clone(),
             onnxconverter_common: block_list,
             modelopt_autocast: if is_bfloat16 {
                 let options = format!("--low_precision_type bf16 --keep_io_types {excluded}");
                 options.trim_end().into()
             } else {
-                excluded
+                excluded.into()
             },
             polygraphy: option("--precision-constraints obey --layer-precisions", |name| {
                 for_shell(&format!("{name}:float32"))
@@ -44,14 +117,13 @@ impl NodeLists {
         }
     }
 
-    /// A line for each converter.
-    pub(crate) fn lines(&self) -> [String; 4] {
-        let NodeLists { onnxconverter_common, olive, modelopt_autocast, polygraphy } = self;
+    fn lines(&self) -> [String; 4] {
+        let HalfLists { onnxconverter_common, olive, modelopt_autocast, polygraphy } = self;
         [
             format!("onnxconverter-common: {onnxconverter_common}"),
             format!("Olive: {olive}"),
             format!("ModelOpt AutoCast: {modelopt_autocast}"),
-            format!("Polygraphy: {polygraphy}"),
+            format!("Polygraphy (TensorRT 10; 11 has no such constraints): {polygraphy}"),
         ]
     }
 }
@@ -77,7 +149,7 @@ mod tests {
 
     #[test]
     fn names_are_written_as_each_converter_reads_them() {
-        let lists = NodeLists::of(&["/norm/ReduceSum", "it's [a+b]\"c\\"], false);
+        let lists = HalfLists::of(&["/norm/ReduceSum", "it's [a+b]\"c\\"], false);
         assert_eq!(
             lists.onnxconverter_common,
             r#"node_block_list=["/norm/ReduceSum", "it's [a+b]\"c\\"]"#
@@ -90,8 +162,8 @@ mod tests {
             lists.polygraphy,
             r#"--precision-constraints obey --layer-precisions '/norm/ReduceSum:float32' 'it'\''s [a+b]"c\:float32'"#
         );
-        assert_eq!(NodeLists::of(&[], false).onnxconverter_common, "node_block_list=[]");
-        let bfloat16 = NodeLists::of(&["a"], true).modelopt_autocast;
+        assert_eq!(HalfLists::of(&[], false).onnxconverter_common, "node_block_list=[]");
+        let bfloat16 = HalfLists::of(&["a"], true).modelopt_autocast;
         assert_eq!(bfloat16, "--low_precision_type bf16 --keep_io_types --nodes_to_exclude '^a$'");
     }
 }

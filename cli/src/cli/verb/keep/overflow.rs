@@ -22,8 +22,8 @@ pub(super) fn add_broken(broken: &mut Broken, outputs: &[NamedTensor]) -> TractR
 }
 
 impl Search<'_> {
-    /// A list that passes, with the nodes besides that overflow with it, as long as there are runs
-    /// to find them; and those of them that it does not hold in the end.
+    /// A list that passes, with the nodes besides that overflow with it, as far as values were
+    /// looked at and as long as there are runs to find them; and those of them that it does not hold in the end.
     ///
     /// # Errors
     ///
@@ -33,6 +33,9 @@ impl Search<'_> {
         kept: &[usize],
     ) -> TractResult<(Vec<usize>, Vec<usize>)> {
         let mut all: BTreeSet<usize> = kept.iter().copied().collect();
+        if self.reference.values.is_empty() {
+            return Ok((all.into_iter().collect(), vec![]));
+        }
         loop {
             let Some(more) = self.overflowing(&all)? else { return Ok((kept.into(), vec![])) };
             if self.is_fewest || more.is_empty() {

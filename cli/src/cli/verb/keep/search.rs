@@ -10,6 +10,7 @@ use tract_onnx::prelude::*;
 
 use super::minimal::minimal;
 use super::overflow::{Broken, add_broken};
+use super::quantized::QuantizerEffect;
 use super::reference::{CountedRuns, RUNS, Reference};
 use super::simulated::exposing;
 use super::suspects::jumps;
@@ -20,7 +21,7 @@ use crate::cli::report::phrases::tolerance as tolerance_in_words;
 use crate::cli::tensor::NamedTensor;
 
 /// What was found.
-#[derive(Serialize, Deserialize)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct NodeList {
     pub(crate) keep: Vec<ListedNode>,
     /// How often the model was run.
@@ -32,6 +33,12 @@ pub(crate) struct NodeList {
     /// Why there is no list.
     pub(crate) problem: Option<String>,
     pub(crate) notes: Vec<String>,
+    /// What each quantiser does alone, worst first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) quantizers: Vec<QuantizerEffect>,
+    /// Whether the model is quantised already, and no list was searched for.
+    #[serde(default, rename = "quantized")]
+    pub(crate) is_quantized: bool,
 }
 
 /// A node to keep in FLOAT.
@@ -52,7 +59,7 @@ impl NodeList {
         notes: Vec<String>,
     ) -> NodeList {
         let problem = Some(problem);
-        NodeList { keep: vec![], runs, confirmed: false, tolerance, problem, notes }
+        NodeList { runs, tolerance, problem, notes, ..NodeList::default() }
     }
 }
 
@@ -77,6 +84,10 @@ pub(crate) trait Trial {
     /// The largest magnitude in a weight and what the conversion makes of it, where these are not
     /// nearly the same.
     fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)>;
+    /// How much a node is suspected, where the conversion itself tells, and why.
+    fn suspicion(&self, _: &NodeProto) -> Option<(f64, &str)> {
+        None
+    }
     /// What to know about it where it fails.
     fn note(&self) -> Option<String>;
     /// What else there is where no list helps.
@@ -213,9 +224,12 @@ impl<'a> Search<'a> {
         self.broken.insert(BTreeSet::new(), broken);
         let mut order = candidates;
         order.sort_by(|a, b| {
+            let suspicion =
+                |node: &usize| self.original.suspicion(self.original.nodes().get(*node)?);
             let score = |node: &usize| {
                 let jump = jump.get(node).copied().unwrap_or(0.0);
-                if self.damage(*node).is_empty() { jump } else { f64::INFINITY }
+                let score = suspicion(node).map_or(jump, |(score, _)| score);
+                if self.damage(*node).is_empty() { score } else { f64::INFINITY }
             };
             score(b).total_cmp(&score(a)).then(a.cmp(b))
         });
@@ -309,6 +323,8 @@ impl<'a> Search<'a> {
             let failure = self.seen.get(&without).cloned().flatten();
             let mut why = self.damage(*place);
             why.truncate(2);
+            let told = self.original.suspicion(node).map(|(_, told)| told.to_owned());
+            why.extend(told.filter(|told| !told.is_empty()));
             why.push(match failure {
                 _ if !all.contains(place) => {
                     "without it values overflow, without harm to the outputs here".into()
@@ -326,8 +342,9 @@ impl<'a> Search<'a> {
         let keep: Vec<ListedNode> = keep.collect();
         let confirmed = needed.iter().all(|place| confirmed.contains(place));
         let (runs, tolerance) = (self.runs.count, self.tolerance);
-        Ok(NodeList { keep, runs, confirmed, tolerance, problem: None, notes })
+        Ok(NodeList { keep, runs, confirmed, tolerance, notes, ..NodeList::default() })
     }
+
     /// A note on nodes that overflow and are not kept.
     fn told_of(&self, left: &[usize]) -> Option<String> {
         const NAMED: usize = 5;

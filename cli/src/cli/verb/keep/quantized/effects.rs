@@ -1,0 +1,241 @@
+//! The effect of each quantiser alone on each output, worst first.
+
+use std::collections::HashMap;
+
+use onnx_cast_graph::subgraphs;
+use serde::{Deserialize, Serialize};
+use tract_onnx::pb::ModelProto;
+use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
+
+use super::alone::{Alone, Single};
+use super::parameters::Finder;
+use super::plan::{Entry, How, Plan};
+use super::subject::Subject;
+use crate::cli::input::sets::Set;
+use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::number::Num;
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::single_line;
+use crate::cli::process::progress;
+use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::keep::reference::CountedRuns;
+
+/// So many quantisers go along in one walk: their variants are held together.
+const TOGETHER: usize = 32;
+
+/// What a quantiser does to the outputs where no other one is there.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct QuantizerEffect {
+    /// The tensor that it quantises.
+    pub(crate) tensor: String,
+    /// `activation`, `weight` or `bias`.
+    pub(crate) kind: String,
+    /// What the tensor becomes.
+    #[serde(rename = "type")]
+    pub(crate) ty: String,
+    /// The nodes that it is for.
+    pub(crate) nodes: Vec<String>,
+    pub(crate) outputs: Vec<OutputEffect>,
+}
+
+/// What it does to an output.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct OutputEffect {
+    pub(crate) name: String,
+    /// The ratio of signal to noise in decibels: infinite where the output is the same. Nothing
+    /// where the model fails.
+    pub(crate) sqnr: Option<Num>,
+}
+
+impl QuantizerEffect {
+    /// The output that fares worst, and its ratio.
+    fn worst(&self) -> Option<(&str, f64)> {
+        let ratio = |output: &OutputEffect| match output.sqnr {
+            Some(Num(sqnr)) if !sqnr.is_nan() => sqnr,
+            _ => f64::NEG_INFINITY,
+        };
+        let outputs = self.outputs.iter().map(|output| (output.name.as_str(), ratio(output)));
+        outputs.min_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// The noise of the output that fares worst, relative to its signal.
+    pub(super) fn noise(&self) -> f64 {
+        self.worst().map_or(0.0, |(_, sqnr)| 10f64.powf(-sqnr / 10.0))
+    }
+
+    /// The effect in words.
+    pub(crate) fn in_words(&self) -> String {
+        let tensor = single_line(&self.tensor);
+        match self.worst() {
+            Some((_, f64::INFINITY)) | None => format!("`{tensor}` alone changes no output"),
+            Some((name, f64::NEG_INFINITY)) => {
+                format!("`{tensor}` alone spoils output `{}`", single_line(name))
+            }
+            Some((name, sqnr)) => {
+                format!("`{tensor}` alone leaves output `{}` {sqnr:.1} dB", single_line(name))
+            }
+        }
+    }
+}
+
+/// A quantiser, and what it is called.
+pub(super) struct Labelled<'a> {
+    /// Without its effects.
+    pub(super) label: QuantizerEffect,
+    pub(super) single: Single<'a>,
+}
+
+/// A model of which none, or one, of its quantisers is there.
+pub(super) struct Bench<'a> {
+    /// Without quantisers.
+    pub(super) model: &'a ModelProto,
+    /// With the one at a place.
+    pub(super) with: &'a dyn Fn(usize) -> TractResult<ModelProto>,
+    /// The inputs.
+    pub(super) set: &'a Set,
+    /// What the model without quantisers makes of them.
+    pub(super) wanted: &'a [NamedTensor],
+}
+
+impl Bench<'_> {
+    /// The effects of quantisers, worst first.
+    ///
+    /// # Errors
+    ///
+    /// When the model cannot be run.
+    pub(super) fn effects(
+        &self,
+        quantisers: Vec<Labelled>,
+        runs: &mut CountedRuns,
+    ) -> TractResult<Vec<QuantizerEffect>> {
+        let is_whole = has_bodies(self.model);
+        let (mut labels, singles): (Vec<_>, Vec<_>) =
+            quantisers.into_iter().map(|held| (held.label, held.single)).unzip();
+        for (part, place) in labels.chunks_mut(TOGETHER).zip((0..).step_by(TOGETHER)) {
+            let end = place + part.len();
+            progress::tell(format_args!("quantisers {} to {end} of {}", place + 1, singles.len()));
+            if is_whole {
+                for (label, at) in part.iter_mut().zip(place..) {
+                    label.outputs = self.by_whole_run(at, runs)?;
+                }
+            } else {
+                self.along(part, singles.get(place..end).unwrap_or_default(), runs)?;
+            }
+        }
+        labels.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
+        Ok(labels)
+    }
+
+    /// Whether noise says something of an output: of indices and labels it does not, and is told
+    /// only where there is nothing else.
+    fn is_ranked(&self, want: &NamedTensor) -> bool {
+        let is_float = |output: &NamedTensor| matches!(output.ty.family(), Family::Float(_));
+        is_float(want) || !self.wanted.iter().any(is_float)
+    }
+
+    /// The effect of a quantiser, by a run of the whole model.
+    fn by_whole_run(&self, at: usize, runs: &mut CountedRuns) -> TractResult<Vec<OutputEffect>> {
+        let outputs = runs.run((self.with)(at)?, None, self.set)?;
+        let outputs = self.wanted.iter().zip(&outputs).filter(|(want, _)| self.is_ranked(want));
+        outputs.map(|(want, got)| output_effect(want, Some(&got.tensor))).collect()
+    }
+
+    /// The effects of some quantisers, by one walk.
+    fn along(
+        &self,
+        labels: &mut [QuantizerEffect],
+        singles: &[Single],
+        runs: &mut CountedRuns,
+    ) -> TractResult<()> {
+        let mut alone = Alone::new(singles);
+        let model = runs.loader.load(&runs.onnx, self.model.clone(), runs.folder)?;
+        let tensors = self.set.tensors()?;
+        runs.count += 1;
+        model.ready(&tensors, None)?.run(tensors, Some(&mut alone))?;
+        for want in self.wanted {
+            alone.quantise(&want.name.as_str().into(), &want.tensor);
+        }
+        for (place, label) in labels.iter_mut().enumerate() {
+            let outputs = self.wanted.iter().filter(|want| self.is_ranked(want)).map(|want| {
+                if alone.failed.contains(&place) {
+                    return Ok(OutputEffect { name: want.name.clone(), sqnr: None });
+                }
+                output_effect(want, alone.output(&want.name, place))
+            });
+            label.outputs = outputs.collect::<TractResult<_>>()?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a node holds bodies, which take values that the node does not.
+fn has_bodies(model: &ModelProto) -> bool {
+    let functions = model.functions.iter().flat_map(|function| &function.node);
+    let mut nodes = model.graph.iter().flat_map(|graph| &graph.node).chain(functions);
+    nodes.any(|node| node.attribute.iter().any(|held| subgraphs(held).next().is_some()))
+}
+
+/// A plan's quantisers. One with the scale of another tensor changes nothing that is not changed
+/// there, and is left out.
+///
+/// # Errors
+///
+/// When a weight cannot be read.
+pub(super) fn labelled<'a>(
+    subject: &'a Subject,
+    plan: &Plan,
+    finder: &Finder,
+) -> TractResult<(Vec<Labelled<'a>>, Vec<Entry>)> {
+    let (mut found, mut entries) = (vec![], vec![]);
+    for entry in plan.entries.iter().filter(|entry| !matches!(entry.how, How::Like(_))) {
+        let Some(parameters) = finder.of(entry)? else { continue };
+        let kind = match entry.how {
+            How::Bias { .. } => "bias",
+            _ if subject.weight(&entry.value).is_some() => "weight",
+            _ => "activation",
+        };
+        let nodes = entry.by.iter().filter_map(|place| subject.nodes().get(*place));
+        let label = QuantizerEffect {
+            tensor: entry.value.clone(),
+            kind: kind.into(),
+            ty: parameters.ty.name().into(),
+            nodes: nodes.map(|node| node.name.clone()).collect(),
+            outputs: vec![],
+        };
+        let only = entry.only.and_then(|place| subject.nodes().get(place));
+        let single = Single {
+            value: entry.value.clone(),
+            only: only.map(|node| node.name.clone()),
+            change: Box::new(move |x| parameters.applied(x)),
+        };
+        found.push(Labelled { label, single });
+        entries.push(entry.clone());
+    }
+    Ok((found, entries))
+}
+
+fn output_effect(want: &NamedTensor, got: Option<&Tensor>) -> TractResult<OutputEffect> {
+    let name = want.name.clone();
+    let Some(got) = got else {
+        return Ok(OutputEffect { name, sqnr: Some(Num(f64::INFINITY)) });
+    };
+    let got = NamedTensor { name: name.clone(), ty: want.ty, tensor: got.clone() };
+    let mut metrics = Metrics::of_inner(want, &got, Tolerance::default());
+    metrics.add(want, &got)?;
+    Ok(OutputEffect { name, sqnr: metrics.finish().sqnr })
+}
+
+/// How much noise the quantisers that a node asks for make alone, and the worst of them in words.
+pub(super) fn by_node(
+    effects: &[QuantizerEffect],
+) -> (HashMap<String, f64>, HashMap<String, String>) {
+    let (mut noise, mut words) = (HashMap::new(), HashMap::new());
+    for effect in effects {
+        for node in &effect.nodes {
+            *noise.entry(node.clone()).or_default() += effect.noise();
+            words.entry(node.clone()).or_insert_with(|| effect.in_words());
+        }
+    }
+    (noise, words)
+}

@@ -1,0 +1,189 @@
+//! `keep --to` a type of few bits: what a FLOAT model loses by each of its quantisers, and the
+//! nodes to leave out of the conversion.
+//!
+//! - `scheme`: what is converted to what; `subject`: the FLOAT model; `calibration`: what its
+//!   values reach
+//! - `plan`: which tensors are quantised; `parameters`: their scales
+//! - `alone`, `effects`: each quantiser by itself; `simulated`: the model with all of them
+//! - `given`: a model that has quantisers already
+
+mod alone;
+mod calibration;
+mod effects;
+mod given;
+mod parameters;
+mod plan;
+pub(super) mod scheme;
+mod simulated;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use tract_onnx::pb::{ModelProto, NodeProto};
+use tract_onnx::prelude::TractResult;
+
+use super::overflow::Broken;
+use super::reference::{CountedRuns, Reference};
+use super::search::{NodeList, Search, Trial};
+use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::process::progress;
+use calibration::{Span, Spans};
+use effects::Bench;
+pub(crate) use effects::QuantizerEffect;
+pub(super) use given::Given;
+use parameters::Finder;
+use plan::Plan;
+use scheme::Scheme;
+use subject::Subject;
+
+/// A FLOAT model that is to be quantised.
+struct Quantised<'a> {
+    subject: Subject<'a>,
+    scheme: Scheme,
+    /// The nodes that ask for quantisers.
+    asking: HashSet<String>,
+    /// How much noise a node's quantisers make alone, and the worst of them in words.
+    noise: HashMap<String, f64>,
+    words: HashMap<String, String>,
+}
+
+/// The nodes to leave out, and the effects of all quantisers.
+///
+/// # Errors
+///
+/// When the model cannot be run, or nothing of it would be quantised.
+pub(super) fn node_list(
+    proto: ModelProto,
+    scheme: Scheme,
+    mut runs: CountedRuns,
+    tolerance: Tolerance,
+    notes: Vec<String>,
+) -> TractResult<NodeList> {
+    let (reference, spans) = calibrated(&proto, &mut runs)?;
+    if let Some(problem) = reference.problem() {
+        return Ok(NodeList::none(problem, runs.count, tolerance, notes));
+    }
+    let subject = Subject::new(proto, runs.folder, spans);
+    let plan = Plan::of(&subject, &scheme, &|_| false);
+    ensure!(!plan.entries.is_empty(), "the model has nothing that becomes {}", scheme.name);
+    let before = runs.count;
+    let effects = effects_of(&subject, &scheme, &plan, &reference, &mut runs)?;
+    let (noise, words) = effects::by_node(&effects);
+    let asking = plan.entries.iter().flat_map(|entry| &entry.by);
+    let asking = asking.filter_map(|place| subject.nodes().get(*place)).map(|n| n.name.clone());
+    let asking = asking.collect();
+    // The search has as many runs as any.
+    let spent = std::mem::replace(&mut runs.count, before) - before;
+    let trial = Quantised { subject, scheme, asking, noise, words };
+    let mut list =
+        Search::new(Box::new(trial), reference, runs, tolerance, true).find_or(None, notes)?;
+    list.runs += spent;
+    list.quantizers = effects;
+    Ok(list)
+}
+
+/// What each quantiser of a model that is quantised already does alone, on the first set.
+///
+/// # Errors
+///
+/// When the model cannot be run.
+pub(super) fn ranking(
+    given: &Given,
+    mut runs: CountedRuns,
+    tolerance: Tolerance,
+    mut notes: Vec<String>,
+) -> TractResult<NodeList> {
+    let Some(set) = runs.sets.first() else { bail!("there is no set of inputs") };
+    let wanted = runs.run(given.without(&|_| true)?, None, set)?;
+    let model = given.without(&|_| true)?;
+    let with = |at: usize| given.without(&|other| other != at);
+    let bench = Bench { model: &model, with: &with, set, wanted: &wanted };
+    let quantizers = bench.effects(given.labelled(), &mut runs)?;
+    notes.extend(given.note());
+    let list = NodeList::none(String::new(), runs.count, tolerance, notes);
+    Ok(NodeList { problem: None, quantizers, is_quantized: true, ..list })
+}
+
+/// What the quantisers of a plan do alone, on the first set.
+fn effects_of(
+    subject: &Subject,
+    scheme: &Scheme,
+    plan: &Plan,
+    reference: &Reference,
+    runs: &mut CountedRuns,
+) -> TractResult<Vec<QuantizerEffect>> {
+    let Some((set, wanted)) = runs.sets.first().zip(reference.outputs.first()) else {
+        return Ok(vec![]);
+    };
+    let finder = Finder::new(subject, scheme, plan, &|_| false);
+    let (quantisers, entries) = effects::labelled(subject, plan, &finder)?;
+    let with = |at: usize| {
+        let entries = entries.get(at).cloned().into_iter().collect();
+        simulated::written(subject, &Plan { entries, ..Plan::default() }, &finder)
+    };
+    Bench { model: &subject.proto, with: &with, set, wanted }.effects(quantisers, runs)
+}
+
+/// The outputs of the FLOAT model for each set, and what its values reach over all.
+fn calibrated(
+    proto: &ModelProto,
+    runs: &mut CountedRuns,
+) -> TractResult<(Reference, HashMap<String, Span>)> {
+    let mut spans = Spans::default();
+    let mut outputs = vec![];
+    let model = runs.loader.load(&runs.onnx, proto.clone(), runs.folder)?;
+    for set in runs.sets {
+        runs.count += 1;
+        progress::tell(format_args!("run {}", runs.count));
+        let tensors = set.tensors()?;
+        for (input, tensor) in runs.takes.inputs.iter().zip(&tensors) {
+            spans.see(&input.name, input.ty, tensor);
+        }
+        let ready = model.clone().ready(&tensors, None)?;
+        outputs.push(ready.run(tensors, Some(&mut spans))?.outputs);
+    }
+    let (types, values, ranges) = (HashMap::new(), HashMap::new(), HashMap::new());
+    Ok((Reference { outputs, types, values, ranges, broken: Broken::new() }, spans.seen()?))
+}
+
+impl Trial for Quantised<'_> {
+    fn nodes(&self) -> &[NodeProto] {
+        self.subject.nodes()
+    }
+
+    fn is_float(&self, value: &str) -> bool {
+        self.subject.is_float(value)
+    }
+
+    fn is_never_converted(&self, node: &NodeProto) -> bool {
+        !self.asking.contains(&node.name)
+    }
+
+    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
+        None
+    }
+
+    fn suspicion(&self, node: &NodeProto) -> Option<(f64, &str)> {
+        let words = self.words.get(&node.name).map_or("", String::as_str);
+        Some((self.noise.get(&node.name).copied().unwrap_or(0.0), words))
+    }
+
+    fn note(&self) -> Option<String> {
+        None
+    }
+
+    fn way_out(&self) -> &'static str {
+        ""
+    }
+
+    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+        let is_kept = |place: usize| kept.contains(&place);
+        let plan = Plan::of(&self.subject, &self.scheme, &is_kept);
+        let finder = Finder::new(&self.subject, &self.scheme, &plan, &is_kept);
+        Ok((simulated::written(&self.subject, &plan, &finder)?, None))
+    }
+}

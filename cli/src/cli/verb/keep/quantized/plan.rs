@@ -1,0 +1,288 @@
+//! Which tensors `quantize_static` quantises, given the nodes that it leaves out.
+//!
+//! It goes by tensors: each operator marks what it takes and makes, and whoever else takes a marked
+//! tensor gets it quantised too, nodes that are left out included. Where a node only moves elements
+//! of a marked tensor, the result has the same scale. A Relu or Clip behind a marked tensor is left
+//! to the range of the codes, if nobody else takes that. A bias has 32 bits, and the scale of the
+//! products that it is added to.
+//!
+//! What is marked is as of ONNX Runtime 1.32 (`quantization/registry.py`, `qdq_quantizer.py`).
+
+use std::collections::HashSet;
+
+use onnx_cast_graph::{attribute, int};
+use tract_onnx::pb::NodeProto;
+
+use super::scheme::Scheme;
+use super::subject::Subject;
+
+/// A tensor to quantise.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) value: String,
+    pub(super) how: How,
+    /// The one node that gets it quantised, where not all do.
+    pub(super) only: Option<usize>,
+    /// The nodes that ask for it.
+    pub(super) by: Vec<usize>,
+}
+
+/// How a tensor is quantised.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum How {
+    /// By the range of its values.
+    Activation,
+    /// By the scale of another tensor.
+    Like(String),
+    /// Without a zero point; with a scale for each place of the axis, if there is one.
+    Weight { axis: Option<usize> },
+    /// In blocks of a column.
+    Blocks,
+    /// In 32 bits, by the scales of two tensors.
+    Bias { input: String, weight: String, beta: f32 },
+}
+
+/// What is quantised.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Plan {
+    pub(super) entries: Vec<Entry>,
+    /// Values whose makers make another one instead, in this order.
+    pub(super) renamed: Vec<(String, String)>,
+    /// Nodes that go.
+    pub(super) removed: HashSet<usize>,
+}
+
+/// What an operator marks.
+enum Rule {
+    All,
+    Product,
+    MatMul,
+    Bounds,
+    Moves,
+    Split,
+    Pad,
+    Gather,
+    Where,
+    Normalization,
+}
+
+/// That of a node; `None` for an operator that is not quantised.
+fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
+    Some(match node.op_type.as_str() {
+        "Conv" | "ConvTranspose" | "Gemm" => Rule::Product,
+        "MatMul" => Rule::MatMul,
+        "Clip" | "Relu" => Rule::Bounds,
+        "Resize" if opset < 11 => return None,
+        "MaxPool" if opset < 12 || is_float8 => return None,
+        "AveragePool" | "Flatten" | "MaxPool" | "Reshape" | "Resize" | "Slice" | "Squeeze"
+        | "TopK" | "Transpose" | "Unsqueeze" => Rule::Moves,
+        "Split" => Rule::Split,
+        "Pad" => Rule::Pad,
+        "Gather" | "GatherElements" => Rule::Gather,
+        "Where" => Rule::Where,
+        "BatchNormalization" | "InstanceNormalization" | "LayerNormalization" => {
+            Rule::Normalization
+        }
+        "Add"
+        | "ArgMax"
+        | "Concat"
+        | "CumSum"
+        | "EmbedLayerNormalization"
+        | "GlobalAveragePool"
+        | "LeakyRelu"
+        | "Mul"
+        | "Sigmoid"
+        | "Softmax" => Rule::All,
+        _ => return None,
+    })
+}
+
+impl Plan {
+    /// What is quantised where some nodes, by their places, are left out.
+    pub(super) fn of(subject: &Subject, scheme: &Scheme, is_kept: &impl Fn(usize) -> bool) -> Plan {
+        let mut marks = Marks { subject, plan: Plan::default() };
+        for (place, node) in subject.nodes().iter().enumerate().filter(|(at, _)| !is_kept(*at)) {
+            if scheme.block.is_some() {
+                marks.blocks(place, node);
+            } else if let Some(rule) = rule(node, subject.opset, scheme.is_float()) {
+                marks.node(place, node, &rule);
+            }
+        }
+        marks.plan
+    }
+}
+
+/// A plan under construction.
+struct Marks<'a> {
+    subject: &'a Subject<'a>,
+    plan: Plan,
+}
+
+impl Marks<'_> {
+    /// Marks a tensor for all who take it; another way that it is quantised in already stays,
+    /// unless this one overrules it.
+    fn mark(&mut self, value: &str, how: How, place: usize, is_overruling: bool) {
+        if !self.subject.is_float(value) {
+            return;
+        }
+        let is_bias = |entry: &Entry| matches!(entry.how, How::Bias { .. });
+        let mut entries = self.plan.entries.iter_mut();
+        let Some(found) = entries.find(|entry| entry.value == value && !is_bias(entry)) else {
+            let (value, by) = (value.to_owned(), vec![place]);
+            return self.plan.entries.push(Entry { value, how, only: None, by });
+        };
+        found.by.push(place);
+        if is_overruling {
+            found.how = how;
+        }
+    }
+
+    fn activation(&mut self, value: &str, place: usize) {
+        self.mark(value, How::Activation, place, false);
+    }
+
+    /// Marks a value with a scale for each place of an axis, if it is an initializer that has it.
+    fn weight(&mut self, value: &str, axis: usize, place: usize) {
+        let Some(weight) = self.subject.weight(value) else {
+            return self.activation(value, place);
+        };
+        let axis = (axis < weight.dims.len()).then_some(axis);
+        self.mark(value, How::Weight { axis }, place, axis.is_some());
+    }
+
+    fn like(&mut self, value: &str, other: &str, place: usize) {
+        self.mark(value, How::Like(other.into()), place, true);
+    }
+
+    fn bias(&mut self, node: &NodeProto, beta: f32, place: usize) {
+        let (Some(input), Some(weight), Some(bias)) =
+            (node.input.first(), node.input.get(1), node.input.get(2))
+        else {
+            return;
+        };
+        if self.subject.weight(bias).is_none() {
+            return;
+        }
+        let how = How::Bias { input: input.clone(), weight: weight.clone(), beta };
+        let is_bias = |entry: &Entry| entry.value == *bias && matches!(entry.how, How::Bias { .. });
+        let only = self.plan.entries.iter().any(is_bias).then_some(place);
+        self.plan.entries.push(Entry { value: bias.clone(), how, only, by: vec![place] });
+    }
+
+    fn is_marked(&self, value: &str) -> bool {
+        self.plan.entries.iter().any(|entry| entry.value == value)
+    }
+
+    fn node(&mut self, place: usize, node: &NodeProto, rule: &Rule) {
+        let nothing = String::new();
+        let input = |at: usize| node.input.get(at).unwrap_or(&nothing);
+        let output = node.output.first().unwrap_or(&nothing);
+        match rule {
+            Rule::All => {
+                for value in node.input.iter().chain(&node.output) {
+                    self.activation(value, place);
+                }
+            }
+            Rule::Product => self.product(node, input(0), output, place),
+            Rule::MatMul => {
+                for value in node.input.iter().chain(&node.output) {
+                    self.weight(value, 1, place);
+                }
+            }
+            Rule::Bounds => self.bounds(input(0), output, place),
+            Rule::Moves if self.is_marked(input(0)) => self.like(output, input(0), place),
+            Rule::Moves => {}
+            Rule::Split => {
+                self.activation(input(0), place);
+                for output in &node.output {
+                    self.like(output, input(0), place);
+                }
+            }
+            Rule::Pad => self.pad(node, input(0), output, place),
+            Rule::Gather => {
+                let is_weight = self.subject.weight(input(0)).is_some();
+                if is_weight {
+                    self.activation(input(0), place);
+                }
+                if is_weight || self.is_marked(input(0)) {
+                    self.like(output, input(0), place);
+                }
+            }
+            Rule::Where if self.is_marked(input(1)) && self.is_marked(input(2)) => {
+                self.activation(output, place);
+            }
+            Rule::Where => {}
+            Rule::Normalization => {
+                self.activation(input(0), place);
+                self.weight(input(1), 1, place);
+                self.bias(node, 1.0, place);
+                for output in &node.output {
+                    self.activation(output, place);
+                }
+            }
+        }
+    }
+
+    fn product(&mut self, node: &NodeProto, input: &str, output: &str, place: usize) {
+        self.activation(input, place);
+        self.activation(output, place);
+        let is_first = node.op_type == "Conv" || int(node, "transB").is_some_and(|b| b > 0);
+        if let Some(weight) = node.input.get(1) {
+            self.weight(weight, usize::from(!is_first), place);
+        }
+        self.bias(node, beta(node), place);
+    }
+
+    fn pad(&mut self, node: &NodeProto, input: &str, output: &str, place: usize) {
+        for value in &node.input {
+            self.activation(value, place);
+        }
+        if self.subject.pads_within(node) {
+            self.like(output, input, place);
+        } else {
+            self.activation(output, place);
+        }
+    }
+
+    /// A Relu or Clip goes where only it takes what is marked.
+    fn bounds(&mut self, input: &str, output: &str, place: usize) {
+        if !self.is_marked(input) {
+            return;
+        }
+        let is_known = |value: &str| self.subject.spans.contains_key(value);
+        if self.subject.is_passed_on(input) && is_known(input) && is_known(output) {
+            let entries = &mut self.plan.entries;
+            let found = entries.iter().position(|entry| entry.value == *input);
+            let upstream = found.map(|found| entries.remove(found));
+            self.plan.renamed.push((input.into(), output.into()));
+            self.plan.removed.insert(place);
+            self.activation(output, place);
+            let made = self.plan.entries.iter_mut().find(|entry| entry.value == output);
+            if let (Some(made), Some(upstream)) = (made, upstream) {
+                made.by.extend(upstream.by);
+            }
+        } else {
+            self.activation(input, place);
+            self.activation(output, place);
+        }
+    }
+
+    /// Marks the weight of a product, for itself.
+    fn blocks(&mut self, place: usize, node: &NodeProto) {
+        let Some(name) = node.input.get(1).filter(|_| node.op_type == "MatMul") else { return };
+        let Some(weight) = self.subject.weight(name) else { return };
+        let is_matrix = match &*weight.dims {
+            [leading @ .., _, _] => leading.iter().all(|size| *size == 1),
+            _ => false,
+        };
+        if is_matrix {
+            let (value, how) = (name.clone(), How::Blocks);
+            self.plan.entries.push(Entry { value, how, only: Some(place), by: vec![place] });
+        }
+    }
+}
+
+/// What a Gemm multiplies its bias by.
+fn beta(node: &NodeProto) -> f32 {
+    attribute(node, "beta").filter(|_| node.op_type == "Gemm").map_or(1.0, |beta| beta.f)
+}
