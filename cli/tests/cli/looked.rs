@@ -235,6 +235,11 @@ fn the_first_screen_says_how_wide_it_looked() {
     let text = said(0, &["compare", &path, &path]);
     let line = "looked at: batch 2, 3, 2, 2, 1; seq 7, 33, 2, 517, 1; floats of scale 1, 30, 0.01";
     assert!(text.contains(line), "{text}");
+    // Which numbers operators took is told without a search, too.
+    for arguments in [&["--search", "0"][..], &["--sets", "2"], &[]] {
+        let text = said(0, &[&["compare", &path, &path], arguments].concat());
+        assert!(text.contains("operators saw: Softmax -"), "{arguments:?}: {text}");
+    }
     let text = said(1, &["compare", &path, &path, "--sets", "1", "--strict"]);
     assert!(text.contains("one set of random inputs alone"), "{text}");
 }

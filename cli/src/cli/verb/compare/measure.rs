@@ -19,6 +19,7 @@ use super::runner::Runner;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::look::Seen;
 use crate::cli::found::samples::SampleResult;
 use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeights;
@@ -48,6 +49,8 @@ pub(super) struct Measured {
     pub(super) judgement: Judgement,
     pub(super) notes: Vec<String>,
     pub(super) samples: Vec<SampleResult>,
+    /// The numbers that the reference's operators were given, where inputs were chosen.
+    pub(super) operators: Vec<Seen>,
 }
 
 impl Measured {
@@ -123,7 +126,8 @@ pub(super) fn measure(
 ) -> TractResult<Measured> {
     let (sets, mut notes) = (sides.count()?, sides.notes.clone());
     let [further_a, further_b] = paired.further;
-    let mut reference = Runner::of(&sides.reference, further_a, &mut notes);
+    let reference = Runner::of(&sides.reference, further_a, &mut notes);
+    let mut reference = reference.looking(&sides.reference_sets);
     let mut converted = Runner::of(&sides.converted, further_b, &mut notes);
     let mut metrics = OutputMetrics::default();
     let (mut dumped, limits) = (Dumped::of(sides), &request.limits);
@@ -159,6 +163,7 @@ pub(super) fn measure(
         judgement: Judgement::default(),
         notes,
         samples: samples.finish(),
+        operators: reference.seen(),
     };
     measured.add_weights(request, paired.weights, converted.exercise());
     drop((reference, converted));

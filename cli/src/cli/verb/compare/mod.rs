@@ -242,8 +242,8 @@ impl Request for CompareRequest {
 impl CompareRequest {
     /// What the four stages have found, judged.
     fn report(&self, sides: &Sides, measured: Measured, explained: Explained) -> Compared {
-        let Measured { outputs, mut notes, weights, unexercised, sets, samples, judgement, .. } =
-            measured;
+        let Measured { outputs, mut notes, weights, unexercised, sets, samples, .. } = measured;
+        let (judgement, operators) = (measured.judgement, measured.operators);
         let Explained { tensors, casts, converted_casts, divergences, profile, .. } = explained;
         notes.extend(explained.notes);
         notes.extend(outputs.iter().filter_map(emptiness));
@@ -260,7 +260,8 @@ impl CompareRequest {
         let judged = judgement.finding().filter(|_| !self.limits.has_tolerance());
         let errors = outside.chain(inside).chain(weights.errors()).chain(nothing).chain(judged);
         let unexercised_rows = unexercised.iter().map(Unexercised::finding);
-        let inputs = sides.inputs();
+        let mut inputs = sides.inputs();
+        inputs.look.operators = operators;
         let by_sample = samples::finding(&samples, "relative error");
         let scores = outputs.iter().filter_map(scores::finding);
         let general = inputs.looked().chain(scores).chain(by_sample);

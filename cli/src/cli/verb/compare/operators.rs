@@ -3,60 +3,76 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::range;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 
-use super::local::{inputs, interpreter};
-use super::open::Loaded;
+use super::local::Trace;
 use crate::cli::found::look::Seen;
-use crate::cli::input::sets::Set;
 use crate::cli::measure::number::Num;
 
-/// How long sets are run for it: the first one in any case.
+/// How long numbers are looked at: those of the first set in any case.
 const TIME: Duration = Duration::from_millis(700);
 
-/// The numbers that each operator took, over the sets for which there is time.
-///
-/// # Errors
-///
-/// When the model cannot run node by node.
-pub(super) fn seen(loaded: &Loaded, sets: &[Set]) -> TractResult<Vec<Seen>> {
-    let (start, model, mut operators) =
-        (Instant::now(), interpreter(loaded)?, Operators::default());
-    for set in sets {
-        model.run_observed(inputs(loaded, &set.tensors()?)?, &mut operators)?;
-        if start.elapsed() > TIME {
-            break;
-        }
-    }
-    let seen = |(operator, (low, high)): (String, (f64, f64))| Seen {
-        operator,
-        low: Num(low),
-        high: Num(high),
-    };
-    Ok(operators.0.into_iter().map(seen).collect())
+/// The least and the largest number that each operator took, by its name, over the sets for which
+/// there is time.
+#[derive(Default)]
+pub(super) struct Operators {
+    ends: BTreeMap<String, (f64, f64)>,
+    took: Duration,
 }
 
-/// The least and the largest number by the operator's name.
-#[derive(Default)]
-struct Operators(BTreeMap<String, (f64, f64)>);
+impl Operators {
+    /// What was seen.
+    pub(super) fn seen(self) -> Vec<Seen> {
+        let seen = |(operator, (low, high))| Seen { operator, low: Num(low), high: Num(high) };
+        self.ends.into_iter().map(seen).collect()
+    }
 
-impl Observer for Operators {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        _: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn look_at(&mut self, node: &NodeRun) {
+        let start = Instant::now();
         let is_float =
             |input: &&ObservedTensor| matches!(input.element_type.family(), Family::Float(_));
         for input in node.inputs.iter().flatten().filter(is_float).filter(|i| !i.is_constant) {
             let found = range(input.element_type, &input.tensor).ok().and_then(|r| r.limits);
             let Some((low, high)) = found else { continue };
-            let ends = self.0.entry(node.op_type.to_owned()).or_insert((low, high));
+            let ends = self.ends.entry(node.op_type.to_owned()).or_insert((low, high));
             *ends = (ends.0.min(low), ends.1.max(high));
         }
-        Ok(())
+        self.took += start.elapsed();
+    }
+}
+
+/// Observes a run for its trace, and for the numbers that operators are given.
+pub(super) struct Observed<'a> {
+    trace: &'a mut Trace,
+    operators: Option<&'a mut Operators>,
+}
+
+impl<'a> Observed<'a> {
+    /// Of a run on one set.
+    pub(super) fn of(trace: &'a mut Trace, operators: Option<&'a mut Operators>) -> Observed<'a> {
+        Observed { trace, operators: operators.filter(|operators| operators.took < TIME) }
+    }
+}
+
+impl Observer for Observed<'_> {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        outputs: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        if let Some(operators) = &mut self.operators {
+            operators.look_at(node);
+        }
+        self.trace.node(node, outputs)
+    }
+
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+        self.trace.constant(tensor)
+    }
+
+    fn dropped(&mut self, value: &ObservedTensor) {
+        self.trace.dropped(value);
     }
 }

@@ -5,12 +5,14 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::Interpreter;
 
-use crate::cli::input::sets::Set;
+use crate::cli::found::look::Seen;
+use crate::cli::input::sets::{Provenance, Set};
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::local::{Trace, inputs, interpreter};
 use crate::cli::verb::compare::open::{Side, with_way_out};
+use crate::cli::verb::compare::operators::{Observed, Operators};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
 
@@ -25,6 +27,8 @@ pub(super) struct Runner<'a> {
     trace: Option<Trace>,
     /// The model node by node, where a plan makes the outputs.
     walked: Option<Interpreter>,
+    /// What operators are given, where that is wanted.
+    operators: Option<Operators>,
 }
 
 impl<'a> Runner<'a> {
@@ -32,7 +36,18 @@ impl<'a> Runner<'a> {
     pub(super) fn of(side: &'a Side, further: Vec<String>, notes: &mut Vec<String>) -> Runner<'a> {
         let watched = side.model.as_ref().map(|loaded| Watched::of(&loaded.probed, &further));
         let watched = watched.and_then(|watched| noted(watched, notes));
-        Runner { side, watched, further, trace: None, walked: None }
+        Runner { side, watched, further, trace: None, walked: None, operators: None }
+    }
+
+    /// The same, looking at the numbers that operators are given where inputs were chosen.
+    pub(super) fn looking(self, sets: &[Set]) -> Runner<'a> {
+        let is_chosen = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
+        Runner { operators: sets.iter().any(is_chosen).then(Operators::default), ..self }
+    }
+
+    /// The numbers that operators were given.
+    pub(super) fn seen(&mut self) -> Vec<Seen> {
+        self.operators.take().map(Operators::seen).unwrap_or_default()
     }
 
     /// The outputs of a set, and the inner tensors that the other side has saved. If the casts
@@ -56,7 +71,8 @@ impl<'a> Runner<'a> {
         let names = loaded.model.takes.inputs.iter().map(|input| &*input.name).collect();
         let mut trace = Trace::empty(names);
         if let Some(watched) = &mut self.watched {
-            match noted(watched.run(set, false, Some(&mut trace)), notes) {
+            let mut observed = Observed::of(&mut trace, self.operators.as_mut());
+            match noted(watched.run(set, false, Some(&mut observed)), notes) {
                 Some(run) => {
                     self.trace = watched.walks().then_some(trace);
                     if place + 1 == sets.len() {

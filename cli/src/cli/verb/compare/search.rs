@@ -6,11 +6,8 @@ use std::rc::Rc;
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::untrusted::without_panic;
 
 use super::open::{CompareRequest, SIDES, Sides};
-use super::operators;
-use crate::cli::found::look::Look;
 use crate::cli::input::chosen::search::{Searched, search};
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{Provenance, Set, tell_search, write_sets};
@@ -45,7 +42,6 @@ pub(super) fn search_further(request: &CompareRequest, sides: &mut Sides) -> Tra
         let searched = search(&recipe, seeds, budget, &mut pair);
         if let Some(searched) = searched {
             sides.add(&recipe, searched)?;
-            sides.look_at_operators();
         }
     }
     match &request.search.keep_inputs {
@@ -69,20 +65,6 @@ impl Sides {
         tell_search(&mut self.reference_sets, &further);
         tell_search(&mut self.converted_sets, &further);
         Ok(())
-    }
-
-    /// Notes which numbers the reference's operators are given, if it runs node by node.
-    fn look_at_operators(&mut self) {
-        let model = self.reference.model.as_ref();
-        let sets = &self.reference_sets;
-        let seen = model.and_then(|model| without_panic(|| operators::seen(model, sets)).ok());
-        let Some(operators) = seen else { return };
-        for set in self.reference_sets.iter_mut().chain(&mut self.converted_sets) {
-            if let Provenance::Random { look, .. } = &mut set.provenance {
-                let operators = operators.clone();
-                *look = Rc::new(Look { operators, ..Look::clone(look) });
-            }
-        }
     }
 
     /// Writes the sets, so that `-i` gives them again.
