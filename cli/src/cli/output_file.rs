@@ -114,7 +114,7 @@ impl Drafts {
         make: impl FnOnce(&Path) -> io::Result<PathBuf>,
     ) -> io::Result<PathBuf> {
         let mut listed = listed();
-        let path = make(folder)?;
+        let path = make(folder).map_err(bare)?;
         listed.push(path.clone());
         self.0.push(Draft { path: path.clone(), place: place.map(PathBuf::from) });
         Ok(path)
@@ -128,6 +128,12 @@ impl Drop for Draft {
         remove(&self.path);
         listed.retain(|path| *path != self.path);
     }
+}
+
+/// The error without the path of a draft, of which nobody knows.
+fn bare(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|error| error.source()?.downcast_ref::<io::Error>());
+    inner.and_then(io::Error::raw_os_error).map_or(error, io::Error::from_raw_os_error)
 }
 
 /// The result, an error about the call that begins with the path.

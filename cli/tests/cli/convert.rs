@@ -252,3 +252,29 @@ fn double_is_converted_where_it_is_named() {
     let decoded = |path: &str| ModelProto::decode(&*fs::read(path).expect("a file"));
     assert_eq!(decoded(&back).expect("a model"), decoded(&model).expect("a model"));
 }
+
+#[test]
+fn a_call_that_cannot_do_is_refused_in_words_of_its_own() {
+    let folder = Folder::new();
+    let (model, out) = (folder.write("m.onnx", squares(0.5)), folder.text("out.onnx"));
+    let line = refused(&["convert", &model, "-o", &out]);
+    assert!(line.contains("--to <TYPE>|--weights <TYPE>"), "{line}");
+    for option in ["-o", "--json", "--report"] {
+        let place = folder.text("none/x");
+        let given = if option == "--json" {
+            vec![format!("--json={place}")]
+        } else {
+            vec![option.into(), place]
+        };
+        let mut call: Vec<&str> = vec!["convert", &model, "--to", "FLOAT16"];
+        call.extend(given.iter().map(String::as_str));
+        if option != "-o" {
+            call.extend(["-o", &out]);
+        }
+        let line = refused(&call);
+        let told = format!("{option}: {0}/x: there is no folder {0}", folder.text("none"));
+        assert!(line.contains(&told), "{line}");
+    }
+    let line = refused(&["compare", &model, &model, "--report", &folder.text("none/x.html")]);
+    assert!(line.contains("there is no folder"), "{line}");
+}

@@ -69,6 +69,7 @@ fn writers(folder: &Folder) -> Vec<Writer> {
         set(&["run", &many, "-o", &file("y.npz")]),
         set(&["record", &path, &out, "--sets", "3"]),
         set(&["fix", &half, "-o", &file("fixed.onnx")]),
+        set(&["convert", &path, "--to", "FLOAT16", "-o", &file("converted.onnx")]),
         with_reports(&["compare", &path, &half, "--search", "0"]),
         with_reports(&["audit", &half]),
         files(&[
@@ -144,7 +145,7 @@ impl Trial {
 
     /// Before the command: nothing, or, where it replaces what is there, something else.
     fn reset(&self, has_old: bool) -> Files {
-        let is_replaced = has_old && self.writer.arguments[0] != "record";
+        let is_replaced = has_old && !["record", "convert"].contains(&&*self.writer.arguments[0]);
         let old = |(path, _): (&PathBuf, _)| (path.clone(), b"old".to_vec());
         let old = if is_replaced { self.whole.iter().map(old).collect() } else { Files::new() };
         fill(&self.out, &old);

@@ -7,7 +7,7 @@ use anyhow::ensure;
 use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::{JsonArgs, ReportArgs};
 use crate::cli::message::Problem;
-use crate::cli::output_file::write_whole;
+use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::report::terminal::Output;
 
 /// Refuses to write two reports to one place, or one over what is read.
@@ -34,7 +34,23 @@ pub(crate) fn check_places<'a>(
         ("--model-explorer", &to.model_explorer),
     ];
     let written = options.map(|(option, path)| (option, path.as_ref()));
+    check_folders(&written)?;
     check_files(&written, input, models.chain(to.tolerance.as_deref()))
+}
+
+/// Refuses to write where there is no folder, before any work is done.
+///
+/// # Errors
+///
+/// When the folder of a file to write is not there.
+pub(crate) fn check_folders(written: &[(&str, Option<&PathBuf>)]) -> anyhow::Result<()> {
+    for (option, path) in written {
+        let Some(path) = path.filter(|path| !is_standard_output(path)) else { continue };
+        let (shown, folder) = (path.display(), folder_of(path));
+        let missing = folder.display();
+        ensure!(folder.exists(), "{option}: {shown}: there is no folder {missing}");
+    }
+    Ok(())
 }
 
 /// Refuses to write two files to one place, or one over what is read.

@@ -21,7 +21,7 @@ use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
-use crate::cli::report::destinations::{check_files, write_json};
+use crate::cli::report::destinations::{check_files, check_folders, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::model::Loader;
@@ -58,6 +58,7 @@ impl Verb for Fix {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let fix = Fix { model: model_file(self.model)?, ..self };
         let written = [("-o", Some(&fix.output)), ("--json", fix.to.json.as_ref())];
+        check_folders(&written)?;
         check_files(&written, &InputArgs::default(), [fix.model.as_path()].into_iter())?;
         let Mending { fixed, mut lines } = ask(&fix, resources)?;
         print_notes(&fix.model, &fixed.notes);

@@ -6,7 +6,7 @@ mod trial;
 use std::path::PathBuf;
 
 use anyhow::ensure;
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use crate::cli::args::input::{InputArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
@@ -19,7 +19,7 @@ use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Verb;
-use crate::cli::report::destinations::{check_files, write_json};
+use crate::cli::report::destinations::{check_files, check_folders, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use request::{Conversion, ConvertRequest};
@@ -38,6 +38,7 @@ use request::{Conversion, ConvertRequest};
 /// same or rounded, and if the signal-to-noise ratio of each output is at least 40 dB in FLOAT16,
 /// 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
+#[command(group = ArgGroup::new("what").args(["ty", "weights"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
   onnx-cast convert model.onnx --to FLOAT16 -o model_fp16.onnx
   onnx-cast convert model.onnx --to BFLOAT16 -o model_bf16.onnx -i x=x.npy --report page.html
@@ -48,7 +49,7 @@ pub(crate) struct Convert {
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
     /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
-    #[arg(long = "to", value_name = "TYPE", required_unless_present = "weights", ignore_case = true,
+    #[arg(long = "to", value_name = "TYPE", ignore_case = true,
           value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
     ty: Option<String>,
     /// What is converted, where that is not FLOAT, such as DOUBLE.
@@ -133,6 +134,7 @@ impl Verb for Convert {
             ("--report", self.report.as_ref()),
         ];
         let read = [&self.model].into_iter().chain(&self.keep_from).map(PathBuf::as_path);
+        check_folders(&written)?;
         check_files(&written, &self.input, read)?;
         for place in [&self.output, &request::data_of(&self.output)] {
             let is_there = place.symlink_metadata().is_ok();

@@ -24,6 +24,7 @@ use crate::cli::input::sets;
 use crate::cli::input_file::{read_regular, read_regular_text};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{ErrorKind, about};
+use crate::cli::output_file::{Drafts, folder_of};
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::report::page;

@@ -32,7 +32,7 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
-use crate::cli::report::destinations::{check_files, write_json};
+use crate::cli::report::destinations::{check_files, check_folders, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::engine::Engine;
@@ -145,6 +145,7 @@ impl Verb for Keep {
     /// Finds the list and shows it as converters take it.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let written = [("--json", self.to.json.as_ref())];
+        check_folders(&written)?;
         check_files(&written, &self.input, [self.model.as_path()].into_iter())?;
         let (tolerance, fallback) = self.tolerances();
         let mut input = self.input.with_sets(self.sets);
