@@ -55,6 +55,18 @@ fn what_holds_is_written() {
     assert_eq!(weight(&model.expect("a model")), Some(Float16));
 }
 
+/// What overflows only where inputs are large stays, as `compare` and `audit` look there too.
+#[test]
+fn what_holds_holds_for_those_who_look_after_it() {
+    let folder = Folder::new();
+    let (model, out) = (folder.write("m.onnx", squares(10.0)), folder.text("out.onnx"));
+    let text = said(0, &["convert", &model, "--to", "FLOAT16", "-o", &out]);
+    assert!(text.contains("on    3 sets of random inputs (seeds 0 to 2)"), "{text}");
+    assert!(text.contains("stays: Mul"), "{text}");
+    said(0, &["compare", &model, &out, "--search", "0"]);
+    said(0, &["audit", &out]);
+}
+
 /// As `compare` judges: the outputs alone would hold.
 #[test]
 fn what_is_written_is_judged_by_its_arithmetic() {
@@ -210,7 +222,7 @@ fn what_codes_of_least_error_cut_off_is_no_fault() {
     let call = ["convert", &whole, "-o", &output, "--weights", "int4"];
     let said_of = said(0, &call);
     assert!(said_of.contains("1 weight(s) are stored as INT4"), "{said_of}");
-    assert!(said_of.contains("set of random inputs"), "{said_of}");
+    assert!(said_of.contains("3 sets of random inputs"), "{said_of}");
     let compared = |model: &str| json(&onnx_cast_json(&whole, model))["comparisons"][0].clone();
     assert_eq!(compared(&output)["verdict"], json!("rounded"));
     for ty in ["INT4", "FLOAT8E4M3FN"] {

@@ -35,6 +35,9 @@ pub(crate) struct InputArgs {
     /// How many sets of random inputs, where a command takes several; each has the next seed.
     #[arg(skip)]
     pub(crate) sets: Option<u64>,
+    /// Whether they are few where nobody says how many.
+    #[arg(skip)]
+    pub(crate) takes_few: bool,
     /// Whether the inputs that lie beside a model are left alone.
     #[arg(skip)]
     pub(crate) random: bool,
@@ -44,7 +47,8 @@ pub(crate) struct InputArgs {
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct SetsArgs {
     /// How many sets of random inputs, each with the next seed [default: up to 6 of different
-    /// sizes, 3 where all sizes are set and for `keep`, or 1 for a model of more than 64 MiB].
+    /// sizes, 3 where all sizes are set and for `keep` and `convert`, or 1 for a model of more than
+    /// 64 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) sets: Option<u64>,
     /// Take random inputs, though there are recorded ones beside the model (test_data_set_*).

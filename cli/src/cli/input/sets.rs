@@ -192,8 +192,12 @@ const LARGE: u64 = 64 << 20;
 
 /// How many sets of random inputs there are at most.
 fn most_sets(path: &Path, args: &InputArgs) -> u64 {
-    let is_large = fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE);
-    args.sets.unwrap_or(if is_large { 1 } else { ROUNDS as u64 }).max(1)
+    let usual = match fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE) {
+        true => 1,
+        false if args.takes_few => RANDOM_SETS,
+        false => ROUNDS as u64,
+    };
+    args.sets.unwrap_or(usual).max(1)
 }
 
 /// The sets that `-i` gives: those of samples, or else one of files and random values.

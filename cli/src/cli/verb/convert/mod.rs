@@ -143,8 +143,8 @@ impl Verb for Convert {
         let (tolerance, has_tolerance) = self.tolerance();
         let (model, mut input) = (model_file(self.model)?, self.input.with_sets(self.sets));
         let cases = if input.takes_recorded(false) { cases::beside(&model) } else { vec![] };
-        input.random = cases.is_empty();
-        input.sets = input.sets.or(input.random.then_some(1));
+        // Each set is a run of every trial.
+        (input.random, input.takes_few) = (cases.is_empty(), true);
         let request = ConvertRequest {
             model,
             cases,
