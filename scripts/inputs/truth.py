@@ -51,7 +51,8 @@ KINDS = [
     ("*moves_*INT*", "x", "quantised"),
     ("*found/*", "v[03]_0", "quantised"),
     ("*skl_*", "[xX]", "features"),
-    ("*castlike_small_types", "like", "like"),
+    ("*castlike_*", "like", "like"),
+    ("*test_cast*", "input", "codes"),
 ]
 # What only says a type, or what an output is like, is of no kind.
 UNTYPED = {"plain", "like", "text", "features"}
@@ -68,7 +69,7 @@ def kind_of(model, name, values):
     )
     is_whole = values.dtype.kind in "iub" or values.dtype.name.startswith(("int", "uint"))
     kind = next(found, None if is_whole else "plain")
-    return "plain" if kind == "bits" and not is_whole else kind
+    return "plain" if kind in ("bits", "codes") and not is_whole else kind
 
 
 def wrong(kind, saved, sets):
@@ -99,6 +100,8 @@ def wrong(kind, saved, sets):
         "bits": is_whole and high >= most / 8,
         "large": high >= 86_400,
         "quantised": is_varied and is_wide,
+        # Of a few bits, of which all values are saved.
+        "codes": is_whole and low <= least and high >= most,
     }
     if kind in UNTYPED - {"plain"} or tests[kind]:
         return None

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::ElementType::{Bool, Float, Float8E4M3FN, Int32, Int64};
+use tract_onnx_cast::ElementType::{Bool, Float, Float8E4M3FN, Int32, Int64, Uint4};
 
 use crate::common::proto::{
     dim, graph, graph_attribute, int, int64, model, node, shaped, symbol, tensor, unshaped, value,
@@ -79,6 +79,18 @@ fn a_fault_of_large_values_is_found() {
         };
         assert_told_apart(&clipped(1e6), &clipped(100.0));
     }
+}
+
+#[test]
+fn a_fault_of_the_largest_codes_is_found() {
+    let x = [open("x", Uint4, &["n", "8"])];
+    let cut = |most: f32| {
+        let nodes = [cast("x", "x", "f", Float), node("Min", &["f", "most"], &["y"], vec![])];
+        let mut model = of(&x, &nodes, vec![scalar("most", most)]);
+        model.opset_import[0].version = 21;
+        model
+    };
+    compared(1, [&cut(15.0), &cut(12.0)], &["--search", "0"]);
 }
 
 #[test]

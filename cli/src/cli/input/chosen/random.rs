@@ -55,7 +55,9 @@ impl Generator {
         if let Some(tensor) = values::of_role(role, ty, shape, &mut rng, around)? {
             return Ok(tensor);
         }
-        let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(10) as i64;
+        // All that few bits hold; sums and products of more are to stay within their type.
+        let small = if ty.bits() <= 4 { 15 } else { 10 };
+        let most = (ty.code_mask() >> u32::from(ty.family() == Family::Signed)).min(small) as i64;
         let many = around.most().cast_signed();
         let range = match ty.family() {
             Family::Float(format) => {
