@@ -348,7 +348,7 @@ bench-large:
 		$(TARGET)/release/onnx-cast $(TARGET)/large $(SIZE)
 
 # Needs python3. Faults planted in the models below MODELS, N pairs, each reduced: what is left, runs, seconds.
-.PHONY: reduce-planted campaign found
+.PHONY: reduce-planted campaign found reduce-checked
 reduce-planted:
 	$(call venv,campaign,scripts/requirements-campaign.txt)
 	$(CARGO) build --locked --release -p onnx-cast
@@ -366,6 +366,12 @@ campaign:
 found:
 	$(call venv,campaign,scripts/requirements-campaign.txt)
 	$(call python,campaign) campaign.replay models/found
+
+# Needs python3. The faults of models/found inside larger graphs, reduced by a command around the tools.
+reduce-checked:
+	$(call venv,campaign,scripts/requirements-campaign.txt)
+	$(CARGO) build --locked --release -p onnx-cast
+	$(call python,campaign) campaign.checked $(TARGET)/release/onnx-cast models/found
 
 # The library where there are no threads, files or processes; needs the target `wasm32-unknown-unknown`.
 wasm:

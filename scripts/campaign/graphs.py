@@ -38,10 +38,10 @@ ATTRIBUTES = {
 class Growing:
     """A graph that grows by nodes that can be computed."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, opset):
         self.rng = rng
         self.draw = np.random.default_rng(rng.randrange(1 << 30))
-        self.opset = rng.choice(OPSETS)
+        self.opset = opset or rng.choice(OPSETS)
         self.nodes, self.constants, self.inputs, self.pool = [], {}, {}, {}
         self.is_special = rng.random() < 0.15
 
@@ -430,10 +430,10 @@ KINDS = (unary, binary, binary, logic, cast, cast, clip, moves, moves, moves, pa
 KINDS += (reductions, products, windows, codes, sizes)
 
 
-def graph(seed):
-    """A model and its inputs, of a seed; nothing where none could be grown."""
+def graph(seed, opset=None):
+    """A model and its inputs, of a seed, and of any opset; nothing where none could be grown."""
     rng = random.Random(seed)
-    g = Growing(rng)
+    g = Growing(rng, opset)
     dtype = rng.choice(
         [np.float32] * 8 + [np.int64, np.int32, np.float64, np.float16, np.bool_, np.uint8]
     )

@@ -1,6 +1,5 @@
 //! A conversion at work: converted, searched for what must stay, written, read again, compared.
 
-use crate::cli::output_file::{Drafts, folder_of};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
