@@ -39,16 +39,8 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<
         })
     };
     let mode = site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("constant");
-    if mode == WRAP && site.opset < OPSET_OF_WRAP {
-        bail!(site.error("has attribute `mode` \"wrap\", which there is from opset 19 on"));
-    }
-    let pads: Vec<i64> = match site.proto.get_attr_opt_vec("pads")? {
-        Some(pads) => pads,
-        None => match constant(inputs.get(1).copied())? {
-            Some(pads) => pads.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
-            None if mode == WRAP => bail!(site.unplanned("has `pads` that are no constant")),
-            None => return Ok(None),
-        },
+    let Some(pads) = given_pads(site, mode, constant(inputs.get(1).copied())?)? else {
+        return Ok(None);
     };
     let given = |place: usize| site.given(inputs, place);
     if pads.iter().all(|pad| *pad >= 0) && mode == "constant" {
@@ -60,7 +52,7 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<
     let shape = model.outlet_fact(*data)?.shape.to_tvec();
     let rank = i64::try_from(shape.len())?;
     let axes = match constant(given(3))? {
-        Some(axes) => axes.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec(),
+        Some(axes) => integers(&axes)?,
         None if given(3).is_some() => bail!(site.unplanned("has `axes` that are no constant")),
         None => (0..rank).collect(),
     };
@@ -96,6 +88,29 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<
         (None, None) => bail!("a mode that is neither ours nor tract's"),
     };
     model.wire_node(&site.name, op, &wires).map(Some)
+}
+
+/// How many elements each side is padded by; `None` for what is computed, which tract is left with.
+fn given_pads(
+    site: &Site,
+    mode: &str,
+    constant: Option<Arc<Tensor>>,
+) -> TractResult<Option<Vec<i64>>> {
+    if mode == WRAP && site.opset < OPSET_OF_WRAP {
+        bail!(site.error("has attribute `mode` \"wrap\", which there is from opset 19 on"));
+    }
+    if let Some(pads) = site.proto.get_attr_opt_vec("pads")? {
+        return Ok(Some(pads));
+    }
+    match constant {
+        Some(pads) => Ok(Some(integers(&pads)?)),
+        None if mode == WRAP => bail!(site.unplanned("has `pads` that are no constant")),
+        None => Ok(None),
+    }
+}
+
+fn integers(tensor: &Tensor) -> TractResult<Vec<i64>> {
+    Ok(tensor.cast_to::<i64>()?.try_as_plain_ram()?.as_slice::<i64>()?.to_vec())
 }
 
 /// How what is added is filled, by the `constant_value` that is given, where it is a constant; `None` for `wrap`.
