@@ -27,14 +27,16 @@ use crate::cli::tensor::NamedTensor;
 /// How long sizes are tried.
 const TRYING: Duration = Duration::from_millis(2500);
 
+/// Runs a model on a tensor for each of its inputs.
+type Run<'a> = Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> + 'a>;
+
 /// A model whose inputs are wanted, and what helps to choose those that nobody gives.
 pub(crate) struct Source<'a> {
     pub(crate) takes: &'a Declared,
     pub(crate) proto: &'a ModelProto,
     /// What the model is compared with takes.
     pub(crate) other: Option<&'a Declared>,
-    /// Runs the model.
-    pub(crate) run: Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> + 'a>,
+    pub(crate) run: Run<'a>,
 }
 
 /// How a tensor for each of a model's inputs is made.

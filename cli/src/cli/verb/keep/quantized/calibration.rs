@@ -63,8 +63,8 @@ impl Spans {
         }
         let plain = tensor.try_as_plain_ram();
         let span = self.spans.entry(name.into()).or_default();
-        match plain.and_then(|plain| Ok(span.add(plain.as_slice()?))) {
-            Ok(()) => {}
+        match plain.and_then(|plain| plain.as_slice()) {
+            Ok(values) => span.add(values),
             Err(problem) => self.problem = Some(problem),
         }
     }
