@@ -105,14 +105,13 @@ fn effects_go_through_bodies() {
     let with =
         before().initializer(raw("yes", Bool as i32, &[], &[1])).node("If", &["yes"], &["y"], body);
     let without = before().node("Identity", &["s"], &["y"], vec![]);
-    let effects = |sketch: Sketch| {
+    let effects = |sketch: Sketch| -> Vec<(Value, Value)> {
         let path = folder.message("m.onnx", &of_four(sketch));
         let report = kept(0, &[&path, "--to", "INT8", "-i", &given, "--sqnr=-99"]).0;
         let rows = report["quantizers"].as_array().expect("rows").clone();
         rows.into_iter().map(|row| (row["tensor"].clone(), row["outputs"].clone())).collect()
     };
-    let (with, without): (Vec<(Value, Value)>, Vec<(Value, Value)>) =
-        (effects(with), effects(without));
+    let (with, without) = (effects(with), effects(without));
     let of = |rows: &[(Value, Value)], name: &str| {
         rows.iter().find(|(tensor, _)| tensor == name).expect("a row").1.clone()
     };
