@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, type_proto,
+};
 
 use crate::arena::{BodyId, NodeId, ValueId};
 
@@ -257,6 +259,18 @@ pub fn int_attribute(name: &str, i: i64) -> AttributeProto {
 pub fn float_attribute(name: &str, f: f32) -> AttributeProto {
     let r#type = AttributeType::Float as i32;
     AttributeProto { name: name.into(), r#type, f, ..AttributeProto::default() }
+}
+
+/// What a declaration says of a tensor: its element type and its shape.
+pub fn tensor_type(declared: Option<&TypeProto>) -> Option<&type_proto::Tensor> {
+    let type_proto::Value::TensorType(tensor) = declared?.value.as_ref()?;
+    Some(tensor)
+}
+
+/// The same, to be changed.
+pub fn tensor_type_mut(declared: Option<&mut TypeProto>) -> Option<&mut type_proto::Tensor> {
+    let type_proto::Value::TensorType(tensor) = declared?.value.as_mut()?;
+    Some(tensor)
 }
 
 /// The graphs in an attribute of a message.

@@ -1,10 +1,10 @@
 //! A model's opset raised: where what its operators mean stays the same. What became an input that
 //! was an attribute is made one.
 
+use crate::onnx::declared_shapes::shape;
 use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place};
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto, TypeProto};
+use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto};
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
@@ -134,12 +134,7 @@ fn change(graph: &Graph, node: &Node, to: i64) -> Option<String> {
 fn axis_change(graph: &Graph, node: &Node) -> Option<String> {
     let axis = int(node, "axis").unwrap_or(1);
     let declared = node.input(0).and_then(|value| graph.value(value).declared.as_ref());
-    let rank = match declared {
-        Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) => {
-            tensor.shape.as_ref().map(|shape| shape.dim.len() as i64)
-        }
-        _ => None,
-    };
+    let rank = shape(declared).map(|shape| shape.dim.len() as i64);
     let is_last = axis == -1 || rank.is_some_and(|rank| axis == rank - 1);
     (!is_last)
         .then(|| "it is over one axis alone since 13, and which is its last is not told".into())

@@ -6,9 +6,9 @@
 
 use onnx_cast_graph::{
     Graph, Made, NewNode, NodeId, NodeView, Origin, Place, Use, ValueId, int_attribute,
+    tensor_type_mut,
 };
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{AttributeProto, TypeProto};
 
 use super::attributes;
@@ -322,7 +322,7 @@ fn declare(graph: &mut Graph, context: &Context) {
 }
 
 fn set(declared: &mut Option<TypeProto>, ty: ElementType) {
-    if let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = declared {
+    if let Some(tensor) = tensor_type_mut(declared.as_mut()) {
         tensor.elem_type = ty as i32;
     }
 }

@@ -7,18 +7,16 @@
 use std::collections::HashMap;
 
 use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Use, ValueId};
-use tract_onnx::pb::TypeProto;
-use tract_onnx::pb::type_proto::Value as TypeValue;
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
 use crate::onnx::cast_spec::Operator;
-use crate::onnx::node::{attribute, int};
+use crate::onnx::declared_shapes::element_type;
+use crate::onnx::node::int;
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType};
-use crate::onnx::operators::types::{constant_type, learned, output_types};
+use crate::onnx::operators::types::{held_type, of_any_domain};
 
 /// How many calls of functions are gone through.
 const CALLS: usize = 1 << 12;
@@ -30,16 +28,6 @@ pub(super) fn infer(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let main = graph.main();
     Inference { graph, context, calls: 0, active: vec![], called: HashMap::new() }.body(main, &[]);
     Ok(())
-}
-
-/// The element type that is declared of a tensor.
-pub(super) fn declared(declared: Option<&TypeProto>) -> Option<ElementType> {
-    match declared {
-        Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) => {
-            ElementType::from_id(tensor.elem_type)
-        }
-        _ => None,
-    }
 }
 
 struct Inference<'g, 'c, 'o> {
@@ -77,11 +65,11 @@ impl Inference<'_, '_, '_> {
     fn learn(&mut self, value: ValueId, made: Option<ElementType>) {
         let held = self.graph.value(value);
         let mut types: Vec<ElementType> = made.into_iter().collect();
-        types.extend(declared(held.declared.as_ref()));
+        types.extend(element_type(held.declared.as_ref()));
         for used in held.uses() {
             let Use::Output(body, place) = used else { continue };
             let output = self.graph.body(body).outputs().get(place);
-            types.extend(output.and_then(|output| declared(output.declared.r#type.as_ref())));
+            types.extend(output.and_then(|output| element_type(output.declared.r#type.as_ref())));
         }
         let Some(first) = types.first().copied() else { return };
         if let Some(other) = types.iter().find(|ty| **ty != first) {
@@ -142,9 +130,7 @@ impl Inference<'_, '_, '_> {
             None => {}
         }
         if Behaviour::of(node).makes_attributes {
-            let held = attribute(node, "value").and_then(|attribute| attribute.t.as_ref());
-            let held = held.and_then(|tensor| ElementType::from_id(tensor.data_type));
-            return vec![held.or_else(|| constant_type(node))];
+            return vec![held_type(node)];
         }
         if !node.bodies().is_empty() {
             return self.held(id, inputs);
@@ -152,13 +138,7 @@ impl Inference<'_, '_, '_> {
         if let Some(function) = self.context.function(node) {
             return self.call(function, inputs);
         }
-        if node.is_onnx() {
-            return output_types(node, node.opset, inputs);
-        }
-        match node.domain() {
-            "ai.onnx.ml" => learned(&node.op_type),
-            _ => foreign::output_types(node, inputs),
-        }
+        of_any_domain(node, node.opset, inputs)
     }
 
     /// What a node makes that holds bodies.

@@ -1,8 +1,7 @@
 //! `If` and `Loop`.
 
-use onnx_cast_graph::{BodyId, NodeId};
+use onnx_cast_graph::{BodyId, NodeId, tensor_type};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
-use tract_onnx::pb::type_proto::Value::TensorType;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
 use super::run::{Inputs, Run};
@@ -75,7 +74,7 @@ fn scalar(tensor: Tensor) -> TractResult<Value> {
 /// What a body declares of an output: its type, and its sizes, 0 for one that it leaves open.
 pub(super) fn declared_of(run: &Run, body: BodyId, place: usize) -> Declared {
     let output = run.model.graph.body(body).outputs().get(place)?;
-    let Some(TensorType(tensor)) = &output.declared.r#type.as_ref()?.value else { return None };
+    let tensor = tensor_type(output.declared.r#type.as_ref())?;
     let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
     let size = |value: &_| match value {
         Some(DimValue(size)) => usize::try_from(*size).unwrap_or(0),

@@ -1,18 +1,19 @@
-//! Shapes as the model declares them.
+//! Types and shapes as the model declares them.
 
+use onnx_cast_graph::tensor_type;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{TensorShapeProto, TypeProto, ValueInfoProto};
 
 use crate::cast::element_type::ElementType;
 
 /// The shape that a declaration gives.
 pub(crate) fn shape(declared: Option<&TypeProto>) -> Option<&TensorShapeProto> {
-    match declared?.value.as_ref()? {
-        TypeValue::TensorType(tensor) => tensor.shape.as_ref(),
-        #[allow(unreachable_patterns, reason = "tract's messages have tensors only, for now")]
-        _ => None,
-    }
+    tensor_type(declared)?.shape.as_ref()
+}
+
+/// The element type that a declaration gives of a tensor; `None` for one that no Cast accepts.
+pub(crate) fn element_type(declared: Option<&TypeProto>) -> Option<ElementType> {
+    ElementType::from_id(tensor_type(declared)?.elem_type)
 }
 
 /// Whether a value is declared to have no elements.
@@ -43,11 +44,7 @@ pub(crate) fn bytes(value: &ValueInfoProto) -> u64 {
         Some(DimValue::DimValue(size)) => u64::try_from(*size).unwrap_or(0),
         _ => 1,
     };
-    let Some(TypeValue::TensorType(tensor)) =
-        value.r#type.as_ref().and_then(|ty| ty.value.as_ref())
-    else {
-        return 0;
-    };
+    let Some(tensor) = tensor_type(value.r#type.as_ref()) else { return 0 };
     let bits = ElementType::from_id(tensor.elem_type).map_or(8, ElementType::bits);
     let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
     let elements = dims.map(|dim| size(&dim.value)).fold(1, u64::saturating_mul);

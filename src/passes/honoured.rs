@@ -1,9 +1,8 @@
 //! Refuses nodes that ask for what nothing here computes. Before: any node; after: what the table of what is honoured has, and
 //! the defaults that tract has otherwise are written down.
 
-use onnx_cast_graph::{Graph, NodeView, ValueId};
-use tract_onnx::pb::TypeProto;
-use tract_onnx::pb::type_proto::{Tensor, Value};
+use onnx_cast_graph::{Graph, NodeView, ValueId, tensor_type};
+use tract_onnx::pb::type_proto::Tensor;
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
@@ -37,12 +36,7 @@ pub(super) fn given(graph: &Graph, value: ValueId) -> Option<Given> {
         let ty = ElementType::from_id(tensor.data_type);
         return Some(Given { ty, rank: Some(tensor.dims.len()) });
     }
-    let TypeProto { value: Some(Value::TensorType(declared)), .. } =
-        graph.value(value).declared.as_ref()?
-    else {
-        return None;
-    };
-    let Tensor { elem_type, shape } = declared;
+    let Tensor { elem_type, shape } = tensor_type(graph.value(value).declared.as_ref())?;
     let rank = shape.as_ref().map(|shape| shape.dim.len());
     Some(Given { ty: ElementType::from_id(*elem_type), rank })
 }

@@ -2,14 +2,12 @@
 
 use std::collections::HashMap;
 
-use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{GraphProto, NodeProto, TypeProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
 
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::is_default_domain;
+use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::onnx::operators::foreign;
-use crate::onnx::operators::types::{constant_type, learned, output_types};
+use crate::onnx::operators::types::{held_type, of_any_domain};
 
 /// The types of some values of a graph and of those around it.
 pub(super) struct Known<'a> {
@@ -27,12 +25,7 @@ impl Known<'_> {
 
 /// The element type that is declared of a tensor.
 pub(super) fn declared(value: &ValueInfoProto) -> Option<ElementType> {
-    match &value.r#type {
-        Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) => {
-            ElementType::from_id(tensor.elem_type)
-        }
-        _ => None,
-    }
+    element_type(value.r#type.as_ref())
 }
 
 /// The types of a graph's constants: its initializers, and what its nodes hold.
@@ -41,17 +34,8 @@ pub(super) fn constants(graph: &GraphProto) -> HashMap<String, ElementType> {
     let initializers = initializers
         .filter_map(|tensor| Some((tensor.name.clone(), ElementType::from_id(tensor.data_type)?)));
     let made = graph.node.iter().filter(|node| Behaviour::of(node).makes_attributes);
-    let made = made.filter_map(|node| Some((node.output.first()?.clone(), held(node)?)));
+    let made = made.filter_map(|node| Some((node.output.first()?.clone(), held_type(node)?)));
     initializers.chain(made).collect()
-}
-
-/// The type of what a node holds among its attributes.
-fn held(node: &NodeProto) -> Option<ElementType> {
-    let mut tensors = node.attribute.iter().filter_map(|attribute| attribute.t.as_ref());
-    match tensors.next() {
-        Some(tensor) => ElementType::from_id(tensor.data_type),
-        None => constant_type(node),
-    }
 }
 
 /// The types of the outputs of a node without subgraphs, from those of its inputs.
@@ -65,13 +49,7 @@ pub(super) fn made(
         return vec![None; node.output.len()];
     }
     if Behaviour::of(node).makes_attributes {
-        return vec![held(node)];
+        return vec![held_type(node)];
     }
-    if is_default_domain(&node.domain) {
-        return output_types(node, opset, inputs);
-    }
-    if node.domain == "ai.onnx.ml" {
-        return learned(&node.op_type);
-    }
-    foreign::output_types(node, inputs)
+    of_any_domain(node, opset, inputs)
 }

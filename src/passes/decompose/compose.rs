@@ -1,12 +1,12 @@
 //! Operators as compositions of others, which `compositions.txt` has as text. Before: `com.microsoft::SkipLayerNormalization`;
 //! after: `Add`, `LayerNormalization`.
 
+use crate::onnx::declared_shapes::shape;
 use std::collections::HashSet;
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, ValueId, is_default_domain};
 use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
-use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
@@ -109,11 +109,10 @@ pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Optio
     if let Some(tensor) = graph.constant(value) {
         return Some(tensor.dims.iter().copied().map(Some).collect());
     }
-    let declared = graph.value(value).declared.as_ref()?;
-    let Some(TypeValue::TensorType(tensor)) = &declared.value else { return None };
+    let declared = shape(graph.value(value).declared.as_ref())?;
     let size = |dimension: &Dimension| match dimension.value {
         Some(DimValue::DimValue(size)) => Some(size),
         _ => None,
     };
-    Some(tensor.shape.as_ref()?.dim.iter().map(size).collect())
+    Some(declared.dim.iter().map(size).collect())
 }

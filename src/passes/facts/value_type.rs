@@ -1,5 +1,6 @@
 //! Element types as a model declares them, against what its nodes make.
 
+use onnx_cast_graph::tensor_type;
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
 
@@ -76,9 +77,7 @@ pub(crate) fn declared_type(
     what: &str,
     graph: &str,
 ) -> Result<Option<ElementType>, Error> {
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = declared else {
-        return Ok(None);
-    };
+    let Some(tensor) = tensor_type(declared) else { return Ok(None) };
     let id = tensor.elem_type;
     match ElementType::from_id(id) {
         Some(ty) => Ok(Some(ty)),

@@ -11,10 +11,10 @@ use std::collections::{HashMap, HashSet};
 
 use onnx_cast_graph::{
     BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId, attribute, float_attribute,
+    tensor_type_mut,
 };
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
@@ -219,9 +219,7 @@ fn give_mask_of_numbers(
 pub(super) fn forget_intricate_dimensions(declared: Option<&mut TypeProto>) {
     const LENGTH: usize = 256;
     const OPERATORS: usize = 12;
-    let Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), .. }) = declared else {
-        return;
-    };
+    let Some(tensor) = tensor_type_mut(declared) else { return };
     for dim in tensor.shape.iter_mut().flat_map(|shape| &mut shape.dim) {
         if let Some(DimValue::DimParam(text)) = &dim.value {
             let operators = text.bytes().filter(|byte| b"+-*/%(,".contains(byte)).count();

@@ -1,5 +1,6 @@
 //! Whether a model has been converted to half precision.
 
+use onnx_cast_graph::tensor_type;
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx_cast::ElementType::{self, BFloat16, Float, Float16};
 
@@ -14,12 +15,9 @@ pub(crate) fn half_type(model: &ModelProto) -> Option<ElementType> {
     };
     let weights: Vec<_> = weights.map(|tensor| (tensor.data_type, elements(tensor))).collect();
     most(&weights).or_else(|| {
-        let ends = graph.input.iter().chain(&graph.output).filter_map(|end| end.r#type.as_ref());
-        let ends = ends.filter_map(|ty| match &ty.value {
-            Some(tract_onnx::pb::type_proto::Value::TensorType(tensor)) => Some(tensor.elem_type),
-            _ => None,
-        });
-        most(&ends.map(|ty| (ty, 1)).collect::<Vec<_>>())
+        let ends = graph.input.iter().chain(&graph.output);
+        let ends = ends.filter_map(|end| tensor_type(end.r#type.as_ref()));
+        most(&ends.map(|tensor| (tensor.elem_type, 1)).collect::<Vec<_>>())
     })?
 }
 

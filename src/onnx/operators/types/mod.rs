@@ -3,6 +3,7 @@
 use tract_onnx::pb::attribute_proto::AttributeType;
 
 use super::behaviour::{Behaviour, Otherwise};
+use super::foreign;
 use super::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::ElementType;
 use crate::onnx::node::{NodeView, attribute, int};
@@ -63,8 +64,30 @@ pub(crate) fn constant_type(node: &(impl NodeView + ?Sized)) -> Option<ElementTy
     }
 }
 
+/// The type of the tensor or the numbers that a `Constant` or `ConstantOfShape` holds.
+pub(crate) fn held_type(node: &(impl NodeView + ?Sized)) -> Option<ElementType> {
+    let mut tensors = node.attributes().iter().filter_map(|attribute| attribute.t.as_ref());
+    match tensors.next() {
+        Some(tensor) => ElementType::from_id(tensor.data_type),
+        None => constant_type(node),
+    }
+}
+
+/// As [`output_types`], and of the operators of other domains whose types are known.
+pub(crate) fn of_any_domain(
+    node: &(impl NodeView + ?Sized),
+    opset: i64,
+    inputs: &[Option<ElementType>],
+) -> Vec<Option<ElementType>> {
+    match node.domain() {
+        _ if node.is_onnx() => output_types(node, opset, inputs),
+        "ai.onnx.ml" => learned(node.op_type()),
+        _ => foreign::output_types(node, inputs),
+    }
+}
+
 /// The types that operators of `ai.onnx.ml` make whatever they are given, as its schemas have them.
-pub(crate) fn learned(operator: &str) -> Vec<Option<ElementType>> {
+fn learned(operator: &str) -> Vec<Option<ElementType>> {
     let float = Some(ElementType::Float);
     match operator {
         "LinearClassifier" | "SVMClassifier" | "TreeEnsembleClassifier" => vec![None, float],

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use onnx_cast_graph::tensor_type;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
@@ -91,13 +92,9 @@ impl Reference {
             broken: Broken::new(),
         };
         for input in &graph.input {
-            let inputs = input.r#type.as_ref().and_then(|ty| match &ty.value {
-                Some(tract_onnx::pb::type_proto::Value::TensorType(tensor)) => {
-                    ElementType::from_id(tensor.elem_type)
-                }
-                _ => None,
-            });
-            reference.types.extend(inputs.map(|ty| (input.name.clone(), ty)));
+            let declared = tensor_type(input.r#type.as_ref());
+            let ty = declared.and_then(|tensor| ElementType::from_id(tensor.elem_type));
+            reference.types.extend(ty.map(|ty| (input.name.clone(), ty)));
         }
         let sets = runs.sets;
         for (place, set) in sets.iter().enumerate() {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use onnx_cast_graph::{tensor_type, tensor_type_mut};
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
@@ -169,25 +170,17 @@ fn tell(tensor: &mut NamedTensor, size: usize, new: usize) -> TractResult<bool> 
     Ok(told.map(|value| *value = new).count() > 0)
 }
 
-use tract_onnx::pb::type_proto::Value::TensorType;
-
 fn element_type(info: &tract_onnx::pb::ValueInfoProto) -> Option<i32> {
-    match &info.r#type.as_ref()?.value {
-        Some(TensorType(tensor)) => Some(tensor.elem_type),
-        _ => None,
-    }
+    Some(tensor_type(info.r#type.as_ref())?.elem_type)
 }
 
 fn element_type_mut(info: &mut tract_onnx::pb::ValueInfoProto) -> Option<&mut i32> {
-    match &mut info.r#type.as_mut()?.value {
-        Some(TensorType(tensor)) => Some(&mut tensor.elem_type),
-        _ => None,
-    }
+    Some(&mut tensor_type_mut(info.r#type.as_mut())?.elem_type)
 }
 
 /// What an output's sizes are, the part says when it has run.
 fn forget_sizes(info: &mut tract_onnx::pb::ValueInfoProto) {
-    if let Some(TensorType(tensor)) = info.r#type.as_mut().and_then(|ty| ty.value.as_mut()) {
+    if let Some(tensor) = tensor_type_mut(info.r#type.as_mut()) {
         tensor.shape = None;
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context;
+use onnx_cast_graph::tensor_type;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
 use tract_onnx::pb::{
     ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
@@ -91,10 +92,8 @@ pub(super) fn in_order<'a>(
 pub(super) fn taken(model: &ModelProto, values: &Values) -> TractResult<Values> {
     let mut taken = Values::new();
     for input in model.graph.iter().flat_map(|graph| &graph.input) {
-        let ty = input.r#type.as_ref().and_then(|ty| match &ty.value {
-            Some(type_proto::Value::TensorType(tensor)) => ElementType::from_id(tensor.elem_type),
-            _ => None,
-        });
+        let declared = tensor_type(input.r#type.as_ref());
+        let ty = declared.and_then(|tensor| ElementType::from_id(tensor.elem_type));
         if let Some((ty, value)) = ty.zip(values.get(&input.name)) {
             taken.insert(input.name.clone(), saturated(value, ty)?);
         }

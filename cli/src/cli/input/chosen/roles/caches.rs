@@ -1,6 +1,6 @@
 //! Inputs that take what an output held in an earlier run: caches of attention, states of recurrent layers.
 
-use onnx_cast_graph::{Graph, Origin};
+use onnx_cast_graph::{Graph, Origin, tensor_type};
 use tract_onnx_cast::Family;
 
 use super::follow::Reached;
@@ -67,7 +67,5 @@ pub(super) fn evidence(
 }
 
 fn rank_of(declared: &tract_onnx::pb::ValueInfoProto) -> Option<usize> {
-    let ty = declared.r#type.as_ref()?.value.as_ref()?;
-    let tract_onnx::pb::type_proto::Value::TensorType(tensor) = ty;
-    Some(tensor.shape.as_ref()?.dim.len())
+    Some(tensor_type(declared.r#type.as_ref())?.shape.as_ref()?.dim.len())
 }

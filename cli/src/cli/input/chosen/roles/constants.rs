@@ -1,9 +1,8 @@
 //! What a graph says of numbers and sizes without being run.
 
-use onnx_cast_graph::{Graph, NodeView, Origin, ValueId, attribute};
+use onnx_cast_graph::{Graph, NodeView, Origin, ValueId, attribute, tensor_type};
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
-use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx_cast::audit::Numbers;
 use tract_onnx_cast::tensor_proto;
 
@@ -110,8 +109,7 @@ pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<V
 
 /// The sizes that the file declares of a value.
 fn declared(graph: &Graph, value: ValueId) -> Option<Vec<Option<Bound>>> {
-    let ty = graph.value(value).declared.as_ref()?.value.as_ref()?;
-    let TypeValue::TensorType(tensor) = ty;
+    let tensor = tensor_type(graph.value(value).declared.as_ref())?;
     let size = |dim: &tract_onnx::pb::tensor_shape_proto::Dimension| match dim.value.as_ref()? {
         Dimension::DimValue(size) => u64::try_from(*size).ok().map(Bound::Fixed),
         Dimension::DimParam(_) => None,
