@@ -132,6 +132,8 @@ impl<'a> Run<'a> {
         if let Some(observer) = &mut self.observer
             && let Some(mut tensor) = self.model.observed(id, &value)
         {
+            // What the observer changes is then no copy.
+            drop(value);
             observer.constant(&mut tensor)?;
             value = tensor.into();
         }
@@ -148,13 +150,23 @@ impl<'a> Run<'a> {
         let seen = self.observer.is_some().then(|| self.model.node_run(id, &inputs));
         let mut outputs = self.made(id, inputs)?;
         if let (Some(observer), Some(seen)) = (&mut self.observer, seen) {
-            let places = node.outputs().iter().zip(&outputs);
-            let observed = places.map(|(id, value)| self.model.observed((*id)?, value));
-            let mut observed: Vec<Option<ObservedTensor>> = observed.collect();
+            // What the observer changes is no copy: a value is held by what it is shown alone.
+            let shown = |(id, value): (&Option<ValueId>, Value)| match id
+                .and_then(|id| self.model.observed(id, &value))
+            {
+                Some(tensor) => (Some(tensor), None),
+                None => (None, Some(value)),
+            };
+            let places = node.outputs().iter().zip(outputs);
+            let (mut observed, others): (Vec<Option<ObservedTensor>>, Vec<Option<Value>>) =
+                places.map(shown).unzip();
             observer.node(&seen, &mut observed)?;
-            for (output, tensor) in outputs.iter_mut().zip(observed) {
-                *output = tensor.map_or_else(|| output.clone(), Value::from);
-            }
+            let left = observed.into_iter().zip(others);
+            let left = left.map(|(tensor, other)| tensor.map(Value::from).or(other));
+            outputs = match left.collect::<Option<Vec<Value>>>() {
+                Some(left) => left,
+                None => return self.refuse(id, "has lost an output to what observes it"),
+            };
         }
         for (made, value) in node.outputs().iter().zip(outputs) {
             if let Some(made) = *made {

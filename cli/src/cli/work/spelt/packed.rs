@@ -92,11 +92,13 @@ impl Writer<'_> {
         let mut weight = parts.add("DequantizeLinear", vec![codes, name, zeros], axis, None);
         let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
         weight = parts.add("Reshape", vec![weight, shape], vec![], None);
-        let mut taken = vec![weight];
-        for (name, number) in [("start", 0), ("end", depth), ("axis", 1)] {
-            taken.push(self.numbers(value, name, &[number])?);
+        if blocks * size != depth {
+            let mut taken = vec![weight];
+            for (name, number) in [("start", 0), ("end", depth), ("axis", 1)] {
+                taken.push(self.numbers(value, name, &[number])?);
+            }
+            weight = parts.add("Slice", taken, vec![], None);
         }
-        weight = parts.add("Slice", taken, vec![], None);
         let order = AttributeProto { ints: vec![1, 0], ..attribute("perm", 0) };
         let order = AttributeProto { r#type: AttributeType::Ints.into(), ..order };
         let name = self.weight(value);

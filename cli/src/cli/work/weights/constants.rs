@@ -149,6 +149,14 @@ pub(crate) fn initializer(holder: &Holder, name: &str) -> Option<NamedTensor> {
     Constant::in_file(name, "", held)?.read(holder.folder).ok()
 }
 
+/// The elements of an initializer of the main graph that is no text, if there is one of that name
+/// that can be read.
+pub(crate) fn elements_of<'a>(holder: &Holder<'a>, name: &str) -> Option<Elements<'a>> {
+    let held = holder.proto.graph.as_ref()?.initializer.iter().find(|held| held.name == name)?;
+    let elements = Elements::of_proto(held, holder.folder).ok()?;
+    (elements.ty.family() != Family::Text).then_some(elements)
+}
+
 /// The constants that a model holds, those in subgraphs and functions included.
 pub(super) fn of(model: &ModelProto) -> Vec<Constant<'_>> {
     let mut found = vec![];

@@ -7,13 +7,14 @@
 //! A quantiser adds half a step, and what it cuts off. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
 use super::families;
-use super::numbers::{is_computed_in, numbers, rounding, smallest};
+use super::numbers::{filled, floats_of, is_computed_in, numbers, rounding, smallest, tensor};
 
 /// A value free of its type's rounding, and by how much each element may be off.
 #[derive(Clone)]
@@ -69,9 +70,35 @@ impl Twin {
             Doubt::Relative(share) if *share == 0.0 => vec![0.0; self.value.1.len()],
             Doubt::Relative(share) => {
                 let values = numbers(&self.value).unwrap_or_default();
-                let of = |x: &f64| if x.abs() < MASK { x.abs() * share } else { 0.0 };
-                values.iter().map(of).collect()
+                values.iter().map(|x| relative(*x, *share)).collect()
             }
+        }
+    }
+
+    /// How far each of some elements, which are these numbers, may be off.
+    pub(super) fn doubts_in(&self, places: Range<usize>, values: &[f64]) -> Vec<f64> {
+        match &self.doubt {
+            Doubt::Each(doubts) => doubts.get(places).unwrap_or_default().to_vec(),
+            Doubt::Same(doubt) => vec![*doubt; values.len()],
+            Doubt::Relative(share) => values.iter().map(|x| relative(*x, *share)).collect(),
+        }
+    }
+
+    /// What a function makes of each element and of how far that may be off.
+    pub(super) fn mapped(&self, of: impl Fn(f64, f64) -> f64) -> Option<SharedTensor> {
+        let (ty, held) = &self.value;
+        let shape = held.shape();
+        let Some(values) = floats_of(&self.value) else {
+            let pairs = numbers(&self.value)?.into_iter().zip(self.doubts());
+            return tensor(*ty, shape, &pairs.map(|(x, doubt)| of(x, doubt)).collect::<Vec<_>>());
+        };
+        let values = values.iter().map(|x| f64::from(*x));
+        match &self.doubt {
+            Doubt::Each(doubts) => {
+                filled(shape, values.zip(doubts.iter()).map(|(x, doubt)| of(x, *doubt)))
+            }
+            Doubt::Same(doubt) => filled(shape, values.map(|x| of(x, *doubt))),
+            Doubt::Relative(share) => filled(shape, values.map(|x| of(x, relative(x, *share)))),
         }
     }
 
@@ -82,6 +109,11 @@ impl Twin {
             Doubt::Each(doubts) => doubts.iter().all(|doubt| *doubt == 0.0),
         }
     }
+}
+
+/// A share of a number, unless that stands for an infinity.
+fn relative(x: f64, share: f64) -> f64 {
+    if x.abs() < MASK { x.abs() * share } else { 0.0 }
 }
 
 /// What moves elements, with the place of the first input and how many move.
@@ -220,8 +252,11 @@ pub(super) fn doubts(
             continue;
         };
         let (unit, least) = (rounding(made.0), smallest(made.0));
-        for (doubt, x) in doubts.iter_mut().zip(numbers(made).unwrap_or_default()) {
-            *doubt += least + if x.abs() < MASK { unit * x.abs() } else { 0.0 };
+        let add = |(doubt, x): (&mut f64, f64)| *doubt += least + relative(x, unit);
+        let doubts = doubts.iter_mut();
+        match floats_of(made) {
+            Some(floats) => doubts.zip(floats.iter().map(|x| f64::from(*x))).for_each(add),
+            None => doubts.zip(numbers(made).unwrap_or_default()).for_each(add),
         }
     }
     doubts

@@ -1,12 +1,15 @@
 //! The doubt behind a node, by family of operators.
 
+use std::sync::Arc;
+
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::{Carried, Doubt, MASK, MOVED, SUMS, Twin};
-use super::numbers::{magnitudes, numbers, rounding, tensor};
+use super::numbers::{floats_of, magnitudes, numbers, rounding, tensor};
 
 type Doubts = Option<Vec<Carried>>;
 
@@ -15,6 +18,9 @@ pub(super) const UNIFORM: f64 = 1.0 / 3.0;
 
 /// The place of what is added to a product.
 const BIAS: usize = 2;
+
+/// What leaves elements in their order.
+const IN_PLACE: [&str; 5] = ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
 /// How often a node runs on inputs that are moved at random, and how many times as far off its
 /// result may be.
@@ -56,6 +62,17 @@ pub(super) fn moved(
     made: &[Option<SharedTensor>],
 ) -> Doubts {
     let (_, first, count) = MOVED.iter().find(|(name, ..)| *name == node.op_type)?;
+    let is_certain = |twin: &Twin| matches!(twin.doubt, Doubt::Relative(share) if share == 0.0);
+    if inputs.iter().skip(*first).take(*count).flatten().all(is_certain) {
+        let none = |made| Carried { doubts: vec![0.0; length(made)], share: 1.0 };
+        return Some(made.iter().map(none).collect());
+    }
+    if IN_PLACE.contains(&node.op_type)
+        && let ([Some(twin), ..], [Some(made)]) = (inputs, made)
+        && twin.value.1.len() == made.1.len()
+    {
+        return Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]);
+    }
     let mut given = values(inputs);
     for (input, twin) in given.iter_mut().zip(inputs).skip(*first).take(*count) {
         let Some(twin) = twin else { continue };
@@ -159,8 +176,10 @@ pub(super) fn sums(
             if place >= *factors {
                 return Some(twin.value.clone());
             }
-            let doubts = (!twin.is_exact()).then(|| twin.doubts());
-            magnitudes(&twin.value, doubts.as_deref())
+            if twin.is_exact() {
+                return magnitudes(&twin.value);
+            }
+            twin.mapped(|x, doubt| x.abs() + doubt)
         })
         .collect();
     let all = run(node, &magnitudes)?.swap_remove(0);
@@ -173,7 +192,7 @@ pub(super) fn sums(
             continue;
         }
         let mut given = magnitudes.clone();
-        *given.get_mut(place)? = tensor(twin.value.0, twin.value.1.shape(), &twin.doubts());
+        *given.get_mut(place)? = twin.mapped(|_, doubt| doubt);
         // What is added to the product has no part in its factors' doubts, nor they in its own.
         let others = if place == BIAS { 0 } else { BIAS };
         if let Some(Some((ty, held))) = given.get_mut(others) {
@@ -201,19 +220,13 @@ fn likely(node: &NodeRun, inputs: &[Option<Twin>], own: &[f64]) -> Option<Vec<f6
     if is_weighed || !is_plain("alpha") || !is_plain("beta") {
         return None;
     }
-    let squares = |twin: &Twin, of: &dyn Fn(f64, f64) -> f64| {
-        let values = numbers(&twin.value)?.into_iter().zip(twin.doubts());
-        let all: Vec<f64> = values.map(|(x, doubt)| of(x, doubt)).collect();
-        tensor(twin.value.0, twin.value.1.shape(), &all)
-    };
-    let square =
-        |twin: &Option<Twin>| squares(twin.as_ref()?, &|x, doubt| (x.abs() + doubt).powi(2));
+    let square = |twin: &Option<Twin>| twin.as_ref()?.mapped(|x, doubt| (x.abs() + doubt).powi(2));
     let values: Vec<Option<SharedTensor>> = inputs.iter().map(square).collect();
     let mut likely: Vec<f64> = own.iter().map(|x| x * x).collect();
     for (place, twin) in inputs.iter().enumerate() {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
         let mut given = values.clone();
-        *given.get_mut(place)? = squares(twin, &|_, doubt| doubt * doubt);
+        *given.get_mut(place)? = twin.mapped(|_, doubt| doubt * doubt);
         let others = if place == BIAS { 0 } else { BIAS };
         if let Some(Some((ty, held))) = given.get_mut(others) {
             *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
@@ -317,15 +330,42 @@ pub(super) fn dequantized(
         return elementwise(node, inputs, made);
     }
     let mut given = values(inputs);
-    let next: Vec<f64> = numbers(&codes.value)?
-        .into_iter()
-        .map(|code| if code <= 0.0 { code + 1.0 } else { code - 1.0 })
-        .collect();
-    *given.first_mut()? = tensor(codes.value.0, codes.value.1.shape(), &next);
-    let (base, moved) = (numbers(made.first()?.as_ref()?)?, run(node, &given)?);
-    let steps = base.iter().zip(moved.into_iter().next()?).map(|(a, b)| apart(*a, b));
-    let doubts = steps.zip(codes.doubts()).map(|(step, doubt)| step * doubt).collect();
+    *given.first_mut()? = beside(&codes.value);
+    let base = made.first()?.as_ref()?;
+    let moved = node.run_on(&given).ok()?.into_iter().next()??;
+    let doubts = match (&codes.doubt, floats_of(base), floats_of(&moved)) {
+        (Doubt::Same(doubt), Some(base), Some(moved)) => {
+            let steps = base.iter().zip(moved).map(|(a, b)| apart((*a).into(), (*b).into()));
+            steps.map(|step| step * doubt).collect()
+        }
+        _ => {
+            let steps = numbers(base)?.into_iter().zip(numbers(&moved)?);
+            let steps = steps.map(|(a, b)| apart(a, b)).zip(codes.doubts());
+            steps.map(|(step, doubt)| step * doubt).collect()
+        }
+    };
     Some(vec![Carried { doubts, share: codes.share }])
+}
+
+/// The codes beside these, each one nearer to zero, and one beyond it where there is none.
+fn beside((ty, codes): &SharedTensor) -> Option<SharedTensor> {
+    let mut moved = Tensor::clone(codes);
+    match ty {
+        ElementType::Uint8 => {
+            let bytes = moved.as_bytes_mut().iter_mut();
+            bytes.for_each(|code| *code = if *code == 0 { 1 } else { *code - 1 });
+        }
+        ElementType::Int8 => moved.as_bytes_mut().iter_mut().for_each(|byte| {
+            let code = byte.cast_signed();
+            *byte = if code <= 0 { code + 1 } else { code - 1 }.cast_unsigned();
+        }),
+        _ => {
+            let step = |code: f64| if code <= 0.0 { code + 1.0 } else { code - 1.0 };
+            let moved: Vec<f64> = numbers(&(*ty, codes.clone()))?.into_iter().map(step).collect();
+            return tensor(*ty, codes.shape(), &moved);
+        }
+    }
+    Some((*ty, Arc::new(moved)))
 }
 
 /// What becomes of the result where the inputs are moved at random: as far as any element went

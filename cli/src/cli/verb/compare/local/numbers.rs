@@ -27,31 +27,47 @@ fn floats(tensor: &Tensor) -> Option<&[f32]> {
     tensor.try_as_plain_ram().ok()?.as_slice::<f32>().ok()
 }
 
-/// The magnitudes of elements that may be off by so much each.
-pub(super) fn magnitudes(value: &SharedTensor, doubts: Option<&[f64]>) -> Option<SharedTensor> {
-    if value.0 == ElementType::Float {
-        let values = floats(&value.1)?.iter();
-        let all: Vec<f32> = match doubts {
-            None => values.map(|x| x.abs()).collect(),
-            Some(all) => values.zip(all).map(|(x, y)| (f64::from(x.abs()) + y) as f32).collect(),
-        };
-        return Some((value.0, Arc::new(Tensor::from_shape(value.1.shape(), &all).ok()?)));
+/// The elements of a FLOAT; `None` of another type.
+pub(super) fn floats_of(value: &SharedTensor) -> Option<&[f32]> {
+    if value.0 == ElementType::Float { floats(&value.1) } else { None }
+}
+
+/// A FLOAT of this shape that holds these elements, without another copy of them.
+pub(super) fn filled(shape: &[usize], values: impl Iterator<Item = f64>) -> Option<SharedTensor> {
+    let mut tensor = Tensor::zero::<f32>(shape).ok()?;
+    let mut held = tensor.try_as_plain_ram_mut().ok()?;
+    for (place, value) in held.as_slice_mut::<f32>().ok()?.iter_mut().zip(values) {
+        *place = value as f32;
     }
-    let values = numbers(value)?.into_iter().map(f64::abs);
-    let all: Vec<f64> = match doubts {
-        None => values.collect(),
-        Some(all) => values.zip(all).map(|(x, doubt)| x + doubt).collect(),
-    };
+    Some((ElementType::Float, Arc::new(tensor)))
+}
+
+/// The magnitudes of elements.
+pub(super) fn magnitudes(value: &SharedTensor) -> Option<SharedTensor> {
+    if let Some(values) = floats_of(value) {
+        return filled(value.1.shape(), values.iter().map(|x| f64::from(x.abs())));
+    }
+    let all: Vec<f64> = numbers(value)?.into_iter().map(f64::abs).collect();
     tensor(value.0, value.1.shape(), &all)
 }
 
 /// Some of the elements; `None` for text.
-pub(super) fn numbers_in((ty, held): &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
+pub(super) fn numbers_in(value: &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
+    if let Some(floats) = floats_of(value) {
+        return Some(floats.get(places)?.iter().map(|x| f64::from(*x)).collect());
+    }
+    let (ty, held) = value;
     numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
 }
 
 /// The largest finite magnitude.
-pub(super) fn peak((ty, tensor): &SharedTensor) -> f64 {
+pub(super) fn peak(value: &SharedTensor) -> f64 {
+    if let Some(floats) = floats_of(value) {
+        // The patterns of magnitudes are ordered as these are.
+        let finite = |x: &f32| if x.is_finite() { x.abs().to_bits() } else { 0 };
+        return f32::from_bits(floats.iter().map(finite).max().unwrap_or(0)).into();
+    }
+    let (ty, tensor) = value;
     let range = tract_onnx_cast::audit::range(*ty, tensor).ok();
     let (low, high) = range.and_then(|range| range.limits).unwrap_or_default();
     low.abs().max(high.abs())
@@ -59,6 +75,9 @@ pub(super) fn peak((ty, tensor): &SharedTensor) -> f64 {
 
 /// A tensor of a type and shape that holds these elements.
 pub(super) fn tensor(ty: ElementType, shape: &[usize], values: &[f64]) -> Option<SharedTensor> {
+    if ty == ElementType::Float && shape.iter().product::<usize>() == values.len() {
+        return filled(shape, values.iter().copied());
+    }
     Some((ty, Arc::new(of_numbers(ty, shape, values).ok()?)))
 }
 

@@ -149,8 +149,10 @@ impl<'a> Walk<'a> {
             None => shared(input),
         };
         let is_exact = is_weight && value.0 == input.element_type && value.0.bits() >= 32;
-        if is_exact && value.1.as_bytes() == input.tensor.as_bytes() {
-            return Some(Twin::new(value, Doubt::Relative(0.0)));
+        let is_same = std::sync::Arc::ptr_eq(&value.1, &input.tensor);
+        if is_exact && (is_same || value.1.as_bytes() == input.tensor.as_bytes()) {
+            // The node is then given what it has been given, and need not run again.
+            return Some(Twin::new(shared(input), Doubt::Relative(0.0)));
         }
         widened(&value, input.is_constant, is_code)
     }
@@ -213,11 +215,9 @@ impl<'a> Walk<'a> {
         let unit = ROUNDINGS * rounding(want.0);
         let slack =
             if self.slack > 0.0 { self.slack * rounding(want.0) * peak(&want) } else { 0.0 };
-        let (least, doubts) = (
-            // The reference's own type may be the one that does not hold what is small.
-            (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0)),
-            self.wanted.is_some().then(|| twin.doubts()),
-        );
+        // The reference's own type may be the one that does not hold what is small.
+        let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
+        let is_doubted = self.wanted.is_some();
         let cut = beyond_codes(node, &want, &twin.value).unwrap_or_default();
         let mut whole = Whole::default();
         for start in (0..want.1.len()).step_by(BLOCK) {
@@ -225,22 +225,23 @@ impl<'a> Walk<'a> {
             let wanted = numbers_in(&want, places.clone())?;
             site.local(&numbers_in(&made, places.clone())?, &wanted, output.element_type);
             let twins = numbers_in(&twin.value, places.clone())?;
+            let doubts = if is_doubted { twin.doubts_in(places.clone(), &twins) } else { vec![] };
             for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
-                let doubt = doubts.as_ref().and_then(|doubts| doubts.get(place)).copied();
+                let doubt = doubts.get(place - start).copied().unwrap_or(0.0);
                 let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
-                let bound = own + 2.0 * doubt.unwrap_or(0.0);
+                let bound = own + 2.0 * doubt;
                 let is_end = is_mask(*got, *want) || cut.contains(&place);
                 site.hold(place, (*got, *want), bound, is_end);
                 let pair = if is_end { (*want, *want) } else { (*got, *want) };
-                whole.add(place, pair, own, doubt.unwrap_or(0.0));
+                whole.add(place, pair, own, doubt);
             }
         }
-        if doubts.is_some() {
+        if is_doubted {
             site.hold_whole(&whole, twin.share);
         }
         let is_replaced = link.is_sure && !self.loose.contains(name) || !site.deviates();
         site.is_replaced = is_replaced;
-        if doubts.is_some() && link.is_sure && site.deviates() && site.problem.is_none() {
+        if is_doubted && link.is_sure && site.deviates() && site.problem.is_none() {
             self.made.entry(name.into()).or_insert_with(|| twin.value.clone());
         }
         self.sites.add(site);

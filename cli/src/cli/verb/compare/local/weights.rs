@@ -10,7 +10,8 @@ use super::links::{Link, Links};
 use super::numbers::{cast, is_computed_in, wide};
 use super::trace::Trace;
 use super::twins::{laid_out, rounded};
-use crate::cli::work::weights::constants::{Holder, initializer};
+use crate::cli::measure::elements::Elements;
+use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
 /// Which constants of the conversion are roundings of which weights of the reference.
 #[derive(Default)]
@@ -60,6 +61,22 @@ impl<'a> Weights<'a> {
         Some((held.ty, Arc::new(held.tensor)))
     }
 
+    /// Whether a weight of the reference is these values, bit for bit. It is read a part at a time.
+    fn is_held(&self, name: &str, held: &SharedTensor) -> bool {
+        const PART: usize = 1 << 18;
+        let elements = self.holder.as_ref().and_then(|holder| elements_of(holder, name));
+        let alike = |elements: &Elements| {
+            elements.ty == held.0 && elements.shape == held.1.shape() && held.0.bits() >= 8
+        };
+        let Some(elements) = elements.filter(alike) else { return false };
+        let (length, width) = (elements.len(), held.0.carrier_bytes().unwrap_or(1));
+        (0..length).step_by(PART).all(|start| {
+            let places = start..length.min(start + PART);
+            let bytes = held.1.as_bytes().get(places.start * width..places.end * width);
+            elements.part(places).is_ok_and(|part| bytes == Some(part.as_bytes()))
+        })
+    }
+
     /// The weight of the reference of which a constant of the conversion, which holds these values, is
     /// the rounding, as the conversion has it.
     pub(super) fn exact(
@@ -68,7 +85,11 @@ impl<'a> Weights<'a> {
         name: &str,
         held: &SharedTensor,
     ) -> Option<SharedTensor> {
-        let weight = self.read(reference, self.roundings.get(name)?)?;
+        let of_reference = self.roundings.get(name)?;
+        if self.is_held(of_reference, held) {
+            return Some(held.clone());
+        }
+        let weight = self.read(reference, of_reference)?;
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
         rounded(&exact, held)
     }
