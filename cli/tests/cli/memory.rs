@@ -3,6 +3,7 @@
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
 use crate::common::proto::{graph, int, model, node, value};
@@ -62,4 +63,32 @@ fn many_sets_take_no_more_memory_than_one() {
     std::fs::remove_file(folder.path("recorded/model.onnx")).expect("a file");
     let told = done_with_little(&["compare", &onnx, &recorded]);
     assert!(told.contains("exactly equal"), "{told}");
+}
+
+#[test]
+fn a_weight_that_there_is_no_room_for_is_refused_before_anything_runs() {
+    use ElementType::Float;
+    let folder = Folder::new();
+    let mut graph = graph(
+        &[value("x", Float, &[1])],
+        &[node("Add", &["x", "w"], &["y"], vec![])],
+        &[value("y", Float, &[1 << 28])],
+    );
+    let file = std::fs::File::create(folder.path("w.data")).expect("a file");
+    // A hole takes no room on the disk.
+    file.set_len(1 << 30).expect("a long file");
+    graph.initializer = vec![TensorProto {
+        name: "w".into(),
+        data_type: Float as i32,
+        dims: vec![1 << 28],
+        data_location: Some(1),
+        external_data: vec![StringStringEntryProto {
+            key: "location".into(),
+            value: "w.data".into(),
+        }],
+        ..TensorProto::default()
+    }];
+    let onnx = folder.message("m.onnx", &model(13, graph));
+    let why = refused(&["compare", &onnx, &onnx, "--max-memory", "1"]);
+    assert!(why.contains("weight `w` takes 1.0 GiB") && why.contains("--max-memory"), "{why}");
 }

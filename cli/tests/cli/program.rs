@@ -30,13 +30,19 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("UTF-8")
 }
 
+/// Whether a line tells what is worked on, every ten seconds.
+fn is_progress(line: &str) -> bool {
+    line.starts_with("progress: ")
+}
+
 /// Its standard output, given its exit status.
 pub fn said(status: i32, arguments: &[&str]) -> String {
     let output = onnx_cast(arguments);
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", stderr(&output));
     // What was chosen of inputs that are not given is told, and no concern of most tests.
     let told = stderr(&output);
-    let told: Vec<&str> = told.lines().filter(|l| !l.contains(": chosen inputs: ")).collect();
+    let is_told = |line: &&str| !line.contains(": chosen inputs: ") && !is_progress(line);
+    let told: Vec<&str> = told.lines().filter(is_told).collect();
     assert!(told.is_empty(), "{arguments:?}: {told:?}");
     stdout(&output)
 }
@@ -49,7 +55,7 @@ pub fn done(arguments: &[&str]) -> String {
 /// Its one line on standard error, given that it could not do what it was asked.
 pub fn refused(arguments: &[&str]) -> String {
     let output = onnx_cast(arguments);
-    let line = stderr(&output);
+    let line: String = stderr(&output).split_inclusive('\n').filter(|l| !is_progress(l)).collect();
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {line}");
     assert!(line.starts_with("error: ") && line.ends_with('\n'), "{arguments:?}: {line:?}");
     assert_eq!(line.lines().count(), 1, "{arguments:?}: {line:?}");

@@ -9,7 +9,8 @@ use crate::cli::work::engine::Engine;
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Memory that tract may use [default: 4 GiB and six times what the files hold].
+    /// Memory that tract may use [default: 4 GiB and six times what the files hold, as far as the
+    /// machine has it].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,

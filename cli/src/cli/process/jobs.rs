@@ -8,7 +8,7 @@ use super::request::Request;
 use super::supervisor::Supervisor;
 use crate::cli::args::resources::Resources;
 use crate::cli::message::{Problem, single_line};
-use crate::cli::report::progress_bar::progress_bar;
+use crate::cli::report::progress_bar::Teller;
 
 /// Has a worker answer, and shows what it is at.
 ///
@@ -16,10 +16,10 @@ use crate::cli::report::progress_bar::progress_bar;
 ///
 /// When there is no answer. The error begins with the model's path.
 pub(crate) fn ask<R: Request>(request: &R, resources: Resources) -> anyhow::Result<R::Answer> {
-    let bar = progress_bar(1);
+    let teller = Teller::of(1);
     let outcome =
-        Supervisor::new(resources).ask(request, |progress| bar.set_message(progress.to_owned()));
-    bar.finish_and_clear();
+        Supervisor::new(resources).ask(request, |progress| teller.tell(progress.to_owned()));
+    drop(teller);
     outcome?.about(request.model())
 }
 
@@ -36,16 +36,16 @@ pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
     resources: Resources,
     unusable: impl Fn(&R, Problem) -> R::Answer + Sync,
 ) -> anyhow::Result<Vec<R::Answer>> {
-    let bar = progress_bar(requests.len());
+    let teller = Teller::of(requests.len());
     let answer = |request: &R, supervisor: &mut Supervisor| {
         let model = single_line(&request.subject().display().to_string());
         let outcome = supervisor
-            .ask(request, |progress| bar.set_message(format!("{progress}: {model}")))
+            .ask(request, |progress| teller.tell(format!("{progress}: {model}")))
             .map(|outcome| match outcome {
                 Outcome::Done(answer) => answer,
                 Outcome::Unusable(problem) => unusable(request, problem),
             });
-        bar.inc(1);
+        teller.end_piece();
         outcome
     };
     let next = AtomicUsize::new(0);
@@ -69,7 +69,7 @@ pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
         }
         done
     });
-    bar.finish_and_clear();
+    drop(teller);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, answer)| answer).collect()
 }

@@ -139,7 +139,28 @@ fn default_memory(request: &impl Request) -> u64 {
     let folder: PathBuf = folder.unwrap_or(Path::new(".")).into();
     let places = request.places();
     let bytes: u64 = places.iter().chain([&folder]).map(&mut total).fold(0, u64::saturating_add);
-    bytes.saturating_mul(6).saturating_add(4 * GIB)
+    let wanted = bytes.saturating_mul(6).saturating_add(4 * GIB);
+    // Mapped files and the stacks of threads take addresses, and no memory that is not there.
+    let there = free_memory().map(|free| free.saturating_add(bytes).saturating_add(GIB));
+    there.map_or(wanted, |there| wanted.min(there))
+}
+
+/// What the machine has free, and what the group of processes may still take that this one is in.
+fn free_memory() -> Option<u64> {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let of_machine = read("/proc/meminfo").and_then(|text| available(&text))?;
+    let number = |name: &str| {
+        let text = read(&format!("/sys/fs/cgroup/memory.{name}"))?;
+        text.trim().parse::<u64>().ok()
+    };
+    let of_group = number("max").map(|most| most.saturating_sub(number("current").unwrap_or(0)));
+    Some(of_group.map_or(of_machine, |of_group| of_machine.min(of_group)))
+}
+
+/// What `/proc/meminfo` says is free, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// How long tract may take to load a model if the user says nothing, in seconds: more for one that
@@ -316,6 +337,14 @@ fn tail(mut stream: impl Read) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn free_memory_is_read_in_bytes() {
+        let text = "MemTotal:       24619576 kB\nMemAvailable:   23185920 kB\nBuffers: 0 kB\n";
+        assert_eq!(available(text), Some(23_185_920 << 10));
+        assert_eq!(available("MemTotal: 1 kB\n"), None);
+        assert_eq!(available("MemAvailable: 99999999999999999 kB"), None);
+    }
 
     #[test]
     fn a_reply_is_a_whole_line() {

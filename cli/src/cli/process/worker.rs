@@ -98,7 +98,8 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;
     deadline.allow(load_seconds.map(Duration::from_secs));
     limit(memory_bytes);
-    let loader = Loader::new(max_nodes, deadline.clone()).by(order.engine, order.no_plan);
+    let loader = Loader::new(max_nodes, deadline.clone()).within(memory_bytes);
+    let loader = loader.by(order.engine, order.no_plan);
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
         Ok(Err(error)) => {

@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
-use tract_onnx_cast::interpreter::{Interpreter, Observer};
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor};
 
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
+use crate::cli::process::progress::{Progress, Unit};
 use crate::cli::tensor::NamedTensor;
 
 /// What runs a model.
@@ -27,6 +28,38 @@ pub(crate) enum Engine {
 /// A model that runs node by node.
 #[derive(Clone)]
 pub(crate) struct Walked(Arc<Interpreter>);
+
+/// An observer, and how many nodes it has seen, which is told.
+pub(crate) struct Told<'a> {
+    observer: &'a mut dyn Observer,
+    progress: Progress,
+}
+
+impl<'a> Told<'a> {
+    /// Of a run of so many nodes.
+    pub(crate) fn of(observer: &'a mut dyn Observer, what: &str, nodes: usize) -> Told<'a> {
+        Told { observer, progress: Progress::of(what, nodes as u64, Unit::Nodes) }
+    }
+}
+
+impl Observer for Told<'_> {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        outputs: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        self.progress.add(1);
+        self.observer.node(node, outputs)
+    }
+
+    fn constant(&mut self, constant: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+        self.observer.constant(constant)
+    }
+
+    fn dropped(&mut self, value: &ObservedTensor) {
+        self.observer.dropped(value);
+    }
+}
 
 impl Walked {
     /// A model whose external data is in the folder.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use tract_onnx::pb::ModelProto;
+use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Observer;
@@ -18,7 +18,7 @@ use tract_onnx_cast::{
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::recipe::Source;
 use crate::cli::input_file::open_regular;
-use crate::cli::message::single_line;
+use crate::cli::message::{ErrorKind, Problem, single_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Walked, heading, note_of};
@@ -32,6 +32,8 @@ pub(crate) struct Loader {
     engine: Engine,
     /// Why it is not a plan that runs, where nobody has asked for another engine.
     no_plan: Option<String>,
+    /// The memory that there is.
+    memory_bytes: u64,
 }
 
 impl Loader {
@@ -42,7 +44,13 @@ impl Loader {
             limits.loaded_nodes = nodes;
             limits.nodes = limits.nodes.max(nodes);
         }
-        Loader { limits, deadline, engine: Engine::Plan, no_plan: None }
+        let memory_bytes = u64::MAX;
+        Loader { limits, deadline, engine: Engine::Plan, no_plan: None, memory_bytes }
+    }
+
+    /// The same with so much memory.
+    pub(crate) fn within(self, memory_bytes: u64) -> Loader {
+        Loader { memory_bytes, ..self }
     }
 
     /// The same for models that another engine runs, and why.
@@ -75,6 +83,34 @@ impl Loader {
         is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
     }
 
+    /// Refuses a model whose largest weight there is no room for, with the copy that an operator
+    /// makes of it.
+    fn check_need(&self, proto: &ModelProto) -> TractResult<()> {
+        let bytes = |held: &TensorProto| {
+            let ty = ElementType::from_id(held.data_type)?;
+            let dims = held.dims.iter().map(|dim| u64::try_from(*dim).ok());
+            let width = ty.carrier_bytes().unwrap_or(0) as u64;
+            Some(dims.fold(width, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0))))
+        };
+        let held = proto.graph.iter().flat_map(|graph| &graph.initializer);
+        let largest = held.max_by_key(|held| bytes(held));
+        let Some((name, size)) = largest.and_then(|held| Some((&held.name, bytes(held)?))) else {
+            return Ok(());
+        };
+        if size.saturating_mul(2) <= self.memory_bytes {
+            return Ok(());
+        }
+        let gib = |bytes: u64| bytes as f64 / (1u64 << 30) as f64;
+        let message = format!(
+            "its weight `{}` takes {:.1} GiB, and as much again to compute with it, which is more \
+             than the {:.1} GiB of --max-memory",
+            single_line(name),
+            gib(size),
+            gib(self.memory_bytes)
+        );
+        Err(Problem { kind: ErrorKind::Limit, message }.into())
+    }
+
     /// Reads and loads a model's file.
     pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
         check_file(path)?;
@@ -104,6 +140,7 @@ impl Loader {
         model: ModelProto,
         folder: Option<&Path>,
     ) -> TractResult<Model> {
+        self.check_need(&model)?;
         let inputs = self.onnx().model_for_proto_model(&heading(&model))?;
         let takes = Model::of(inputs, self.deadline.clone())?;
         let walked = Walked::of(onnx.clone(), model, folder)?;

@@ -13,6 +13,7 @@ use crate::cli::message;
 use crate::cli::message::add_once;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
+use crate::cli::work::engine::Told;
 use crate::cli::work::model::{Model, Ran, Ready};
 use crate::cli::work::probed::{Probed, is_rounding};
 use crate::cli::work::weights::constants::value_of;
@@ -83,9 +84,12 @@ impl<'a> Watched<'a> {
         is_told: bool,
         observer: Option<&mut dyn Observer>,
     ) -> TractResult<Run> {
-        progress::tell(format_args!("running on {}", set.name));
+        let what = format!("running on {}", set.name);
+        progress::tell(&what);
         let tensors = set.tensors()?;
-        let ran = self.attempt(&tensors, observer);
+        let nodes = self.probed.proto.graph.as_ref().map_or(0, |graph| graph.node.len());
+        let mut told = observer.map(|observer| Told::of(observer, &what, nodes));
+        let ran = self.attempt(&tensors, told.as_mut().map(|told| told as &mut dyn Observer));
         let ran = match ran {
             // The further outputs may be what a plan fails at.
             Err(_) if !self.exposed.is_empty() && !self.walks() => {

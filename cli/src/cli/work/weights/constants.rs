@@ -91,6 +91,11 @@ impl<'a> Constant<'a> {
         self.shape.iter().fold(1, |count, dim| count.saturating_mul(*dim))
     }
 
+    /// How many bytes its elements have.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.elements() as u64).saturating_mul(self.ty.bits().into()).div_ceil(8)
+    }
+
     /// Whether it is a weight, by its type and size.
     pub(super) fn is_weight(&self) -> bool {
         self.is_float() && self.elements() >= WEIGHT

@@ -14,7 +14,7 @@ use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
 use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{at, one_line};
-use crate::cli::process::progress;
+use crate::cli::process::progress::{Progress, Unit};
 use crate::cli::work::spelt::spelt;
 use constants::{ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;
@@ -34,6 +34,8 @@ pub(crate) struct Weights {
     used: HashSet<String>,
     /// What the reference's constants of the main graph are called in the converted model.
     pub(crate) names: HashMap<String, String>,
+    /// How far it is, by the bytes of the reference's constants.
+    progress: Option<Progress>,
 }
 
 /// Constants to be found by their names.
@@ -77,14 +79,16 @@ impl Weights {
     ///
     /// When a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
-        progress::tell("comparing the weights");
+        let of_reference = constants::of(reference.proto);
+        let bytes = of_reference.iter().map(Constant::bytes).sum();
+        let progress = Progress::of("comparing the weights", bytes, Unit::Bytes);
         let written = spelt(converted.proto, Some(reference.proto), converted.folder);
         let converted = &Holder { proto: &written, ..*converted };
-        let mut weights = Weights::default();
+        let mut weights = Weights { progress: Some(progress), ..Weights::default() };
         let mut left_b = Named::of(constants::of(converted.proto));
         let mut left_a = vec![];
         let folders = (reference.folder, converted.folder);
-        for constant in constants::of(reference.proto) {
+        for constant in of_reference {
             if let Some(constant) = weights.pair_by_name(constant, &mut left_b, false, folders)? {
                 left_a.push(constant);
             }
@@ -258,6 +262,7 @@ impl Weights {
         }
         let change = Change::between(&x, &y, b.stored.or(a.stored));
         let change = at(format!("weight `{}`", a.name), change)?;
+        self.progress.iter_mut().for_each(|progress| progress.add(a.bytes()));
         if !change.is_odd() {
             self.facts.compared += 1;
             *(if change.is_exact() { &mut self.facts.exact } else { &mut self.facts.rounded }) += 1;

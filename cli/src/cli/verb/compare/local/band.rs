@@ -16,6 +16,7 @@ use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
 use crate::cli::found::verdict::BothErrors;
 use crate::cli::measure::number::Num;
+use crate::cli::work::engine::Told;
 
 /// A conversion whose results are moved at random, and how far its values go from `exact`.
 struct Perturbed<'a> {
@@ -160,7 +161,9 @@ pub(super) fn band(
         let rng = StdRng::seed_from_u64(seed);
         let mut perturbed = Perturbed { exact, rng, noise: HashMap::new() };
         // A size that is computed of perturbed values may not fit.
-        if model.run_observed(inputs()?, &mut perturbed).is_err() {
+        let what = format!("rounding at random, {seed} of {samples}");
+        let mut told = Told::of(&mut perturbed, &what, exact.nodes.len());
+        if model.run_observed(inputs()?, &mut told).is_err() {
             continue;
         }
         seeds.push(seed);

@@ -38,6 +38,7 @@ use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::process::progress;
+use crate::cli::work::engine::Told;
 use crate::cli::work::spelt::spelt;
 use crate::cli::work::weights as compared;
 use band::Band;
@@ -125,6 +126,9 @@ pub(super) fn inputs(loaded: &Loaded, tensors: &[Arc<Tensor>]) -> TractResult<Ve
     inputs.map(|(input, tensor)| Ok(OnnxTensor::new(input.ty, Tensor::clone(tensor))?)).collect()
 }
 
+/// What is told of the runs that the verdict takes.
+const LOOKING: &str = "looking for where errors arise";
+
 /// Two models that are looked into, a set at a time.
 pub(super) struct Look<'a> {
     subject: &'a Subject<'a>,
@@ -154,7 +158,7 @@ impl<'a> Look<'a> {
         subject: &'a Subject<'a>,
         sides: (&'a Loaded, &'a Loaded),
     ) -> TractResult<Look<'a>> {
-        progress::tell("looking for where errors arise");
+        progress::tell(LOOKING);
         let (of_a, is_a_spelt) = spelt_out(sides.0, None)?;
         let (model, is_spelt) = spelt_out(sides.1, Some(&sides.0.probed.proto))?;
         let reference = is_a_spelt.then_some(of_a);
@@ -187,7 +191,8 @@ impl<'a> Look<'a> {
         let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
-            self.model.run_observed(given()?, walk)?;
+            let mut told = Told::of(walk, LOOKING, trace_b.nodes.len());
+            self.model.run_observed(given()?, &mut told)?;
             Ok(())
         };
         let first = match self.first.take() {
@@ -238,7 +243,7 @@ impl<'a> Look<'a> {
 ///
 /// When the model does not run node by node, or what is saved is not what it takes.
 pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
-    progress::tell("looking for where errors arise");
+    progress::tell(LOOKING);
     let Sides { reference, converted, .. } = subject.sides;
     let (model, dumps) = match (&reference.model, &converted.model) {
         (None, Some(model)) => (Some(model), &reference.saved),
