@@ -57,7 +57,7 @@ impl Case {
             ));
         }
         let opset = match self.operator {
-            "Attention" => 23,
+            "Attention" | "RMSNormalization" => 23,
             "BitShift" | "SpaceToDepth" => 28,
             "Swish" => 24,
             _ => 21,

@@ -38,7 +38,7 @@ impl Draw {
         let (since, end) = random.maybe(&opsets(row.op))?;
         let opset = since + random.below((end - since + 1) as usize) as i64;
         let graph = Graph { seed, opset, values: vec![], nodes: vec![], outputs: vec![] };
-        let first = 1 + random.below(4);
+        let first = if random.one_in(12) { 0 } else { 1 + random.below(4) };
         let leading = random.one_in(2).then(|| [first, first + 1 + random.below(3)]);
         let has_special = may_be_special && random.one_in(3);
         let slack = vec![];
@@ -79,7 +79,7 @@ impl Draw {
 
     /// Any size, and now and then 0 or 1.
     pub fn size(&mut self) -> usize {
-        self.random.of(&[1, 2, 2, 3, 3, 4, 5])
+        if self.random.one_in(24) { 0 } else { self.random.of(&[1, 2, 2, 3, 3, 4, 5]) }
     }
 
     pub fn sizes(&mut self, rank: usize) -> Vec<usize> {

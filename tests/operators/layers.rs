@@ -72,7 +72,7 @@ fn group(d: &mut Draw) -> Option<usize> {
     let channels = d.sized(x, 1)?;
     let divisors: Vec<usize> =
         (1..=channels).filter(|group| channels.is_multiple_of(*group)).collect();
-    let groups = d.random.of(&divisors);
+    let groups = d.random.maybe(&divisors)?;
     let mut attributes = vec![("num_groups", Int(groups as i64))];
     eps(d, &mut attributes);
     let count = if d.opset() < 21 { groups } else { channels };
@@ -99,7 +99,10 @@ fn by_group(ask: &Ask) -> Option<Vec<Answer>> {
     let (x, scale, bias) = (ask.input(0)?, numbers(ask.input(1)?), numbers(ask.input(2)?));
     let channels = x.shape[1];
     let groups = ask.int("num_groups", channels as i64) as usize;
-    let each = channels / groups;
+    let each = channels.checked_div(groups)?;
+    if scale.len() != channels && scale.len() != groups {
+        return None;
+    }
     let all = numbers(x);
     let mut own = vec![vec![]; x.shape[0] * groups];
     let of = |index: &[usize]| index[0] * groups + index[1] / each;

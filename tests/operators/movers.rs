@@ -204,7 +204,8 @@ fn expand(d: &mut Draw) -> Option<usize> {
 fn pad(d: &mut Draw) -> Option<usize> {
     let x = d.operand(&NUMBERS, 1..5)?;
     let rank = d.rank(x);
-    let mode = d.random.of(&["constant", "constant", "edge", "reflect"]);
+    let modes = ["constant", "constant", "edge", "reflect", "wrap"];
+    let mode = d.random.of(&modes[..if d.opset() < 19 { 4 } else { 5 }]);
     let shape = d.shape(x);
     let most = |axis: usize| if mode == "reflect" { shape[axis].min(3) } else { 3 };
     let pads: Vec<i64> =
@@ -227,7 +228,13 @@ fn padded(ask: &Ask) -> Option<Vec<Answer>> {
     let fill = ask.input(2).map_or(0, |fill| fill.codes[0]);
     let mode = ask.text("mode", "constant");
     let reaches = |(at, pad): (usize, &i64)| *pad >= x.shape[at % rank] as i64;
-    if mode == "reflect" && pads.iter().enumerate().any(reaches) {
+    let of_nothing = |(at, pad): (usize, &i64)| *pad > 0 && x.shape[at % rank] == 0;
+    let is_lacking = match mode {
+        "constant" => false,
+        "reflect" => pads.iter().enumerate().any(reaches),
+        _ => pads.iter().enumerate().any(of_nothing),
+    };
+    if is_lacking {
         return None;
     }
     let sizes = x.shape.iter().enumerate();
@@ -236,7 +243,8 @@ fn padded(ask: &Ask) -> Option<Vec<Answer>> {
     let source = |axis: usize, at: usize| {
         let (at, size) = (at as i64 - pads[axis], x.shape[axis] as i64);
         let at = match mode {
-            "edge" => at.clamp(0, size - 1),
+            "edge" => at.clamp(0, (size - 1).max(0)),
+            "wrap" => at.rem_euclid(size.max(1)),
             "reflect" if size > 1 => {
                 let at = at.rem_euclid(2 * size - 2);
                 at.min(2 * size - 2 - at)

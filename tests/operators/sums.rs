@@ -84,8 +84,9 @@ fn reduced_value(op: &str, ty: ElementType, own: &[f64]) -> (f64, f64) {
         "SumSquare" => of(|x| x * x),
         "L2" => {
             let (squares, slack) = of(|x| x * x);
-            // Squares of small numbers vanish.
-            let lost = (count * unit(ty, 0.0)).sqrt() * 2.0;
+            // Squares of small numbers vanish, those of large ones overflow.
+            let vanish = (count * unit(ty, 0.0)).sqrt() * 2.0;
+            let lost = if squares > largest(ty) { f64::INFINITY } else { vanish };
             (squares.sqrt(), finite(slack / squares.sqrt()) + lost)
         }
         "LogSum" => {

@@ -123,7 +123,7 @@ fn window(d: &mut Draw, rank: usize, is_pool: bool) -> (Vec<usize>, Attributed) 
 fn groups(d: &mut Draw, channels: usize, attributes: &mut Attributed) -> (usize, usize) {
     let divisors: Vec<usize> =
         (1..=channels).filter(|group| channels.is_multiple_of(*group)).collect();
-    let group = d.random.of(&divisors);
+    let group = d.random.maybe(&divisors).unwrap_or(1);
     if group > 1 || d.random.one_in(4) {
         attributes.push(("group", Int(group as i64)));
     }
@@ -266,14 +266,14 @@ fn spread(ask: &Ask) -> Option<Vec<Answer>> {
     let auto = ask.text("auto_pad", "NOTSET");
     let (mut out, mut before) = (vec![], vec![]);
     for axis in 0..rank {
-        let whole = (x.shape[axis + 2] - 1) * strides[axis]
+        let whole = x.shape[axis + 2].checked_sub(1)? * strides[axis]
             + more[axis]
             + (w.shape[axis + 2] - 1) * dilations[axis]
             + 1;
         if auto.starts_with("SAME") {
-            // Where the kernel is smaller than the stride, ONNX does not say.
-            out.push(x.shape[axis + 2] * strides[axis]);
-            let total = whole.checked_sub(out[axis])?;
+            // Where the kernel is smaller than the stride, nothing is cut off, and nothing added.
+            let total = whole.saturating_sub(x.shape[axis + 2] * strides[axis]);
+            out.push(whole - total);
             before.push(if auto == "SAME_UPPER" { total / 2 } else { total - total / 2 });
         } else {
             out.push(whole.checked_sub(pads[axis] + pads[axis + rank]).filter(|size| *size > 0)?);

@@ -6,6 +6,7 @@
 //! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten` (tract-core, `ops/change_axes.rs`).
 //! - Reductions along an axis without elements, at which tract panics (tract-core, `ops/nn/reduce.rs`).
 
+use tract_onnx::tract_core::broadcast::multi_broadcast;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::binary::TypedBinOp;
@@ -24,6 +25,10 @@ pub(crate) fn matmul(
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
     let [a, b] = inputs else { return product::matmul(site, model, inputs) };
+    if let Some(shape) = of_no_terms(model.outlet_fact(*a)?, model.outlet_fact(*b)?) {
+        let ty = model.outlet_fact(*a)?.datum_type;
+        return zeros(model, &site.name, ty, shape).map(Some);
+    }
     let ranks = [model.outlet_fact(*a)?.rank(), model.outlet_fact(*b)?.rank()];
     if ranks != [1, 1] {
         return product::matmul(site, model, inputs);
@@ -37,6 +42,47 @@ pub(crate) fn matmul(
     };
     let row = model.wire_node(site.part("dot.row"), AxisOp::Rm(1), &product)?;
     model.wire_node(site.part("dot"), AxisOp::Rm(0), &row).map(Some)
+}
+
+/// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it for another one.
+fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
+    let is_empty = |fact: &TypedFact| fact.shape.iter().any(|dim| *dim == 0.to_dim());
+    if a.datum_type != b.datum_type || !is_empty(a) && !is_empty(b) {
+        return None;
+    }
+    let (rows, a) = match a.shape.dims() {
+        [.., _] if a.rank() == 1 => (None, &[][..]),
+        [batch @ .., rows, _] => (Some(rows), batch),
+        _ => return None,
+    };
+    let (columns, b) = match b.shape.dims() {
+        [.., _] if b.rank() == 1 => (None, &[][..]),
+        [batch @ .., _, columns] => (Some(columns), batch),
+        _ => return None,
+    };
+    let mut shape = multi_broadcast(&[a, b]).ok()?;
+    shape.extend(rows.into_iter().chain(columns).cloned());
+    Some(shape)
+}
+
+/// Wires the mean of no elements for each channel, or the greatest.
+pub(crate) fn global_pool(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [input] = inputs else { return Ok(None) };
+    let fact = model.outlet_fact(*input)?;
+    let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());
+    if !ty.is_float() || shape.iter().skip(2).all(|dim| *dim != 0.to_dim()) {
+        return Ok(None);
+    }
+    shape.iter_mut().skip(2).for_each(|dim| *dim = 1.to_dim());
+    let is_mean = site.proto.op_type == "GlobalAveragePool";
+    let value = tensor0(if is_mean { f64::NAN } else { f64::NEG_INFINITY });
+    let value = value.cast_to_dt(ty)?.into_owned().broadcast_into_rank(shape.len())?;
+    let value = model.add_const(site.part("of-none"), value)?;
+    model.wire_node(&site.name, MultiBroadcastTo::new(shape.into()), &[value]).map(Some)
 }
 
 /// Wires the mean of floats of different ranks.
@@ -85,6 +131,11 @@ pub(crate) fn global_lp_pool(
     };
     if p <= 0.0 || p.is_nan() {
         bail!(site.error(format!("attribute `p` is {p}")));
+    }
+    if axes.iter().any(|axis| fact.shape.get(*axis) == Some(&0.to_dim())) {
+        let mut shape = fact.shape.to_tvec();
+        shape.iter_mut().skip(2).for_each(|dim| *dim = 1.to_dim());
+        return zeros(model, &site.name, ty, shape).map(Some);
     }
     let sizes = model.wire_node(site.part("abs"), abs(), inputs)?;
     let power = |model: &mut TypedModel, name: String, x: &[OutletId], by: f64| {
@@ -189,15 +240,18 @@ pub(crate) fn flatten(
     zeros(model, &site.name, ty, shape.into_iter().collect()).map(Some)
 }
 
-/// Leaves what has no elements as it is.
+/// Leaves what has no elements as it is, where that is the only output.
 pub(crate) fn of_nothing(
-    _: &Site,
+    site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
-    let [input] = inputs else { return Ok(None) };
+    let Some(input) = inputs.first() else { return Ok(None) };
+    if site.proto.output.iter().skip(1).any(|output| !output.is_empty()) {
+        return Ok(None);
+    }
     let is_empty = model.outlet_fact(*input)?.shape.iter().any(|dim| *dim == 0.to_dim());
-    Ok(is_empty.then(|| inputs.into()))
+    Ok(is_empty.then(|| tvec!(*input)))
 }
 
 /// Wires what a reduction of floats is of no elements, where it is known that there are none.

@@ -9,7 +9,17 @@ use super::cases::{of, one, shape};
 use crate::common::proto::{int, node, string};
 
 pub fn cases() -> Vec<Case> {
-    [of_signs(), of_no_elements(), of_transforms(), of_padding(), of_indices(), of_zeros()].concat()
+    [
+        of_signs(),
+        of_no_elements(),
+        of_no_rows(),
+        of_choices(),
+        of_transforms(),
+        of_padding(),
+        of_indices(),
+        of_zeros(),
+    ]
+    .concat()
 }
 
 /// Two operators, one after the other.
@@ -130,6 +140,59 @@ fn of_no_elements() -> Vec<Case> {
         logic("And"),
         logic("Or"),
     ]
+}
+
+/// What is made of rows and channels of no elements, and products of such.
+fn of_no_rows() -> Vec<Case> {
+    let none = || Tensor::zero::<f32>(&[0]).expect("no elements");
+    let none_of = |rows: usize| Tensor::zero::<f32>(&[rows, 0]).expect("no elements");
+    let normalised = |operator| {
+        let tensors = vec![("x", Input, none_of(2)), ("s", Constant, none())];
+        one(operator, tensors, vec![], Some(none_of(2)))
+    };
+    let pooled = |operator, y: f32| {
+        let x = ("x", Input, shape::<f32>(&[1, 2, 0], &[]));
+        one(operator, vec![x], vec![], Some(shape(&[1, 2, 1], &[y; 2])))
+    };
+    vec![
+        normalised("RMSNormalization"),
+        normalised("SimplifiedLayerNormalization"),
+        pooled("GlobalAveragePool", f32::NAN),
+        pooled("GlobalMaxPool", f32::NEG_INFINITY),
+        pooled("GlobalLpPool", 0.0),
+        one(
+            "MatMul",
+            vec![
+                ("x", Open, shape::<f32>(&[2, 0, 2], &[])),
+                ("v", Constant, tensor1(&[1f32, 4.0])),
+            ],
+            vec![],
+            Some(shape::<f32>(&[2, 0], &[])),
+        ),
+    ]
+}
+
+/// A choice that turns out to be a constant when the model is simplified, behind which stands a logic operator.
+fn of_choices() -> Vec<Case> {
+    let chosen = Case {
+        tensors: vec![
+            ("x", Open, tensor1(&[true, false])),
+            ("no", Constant, tensor0(false)),
+            ("is", Constant, tensor0(true)),
+            ("shape", Constant, tensor1(&[-1i64, 1])),
+        ],
+        y: Some(shape(&[1, 2], &[false; 2])),
+        ..of(
+            "And",
+            vec![
+                node("Where", &["is", "no", "x"], &["w"], vec![]),
+                node("Reshape", &["w", "shape"], &["column"], vec![]),
+                node("Transpose", &["column"], &["row"], vec![]),
+                node("And", &["row", "row"], &["y"], vec![]),
+            ],
+        )
+    };
+    vec![chosen]
 }
 
 fn of_transforms() -> Vec<Case> {

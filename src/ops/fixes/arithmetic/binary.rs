@@ -84,23 +84,29 @@ fn rounds_to(x: f64, other: f32) -> bool {
 /// Whether an operand has one value throughout, and one of open sizes is among them: tract forgets the
 /// sizes where the value is neutral, or the result is it (tract-core, `optim/uniform_mask.rs`).
 fn is_open_uniform(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
-    let (mut is_uniform, mut is_open) = (false, false);
+    let mut is_uniform = false;
     for input in inputs {
-        let fact = model.outlet_fact(*input)?;
-        is_uniform |= fact.uniform.is_some();
-        is_open |= fact.shape.iter().any(|dim| dim.as_i64().is_none());
+        is_uniform |= model.outlet_fact(*input)?.uniform.is_some();
     }
-    Ok(is_uniform && is_open)
+    Ok(is_uniform && is_open(model, inputs)?)
 }
 
-/// Wires `And`, `Or` and `Xor` with a constant.
+fn is_open(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
+    let mut any = false;
+    for input in inputs {
+        any |= model.outlet_fact(*input)?.shape.iter().any(|dim| dim.as_i64().is_none());
+    }
+    Ok(any)
+}
+
+/// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified.
 pub(crate) fn logic(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
     let ty = DatumType::Bool;
-    if types(model, inputs)? != Some([ty; 2]) || !is_open_uniform(model, inputs)? {
+    if types(model, inputs)? != Some([ty; 2]) || !is_open(model, inputs)? {
         return Ok(None);
     }
     let op: Box<dyn BinMiniOp> = match site.proto.op_type.as_str() {

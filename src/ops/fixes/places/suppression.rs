@@ -6,6 +6,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice;
 
+use crate::ops::host::checked::constants::Held;
 use crate::ops::host::hook::{Site, Wires, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -19,6 +20,17 @@ pub(crate) fn suppression(
     model: &mut TypedModel,
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
+    if let [boxes, scores, rest @ ..] = inputs
+        && (is_empty(model, *boxes)? || is_empty(model, *scores)?)
+    {
+        // tract would compute it as it is typed, and then has a number of boxes where a symbol is expected.
+        let [others @ .., last] = rest else {
+            bail!(site.unplanned("has neither boxes nor a limit"))
+        };
+        let held = model.wire_node(site.part("held"), Held, &[*last])?;
+        let inputs = [&[*boxes, *scores], others, &*held].concat();
+        return site.wire_stock(model, &inputs).map(Some);
+    }
     let limit = site.given(inputs, LIMIT);
     let known = match limit {
         Some(limit) => model.outlet_fact(limit)?.konst.clone(),
@@ -42,6 +54,10 @@ pub(crate) fn suppression(
     let [boxes, scores, rest @ ..] = inputs else { return Ok(None) };
     let none = model.wire_node(site.part("no-classes"), Slice::new(1, 0, 0), &[*scores])?;
     site.wire_stock(model, &[&[*boxes], &*none, rest].concat()).map(Some)
+}
+
+fn is_empty(model: &TypedModel, value: OutletId) -> TractResult<bool> {
+    Ok(model.outlet_fact(value)?.shape.iter().any(|dim| *dim == 0.to_dim()))
 }
 
 /// A limit, which is an error if it leaves no boxes: it would have to be known before.

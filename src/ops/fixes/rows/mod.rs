@@ -106,7 +106,7 @@ pub(crate) fn softmax(
     if !fact.datum_type.is_float() {
         return Ok(None);
     }
-    let rank = fact.rank();
+    let (rank, is_empty) = (fact.rank(), fact.shape.iter().any(|dim| *dim == 0.to_dim()));
     let named = site.int("axis", if site.opset < 13 { 1 } else { -1 })?;
     let place = if named < 0 { named.checked_add_unsigned(rank as u64) } else { Some(named) };
     let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis <= rank);
@@ -114,11 +114,14 @@ pub(crate) fn softmax(
         bail!(site.error(format!("has no axis {named}, its input's rank is {rank}")));
     };
     let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };
+    let is_open = fact.shape.iter().any(|dim| dim.as_i64().is_none());
     let makes = match site.proto.op_type.as_str() {
         "LogSoftmax" => Makes::LogSoftmax,
         "Hardmax" => Makes::Hardmax,
-        // tract's is right, and has kernels for rows that stand one after the other.
-        _ if axis + axes.len() == rank || fact.datum_type != DatumType::F32 => return Ok(None),
+        _ if is_empty => return Ok(Some(tvec!(*input))),
+        // tract's is right, and has kernels for rows that stand one after the other. Of FLOAT alone it takes those of none.
+        _ if fact.datum_type != DatumType::F32 && !is_open => return Ok(None),
+        _ if fact.datum_type == DatumType::F32 && axis + axes.len() == rank => return Ok(None),
         _ => Makes::Softmax,
     };
     model.wire_node(&site.name, Rows { makes, axes }, inputs).map(Some)
