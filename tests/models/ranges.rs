@@ -91,3 +91,11 @@ fn an_output_that_is_no_tensor_is_refused() {
     output.r#type = Some(TypeProto::default());
     assert!(refusal(&model).contains("output `y` is not declared as a tensor"));
 }
+
+/// A sequence, say: tract would say that it has no type.
+#[test]
+fn an_input_that_is_no_tensor_is_refused() {
+    let mut model = of(&[node("Neg", &["x"], &["y"], vec![])], &[2]);
+    model.graph.as_mut().expect("a graph").input[0].r#type = Some(TypeProto::default());
+    assert!(refusal(&model).contains("input `x` is not declared as a tensor"));
+}

@@ -90,15 +90,16 @@ pub(crate) fn declared_type(
     }
 }
 
-/// Refuses an output that is declared as something else than a tensor: tract makes tensors alone, and its messages hold no
-/// other type.
+/// Refuses an input or output that is declared as something else than a tensor: tract has tensors alone, and its messages hold
+/// no other type.
 pub(in crate::passes) fn is_tensor(
     declared: Option<&TypeProto>,
+    what: &str,
     name: &str,
     graph: &str,
 ) -> Result<(), Error> {
     if matches!(declared, Some(TypeProto { value: None, .. })) {
-        return Err(Error::graph(graph, format!("output `{name}` is not declared as a tensor")));
+        return Err(Error::graph(graph, format!("{what} `{name}` is not declared as a tensor")));
     }
     Ok(())
 }

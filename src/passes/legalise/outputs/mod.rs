@@ -34,7 +34,7 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
         true => None,
         false => {
             let declared = output.declared.r#type.as_ref();
-            is_tensor(declared, &name, &path)?;
+            is_tensor(declared, "output", &name, &path)?;
             declared_type(declared, "an output", &path)?
         }
     };

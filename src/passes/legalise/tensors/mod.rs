@@ -7,11 +7,16 @@ use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
 use crate::passes::context::{Context, Options};
-use crate::passes::facts::value_type::{declared_type, set_carrier};
+use crate::passes::facts::value_type::{declared_type, is_tensor, set_carrier};
 use crate::tensor::proto;
 
 /// Makes every constant, every tensor of an attribute and every input of a body one that tract reads right.
 pub(in crate::passes) fn carry(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
+    let main = graph.body(graph.main());
+    for value in main.inputs() {
+        let input = graph.value(*value);
+        is_tensor(input.declared.as_ref(), "input", &input.name, &main.path)?;
+    }
     for body in graph.all_bodies(graph.main()) {
         for value in graph.body(body).inputs().to_vec() {
             input(graph, context, value);
