@@ -1,9 +1,11 @@
 //! Faults that hide among the roundings of a conversion, and the node that is named first.
 
+use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType::{self, BFloat16, Float, Float16, Int8, Int32, Uint8};
 
 use crate::common::proto::{Change, cast, float, int, node};
+use crate::program::{Folder, json, said};
 use crate::verdict::{add, broken, coded, held, judged, of, one, values, verdict};
 
 const ROWS: usize = 64;
@@ -198,4 +200,45 @@ fn what_the_reference_s_own_type_rounds_is_no_fault() {
         of(&[64], nodes, &[64], vec![factor])
     };
     assert_eq!(verdict(&half(Float16), &half(Float)), "rounded");
+}
+
+fn compared(reference: &ModelProto, converted: &ModelProto) -> Value {
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", reference), folder.message("b.onnx", converted));
+    json(&said(1, &["compare", &a, &b, "--sets", "1", "--json"]))["comparisons"][0].clone()
+}
+
+#[test]
+fn a_wrong_weight_that_several_nodes_take_is_one_finding() {
+    let layers = |times: f32| {
+        let product = |name: &str, x: &str, made: &str| {
+            node("MatMul", &[x, "w"], &[made], vec![]).named(name)
+        };
+        let tanh = |x: &str, made: &str| node("Tanh", &[x], &[made], vec![]).named(made);
+        let nodes = vec![
+            product("first", "x", "p"),
+            tanh("p", "t"),
+            product("second", "t", "q"),
+            tanh("q", "u"),
+            product("third", "u", "y"),
+        ];
+        let weight: Vec<f32> = values(64, 1).iter().map(|w| w * times).collect();
+        chain(nodes, vec![held("w", Float, &[8, 8], &weight)])
+    };
+    let report = compared(&layers(1.0), &layers(1.5));
+    let culprits = report["culprits"].as_array().expect("culprits");
+    assert_eq!((culprits.len(), &culprits[0]["node"]), (1, &json!("first")), "{report}");
+    let text = culprits[0]["text"].as_str().expect("a text");
+    assert!(text.contains("; `second`, `third` take it too; of the reference's inputs"), "{text}");
+    assert_eq!(report["weights"]["changed"].as_array().map(Vec::len), Some(1), "{report}");
+}
+
+/// Scales that are found anew in each run were never calibrated.
+#[test]
+fn only_what_was_calibrated_is_to_be_calibrated_again() {
+    let [reference, coarse] = dynamic(1.5, ["f", "scale"]);
+    let report = compared(&reference, &coarse);
+    assert_eq!(report["culprits"][0]["kind"], "scale", "{report}");
+    let next = report["next"].as_str().expect("a next step");
+    assert!(next.starts_with("Fix `"), "{next}");
 }

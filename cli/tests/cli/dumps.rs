@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use crate::common::proto::{graph, model, node, value};
+use crate::common::proto::{graph, model, node, tensor, value};
 use crate::program::{Folder, json, refused, said};
 use ElementType::Float;
 
@@ -72,6 +72,47 @@ fn inner_tensors_of_a_dump_are_compared() {
     let failed =
         report["outputs"].as_array().expect("tensors").iter().filter(|o| o["passed"] == false);
     assert_eq!(failed.map(|output| output["name"].clone()).collect::<Vec<_>>(), ["h"]);
+}
+
+/// Random inputs say nothing of a kernel that they reach; of those behind saved tensors their own do.
+#[test]
+fn inputs_that_were_forgotten_are_asked_for() {
+    let folder = Folder::new();
+    let onnx = doubled(&folder);
+    let twice = || ("h", tensor1(&times(2.0)));
+    let inner = dump(&folder, "inner", &[twice(), ("y", tensor1(&times(-2.0)))]);
+    let x = folder.message("x.pb", &tensor("x", Float, &X));
+    let given = format!("x={x}");
+    for sides in [[&onnx, &inner], [&inner, &onnx]] {
+        let report = compared(1, &[sides[0], sides[1]]);
+        assert_eq!(
+            (&report["verdict"], &report["other_inputs"]),
+            (&json!("imprecise"), &json!(true))
+        );
+        assert_eq!(report["culprits"], json!([]));
+        let reason = report["verdict_reason"].as_str().expect("a reason");
+        assert!(
+            reason.starts_with("`h` was saved with other inputs: `x` is random here"),
+            "{reason}"
+        );
+        let text = said(1, &["compare", sides[0], sides[1]]);
+        assert!(text.contains("next  Give the inputs that the tensors were saved with"), "{text}");
+        assert!(!text.contains("kernel"), "{text}");
+        let report = compared(0, &[sides[0], sides[1], "-i", &given]);
+        assert_eq!(report["other_inputs"], false);
+    }
+    // A kernel behind a tensor that was saved is off for that.
+    let kernel = dump(&folder, "kernel", &[twice(), ("y", tensor1(&times(-2.5)))]);
+    let report = compared(1, &[&onnx, &kernel]);
+    let culprit = &report["culprits"][0];
+    assert_eq!((&culprit["node"], &culprit["kind"]), (&json!("Neg_y"), &json!("kernel")));
+    // Those that were saved beside are not those that are given.
+    let saved = [("x", tensor1(&times(3.0))), ("h", tensor1(&times(6.0)))];
+    let saved = [&saved[..], &[("y", tensor1(&times(-6.0)))]].concat();
+    let other = dump(&folder, "other", &saved);
+    let report = compared(1, &[&onnx, &other, "-i", &given]);
+    let reason = report["verdict_reason"].as_str().expect("a reason");
+    assert!(reason.contains("`x` was saved with other values"), "{reason}");
 }
 
 #[test]

@@ -281,3 +281,26 @@ impl CastName {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor() -> ComparedTensor {
+        let max_abs = Num(0.5);
+        ComparedTensor { elements: 8, differing: 2, max_abs, ..ComparedTensor::default() }
+    }
+
+    #[test]
+    fn what_differs_within_the_limits_is_told_where_nothing_else_is() {
+        assert_eq!(tensor().difference(), "2 of 8 values differ, by 0.5000 at most");
+        let equal = ComparedTensor { differing: 0, ..tensor() };
+        assert_eq!(equal.difference(), "");
+        let beyond = ComparedTensor { mismatches: 1, ..tensor() };
+        assert_eq!(beyond.difference(), "1 of 8 values differ");
+        let first = ComparedTensor { first_mismatch: Some("at [0]".into()), ..tensor() };
+        assert_eq!(first.difference(), "at [0]");
+        let apart = ComparedTensor { nan_differences: 3, ..tensor() };
+        assert_eq!(apart.difference(), "3 NaN on one side");
+    }
+}

@@ -98,6 +98,9 @@ pub(crate) struct Judgement {
     /// Why, in a sentence.
     #[serde(rename = "verdict_reason")]
     pub(crate) reason: String,
+    /// Whether saved tensors are of other inputs than those that are compared, or may be.
+    #[serde(default)]
+    pub(crate) other_inputs: bool,
     /// The nodes to blame, the first first.
     pub(crate) culprits: Vec<Culprit>,
     /// What was looked at inside, in the order of computation.

@@ -188,9 +188,10 @@ fn on_the_way(place: &Divergence) -> String {
     text
 }
 
-/// The root cause in a sentence; `None` where nothing is wrong with a tensor.
+/// The root cause in a sentence; `None` where nothing is wrong with a tensor, and where the verdict
+/// has said it.
 pub(crate) fn cause(pair: &Compared) -> Option<String> {
-    if pair.head.status != Status::Failed {
+    if pair.head.status != Status::Failed || pair.judgement.other_inputs {
         return None;
     }
     if let Some(culprit) = culprits(pair).next() {
@@ -269,6 +270,10 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
         let words = "Swap the two if the first is the conversion: it alone is in half precision.";
         return Some(NextStep { words: words.into(), command: None });
     }
+    if pair.judgement.other_inputs && pair.head.status == Status::Failed {
+        let words = "Give the inputs that the tensors were saved with by -i, or save them as well.";
+        return Some(NextStep { words: words.into(), command: None });
+    }
     if pair.head.status == Status::Failed
         && pair.judgement.is_broken()
         && let Some(culprit) = pair.judgement.culprits.first()
@@ -276,7 +281,9 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
         let node = single_line(&culprit.node);
         let words = match culprit.kind {
             FaultKind::Weight => format!("Convert the weight of `{node}` again."),
-            FaultKind::Scale | FaultKind::ZeroPoint => format!("Calibrate `{node}` again."),
+            FaultKind::Scale | FaultKind::ZeroPoint if is_calibrated(&culprit.op) => {
+                format!("Calibrate `{node}` again.")
+            }
             FaultKind::Kernel => {
                 format!("Run `{node}` by another kernel, or another version of the runtime.")
             }
@@ -315,6 +322,12 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
             "Keep the nodes around `{node}` in a type that holds their values, such as FLOAT, and cast after them, where the values are small again."
         )),
     }
+}
+
+/// Whether an operator has a scale that somebody found by running the model: of others it is a
+/// weight's, or found anew in each run, or what a normalisation multiplies by.
+fn is_calibrated(op: &str) -> bool {
+    matches!(op, "QuantizeLinear" | "DequantizeLinear" | "QGemm") || op.starts_with("QLinear")
 }
 
 /// Whether the reference is what a conversion looks like, and the converted model is not.

@@ -23,7 +23,8 @@ pub(super) fn add_broken(broken: &mut Broken, outputs: &[NamedTensor]) -> TractR
 
 impl Search<'_> {
     /// A list that passes, with the nodes besides that overflow with it, as far as values were
-    /// looked at and as long as there are runs to find them; and those of them that it does not hold in the end.
+    /// looked at and as long as there are runs to find them; and those of them that it does not hold
+    /// in the end.
     ///
     /// # Errors
     ///

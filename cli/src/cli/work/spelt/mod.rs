@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use onnx_cast_graph::needed;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
@@ -40,13 +41,26 @@ pub(crate) fn spelt<'a>(
         folder,
         constants: vec![],
     };
-    let nodes = graph.node.iter();
-    let nodes = nodes.flat_map(|node| writer.written(node).unwrap_or_else(|| vec![node.clone()]));
-    let nodes = nodes.collect();
+    let (mut nodes, mut replaced) = (vec![], HashSet::new());
+    for node in &graph.node {
+        match writer.written(node) {
+            Some(parts) => {
+                replaced.extend(&node.input);
+                nodes.extend(parts);
+            }
+            None => nodes.push(node.clone()),
+        }
+    }
     let constants = std::mem::take(&mut writer.constants);
     let mut spelt = model.clone();
     if let Some(graph) = &mut spelt.graph {
         graph.node = nodes;
+        let used: HashSet<&str> = graph.node.iter().flat_map(needed).collect();
+        let is_output = |name: &str| graph.output.iter().any(|output| output.name == name);
+        // What only a node took that was written out has others in its place.
+        graph.initializer.retain(|held| {
+            !replaced.contains(&held.name) || used.contains(&*held.name) || is_output(&held.name)
+        });
         graph.initializer.extend(constants);
     }
     Cow::Owned(spelt)

@@ -236,8 +236,11 @@ impl Weights {
             // Of small integers nobody can tell: shapes, axes and the like.
             doubt.change.is_float() || doubt.fact.elements >= constants::WEIGHT as u64
         });
+        // A pair by name may be one by place as well.
+        let mut told = HashSet::new();
         for doubt in of_numbers {
-            if !paired.contains(&(&*doubt.fact.graph, &*doubt.fact.name)) {
+            let place = (doubt.fact.graph.clone(), doubt.fact.name.clone());
+            if !paired.contains(&(&*place.0, &*place.1)) && told.insert(place) {
                 self.facts.compared += 1;
                 self.changed.push(doubt);
             }

@@ -5,11 +5,13 @@ use std::collections::HashSet;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::Local;
+use super::trace::{Ran, Trace};
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
+use crate::cli::message::single_line;
 
 /// What a verdict is made of.
 pub(in super::super) struct Grounds<'a> {
@@ -65,6 +67,12 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
         () if !judgement.culprits.is_empty() => {
             let first = judgement.culprits.first().map(told).unwrap_or_default();
             (Verdict::Broken, first)
+        }
+        () if local.is_of_others.is_some() => {
+            let of_others = local.is_of_others.as_deref().unwrap_or_default();
+            judgement.other_inputs = true;
+            let told = "so nothing is said of how its nodes compute";
+            (Verdict::Imprecise, format!("{of_others}, {told}; {said}"))
         }
         () if outputs.iter().chain(saved).any(|tensor| tensor.problem.is_some()) => {
             let with = outputs.iter().chain(saved).find(|tensor| tensor.problem.is_some());
@@ -238,4 +246,52 @@ fn beyond_band(judgement: &Judgement) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// So many of the other nodes that take a wrong constant are named.
+const NAMED: usize = 3;
+
+/// The culprits, in their order. A constant that several nodes take and that is wrong is one
+/// finding, at the first of them.
+pub(super) fn once(culprits: Vec<Culprit>, converted: &Trace) -> Vec<Culprit> {
+    let mut told: Vec<(Culprit, Vec<String>)> = vec![];
+    for culprit in culprits {
+        match told.iter_mut().find(|(first, _)| is_one(first, &culprit, converted)) {
+            Some((_, others)) => others.push(culprit.node),
+            None => told.push((culprit, vec![])),
+        }
+    }
+    told.into_iter().map(|(culprit, others)| with_others(culprit, &others)).collect()
+}
+
+/// What is wrong, and what it does there.
+fn parts(culprit: &Culprit) -> Option<(&str, &str)> {
+    culprit.text.split_once("; of the reference's inputs ")
+}
+
+/// Whether both are the same fault of one constant.
+fn is_one(first: &Culprit, other: &Culprit, converted: &Trace) -> bool {
+    let ran = |culprit: &Culprit| converted.nodes.iter().find(|ran| ran.name == culprit.node);
+    let shares = |x: &Ran, y: &Ran| {
+        x.inputs.iter().any(|input| converted.is_constant(input) && y.inputs.contains(input))
+    };
+    let is_same = (first.kind, &first.op) == (other.kind, &other.op);
+    let wrong = parts(first).map(|(wrong, _)| wrong);
+    is_same
+        && wrong.is_some_and(|wrong| parts(other).is_some_and(|(same, _)| wrong == same))
+        && ran(first).zip(ran(other)).is_some_and(|(x, y)| shares(x, y))
+}
+
+fn with_others(culprit: Culprit, others: &[String]) -> Culprit {
+    let Some((wrong, made)) = parts(&culprit).filter(|_| !others.is_empty()) else {
+        return culprit;
+    };
+    let named = others.iter().take(NAMED).map(|node| format!("`{}`", single_line(node)));
+    let more = match others.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let named = named.collect::<Vec<_>>().join(", ");
+    let text = format!("{wrong}; {named}{more} take it too; of the reference's inputs {made}");
+    Culprit { text, ..culprit }
 }

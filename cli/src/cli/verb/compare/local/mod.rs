@@ -37,6 +37,8 @@ use super::inner::inside::Traces;
 use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
+use crate::cli::input::sets::Provenance;
+use crate::cli::message::single_line;
 use crate::cli::process::progress;
 use crate::cli::work::engine::Told;
 use crate::cli::work::spelt::spelt;
@@ -102,6 +104,11 @@ pub(super) struct Local {
     pub(super) types: HashSet<ElementType>,
     /// Whether the tensors are those of another runtime.
     pub(super) is_saved: bool,
+    /// Of these tensors, inputs that are not those that they were saved with, or of which nobody
+    /// knows that they are.
+    others: HashMap<String, &'static str>,
+    /// A tensor that was made of such inputs there, in words.
+    pub(super) is_of_others: Option<String>,
 }
 
 /// The model, to be run node by node.
@@ -269,6 +276,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
             Some(loaded) => set_inputs(loaded, subject, place)?,
             None => saved_inputs(&model_b, &held, subject)?,
         };
+        local.others.extend(other_inputs(subject, &model_b, (&given, &held), place));
         let saved = Trace::of_saved(held.into_iter());
         let trace = Trace::of(&model_b, given.clone())?;
         let link = |name: &String| (name.clone(), Link { reference: name.clone(), is_sure: true });
@@ -303,6 +311,33 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
     local.explain(&fault);
     Ok(local)
+}
+
+/// The inputs of a run that tensors were saved of with other ones, or perhaps with other ones.
+fn other_inputs(
+    subject: &Subject,
+    model: &Interpreter,
+    (given, held): (&[OnnxTensor], &[(String, SharedTensor)]),
+    place: usize,
+) -> Vec<(String, &'static str)> {
+    let Sides { reference_sets, converted_sets, .. } = subject.sides;
+    let set = reference_sets.get(place).or(converted_sets.get(place));
+    let random = set.map_or(&[][..], |set| match &set.provenance {
+        Provenance::Random { inputs, .. } => inputs,
+        Provenance::Given => &[],
+    });
+    let inputs = model.input_names().into_iter().zip(given);
+    let other = inputs.filter_map(|(name, given)| {
+        let was = held.iter().find(|(held, _)| held == name).map(|(_, (_, tensor))| &**tensor);
+        match was {
+            Some(was) if was != given.tensor() => {
+                Some((name.into(), "was saved with other values"))
+            }
+            Some(_) => None,
+            None => random.iter().any(|x| x == name).then(|| (name.into(), "is random here")),
+        }
+    });
+    other.collect()
 }
 
 /// So many roundings at a tensor's largest value are left to the kernels of another runtime, whose
@@ -353,6 +388,15 @@ impl Local {
         self.inside == 0 && self.nodes > FEW
     }
 
+    /// That a site is made of inputs that may not be those that it was saved with, in words.
+    fn of_others(&self, fault: &Fault, site: &Site) -> Option<String> {
+        let region = fault.region(site);
+        let mut inputs = region.iter().flat_map(|ran| &ran.inputs);
+        let (input, why) = inputs.find_map(|input| self.others.get_key_value(input))?;
+        let made = single_line(&site.converted);
+        Some(format!("`{made}` was saved with other inputs: `{}` {why}", single_line(input)))
+    }
+
     /// Names the nodes to blame.
     fn explain(&mut self, fault: &Fault) {
         let Fault { b, sites, .. } = fault;
@@ -369,10 +413,16 @@ impl Local {
         let known: Vec<String> = found.iter().map(|held| held.node.clone()).collect();
         let is_known =
             |site: &&Site| fault.region(site).iter().any(|ran| known.contains(&ran.name));
-        found.extend(sure.filter(|site| !is_known(site)).map(|site| match self.is_saved {
-            true => fault.kernel(site),
-            false => fault.culprit(site),
-        }));
+        for site in sure.filter(|site| !is_known(site)) {
+            if let Some(others) = self.of_others(fault, site) {
+                self.is_of_others.get_or_insert(others);
+                continue;
+            }
+            found.push(match self.is_saved {
+                true => fault.kernel(site),
+                false => fault.culprit(site),
+            });
+        }
         if found.is_empty() {
             found.extend(doubtful.into_iter().map(|wrong| fault.before(wrong)));
             found.extend(quantisers::biases(b));
@@ -383,6 +433,7 @@ impl Local {
             }
         }
         self.culprits.sort_by_key(|culprit| b.place(&culprit.tensor));
+        self.culprits = judge::once(std::mem::take(&mut self.culprits), b);
         for (place, ran) in b.nodes.iter().enumerate() {
             self.places.entry(ran.name.clone()).or_insert(place);
             let is_weight = |input: &&String| {
