@@ -129,8 +129,14 @@ impl Judgement {
     }
 }
 
-/// So many times as far as a conversion is off, or its band reaches, an output may be.
-const MARGIN: f64 = 3.0;
+/// So many times as far as a conversion is off an output of many elements may be, for other inputs.
+const MARGIN: f64 = 1.5;
+/// By so much more of it, over the root of their number, one of few elements may be: whose error is
+/// left to chance.
+const OF_FEW: f64 = 4.0;
+/// The roundings of the band are a unit off, one way or the other. Those of a conversion are spread
+/// over half a unit both ways, whose root mean square is a unit over the root of 12.
+const OF_BAND: f64 = 0.288_675_134_594_812_9;
 /// The error to allow where there is none and none was sampled: 64 roundings of FLOAT.
 const LEAST: f64 = 4e-6;
 
@@ -147,13 +153,15 @@ impl Judgement {
         }
         let limit = |output: &ComparedTensor| {
             let row = self.errors.iter().rev().find(|row| row.tensor == output.converted());
-            let inside = row.into_iter().flat_map(|row| [row.accumulated, row.band]);
+            let band = |row: &BothErrors| row.band.map(|band| Num(band.0 * OF_BAND));
+            let inside = row.into_iter().flat_map(|row| [row.accumulated, band(row)]);
             let measured = output.sqnr.map(|ratio| Num(10f64.powf(-ratio.0 / 20.0)));
             let errors = inside.chain([measured]).flatten().map(|error| error.0);
             let most = errors.filter(|error| error.is_finite()).fold(LEAST, f64::max);
             // What JSON quotes, TOML reads.
             let name = serde_json::Value::from(output.name.as_str());
-            let ratio = (-200.0 * (MARGIN * most).log10()).floor() / 10.0;
+            let margin = MARGIN * (1.0 + OF_FEW / (output.elements.max(1) as f64).sqrt());
+            let ratio = (-200.0 * (margin * most).log10()).floor() / 10.0;
             let limit = match output.sqnr.is_none() && output.differing == 0 {
                 true => "atol = 0.0".to_owned(),
                 false => format!("sqnr = {ratio:?}"),
