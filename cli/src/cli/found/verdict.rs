@@ -171,3 +171,41 @@ impl Judgement {
         Ok(outputs.iter().map(limit).collect::<Vec<_>>().join("\n"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit of an output of which there are so many elements, in decibels.
+    fn limit(sqnr: f64, band: f64, elements: u64) -> f64 {
+        let (ratio, name) = (|sqnr: f64| Num(10f64.powf(-sqnr / 20.0)), "y".to_owned());
+        let row = BothErrors {
+            tensor: name.clone(),
+            node: String::new(),
+            op: String::new(),
+            accumulated: None,
+            local: Num(0.0),
+            band: Some(ratio(band)),
+        };
+        let (verdict, errors) = (Some(Verdict::Rounded), vec![row]);
+        let judgement = Judgement { verdict, errors, ..Judgement::default() };
+        let output = ComparedTensor {
+            sqnr: Some(Num(sqnr)),
+            differing: 1,
+            name,
+            elements,
+            ..ComparedTensor::default()
+        };
+        let file = judgement.suggested(&[output]).expect("a file");
+        let limit = file.trim_end().rsplit_once("sqnr = ").expect("a limit").1;
+        limit.parse().expect("a number")
+    }
+
+    #[test]
+    fn a_limit_is_not_far_below_what_a_conversion_has() {
+        // 10.8 dB above the band, or what was measured where that is less; then the margin.
+        assert!((limit(58.5, 46.2, 1_000_000) - (46.2 + 10.8 - 3.6)).abs() <= 0.1);
+        assert!((limit(50.0, 46.2, 1_000_000) - (50.0 - 3.6)).abs() <= 0.1);
+        assert!((limit(50.0, 90.0, 8) - (50.0 - 11.2)).abs() <= 0.1);
+    }
+}
