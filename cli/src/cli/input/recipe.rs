@@ -11,7 +11,7 @@ use tract_onnx::prelude::*;
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
 use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
-use crate::cli::input::chosen::longest::Longest;
+use crate::cli::input::chosen::longest::{Beyond, Longest};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
@@ -125,14 +125,17 @@ impl Recipe {
     fn settle_sizes(&mut self, source: &Source, seed: u64, sets: usize) {
         let start = Instant::now();
         let is_late = || start.elapsed() > TRYING;
+        let mut beyond = Beyond::of(Duration::ZERO);
         let mut plans = self.made_up.attempts().into_iter().peekable();
         while let Some(plan) = plans.next() {
             if is_late() && plans.peek().is_some() {
                 continue;
             }
             self.made_up.plan = plan;
+            let begun = Instant::now();
             if let Ok(outputs) = self.tensors(0, seed).and_then(&source.run) {
                 self.made_up.remember(outputs);
+                beyond = Beyond::of(begun.elapsed());
                 break;
             }
         }
@@ -158,7 +161,9 @@ impl Recipe {
                 let is_bearable = longest.bears((elements, 1.0), TRYING, |place| run(*place).1);
                 if is_bearable && let (true, took) = run(place) {
                     longest.add(took, elements, place);
-                    break;
+                    if beyond.bears(took) {
+                        break;
+                    }
                 }
                 self.made_up.rounds.pop();
             }

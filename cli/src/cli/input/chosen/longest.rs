@@ -44,9 +44,47 @@ impl<T> Longest<T> {
     }
 }
 
+/// How much longer sets take than as many of the first one.
+pub(crate) struct Beyond {
+    first: Duration,
+    more: Duration,
+}
+
+/// What sets of other sizes may take beyond the first one's time: a verdict on them takes some ten
+/// times as long.
+const MOST_BEYOND: Duration = Duration::from_millis(750);
+
+impl Beyond {
+    /// A first set that took so long.
+    pub(crate) fn of(first: Duration) -> Beyond {
+        Beyond { first, more: Duration::ZERO }
+    }
+
+    /// Whether one that took so long is not too much, and counts from now on.
+    pub(crate) fn bears(&mut self, took: Duration) -> bool {
+        let more = self.more + took.saturating_sub(self.first);
+        let is_borne = more <= MOST_BEYOND;
+        if is_borne {
+            self.more = more;
+        }
+        is_borne
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sets_of_other_sizes_take_little_more_together() {
+        let milli = Duration::from_millis(1);
+        let mut beyond = Beyond::of(100 * milli);
+        assert!(beyond.bears(100 * milli) && beyond.bears(50 * milli));
+        assert!(beyond.bears(600 * milli) && !beyond.bears(400 * milli));
+        assert!(
+            beyond.bears(350 * milli) && !beyond.bears(101 * milli) && beyond.bears(100 * milli)
+        );
+    }
 
     #[test]
     fn a_run_that_was_slow_once_is_not_taken_for_slow() {

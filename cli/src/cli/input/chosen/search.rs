@@ -32,6 +32,14 @@ impl Budget {
     pub(crate) fn after(self, spent: Duration) -> Budget {
         Budget { time: self.time.saturating_sub(spent), ..self }
     }
+
+    /// What is left beside sets that take so long together, where as many of the first one took so
+    /// long: the verdict runs each again, and of larger ones that counts, unless somebody has said
+    /// how long a search may take.
+    fn beside(self, sets: Duration, firsts: Duration) -> Budget {
+        let more = sets.saturating_sub(firsts).saturating_mul(VERDICT);
+        if self.is_only_if_fast { self.after(more) } else { self }
+    }
 }
 
 /// What a set shows.
@@ -86,6 +94,8 @@ impl Searched {
     }
 }
 
+/// A verdict takes about so many times as long as a run of both models.
+const VERDICT: u32 = 5;
 /// Runs without a record after which a search ends.
 const PATIENCE: usize = 80;
 /// A record is so many times as large as the one before.
@@ -125,6 +135,7 @@ pub(crate) fn search(
         known: vec![],
         records: vec![],
     };
+    let mut first = Duration::ZERO;
     for index in 0..sets {
         let choice = recipe.choice(index, seed.wrapping_add(index as u64));
         if climb.is_over() {
@@ -133,10 +144,14 @@ pub(crate) fn search(
         if let Some(score) = climb.run(&choice) {
             climb.known.push((choice, score));
         }
+        if index == 0 {
+            first = climb.longest.took;
+        }
         if index == 0 && budget.is_only_if_fast && climb.longest.took > SLOW {
             return None;
         }
     }
+    climb.budget = budget.beside(climb.start.elapsed(), first.saturating_mul(sets as u32));
     let before = Score {
         error: largest(&climb.known, |score| score.error),
         reach: largest(&climb.known, |score| score.reach),
@@ -365,5 +380,21 @@ impl Climb<'_> {
         // Values that a type does not hold are an error, which must last as well.
         found.extend(closest.filter(|(_, score)| score.error.is_finite()));
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn larger_sets_take_from_the_time_of_a_search() {
+        let second = Duration::from_secs(1);
+        let budget = Budget { time: 10 * second, steps: 1, is_only_if_fast: true };
+        assert_eq!(budget.beside(5 * second, 5 * second).time, 10 * second);
+        assert_eq!(budget.beside(2 * second, second).time, 5 * second);
+        assert_eq!(budget.beside(9 * second, second).time, Duration::ZERO);
+        let asked = Budget { is_only_if_fast: false, ..budget };
+        assert_eq!(asked.beside(9 * second, second).time, 10 * second);
     }
 }
