@@ -192,7 +192,7 @@ impl Builder {
     ) -> TractResult<(ModelProto, Vec<u8>)> {
         let node = graph.node(id);
         let mut proto = graph.proto(id);
-        let mut body = GraphProto { name: node.path.to_string(), ..GraphProto::default() };
+        let mut body = GraphProto::default();
         let mut first = HashMap::new();
         for (place, (name, typed)) in proto.input.iter_mut().zip(inputs).enumerate() {
             let Some(typed) = typed else {

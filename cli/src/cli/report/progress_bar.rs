@@ -45,7 +45,8 @@ impl Teller {
                 while is_done.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
                     let said = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
                     let seconds = start.elapsed().as_secs();
-                    let _ = writeln!(io::stderr(), "progress: {seconds} s, {said}");
+                    let about = if said.is_empty() { "" } else { ", " };
+                    let _ = writeln!(io::stderr(), "progress: {seconds} s{about}{said}");
                 }
             };
             (sender, thread::spawn(tell))
