@@ -65,8 +65,7 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
     let worst = shown.map_or(0.0, error);
     let (verdict, reason) = match () {
         () if !judgement.culprits.is_empty() => {
-            let first = judgement.culprits.first().map(told).unwrap_or_default();
-            (Verdict::Broken, first)
+            (Verdict::Broken, judgement.culprits.first().map(told).unwrap_or_default())
         }
         () if local.is_of_others.is_some() => {
             let of_others = local.is_of_others.as_deref().unwrap_or_default();

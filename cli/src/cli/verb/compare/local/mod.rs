@@ -256,14 +256,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         (None, Some(model)) => (Some(model), &reference.saved),
         (model, _) => (model.as_ref(), &converted.saved),
     };
-    let model_b = match model {
-        Some(loaded) => interpreter(loaded)?,
-        None => {
-            let graph: &ModelProto = subject.sides.saved_of().context("there is no model")?;
-            let (onnx, folder) = (tract_onnx_cast::onnx(), subject.sides.folder_of_graph());
-            Interpreter::of_proto(onnx, graph.clone(), folder.as_deref())?
-        }
-    };
+    let model_b = model.map_or_else(|| of_graph(subject), interpreter)?;
     let (mut local, mut sites) = (Local { is_saved: true, ..Local::default() }, Sites::default());
     let mut last = None;
     for (place, dump) in dumps.iter().enumerate() {
@@ -311,6 +304,13 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let fault = Fault { a: &saved, b: &trace, model, links, sites, held, weights, changed };
     local.explain(&fault);
     Ok(local)
+}
+
+/// The model that tensors were saved of, where only its graph was given.
+fn of_graph(subject: &Subject) -> TractResult<Interpreter> {
+    let graph: &ModelProto = subject.sides.saved_of().context("there is no model")?;
+    let (onnx, folder) = (tract_onnx_cast::onnx(), subject.sides.folder_of_graph());
+    Ok(Interpreter::of_proto(onnx, graph.clone(), folder.as_deref())?)
 }
 
 /// The inputs of a run that tensors were saved of with other ones, or perhaps with other ones.
