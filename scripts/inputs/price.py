@@ -2,9 +2,9 @@
 
     python -m inputs.price onnx-cast ORIGINAL CONVERSION...
 
-Without inputs it may take 10 seconds and five runs more: a run is what the comparison takes on the first of the sets that were
-chosen. Columns: how many sets there were, runs of the search, seconds without inputs, with one set and with all of them
-given. The exit status is 1 where it is more.
+Without inputs it may take 10 seconds and five runs more: a run is what the comparison takes on the first of the sets that
+were chosen. Columns: how many sets there were, runs of the search, seconds without inputs, with one set and with all of
+them given. The exit status is 1 where it is more.
 """
 
 import argparse
