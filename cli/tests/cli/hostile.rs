@@ -23,7 +23,8 @@ fn answer(name: &str, arguments: &[&str]) -> (i32, String) {
         .expect("a shell");
     let told = stderr(&output);
     let status = output.status.code().unwrap_or_else(|| panic!("{name}: {}", output.status));
-    let errors: Vec<&str> = told.lines().filter(|line| !line.starts_with("note: ")).collect();
+    let is_error = |line: &&str| !line.starts_with("note: ") && !is_progress(line);
+    let errors: Vec<&str> = told.lines().filter(is_error).collect();
     match status {
         0 | 1 => assert_eq!(errors.len(), 0, "{name}: {told}"),
         2 => assert_eq!(errors.len(), 1, "{name}: {told}"),

@@ -31,7 +31,7 @@ pub fn stderr(output: &Output) -> String {
 }
 
 /// Whether a line tells what is worked on, every ten seconds.
-fn is_progress(line: &str) -> bool {
+pub fn is_progress(line: &str) -> bool {
     line.starts_with("progress: ")
 }
 

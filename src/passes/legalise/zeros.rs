@@ -2,12 +2,13 @@
 //! two initializers; after: the second is the value of a `Constant`, which tract leaves alone until the model is typed, when
 //! `ops::host::checked::signs` looks after it.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
-use onnx_cast_graph::{BodyId, Graph, Made, NewNode, Place, ValueId};
+use half::f16;
+use onnx_cast_graph::{BodyId, Graph, Made, NewNode, Place};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, TensorProto};
-use tract_onnx::prelude::{Tensor, TractResult};
+use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
 use crate::passes::context::Options;
@@ -18,31 +19,23 @@ const MOST: i64 = 1 << 12;
 
 /// Has such initializers of a body be made by nodes, but the first of each.
 pub(super) fn keep_apart(graph: &mut Graph, body: BodyId, options: &Options) -> TractResult<()> {
-    let mut alike: BTreeMap<(i32, Vec<i64>), Vec<ValueId>> = BTreeMap::new();
-    for value in graph.body(body).constants() {
-        let Some(tensor) = graph.constant(*value).filter(|tensor| is_small(tensor)) else {
-            continue;
-        };
-        alike.entry((tensor.data_type, tensor.dims.clone())).or_default().push(*value);
-    }
-    for values in alike.into_values().filter(|values| values.len() > 1) {
-        let mut known: Vec<Tensor> = vec![];
-        for value in values {
-            let Some(held) = graph.constant(value) else { continue };
-            let (_, tensor) = proto::read_with(held, options.folder, options.resolver)?;
-            let is_other = known.iter().any(|known| *known == tensor && !has_bits(known, &tensor));
-            known.push(tensor);
-            if is_other && let Some(held) = graph.take_constant(value) {
-                let attribute = AttributeProto {
-                    name: "value".into(),
-                    r#type: AttributeType::Tensor as i32,
-                    t: Some((*held).clone()),
-                    ..AttributeProto::default()
-                };
-                let outputs = vec![Made::Value(value)];
-                let node = NewNode { outputs, ..NewNode::of("Constant", &[], "") };
-                graph.add(Place::First(body), node.with(vec![attribute]));
-            }
+    let mut firsts: HashMap<(i32, Vec<i64>, Vec<u8>), Vec<u8>> = HashMap::new();
+    for value in graph.body(body).constants().to_vec() {
+        let Some(held) = graph.constant(value).filter(|tensor| is_small(tensor)) else { continue };
+        let (_, tensor) = proto::read_with(held, options.folder, options.resolver)?;
+        let bits = tensor.try_as_plain_ram()?.as_bytes().to_vec();
+        let alike = (held.data_type, held.dims.clone(), without_signs(held.data_type, &bits));
+        let is_other = *firsts.entry(alike).or_insert_with(|| bits.clone()) != bits;
+        if is_other && let Some(held) = graph.take_constant(value) {
+            let attribute = AttributeProto {
+                name: "value".into(),
+                r#type: AttributeType::Tensor as i32,
+                t: Some((*held).clone()),
+                ..AttributeProto::default()
+            };
+            let outputs = vec![Made::Value(value)];
+            let node = NewNode { outputs, ..NewNode::of("Constant", &[], "") };
+            graph.add(Place::First(body), node.with(vec![attribute]));
         }
     }
     Ok(())
@@ -55,8 +48,13 @@ fn is_small(tensor: &TensorProto) -> bool {
         && count.is_some_and(|count| (1..=MOST).contains(&count))
 }
 
-/// Whether two tensors of one type and shape have the same bits.
-fn has_bits(a: &Tensor, b: &Tensor) -> bool {
-    let bytes = |tensor: &Tensor| tensor.try_as_plain_ram().map(|plain| plain.as_bytes().to_vec());
-    matches!((bytes(a), bytes(b)), (Ok(a), Ok(b)) if a == b)
+/// The bits of floats, of which no zero has a sign.
+fn without_signs(data_type: i32, bits: &[u8]) -> Vec<u8> {
+    let zero: &[u8] = match data_type {
+        id if id == ElementType::Double as i32 => &(-0f64).to_ne_bytes(),
+        id if id == ElementType::Float as i32 => &(-0f32).to_ne_bytes(),
+        _ => &f16::NEG_ZERO.to_ne_bytes(),
+    };
+    let one = |element: &[u8]| if element == zero { vec![0; zero.len()] } else { element.to_vec() };
+    bits.chunks(zero.len()).flat_map(one).collect()
 }
