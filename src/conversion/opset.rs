@@ -1,7 +1,6 @@
 //! A model's opset raised: where what its operators mean stays the same. What became an input that
 //! was an attribute is made one.
 
-use crate::onnx::declared_shapes::shape;
 use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto};
@@ -9,6 +8,7 @@ use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto
 use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
+use crate::onnx::declared_shapes::shape;
 use crate::onnx::node::{attribute, int};
 use crate::onnx::operators::attributes;
 use crate::onnx::operators::schema::{self, Schema};

@@ -18,6 +18,11 @@ use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::hook::{Site, Wires};
 
+/// Whether it is known that a value has no elements.
+pub(crate) fn is_empty(fact: &TypedFact) -> bool {
+    fact.shape.iter().any(|dim| *dim == 0.to_dim())
+}
+
 /// Wires a product of matrices, which two vectors are made.
 pub(crate) fn matmul(
     site: &Site,
@@ -46,7 +51,6 @@ pub(crate) fn matmul(
 
 /// The shape of a product of matrices of which one has no elements: of open sizes, tract takes it for another one.
 fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
-    let is_empty = |fact: &TypedFact| fact.shape.iter().any(|dim| *dim == 0.to_dim());
     if a.datum_type != b.datum_type || !is_empty(a) && !is_empty(b) {
         return None;
     }
@@ -250,8 +254,7 @@ pub(crate) fn of_nothing(
     if site.proto.output.iter().skip(1).any(|output| !output.is_empty()) {
         return Ok(None);
     }
-    let is_empty = model.outlet_fact(*input)?.shape.iter().any(|dim| *dim == 0.to_dim());
-    Ok(is_empty.then(|| tvec!(*input)))
+    Ok(is_empty(model.outlet_fact(*input)?).then(|| tvec!(*input)))
 }
 
 /// Wires what a reduction of floats is of no elements, where it is known that there are none.

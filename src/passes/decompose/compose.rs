@@ -1,7 +1,6 @@
 //! Operators as compositions of others, which `compositions.txt` has as text. Before: `com.microsoft::SkipLayerNormalization`;
 //! after: `Add`, `LayerNormalization`.
 
-use crate::onnx::declared_shapes::shape;
 use std::collections::HashSet;
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, ValueId, is_default_domain};
@@ -13,6 +12,7 @@ use super::read::{Composition, composition};
 use super::writer::{Call, Known, Written, write};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
+use crate::onnx::declared_shapes::shape;
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::honoured::is_of_user;

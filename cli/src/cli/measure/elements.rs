@@ -157,8 +157,7 @@ mod tests {
         for ty in [ElementType::Uint4, ElementType::Int2, ElementType::Float16, ElementType::Float]
         {
             let count = 21;
-            let zero = Tensor::zero_dt(ty.datum_type(), &[3, 7]).expect("a tensor");
-            let mut whole = zero;
+            let mut whole = Tensor::zero_dt(ty.datum_type(), &[3, 7]).expect("a tensor");
             let width = ty.carrier_bytes().expect("numbers");
             for (place, bytes) in whole.as_bytes_mut().chunks_mut(width).enumerate() {
                 bytes[0] = (place % 2) as u8;

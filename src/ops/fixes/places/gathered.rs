@@ -4,8 +4,8 @@
 
 use tract_onnx::tract_core::internal::*;
 
-use crate::ops::host::element_wise::element_wise;
-use crate::ops::host::hook::{Site, Wires, mapped, refused};
+use crate::ops::host::element_wise::{element_wise, with_symbols};
+use crate::ops::host::hook::{Site, Wires, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -123,17 +123,10 @@ impl TypedOp for Within {
 
     element_wise!();
 
-    fn set_symbols(
-        &self,
-        _source: &TypedModel,
-        node: &TypedNode,
-        target: &mut TypedModel,
-        mapping: &HashMap<OutletId, OutletId>,
-        values: &HashMap<Symbol, TDim>,
-    ) -> TractResult<TVec<OutletId>> {
-        let op = Within { size: self.size.substitute_all(values)?, ..self.clone() };
-        target.wire_node(&node.name, op, &mapped(node.inputs.iter(), mapping)?)
-    }
+    with_symbols!(|self, values| Within {
+        size: self.size.substitute_all(values)?,
+        ..self.clone()
+    });
 
     as_op!();
 }

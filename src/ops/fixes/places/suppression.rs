@@ -6,6 +6,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Slice;
 
+use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::checked::constants::Held;
 use crate::ops::host::hook::{Site, Wires, unplanned};
 use crate::ops::host::label::Label;
@@ -21,7 +22,7 @@ pub(crate) fn suppression(
     inputs: &[OutletId],
 ) -> TractResult<Option<Wires>> {
     if let [boxes, scores, rest @ ..] = inputs
-        && (is_empty(model, *boxes)? || is_empty(model, *scores)?)
+        && (is_empty(model.outlet_fact(*boxes)?) || is_empty(model.outlet_fact(*scores)?))
     {
         // tract would compute it as it is typed, and then has a number of boxes where a symbol is expected.
         let [others @ .., last] = rest else {
@@ -54,10 +55,6 @@ pub(crate) fn suppression(
     let [boxes, scores, rest @ ..] = inputs else { return Ok(None) };
     let none = model.wire_node(site.part("no-classes"), Slice::new(1, 0, 0), &[*scores])?;
     site.wire_stock(model, &[&[*boxes], &*none, rest].concat()).map(Some)
-}
-
-fn is_empty(model: &TypedModel, value: OutletId) -> TractResult<bool> {
-    Ok(model.outlet_fact(value)?.shape.iter().any(|dim| *dim == 0.to_dim()))
 }
 
 /// A limit, which is an error if it leaves no boxes: it would have to be known before.

@@ -15,6 +15,7 @@ use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
 use crate::ops::host::label::Label;
@@ -106,7 +107,7 @@ pub(crate) fn softmax(
     if !fact.datum_type.is_float() {
         return Ok(None);
     }
-    let (rank, is_empty) = (fact.rank(), fact.shape.iter().any(|dim| *dim == 0.to_dim()));
+    let (rank, is_empty) = (fact.rank(), is_empty(fact));
     let named = site.int("axis", if site.opset < 13 { 1 } else { -1 })?;
     let place = if named < 0 { named.checked_add_unsigned(rank as u64) } else { Some(named) };
     let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis <= rank);

@@ -52,7 +52,7 @@ fn types(ty: DatumType) -> Option<(ElementType, ElementType)> {
     }
 }
 
-/// Whether two tensors have the same bits, or differ in more than signs.
+/// Whether two tensors have the same bits; those of another type or shape are none that tract took for one.
 fn are_same(a: &Tensor, b: &Tensor) -> TractResult<bool> {
     if a.datum_type() != b.datum_type() || a.shape() != b.shape() || a.len() == 0 {
         return Ok(true);

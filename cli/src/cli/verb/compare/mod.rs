@@ -333,3 +333,33 @@ fn emptiness(output: &ComparedTensor) -> Option<String> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What means the same where weights alone are compared. Whatever else there is says how models run.
+    const OF_BOTH: [&str; 11] = [
+        "reference",
+        "converted",
+        "weights_only",
+        "json",
+        "report",
+        "markdown",
+        "junit",
+        "top",
+        "quiet",
+        "jobs",
+        "help",
+    ];
+
+    #[test]
+    fn no_option_is_ignored_where_weights_alone_are_compared() {
+        let program = crate::cli::command();
+        let compare = program.find_subcommand("compare").expect("a verb");
+        let ids = compare.get_arguments().map(|argument| argument.get_id().as_str());
+        let unsaid: Vec<&str> =
+            ids.filter(|id| !OF_RUNS.contains(id) && !OF_BOTH.contains(id)).collect();
+        assert_eq!(unsaid, Vec::<&str>::new());
+    }
+}

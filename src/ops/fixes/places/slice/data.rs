@@ -49,9 +49,7 @@ impl SliceByData {
         }
         Ok(sliced)
     }
-}
 
-impl SliceByData {
     /// Fails where an axis turns out to be too short for the places that were taken to be in it.
     fn check(&self, data: &Tensor, made: &Tensor, symbols: &SymbolValues) -> TractResult<()> {
         for (axis, len) in self.axes.iter().zip(&self.lens) {

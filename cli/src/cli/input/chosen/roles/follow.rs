@@ -70,7 +70,7 @@ struct Function<'a> {
 impl<'a> Functions<'a> {
     pub(super) fn of(graph: &'a Graph) -> Functions<'a> {
         let one = |proto: &'a FunctionProto| {
-            let name = (proto.domain.as_deref()?, proto.name.as_deref()?);
+            let name = (proto.domain.as_deref().unwrap_or_default(), proto.name.as_deref()?);
             Some((name, Function { proto, graph: OnceCell::new() }))
         };
         // Of two with one name the first is called.

@@ -11,12 +11,11 @@ use std::path::Path;
 use onnx_cast_graph::{attribute, int, int_attribute};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::quantize::{Dequantize, Quantization, Quantize, Quantizer};
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::alone::{Change, Single};
 use super::effects::{Labelled, QuantizerEffect};
-use super::parameters::Parameters;
+use super::parameters::{Parameters, there_and_back};
 use crate::cli::work::spelt::spelt;
 
 /// Operators by which codes stay what they are.
@@ -215,21 +214,8 @@ fn in_float(node: &mut NodeProto) -> Vec<NodeProto> {
 impl Constants {
     /// What comes back of values.
     fn applied(&self, values: &Tensor) -> TractResult<Tensor> {
-        let float = ElementType::Float;
-        let there = Quantizer::Quantize(Quantize {
-            x: float,
-            scale: float,
-            y: self.ty,
-            precision: float,
-            saturate: true,
-        });
-        let back = Quantizer::Dequantize(Dequantize { x: self.ty, scale: float, y: float });
-        let run = |quantizer, x: &Tensor| {
-            let kernel =
-                Quantization::new(quantizer).ok_or(anyhow::anyhow!("no such quantiser"))?;
-            anyhow::Ok(kernel.run(x, &self.scale, self.zero.as_ref(), self.axis, self.block)?)
-        };
-        run(back, &run(there, values)?)
+        let (scale, zero) = (&self.scale, self.zero.as_ref());
+        there_and_back(self.ty, values, (scale, zero), (self.axis, self.block))
     }
 }
 
@@ -267,18 +253,18 @@ impl<'a> Reader<'a> {
 
     /// The nodes that bring codes back, if codes are otherwise only moved.
     fn takers(&self, codes: &'a str) -> Option<Vec<usize>> {
-        if self.outputs.contains(codes) {
-            return None;
-        }
-        let mut takers = vec![];
-        for (at, place) in self.users.get(codes)? {
-            let node = self.graph.node.get(*at)?;
-            match node.op_type.as_str() {
-                "DequantizeLinear" if *place == 0 => takers.push(*at),
-                op if *place == 0 && MOVERS.contains(&op) => {
-                    takers.extend(self.takers(node.output.first()?)?);
+        let (mut to_do, mut takers) = (vec![codes], vec![]);
+        while let Some(codes) = to_do.pop() {
+            if self.outputs.contains(codes) {
+                return None;
+            }
+            for (at, place) in self.users.get(codes)? {
+                let node = self.graph.node.get(*at)?;
+                match node.op_type.as_str() {
+                    "DequantizeLinear" if *place == 0 => takers.push(*at),
+                    op if *place == 0 && MOVERS.contains(&op) => to_do.push(node.output.first()?),
+                    _ => return None,
                 }
-                _ => return None,
             }
         }
         Some(takers)

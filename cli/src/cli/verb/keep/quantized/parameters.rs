@@ -54,14 +54,9 @@ impl Parameters {
     ///
     /// When the parameters do not fit the values' shape.
     pub(super) fn applied(&self, values: &Tensor) -> TractResult<Tensor> {
-        let float = ElementType::Float;
         if self.ty == ElementType::Int32 {
             return self.in_32_bits(values);
         }
-        let (precision, saturate) = (float, true);
-        let there = Quantize { x: float, scale: float, y: self.ty, precision, saturate };
-        let back = Dequantize { x: self.ty, scale: float, y: float };
-        let kernel = |quantizer| Quantization::new(quantizer).context("no such quantiser");
         let mut scales = tensor1(&self.scales);
         let mut zeros = self.zero_points()?;
         if self.block > 0 {
@@ -72,11 +67,7 @@ impl Parameters {
         } else if self.scales.len() == 1 {
             (scales, zeros) = (scales.into_shape(&[])?, zeros.into_shape(&[])?);
         }
-        let run = |kernel: Quantization, x: &Tensor| {
-            kernel.run(x, &scales, Some(&zeros), self.axis as i64, self.block)
-        };
-        let codes = run(kernel(Quantizer::Quantize(there))?, values)?;
-        Ok(run(kernel(Quantizer::Dequantize(back))?, &codes)?)
+        there_and_back(self.ty, values, (&scales, Some(&zeros)), (self.axis as i64, self.block))
     }
 
     /// As a bias is quantised: by its last axis.
@@ -260,6 +251,28 @@ impl<'a> Finder<'a> {
         let (scales, zeros) = found.into_iter().unzip();
         Ok(Parameters { ty: self.scheme.weights, scales, zeros, axis, block })
     }
+}
+
+/// What comes back of FLOATs that are quantised to a type, by scales and zero points along an axis,
+/// in blocks of it where these have a size.
+///
+/// # Errors
+///
+/// When there are no such quantisers, or the scales do not fit the values' shape.
+pub(super) fn there_and_back(
+    ty: ElementType,
+    values: &Tensor,
+    (scale, zero): (&Tensor, Option<&Tensor>),
+    (axis, block): (i64, usize),
+) -> TractResult<Tensor> {
+    let float = ElementType::Float;
+    let there = Quantize { x: float, scale: float, y: ty, precision: float, saturate: true };
+    let back = Dequantize { x: ty, scale: float, y: float };
+    let run = |quantizer, x: &Tensor| -> TractResult<Tensor> {
+        let kernel = Quantization::new(quantizer).context("no such quantiser")?;
+        Ok(kernel.run(x, scale, zero, axis, block)?)
+    };
+    run(Quantizer::Dequantize(back), &run(Quantizer::Quantize(there), values)?)
 }
 
 fn span_of(values: &Tensor) -> TractResult<Span> {
