@@ -28,7 +28,7 @@ use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::around::{Around, Wrapped};
 use crate::ops::host::checked;
 use crate::ops::host::claimed::Claimed;
-use crate::ops::host::hook::Wires;
+use crate::ops::host::hook::{Patch, Wired};
 use crate::ops::host::stock::Built;
 use crate::ops::quantize;
 use crate::ops::quantize::op::OnnxQuantizer;
@@ -84,7 +84,7 @@ impl Around for InferenceProbe {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         let known = |input: &OutletId| mapping.get(input).copied();
         let inputs: Option<TVec<OutletId>> = node.inputs.iter().map(known).collect();
         let mut inputs = inputs.context("a cast's inputs come before it")?;
@@ -251,11 +251,7 @@ impl TypedOp for Probe {
         }))
     }
 
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         match (&self.sight, node.inputs.last()) {
             (Sight::Done, Some(output)) => {
                 TypedModelPatch::rewire(model, &[*output], &[node.id.into()], &|_, taps| {

@@ -9,6 +9,7 @@ use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
 use crate::onnx::lowered::bit_cast_of;
 use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
@@ -43,12 +44,7 @@ impl Expansion for InferenceBitCast {
         s.equals(&outputs[0].datum_type, self.spec.to.datum_type())
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let input = inputs.first().context("an input is missing")?;
         let datum_type = model.outlet_fact(*input)?.datum_type;
         let native = ElementType::native(datum_type).filter(|_| datum_type != DatumType::TDim);

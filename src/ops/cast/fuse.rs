@@ -6,10 +6,10 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 
+use crate::ops::host::hook::Patch;
+
 use super::op::OnnxCast;
 use super::round;
-
-type Patch = TractResult<Option<TypedModelPatch>>;
 
 /// The fusion that applies to the node of a cast.
 pub(super) fn fuse(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {

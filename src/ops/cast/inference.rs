@@ -11,6 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{PrivateCast, cast_of};
 use crate::onnx::node::node_name;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
 /// Builds the inference op of a `Cast` or `CastLike` node: of one that the rewrite has prepared, or, where only the ops
@@ -106,12 +107,7 @@ impl Expansion for InferenceCast {
         }
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let datum_type = |index: usize| -> TractResult<DatumType> {
             let outlet = inputs.get(index).context("an input is missing")?;
             Ok(model.outlet_fact(*outlet)?.datum_type)

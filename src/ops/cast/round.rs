@@ -8,6 +8,7 @@ use tract_onnx::tract_core::ops::element_wise::{ElementWiseMiniOp, ElementWiseOp
 use super::op::OnnxCast;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::rounding::Rounding;
+use crate::ops::host::hook::Patch;
 use crate::tensor::rounding::round;
 
 /// FLOATs rounded to half precision, in place where the buffer is nobody else's.
@@ -42,11 +43,7 @@ impl ElementWiseMiniOp for RoundToHalf {
 }
 
 /// A cast back to FLOAT after a cast to half precision.
-pub(super) fn join(
-    op: &OnnxCast,
-    model: &TypedModel,
-    node: &TypedNode,
-) -> TractResult<Option<TypedModelPatch>> {
+pub(super) fn join(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let before = model.node(node.inputs[0].node);
     let Some(first) = before.op_as::<OnnxCast>().filter(|first| is_pair(first, op)) else {
         return Ok(None);

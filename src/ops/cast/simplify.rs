@@ -7,9 +7,8 @@ use tract_onnx::tract_core::ops::konst::Const;
 
 use super::op::OnnxCast;
 use crate::error;
+use crate::ops::host::hook::Patch;
 use crate::tensor::conversion::Conversion;
-
-type Patch = TractResult<Option<TypedModelPatch>>;
 
 /// The first simplification that applies to the node of a cast.
 pub(super) fn simplify(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {

@@ -8,6 +8,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error;
 use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::Patch;
 
 impl Op for OnnxCast {
     fn name(&self) -> StaticName {
@@ -77,15 +78,11 @@ impl TypedOp for OnnxCast {
         tract_onnx::tract_core::optim::propagate_roi::bubble_roi(model, node)
     }
 
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         simplify::simplify(self, model, node)
     }
 
-    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         fuse::fuse(self, model, node)
     }
 

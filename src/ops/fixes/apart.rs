@@ -7,6 +7,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::may_take;
+use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -29,7 +30,7 @@ pub(crate) struct Apart {
 }
 
 /// The mapping of an operator of one input, of which these axes of the output are none of the input's.
-pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> TractResult<AxesMapping> {
+pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> Mapped {
     let rank = inputs.first().context("has an input")?.rank();
     let mut names = 'a'..;
     let mut name = || names.next().context("a name for each axis");
@@ -82,11 +83,7 @@ impl TypedOp for Apart {
     }
 
     /// The axes of the output are those of the input, save those that are kept apart.
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         if self.keeps == Keeps::Expansion {
             return AxesMapping::natural(inputs, outputs);
         }
@@ -111,11 +108,7 @@ impl TypedOp for Apart {
     }
 
     /// It goes as soon as it is known that no expansion can come.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [input] = &*node.inputs else { return Ok(None) };
         if self.keeps != Keeps::Expansion {
             return Ok(None);
@@ -130,7 +123,7 @@ impl TypedOp for Apart {
     }
 
     /// It goes where the product has become an operator that takes what it is given.
-    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+    fn fuse(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let successors = node.outputs.iter().flat_map(|output| output.successors.iter());
         if self.keeps != Keeps::Expansion
             || successors.into_iter().any(|inlet| model.node(inlet.node).op_is::<EinSum>())

@@ -16,7 +16,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site, Wired, Wires};
 
 /// Whether it is known that a value has no elements.
 pub(crate) fn is_empty(fact: &TypedFact) -> bool {
@@ -24,11 +24,7 @@ pub(crate) fn is_empty(fact: &TypedFact) -> bool {
 }
 
 /// Wires a product of matrices, which two vectors are made.
-pub(crate) fn matmul(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b] = inputs else { return product::matmul(site, model, inputs) };
     if let Some(shape) = of_no_terms(model.outlet_fact(*a)?, model.outlet_fact(*b)?) {
         let ty = model.outlet_fact(*a)?.datum_type;
@@ -70,11 +66,7 @@ fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
 }
 
 /// Wires the mean of no elements for each channel, or the greatest.
-pub(crate) fn global_pool(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn global_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());
@@ -90,11 +82,7 @@ pub(crate) fn global_pool(
 }
 
 /// Wires the mean of floats of different ranks.
-pub(crate) fn mean(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn mean(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts = inputs.iter().map(|input| model.outlet_fact(*input));
     let facts = facts.collect::<TractResult<Vec<_>>>()?;
     let (Some(first), false) = (facts.first(), facts.is_empty()) else { return Ok(None) };
@@ -118,11 +106,7 @@ pub(crate) fn mean(
 }
 
 /// Wires (Σ |x|^p)^(1/p) of all but the first two axes.
-pub(crate) fn global_lp_pool(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn global_lp_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, axes): (_, TVec<usize>) = (fact.datum_type, (2..fact.rank()).collect());
@@ -154,11 +138,7 @@ pub(crate) fn global_lp_pool(
 }
 
 /// Wires the order of columns, rows and depth.
-pub(crate) fn space_to_depth(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn space_to_depth(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     match site.proto.get_attr_opt::<&str>("mode")?.unwrap_or("DCR") {
         "CRD" => {}
@@ -191,11 +171,7 @@ pub(crate) fn space_to_depth(
 
 /// Wires what has no elements beside the axis: tract leaves out parts without elements, and with them
 /// their sizes along it.
-pub(crate) fn concat(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn concat(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts = inputs.iter().map(|input| model.outlet_fact(*input));
     let facts = facts.collect::<TractResult<Vec<_>>>()?;
     let Some(first) = facts.first() else { return Ok(None) };
@@ -211,23 +187,14 @@ pub(crate) fn concat(
 }
 
 /// Wires zeros of a shape, which may have no elements.
-pub(crate) fn zeros(
-    model: &mut TypedModel,
-    name: &str,
-    ty: DatumType,
-    shape: TVec<TDim>,
-) -> TractResult<Wires> {
+pub(crate) fn zeros(model: &mut TypedModel, name: &str, ty: DatumType, shape: TVec<TDim>) -> Wired {
     let zero = Tensor::zero_dt(ty, &[])?.broadcast_into_rank(shape.len())?;
     let zero = model.add_const(format!("{name}.zero"), zero)?;
     model.wire_node(name, MultiBroadcastTo::new(shape.into()), &[zero])
 }
 
 /// Wires what has no elements in two axes, whose sizes tract takes for other ones.
-pub(crate) fn flatten(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn flatten(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, shape) = (fact.datum_type, fact.shape.to_tvec());
@@ -245,11 +212,7 @@ pub(crate) fn flatten(
 }
 
 /// Leaves what has no elements as it is, where that is the only output.
-pub(crate) fn of_nothing(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn of_nothing(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(input) = inputs.first() else { return Ok(None) };
     if site.proto.output.iter().skip(1).any(|output| !output.is_empty()) {
         return Ok(None);
@@ -258,11 +221,7 @@ pub(crate) fn of_nothing(
 }
 
 /// Wires what a reduction of floats is of no elements, where it is known that there are none.
-pub(crate) fn of_none(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn of_none(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());

@@ -5,7 +5,7 @@ use std::fmt;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use super::hook::Wires;
+use crate::ops::host::hook::Wired;
 
 /// What is known of the inputs, the outputs and what else was observed, once an operator's rules have run.
 pub(crate) type Inferred = (TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>);
@@ -50,7 +50,7 @@ pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         self.inside().to_typed(source, node, target, mapping)
     }
 }
@@ -134,7 +134,7 @@ impl<A: Around> InferenceOp for Wrapped<A> {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         self.0.to_typed(source, node, target, mapping)
     }
 

@@ -29,11 +29,11 @@ pub(crate) fn unplanned(node: &str, op: &str, problem: &str) -> Error {
     Cause::Tract { node: Some(node.into()), message }.into()
 }
 
-/// Puts our operator into a typed model, or says by `None` that tract's is right here.
-pub(crate) type Wire = fn(&Site, &mut TypedModel, &[OutletId]) -> TractResult<Option<Wires>>;
+/// Puts our operator into a typed model.
+pub(crate) type Wire = fn(&Site, &mut TypedModel, &[OutletId]) -> Instead;
 
 /// Changes what tract's operator has put into a typed model.
-pub(crate) type After = fn(&Site, &mut TypedModel, Wires) -> TractResult<Wires>;
+pub(crate) type After = fn(&Site, &mut TypedModel, Wires) -> Wired;
 
 /// What of ours a node has beside tract's operator.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +61,18 @@ pub(crate) type Check = fn(&Site, &[&InferenceFact]) -> TractResult<()>;
 
 /// The outputs of an operator in a typed model.
 pub(crate) type Wires = TVec<OutletId>;
+
+/// Those of an operator that has been wired.
+pub(crate) type Wired = TractResult<Wires>;
+
+/// Those of our operator in the place of tract's, or `None` where tract's is right.
+pub(crate) type Instead = TractResult<Option<Wires>>;
+
+/// What an operator becomes, if it becomes something else.
+pub(crate) type Patch = TractResult<Option<TypedModelPatch>>;
+
+/// Which axes of an operator's inputs and outputs are the same.
+pub(crate) type Mapped = TractResult<AxesMapping>;
 
 /// A node whose operator has one of ours beside tract's.
 #[derive(Debug, Clone)]
@@ -105,11 +117,7 @@ impl Site {
     }
 
     /// What tract's operator is wired into a model as.
-    pub(crate) fn wire_stock(
-        &self,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<Wires> {
+    pub(crate) fn wire_stock(&self, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let expansion = self.stock.as_op().downcast_ref::<Box<dyn Expansion>>();
         let expansion =
             expansion.with_context(|| format!("{} is no expansion", self.proto.op_type))?;
@@ -208,7 +216,7 @@ impl Around for Hooked {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         let site = Site { name: node.name.clone(), ..self.site.clone() };
         let first = target.nodes.len();
@@ -232,7 +240,7 @@ impl Around for Hooked {
 pub(crate) fn mapped<'a>(
     inputs: impl Iterator<Item = &'a OutletId>,
     mapping: &HashMap<OutletId, OutletId>,
-) -> TractResult<TVec<OutletId>> {
+) -> Wired {
     let input = |outlet: &OutletId| {
         mapping.get(outlet).copied().context("an operator's inputs come before it")
     };

@@ -12,6 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::lowered::{Form, Lowered, MEASURED};
 use crate::onnx::node::int;
 use crate::ops::host::checked;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
 /// Makes an `Onnx` build the nodes that the rewrite has put in the place of a `Shape` or `Size`.
@@ -74,12 +75,7 @@ impl Expansion for Measured {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         model.wire_node(prefix, self.clone(), inputs)
     }
 }

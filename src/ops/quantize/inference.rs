@@ -10,6 +10,7 @@ use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::SmallWeights;
 use crate::tensor::quantization::Quantization;
@@ -87,12 +88,7 @@ impl Expansion for InferenceQuantizer {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let fact = |index: usize| {
             let outlet = inputs.get(index).context("an input is missing")?;
             model.outlet_fact(*outlet)

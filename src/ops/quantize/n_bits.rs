@@ -18,6 +18,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::{int, node_name};
 use crate::ops::fixes::products::keep_apart;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::{self, SmallWeights};
 
@@ -362,12 +363,7 @@ impl Expansion for NBits {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let first = model.nodes.len();
         let outlets = self.wire_product(prefix, model, inputs)?;
         keep_apart(model, first, outlets)
@@ -375,12 +371,7 @@ impl Expansion for NBits {
 }
 
 impl NBits {
-    fn wire_product(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire_product(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let constants = self.constants(model, inputs)?;
         let ty = model.outlet_fact(inputs[0])?.datum_type;
         let x = model.wire_node(format!("{prefix}.x"), cast(f32::datum_type()), &inputs[..1])?[0];

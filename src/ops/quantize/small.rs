@@ -9,6 +9,7 @@ use super::op::OnnxQuantizer;
 use crate::cast::element_type::ElementType;
 use crate::cast::quantize::layout;
 use crate::cast::rules::Rules;
+use crate::ops::host::hook::Patch;
 use crate::ops::quantize::small_weights::{self, Packed, SmallWeights};
 use crate::tensor::conversion::Conversion;
 
@@ -20,7 +21,7 @@ pub(super) fn product(
     model: &TypedModel,
     node: &TypedNode,
     constants: &[&Arc<Tensor>],
-) -> TractResult<Option<TypedModelPatch>> {
+) -> Patch {
     let types = op.quantizer();
     let [x, scale, zero_point @ ..] = constants else { return Ok(None) };
     let &[rows, columns] = x.shape() else { return Ok(None) };

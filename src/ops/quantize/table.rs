@@ -12,6 +12,7 @@ use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::functions::Function;
 use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::Patch;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::tensor::code_table::CodeTable;
@@ -29,11 +30,7 @@ fn constants(model: &TypedModel, node: &TypedNode) -> TractResult<Option<TVec<TV
 
 /// The table that stands for a `DequantizeLinear` and all that follows, up to a `QuantizeLinear`; none where something
 /// else comes between, or uses what is made on the way.
-pub(super) fn tabulate(
-    op: &OnnxQuantizer,
-    model: &TypedModel,
-    node: &TypedNode,
-) -> TractResult<Option<TypedModelPatch>> {
+pub(super) fn tabulate(op: &OnnxQuantizer, model: &TypedModel, node: &TypedNode) -> Patch {
     let is_byte = |ty: ElementType| ty.carrier_bytes() == Some(1);
     if !matches!(op.quantizer(), Quantizer::Dequantize(op) if is_byte(op.x)) {
         return Ok(None);

@@ -8,6 +8,7 @@ use super::op::OnnxQuantizer;
 use super::{small, table};
 use crate::cast::quantize::layout;
 use crate::cast::quantize::operator::Quantizer;
+use crate::ops::host::hook::{Mapped, Patch};
 
 impl Op for OnnxQuantizer {
     fn name(&self) -> StaticName {
@@ -101,11 +102,7 @@ impl TypedOp for OnnxQuantizer {
         Ok(tvec!(quantizer.y().datum_type().fact(x.shape.clone())))
     }
 
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let facts = model.node_input_facts(node.id)?;
         let datum_types: TVec<DatumType> = facts.iter().map(|fact| fact.datum_type).collect();
         if let Some(adapted) = self.adapted_to(&datum_types) {
@@ -143,11 +140,7 @@ impl TypedOp for OnnxQuantizer {
 
     /// The axes along which scales differ belong to no other: what tract would do with one, it would have to do with the
     /// scales.
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         let [x, scale, ..] = inputs else { return AxesMapping::disconnected(inputs, outputs) };
         let mut mapping = AxesMapping::disconnected(inputs, outputs)?;
         let own = match self.spread(x, scale) {

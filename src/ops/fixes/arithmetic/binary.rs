@@ -27,7 +27,7 @@ use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::quotient::{self, Quotient};
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::functions::{Function, Kind};
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Patch, Site, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
 
@@ -44,7 +44,7 @@ pub(crate) fn wire(
     inputs: &[OutletId],
     operator: Box<dyn BinMiniOp>,
     ty: DatumType,
-) -> TractResult<Option<Wires>> {
+) -> Instead {
     let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
     let inputs = wire_cast(&site.name, model, &inputs, ty)?;
     model.wire_node(&site.name, TypedBinOp(operator, None), &inputs).map(Some)
@@ -67,7 +67,7 @@ fn unsimplified<T: BinMiniOp + Clone + PartialEq + Eq>(
     inputs: &[OutletId],
     operator: T,
     is_misread: fn(f64) -> bool,
-) -> TractResult<Option<Wires>> {
+) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if !a.is_float() || a != b || !uniform(model, inputs)?.into_iter().flatten().any(is_misread) {
         return Ok(None);
@@ -100,11 +100,7 @@ fn is_open(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
 }
 
 /// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified.
-pub(crate) fn logic(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn logic(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ty = DatumType::Bool;
     if types(model, inputs)? != Some([ty; 2]) || !is_open(model, inputs)? {
         return Ok(None);
@@ -117,11 +113,7 @@ pub(crate) fn logic(
     wire(site, model, inputs, op, ty)
 }
 
-pub(crate) fn mul(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn mul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerMul), a);
@@ -134,11 +126,7 @@ pub(crate) fn mul(
 }
 
 /// Wires `PRelu` by a constant that a product would misread.
-pub(crate) fn prelu(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, _] = *inputs else { return Ok(None) };
     let mut product = site.clone();
     product.name = site.part("product");
@@ -152,11 +140,7 @@ pub(crate) fn prelu(
     model.wire_node(&site.name, Iff, &[&*is_below, &*product, &[x]].concat()).map(Some)
 }
 
-pub(crate) fn add(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     // −0 becomes 0, where it may be.
     let is_sum = inputs.iter().any(|input| quotient::is_sum(model, *input));
     let is_misread: fn(f64) -> bool = match is_sum && !is_open_uniform(model, inputs)? {
@@ -166,11 +150,7 @@ pub(crate) fn add(
     unsimplified(site, model, inputs, Add, is_misread)
 }
 
-pub(crate) fn sub(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn sub(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
         true => |x| rounds_to(x, 0.) || x == 0.,
         false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_negative(),
@@ -180,11 +160,7 @@ pub(crate) fn sub(
 
 /// Of floats, tract multiplies by the divisor's reciprocal, which is left to it where that is as good;
 /// where the quotient is rounded to half precision, it is a division.
-pub(crate) fn div(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn div(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerDiv { node: site.node() }), a);
@@ -200,11 +176,7 @@ pub(crate) fn div(
     wire(site, model, inputs, Box::new(Quotient), a)
 }
 
-pub(crate) fn pow(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn pow(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     if is_integer(a) && is_integer(b) {
         let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
@@ -219,7 +191,7 @@ pub(crate) fn pow(
 }
 
 /// Wires the power by 0.5, which is a square root but for −∞ and −0.
-fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some([a, b]), [base, exponent]) = (types(model, inputs)?, inputs) else { return Ok(None) };
     let is_half = uniform(model, &[*exponent])?.first() == Some(&Some(0.5));
     let (shape, other) = (&model.outlet_fact(*base)?.shape, &model.outlet_fact(*exponent)?.shape);
@@ -235,11 +207,7 @@ fn root(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult
     model.wire_node(&site.name, function, &[*base]).map(Some)
 }
 
-pub(crate) fn modulo(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn modulo(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some([a, b]) = types(model, inputs)? else { return Ok(None) };
     let floor = site.int("fmod", 0)? == 0;
     let is_dim = |ty: DatumType| ty.is_tdim() || is_integer(ty);
@@ -258,11 +226,7 @@ pub(crate) fn modulo(
     Ok(None)
 }
 
-pub(crate) fn equal(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn equal(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     if types(model, inputs)? != Some([DatumType::Bool; 2]) {
         return Ok(None);
     }
@@ -299,11 +263,7 @@ impl BinMiniOp for IntegerMul {
 
     /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be 1 throughout
     /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [a, b] = &*node.inputs else { return Ok(None) };
         if a == b {
             return Ok(None);
@@ -375,11 +335,7 @@ impl BinMiniOp for IntegerDiv {
         Div.neutral_element()
     }
 
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         Div.declutter(model, node)
     }
 

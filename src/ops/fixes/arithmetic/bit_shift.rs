@@ -6,17 +6,13 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::BinMiniOp;
 
 use crate::ops::host::element_wise::binary_by_eval;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 use crate::ops::host::integers::{is_integer, pairs, read, write};
 
 const DEFINED_SINCE: i64 = 28;
 
 /// The same as tract's, where nothing is left undefined.
-pub(crate) fn bit_shift(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn bit_shift(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, y] = inputs else { return Ok(None) };
     let (x, y) = (model.outlet_fact(*x)?.datum_type, model.outlet_fact(*y)?.datum_type);
     // Before, all types are unsigned, and tract's fewer bits are all that is defined.

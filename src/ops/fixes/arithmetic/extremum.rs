@@ -11,16 +11,12 @@ use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::element_wise::along_axes;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Mapped, Patch, Site};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
 /// Wires the extremum of floats.
-pub(crate) fn extremum(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn extremum(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (is_float, rank) = (fact.datum_type.is_float(), fact.rank());
@@ -117,22 +113,14 @@ impl TypedOp for Extremum {
         self.0.output_facts(inputs)
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         self.0.axes_mapping(inputs, outputs)
     }
 
     along_axes!(self, self.0.axes, |axes| Extremum(Reduce { axes, ..self.0.clone() }));
 
     /// An extremum of extrema is one.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let Some(before) = model.linear_prec(node.id)? else { return Ok(None) };
         let Some(inner) = before.op_as::<Extremum>() else { return Ok(None) };
         if inner.0.reducer != self.0.reducer {

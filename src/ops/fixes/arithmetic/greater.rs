@@ -3,6 +3,7 @@
 //! What tract 0.23 knows of `Greater` of dimensions is off by two (`CompGT`: a ≥ b − 1), and a selection by it, as by a mask, is
 //! then taken for decided. Of `Less` it knows the right thing.
 
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -33,12 +34,7 @@ impl Expansion for Greater {
         binary::rules(solver, inputs, outputs, |_, _| Ok(bool::datum_type()))
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let [left, right] = inputs else { bail!("has {} inputs, not 2", inputs.len()) };
         InferenceBinOp(comp_lt()).wire(prefix, model, &[*right, *left])
     }

@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::host::hook::Wires;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
 /// Builds either of a node.
@@ -64,12 +64,7 @@ impl Expansion for Test {
         solver.equals(&input.shape, &output.shape)
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let input = *inputs.first().context("an input")?;
         match *self {
             Test::Nan => wire_is_nan(prefix, model, input),
@@ -86,7 +81,7 @@ fn wire_is_infinite(
     model: &mut TypedModel,
     input: OutletId,
     signs: [bool; 2],
-) -> TractResult<Wires> {
+) -> Wired {
     let fact = model.outlet_fact(input)?;
     let (ty, rank) = (fact.datum_type, fact.rank());
     if ty != DatumType::F64 {
@@ -120,11 +115,7 @@ fn wire_is_infinite(
 }
 
 /// Says of each float whether it is NaN. A FLOAT is where the DOUBLE that it is made of is.
-pub(crate) fn wire_is_nan(
-    name: &str,
-    model: &mut TypedModel,
-    input: OutletId,
-) -> TractResult<Wires> {
+pub(crate) fn wire_is_nan(name: &str, model: &mut TypedModel, input: OutletId) -> Wired {
     let is_nan = math::is_nan();
     if model.outlet_fact(input)?.datum_type != DatumType::F64 {
         return model.wire_node(name, is_nan, &[input]);

@@ -5,6 +5,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
 use crate::ops::host::element_wise::along_axes;
+use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -67,22 +68,14 @@ impl TypedOp for OpenSum {
         self.0.cost(inputs)
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         self.0.axes_mapping(inputs, outputs)
     }
 
     along_axes!(self, self.0.axes, |axes| OpenSum(Reduce::new(axes, Reducer::Sum)));
 
     /// It goes as soon as the sizes are known.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let input = model.outlet_fact(*node.inputs.first().context("a sum has data")?)?;
         if is_open(&self.0, input) || input.shape.volume() == 0.to_dim() {
             return Ok(None);

@@ -13,7 +13,7 @@ use tract_onnx::tract_core::ops::math::{Add, Mul};
 
 use crate::error::Error;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -34,11 +34,7 @@ fn product_type(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<D
 }
 
 /// Wires `MatMul`.
-pub(crate) fn matmul(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(ty) = product_type(model, inputs)? else { return Ok(None) };
     // tract folds constants as it wires, and has no kernel to do it with.
     let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
@@ -58,11 +54,7 @@ pub(crate) fn matmul(
 }
 
 /// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of integers must be integers.
-pub(crate) fn gemm(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn gemm(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b, rest @ ..] = inputs else { return Ok(None) };
     let ty = model.outlet_fact(*a)?.datum_type;
     let is_double = ty == DatumType::F64;
@@ -241,7 +233,7 @@ impl TypedOp for IntegerEinSum {
         Ok(tvec!(self.ty.fact(shape.collect::<TractResult<TVec<TDim>>>()?)))
     }
 
-    fn axes_mapping(&self, _: &[&TypedFact], _: &[&TypedFact]) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, _: &[&TypedFact], _: &[&TypedFact]) -> Mapped {
         Ok(self.axes.clone())
     }
 

@@ -12,7 +12,7 @@ use tract_onnx::tract_core::tract_data::itertools::Itertools;
 use crate::error::Error;
 use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::host::element_wise::along_axes;
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Mapped, Site, Wired, refused};
 use crate::ops::host::integers::{Wide, is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -122,11 +122,7 @@ impl Reducer {
 }
 
 /// Wires the reduction of integers, of BOOL, or of dimensions.
-pub(crate) fn reduce(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn reduce(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let (Some(data), Some(reducer)) = (inputs.first(), Reducer::of(site)?) else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (ty, rank) = (fact.datum_type, fact.rank());
@@ -146,7 +142,7 @@ pub(crate) fn wire_reduction(
     data: OutletId,
     op: Box<dyn TypedOp>,
     axes: &[usize],
-) -> TractResult<Wires> {
+) -> Wired {
     let mut wires = model.wire_node(&site.name, op, &[data])?;
     if site.int("keepdims", 1)? != 1 {
         for axis in axes.iter().rev() {
@@ -305,11 +301,7 @@ impl TypedOp for IntegerReduce {
         Ok(tvec!(self.output_type(input.datum_type).fact(&*shape)))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        _outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], _outputs: &[&TypedFact]) -> Mapped {
         mapping_apart(inputs, &self.axes)
     }
 

@@ -21,7 +21,7 @@ use self::op::{Heads, Optional};
 use super::recurrent::Real;
 use crate::error::Error;
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::refused;
+use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::stock::{Built, stock};
 
 /// What an error of a node says.
@@ -219,12 +219,7 @@ impl Expansion for Attention {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let facts: Vec<TypedFact> = inputs
             .iter()
             .map(|input| model.outlet_fact(*input).cloned())

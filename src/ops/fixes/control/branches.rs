@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
-use crate::ops::host::hook::{Wires, unplanned};
+use crate::ops::host::hook::{Patch, Wired, unplanned};
 use crate::ops::host::stock::{Built, stock};
 
 /// Builds tract's own `If`, and ours around it.
@@ -84,7 +84,7 @@ impl Around for If {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         // tract calls every If of a typed model `If`, and refuses the second.
         let name = self.op.name();
         let namesake = target.nodes.iter().position(|other| other.name == name);
@@ -153,11 +153,7 @@ impl TypedOp for Hidden {
     }
 
     /// Once the condition is known the branch stands in the model itself, where there is nothing left to hide.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         if model.outputs.contains(&node.id.into()) {
             return Ok(None);
         }

@@ -23,7 +23,7 @@ use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
 
 use crate::onnx::node::node_name;
 use crate::ops::fixes::apart::{Apart, Keeps};
-use crate::ops::host::hook::{Hook, Site, Wires, build_hooked, refused};
+use crate::ops::host::hook::{Hook, Site, Wired, Wires, build_hooked, refused};
 use crate::ops::host::stock::Built;
 
 /// Builds tract's operator, if the numbers fit.
@@ -45,7 +45,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 /// The outputs of the `Scan` that tract has made, as tract can simplify it.
-fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> TractResult<Wires> {
+fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> Wired {
     let outlets = without_constants(site, model, outlets)?;
     if let Some(outlet) = outlets.first()
         && let Some(scan) = model.node_mut(outlet.node).op_as_mut::<Scan>()
@@ -95,11 +95,7 @@ fn ancestors(model: &TypedModel, node: usize) -> HashSet<usize> {
 }
 
 /// Takes the outputs that are constants out of the `Scan` that tract has made.
-fn without_constants(
-    site: &Site,
-    model: &mut TypedModel,
-    mut outlets: Wires,
-) -> TractResult<Wires> {
+fn without_constants(site: &Site, model: &mut TypedModel, mut outlets: Wires) -> Wired {
     let Some(node) = outlets.first().map(|outlet| outlet.node) else { return Ok(outlets) };
     let facts: Vec<TypedFact> = model.node_input_facts(node)?.into_iter().cloned().collect();
     let Some(scan) = model.node(node).op_as::<Scan>() else { return Ok(outlets) };

@@ -12,7 +12,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array2, Axis};
 
 use crate::onnx::node::refusal;
-use crate::ops::host::hook::{Hook, Site, Wires, build_hooked, refused};
+use crate::ops::host::hook::{Hook, Instead, Site, build_hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
@@ -112,7 +112,7 @@ fn labels(node: &NodeProto) -> TractResult<Tensor> {
     })
 }
 
-fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let node = &site.proto;
     let transform: Option<&str> = node.get_attr_opt("post_transform")?;
     let logistic = match transform.unwrap_or("NONE") {

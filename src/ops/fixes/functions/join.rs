@@ -7,13 +7,10 @@ use tract_onnx::tract_core::ops::math::{Add, Mul, Recip, sqrt};
 
 use super::{Function, Kind};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
+use crate::ops::host::hook::Patch;
 
 /// x · sigmoid(x), x · (1 + erf(x / √2)) / 2, and bounds of what is bounded.
-pub(super) fn join(
-    function: &Function,
-    model: &TypedModel,
-    node: &TypedNode,
-) -> TractResult<Option<TypedModelPatch>> {
+pub(super) fn join(function: &Function, model: &TypedModel, node: &TypedNode) -> Patch {
     let [input] = &*node.inputs else { return Ok(None) };
     let joined = match function.kind {
         Kind::Bound => bounds(function, model, *input),
@@ -38,11 +35,7 @@ pub(super) fn join(
 type Joined = Option<(Function, OutletId, Option<usize>)>;
 
 /// tract's own root, where nothing but a reciprocal is made of it, as a norm does.
-pub(super) fn root(
-    function: &Function,
-    model: &TypedModel,
-    node: &TypedNode,
-) -> TractResult<Option<TypedModelPatch>> {
+pub(super) fn root(function: &Function, model: &TypedModel, node: &TypedNode) -> Patch {
     let is_inverted = only_successor(model, node)
         .and_then(|next| next.op_as::<ElementWiseOp>())
         .is_some_and(|next| next.0.is::<Recip>());

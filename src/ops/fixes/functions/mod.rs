@@ -25,6 +25,7 @@ use tract_onnx::tract_core::tract_linalg::multithread::par_chunks_mut;
 
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::hook::Patch;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 pub(crate) use floats::exp_of_difference;
@@ -279,7 +280,7 @@ impl Function {
 
     /// The operators of tract's that make the same of anything but NaN, where a product takes them into it: its kernels keep
     /// NaN on CPUs of which that is known.
-    fn fused(&self, model: &TypedModel, node: &TypedNode) -> TractResult<Option<TypedModelPatch>> {
+    fn fused(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [input] = &*node.inputs else { return Ok(None) };
         let fact = model.outlet_fact(*input)?;
         if self.kind != Kind::Bound
@@ -371,11 +372,7 @@ impl TypedOp for Function {
         Ok(inputs.iter().map(|fact| fact.without_value()).collect())
     }
 
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         if let Some(patch) = join::join(self, model, node)? {
             return Ok(Some(patch));
         }

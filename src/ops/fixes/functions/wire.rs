@@ -6,14 +6,10 @@ use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
 use super::{Function, Kind};
 use crate::ops::fixes::extremes::KeepNan;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site, Wires};
 
 /// Wires a function of floats.
-pub(crate) fn function(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn function(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(input) = inputs.first() else { return Ok(None) };
     let ty = model.outlet_fact(*input)?.datum_type;
     if !ty.is_float() {
@@ -114,7 +110,7 @@ fn bounds(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<O
 }
 
 /// Wires `Max` and `Min` of a value and one number.
-fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ([a, b], is_max) = (inputs, site.proto.op_type == "Max") else { return Ok(None) };
     if !is_max && site.proto.op_type != "Min" {
         return Ok(None);
@@ -139,11 +135,7 @@ fn bound(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResul
 }
 
 /// Wires `Max`, `Min`, and `Clip` between bounds that are data.
-pub(crate) fn extreme(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn extreme(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     if let Some(wires) = function(site, model, inputs)? {
         return Ok(Some(wires));
     }

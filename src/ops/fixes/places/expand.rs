@@ -14,6 +14,7 @@ use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 use crate::tensor::symbolic::numbers;
@@ -60,12 +61,7 @@ impl Expansion for Expand {
         MultiBroadcastTo.rules(solver, inputs, outputs)
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         MultiBroadcastTo.wire(prefix, model, inputs)
     }
 
@@ -76,7 +72,7 @@ impl Expansion for Expand {
         node: &InferenceNode,
         model: &mut TypedModel,
         inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> Wired {
         let [input, target] = inputs else { bail!("has {} inputs, not 2", inputs.len()) };
         let inferred = match node.inputs.get(1) {
             Some(target) => source.outlet_fact(*target)?.value.concretize(),

@@ -5,17 +5,13 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::ops::host::element_wise::{element_wise, with_symbols};
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
 /// Wires tract's operator behind a look at the indices, which are the second input.
-pub(crate) fn gather(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn gather(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, rest @ ..] = inputs else { return Ok(None) };
     let Some(checked) = checked(site, model, *data, *indices)? else { return Ok(None) };
     site.wire_stock(model, &[&[*data, checked], rest].concat()).map(Some)

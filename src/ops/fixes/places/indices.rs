@@ -12,16 +12,12 @@ use tract_onnx::tract_core::ops::logic::Iff;
 use super::gathered::checked;
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Site, Wired, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
-pub(crate) fn gather_nd(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn gather_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices] = inputs else { return Ok(None) };
     let batch = site.int("batch_dims", 0)?;
     let batch =
@@ -30,11 +26,7 @@ pub(crate) fn gather_nd(
     model.wire_node(&site.name, GatherNd::new(batch), &[*data, indices]).map(Some)
 }
 
-pub(crate) fn scatter_nd(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn scatter_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices, updates] = inputs else { return Ok(None) };
     let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
     let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
@@ -56,7 +48,7 @@ pub(crate) fn scatter_elements(
     site: &Site,
     model: &mut TypedModel,
     inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+) -> Instead {
     let [data, indices, updates] = *inputs else { return Ok(None) };
     let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
     let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
@@ -87,7 +79,7 @@ fn keep_nan<T: TypedOp + Clone + Reduces>(
     model: &mut TypedModel,
     op: T,
     [data, indices, updates]: [OutletId; 3],
-) -> TractResult<Wires> {
+) -> Wired {
     let fact = model.outlet_fact(data)?;
     let (ty, rank) = (fact.datum_type, fact.rank());
     let mut marks = tvec!();

@@ -12,17 +12,13 @@ use tract_onnx::tract_core::ndarray::{ArrayD, Dimension, IxDyn};
 
 use crate::error::Error;
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::{Site, Wires, refused};
+use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::{Wide, dims, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
 /// Wires it for indices that are integers. Those of floats are tract's.
-pub(crate) fn one_hot(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn one_hot(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [indices, depth, _] = inputs else { return Ok(None) };
     let rank = model.outlet_fact(*indices)?.rank();
     let axis = site.int("axis", -1)?;
@@ -139,11 +135,7 @@ impl TypedOp for OneHot {
         Ok(tvec!(values.datum_type.fact(&*shape)))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         let [indices, ..] = inputs else { bail!("has no inputs") };
         let mut letters = 'a'..;
         let mut axes = vec![];

@@ -15,7 +15,7 @@ use tract_onnx::tract_hir::ops::array::Range as Stock;
 
 use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::refused;
+use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::integers::{dims, is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -137,12 +137,7 @@ impl Expansion for Range {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let [start, limit, step] = inputs else { bail!("has {} inputs, not 3", inputs.len()) };
         let facts =
             [model.outlet_fact(*start)?, model.outlet_fact(*limit)?, model.outlet_fact(*step)?];

@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
 use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::natural_axes;
-use crate::ops::host::hook::{Hook, Site, Wires, hooked, refused, unplanned};
+use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, hooked, refused, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::{Built, stock};
@@ -105,12 +105,7 @@ impl Expansion for Squeeze {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let (data, axes) = inputs.split_first().context("has an input")?;
         let axes = match axes.first() {
             Some(axes) => model.outlet_fact(*axes)?.konst.clone(),
@@ -122,7 +117,7 @@ impl Expansion for Squeeze {
 }
 
 /// Wires a look at the sizes before tract's operator.
-fn squeeze(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn squeeze(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let has_axes = site.proto.attribute.iter().any(|attribute| attribute.name == "axes");
     let shape = &model.outlet_fact(*input)?.shape;
@@ -181,11 +176,7 @@ impl TypedOp for OtherThanOne {
     }
 
     /// Sizes that have become known are looked at once.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [input] = &*node.inputs else { return Ok(None) };
         let shape = &model.outlet_fact(*input)?.shape;
         let is_fine = |axis: &usize| {

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::array::Slice;
 
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::checked::constants::Held;
-use crate::ops::host::hook::{Site, Wires, unplanned};
+use crate::ops::host::hook::{Instead, Site, Wires, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -16,11 +16,7 @@ use crate::ops::host::saved::{Save, Saved};
 const LIMIT: usize = 2;
 
 /// Wires no boxes where none are asked for, and tract's operator where some are.
-pub(crate) fn suppression(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn suppression(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     if let [boxes, scores, rest @ ..] = inputs
         && (is_empty(model.outlet_fact(*boxes)?) || is_empty(model.outlet_fact(*scores)?))
     {

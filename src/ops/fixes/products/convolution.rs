@@ -15,7 +15,7 @@ use tract_onnx::tract_core::ops::cnn::{Conv, KernelFormat};
 use tract_onnx::tract_core::ops::math;
 
 use super::requantize::Requantize;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 
 /// Sums of integers below it are exact in FLOAT.
 const EXACT: u64 = 1 << 24;
@@ -32,11 +32,7 @@ struct Operands {
 }
 
 /// Wires `ConvInteger` and `QLinearConv`.
-pub(crate) fn convolution(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let quantizes = site.proto.op_type == "QLinearConv";
     let [data, data_zero, weights, weights_zero] =
         if quantizes { [0, 2, 3, 5] } else { [0, 2, 1, 3] };

@@ -19,6 +19,8 @@ use tract_onnx::tract_core::ops::cnn::{Conv, PaddingSpec};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
+use crate::ops::host::hook::Wired;
+
 use super::apart::{Apart, Keeps};
 use super::arithmetic::open::open_sum;
 use super::grounded::{is_grounded, steps_matter};
@@ -29,7 +31,7 @@ pub(crate) fn keep_apart(
     model: &mut TypedModel,
     first: usize,
     mut outlets: TVec<OutletId>,
-) -> TractResult<TVec<OutletId>> {
+) -> Wired {
     for id in first..model.nodes.len() {
         if model.node(id).op_is::<EinSum>() {
             product(model, id)?;

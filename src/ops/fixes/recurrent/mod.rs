@@ -26,7 +26,7 @@ pub(crate) use self::op::Recurrent;
 use self::op::{Emitted, Optional};
 pub(super) use self::product::{Packed, Real};
 pub(crate) use self::scanned::Activate;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 
 /// What ONNX calls the inputs, in their order.
 const INPUTS: [&str; 8] = ["X", "W", "R", "B", "sequence_lens", "initial_h", "initial_c", "P"];
@@ -46,11 +46,7 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
 }
 
 /// Wires a layer.
-pub(crate) fn recurrent(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn recurrent(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let facts: Vec<&TypedFact> =
         inputs.iter().map(|input| model.outlet_fact(*input)).collect::<TractResult<_>>()?;
     let known: Vec<Known> = facts

@@ -6,7 +6,7 @@ use super::cell::{Given, Matrices, State, run};
 use super::layer::{Cell, Direction, Layer};
 use super::layout::{Layout, shapes};
 use super::product::Real;
-use crate::ops::host::hook::refused;
+use crate::ops::host::hook::{Patch, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -321,11 +321,7 @@ impl TypedOp for Recurrent {
     }
 
     /// Lays out constant weights once, for all runs.
-    fn codegen(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn codegen(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [x, w, r, others @ ..] = &node.inputs[..] else { return Ok(None) };
         let constant = |input: &OutletId| TractResult::Ok(model.outlet_fact(*input)?.konst.clone());
         let (None, Some(w), Some(r)) = (&self.weights, constant(w)?, constant(r)?) else {

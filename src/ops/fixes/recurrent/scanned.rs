@@ -10,12 +10,12 @@ use super::activation::{Activation, Function};
 use super::layer::{read, spell};
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::element_wise;
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Site, Wired};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
 /// Wires what tract does, and puts our functions in the place of those in the bodies.
-pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Wires> {
+pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
     let first = model.nodes.len();
     let outlets = site.wire_stock(model, inputs)?;
     for node in model.nodes.iter_mut().skip(first) {

@@ -17,7 +17,7 @@ use crate::cast::kernel::level::Level;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::along_axes;
-use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Mapped, Site, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
@@ -71,11 +71,7 @@ pub(crate) struct Rows {
 }
 
 /// Wires the reductions of floats.
-pub(crate) fn reduction(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn reduction(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (is_float, rank) = (fact.datum_type.is_float(), fact.rank());
@@ -97,11 +93,7 @@ pub(crate) fn build_softmax(context: &ParsingContext, node: &NodeProto) -> Built
 }
 
 /// Wires `LogSoftmax`, `Hardmax` and `Softmax`, which are of all axes from one on before opset 13.
-pub(crate) fn softmax(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn softmax(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     if !fact.datum_type.is_float() {
@@ -373,11 +365,7 @@ impl TypedOp for Rows {
         Ok(tvec!(fact))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        _outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], _outputs: &[&TypedFact]) -> Mapped {
         mapping_apart(inputs, &self.axes)
     }
 

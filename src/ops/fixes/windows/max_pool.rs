@@ -8,16 +8,12 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{MaxPool, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Patch, Site};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
 /// Wires it, by tract's reading of the node.
-pub(crate) fn max_pool(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn max_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let mut draft = TypedModel { symbols: model.symbols.clone(), ..TypedModel::default() };
     let fact = model.outlet_fact(*input)?;
@@ -278,11 +274,7 @@ impl TypedOp for Greatest {
     }
 
     /// Places that nobody asks for are not made.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let is_used = node.outputs.get(1).is_some_and(|places| !places.successors.is_empty());
         if !self.has_indices || is_used || model.outputs.contains(&OutletId::new(node.id, 1)) {
             return Ok(None);

@@ -16,7 +16,7 @@ pub(crate) mod transposed;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 
 /// Fails where a window has no room in an axis whose size is known.
 pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
@@ -46,6 +46,6 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
 }
 
 /// Leaves it to tract's operator.
-pub(crate) fn stock(_: &Site, _: &mut TypedModel, _: &[OutletId]) -> TractResult<Option<Wires>> {
+pub(crate) fn stock(_: &Site, _: &mut TypedModel, _: &[OutletId]) -> Instead {
     Ok(None)
 }

@@ -5,14 +5,10 @@ use std::f64::consts::PI;
 
 use tract_onnx::tract_core::internal::*;
 
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 
 /// Makes a constant of a window of known size.
-pub(crate) fn window(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn window(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ty = site.proto.get_attr_opt("output_datatype")?.unwrap_or(DatumType::F32);
     let periodic = site.int("periodic", 1)?;
     let [size] = inputs else { return Ok(None) };

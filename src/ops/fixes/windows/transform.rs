@@ -16,7 +16,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
-use crate::ops::host::hook::{refused, unplanned};
+use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 
@@ -143,12 +143,7 @@ impl Expansion for Transform {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));
         let known: Vec<_> = known.collect::<TractResult<_>>()?;
         let fact = model.outlet_fact(*inputs.first().context("data to transform")?)?.clone();
@@ -192,7 +187,7 @@ impl Transform {
         model: &mut TypedModel,
         mut wires: TVec<OutletId>,
         along: &Along,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> Wired {
         let shape = model.outlet_fact(*wires.first().context("data")?)?.shape.to_tvec();
         let (last, axis) = (shape.len() - 1, along.axis);
         let zeros = |axis: usize, count: usize| {
@@ -243,7 +238,7 @@ fn wire_whole(
     half: &[OutletId],
     axis: usize,
     length: usize,
-) -> TractResult<TVec<OutletId>> {
+) -> Wired {
     let fact = model.outlet_fact(*half.first().context("data")?)?;
     let (rank, ty) = (fact.rank(), fact.datum_type);
     let is_given = |place: usize| place <= length / 2;

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::cnn::{Deconv, KernelFormat, PaddingSpec, PoolSpec};
 use tract_onnx::tract_core::ops::nn::DataFormat;
 
-use crate::ops::host::hook::{Site, Wires};
+use crate::ops::host::hook::{Instead, Site};
 
 /// The sizes of a node along the axes that its kernel slides along.
 struct Sizes {
@@ -20,11 +20,7 @@ struct Sizes {
 }
 
 /// Wires it where the shape of the output is given.
-pub(crate) fn conv_transpose(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn conv_transpose(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let given: Option<TVec<usize>> = site.proto.get_attr_opt_tvec("output_shape")?;
     let (Some(output), [data, kernel, bias @ ..]) = (given, inputs) else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;

@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::onnx::limits::beyond;
 use crate::onnx::node::{NodeView, attribute};
 use crate::ops::host::around::Wrapped;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -176,7 +177,7 @@ impl Checked {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> Wired {
         let origins = node.inputs.iter().map(|input| origin(source, *input));
         let origin = origins.max().unwrap_or_default();
         let known = |input: &OutletId| source.outlet_fact(*input).ok()?.value.concretize();

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::onnx::node::NodeView;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
 use crate::ops::host::claimed::Claimed;
-use crate::ops::host::hook::{Wires, mapped, refused};
+use crate::ops::host::hook::{Wired, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
 use ranges::Known;
@@ -201,7 +201,7 @@ impl Around for Checked {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         if let Some(outlets) = self.constants(node, target)? {
             return Ok(outlets);
         }

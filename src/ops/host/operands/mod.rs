@@ -24,7 +24,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::node_name;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
-use crate::ops::host::hook::{Wires, mapped, refused};
+use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
 use table::{BROADCASTING, COMPOSED, Operand, RANKS, SCALARS};
 
@@ -279,7 +279,7 @@ impl Around for Guarded {
         node: &InferenceNode,
         target: &mut TypedModel,
         mapping: &HashMap<OutletId, OutletId>,
-    ) -> TractResult<Wires> {
+    ) -> Wired {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         self.check_ranks(|place| Some(target.outlet_fact(*inputs.get(place)?).ok()?.rank()))?;
         if self.makes_arithmetic()
@@ -335,11 +335,7 @@ impl TypedOp for Guard {
     }
 
     /// Once it is known that there are elements, there is nothing left to guard.
-    fn declutter(
-        &self,
-        model: &TypedModel,
-        node: &TypedNode,
-    ) -> TractResult<Option<TypedModelPatch>> {
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let facts = model.node_input_facts(node.id)?;
         let has_elements = facts.iter().all(|fact| elements(fact.shape.iter()) == Elements::Some);
         if !has_elements || model.outputs.contains(&node.id.into()) {

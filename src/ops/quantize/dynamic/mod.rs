@@ -10,6 +10,7 @@ use crate::cast::kernel::level::Level;
 use crate::cast::quantize::operator::{Quantize, Quantizer};
 use crate::error;
 use crate::onnx::node::node_name;
+use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
@@ -97,12 +98,7 @@ impl Expansion for DynamicQuantize {
         s.equals(&outputs[2].rank, 0)
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         model.wire_node(prefix, self.clone(), inputs)
     }
 }

@@ -25,7 +25,7 @@ use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::shapes::zeros;
-use crate::ops::host::hook::{Hook, hooked};
+use crate::ops::host::hook::{Hook, Mapped, Wired, hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 
@@ -81,12 +81,7 @@ impl Expansion for Einsum {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let ranks = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.rank()));
         let ranks = ranks.collect::<TractResult<Vec<usize>>>()?;
         let ty = model.outlet_fact(*inputs.first().context("an operand")?)?.datum_type;
@@ -295,7 +290,7 @@ impl Wiring<'_> {
 }
 
 /// Which axes of operands and of their product are the same.
-fn mapping(terms: &[&[char]], kept: &[char]) -> TractResult<AxesMapping> {
+fn mapping(terms: &[&[char]], kept: &[char]) -> Mapped {
     let mut axes: Vec<Axis> = vec![];
     for (operand, letters) in terms.iter().enumerate() {
         for (place, letter) in letters.iter().enumerate() {

@@ -12,7 +12,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode, PaddingMode};
 
-use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Site, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 use crate::ops::host::stock::Built;
@@ -41,7 +41,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     build_hooked(context, node, node, Hook::Instead(wire))
 }
 
-fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let ty = model.outlet_fact(*data)?.datum_type;
     let wires = site.wire_stock(model, inputs)?;

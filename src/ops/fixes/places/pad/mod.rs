@@ -10,7 +10,7 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 
-use crate::ops::host::hook::{Hook, Site, Wires, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Site, Wires, build_hooked};
 use crate::ops::host::stock::Built;
 use around::Around;
 
@@ -30,7 +30,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 }
 
 /// Wires what takes away before what pads.
-fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let Some(data) = inputs.first() else { return Ok(None) };
     let constant = |outlet: Option<OutletId>| -> TractResult<Option<Arc<Tensor>>> {
         Ok(match outlet {

@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use super::bounds::range;
 use crate::error::Error;
 use crate::ops::host::element_wise::with_symbols;
-use crate::ops::host::hook::{refused, unplanned};
+use crate::ops::host::hook::{Mapped, refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -134,11 +134,7 @@ impl TypedOp for SliceByData {
         Ok(tvec!(fact))
     }
 
-    fn axes_mapping(
-        &self,
-        inputs: &[&TypedFact],
-        outputs: &[&TypedFact],
-    ) -> TractResult<AxesMapping> {
+    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
         let mut letters = 'a'..;
         let mut axes = vec![];
         for (slot, input) in inputs.iter().enumerate() {

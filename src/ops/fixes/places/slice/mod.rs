@@ -20,7 +20,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::{refused, unplanned};
+use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 use bounds::{Bounds, bounds};
@@ -239,12 +239,7 @@ impl Expansion for Slice {
         })
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));
         let known: Vec<_> = known.collect::<TractResult<_>>()?;
         let data = *inputs.first().context("data to slice")?;
@@ -324,7 +319,7 @@ fn wire_parts(
     data: OutletId,
     axes: &[usize],
     parts: &[Bounds],
-) -> TractResult<TVec<OutletId>> {
+) -> Wired {
     let mut wires = tvec!(data);
     for (axis, part) in axes.iter().zip(parts) {
         let slice = Part::new(*axis, part.low.clone(), part.high.clone());

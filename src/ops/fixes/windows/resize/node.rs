@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::plan::{Coordinates, Mode, Rule};
 use super::{Aspect, Resize, named, numbers};
 use crate::onnx::node::node_name;
-use crate::ops::host::hook::{refused, unplanned};
+use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 
@@ -137,12 +137,7 @@ impl Expansion for ResizeNode {
         Ok(())
     }
 
-    fn wire(
-        &self,
-        prefix: &str,
-        model: &mut TypedModel,
-        inputs: &[OutletId],
-    ) -> TractResult<TVec<OutletId>> {
+    fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let wire = |place: usize| {
             inputs.get(place).copied().with_context(|| self.resize.error("lacks an input"))
         };

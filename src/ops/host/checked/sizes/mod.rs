@@ -24,6 +24,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::Checked;
 use crate::onnx::node::NodeView;
 use crate::ops::host::around::Inferred;
+use crate::ops::host::hook::Wired;
 use effort::Together;
 use names::Names;
 use ops::{Bound, Named};
@@ -246,7 +247,7 @@ impl Checked {
         node: &InferenceNode,
         target: &mut TypedModel,
         outlets: TVec<OutletId>,
-    ) -> TractResult<TVec<OutletId>> {
+    ) -> Wired {
         let Some(names) = self.account.names() else { return Ok(outlets) };
         let name = |(index, outlet): (usize, OutletId)| {
             let name = format!("{}.size.{index}", node.name);
