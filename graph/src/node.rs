@@ -261,6 +261,18 @@ pub fn float_attribute(name: &str, f: f32) -> AttributeProto {
     AttributeProto { name: name.into(), r#type, f, ..AttributeProto::default() }
 }
 
+/// An attribute that is a list of INTs.
+pub fn ints_attribute(name: &str, ints: Vec<i64>) -> AttributeProto {
+    let r#type = AttributeType::Ints as i32;
+    AttributeProto { name: name.into(), r#type, ints, ..AttributeProto::default() }
+}
+
+/// The attribute `value` of a `Constant`.
+pub fn value_attribute(tensor: TensorProto) -> AttributeProto {
+    let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+    AttributeProto { name, r#type, t: Some(tensor), ..AttributeProto::default() }
+}
+
 /// What a declaration says of a tensor: its element type and its shape.
 pub fn tensor_type(declared: Option<&TypeProto>) -> Option<&type_proto::Tensor> {
     let type_proto::Value::TensorType(tensor) = declared?.value.as_ref()?;

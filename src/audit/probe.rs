@@ -28,6 +28,7 @@ use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::around::{Around, Wrapped};
 use crate::ops::host::checked;
 use crate::ops::host::claimed::Claimed;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired};
 use crate::ops::host::stock::Built;
 use crate::ops::quantize;
@@ -212,13 +213,7 @@ fn determined(value: &TValue, symbols: &SymbolValues) -> TractResult<TValue> {
     })
 }
 
-impl Op for Probe {
-    fn name(&self) -> StaticName {
-        "Probe".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Probe, "Probe");
 
 impl EvalOp for Probe {
     fn eval_out_of_plan(&self, mut inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

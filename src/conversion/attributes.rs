@@ -1,8 +1,7 @@
 //! The attributes that decide on the type of what a node makes.
 
-use onnx_cast_graph::{Node, NodeView, int_attribute};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, TensorProto};
+use onnx_cast_graph::{Node, NodeView, int_attribute, value_attribute};
+use tract_onnx::pb::TensorProto;
 
 use super::data;
 use crate::cast::element_type::ElementType;
@@ -78,11 +77,6 @@ fn retype_tensor(node: &mut Node, to: ElementType) -> Result<()> {
         ..TensorProto::default()
     });
     node.attributes.retain(|attribute| !matches!(&*attribute.name, "value_float" | "value_floats"));
-    node.attributes.push(AttributeProto {
-        name: "value".into(),
-        r#type: AttributeType::Tensor as i32,
-        t: Some(data::recast(tensor, to)?),
-        ..AttributeProto::default()
-    });
+    node.attributes.push(value_attribute(data::recast(tensor, to)?));
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! A model's opset raised: where what its operators mean stays the same. What became an input that
 //! was an attribute is made one.
 
-use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto};
+use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place, value_attribute};
+use tract_onnx::pb::{ModelProto, OperatorSetIdProto, TensorProto};
 
 use super::context::Context;
 use crate::cast::element_type::ElementType;
@@ -227,14 +226,8 @@ fn move_attributes(graph: &mut Graph, id: NodeId, to: i64) {
             int64_data: numbers,
             ..TensorProto::default()
         };
-        let value = AttributeProto {
-            name: "value".into(),
-            r#type: AttributeType::Tensor as i32,
-            t: Some(tensor),
-            ..AttributeProto::default()
-        };
         let output = format!("{}_{name}", graph.node(id).label());
-        let constant = NewNode::of("Constant", &[], output).with(vec![value]);
+        let constant = NewNode::of("Constant", &[], output).with(vec![value_attribute(tensor)]);
         let constant = graph.add_value(Place::Before(id), constant);
         graph.set_input(id, place, Some(constant));
     }

@@ -6,10 +6,9 @@
 
 use onnx_cast_graph::{
     Graph, Made, NewNode, NodeId, NodeView, Origin, Place, Use, ValueId, int_attribute,
-    tensor_type_mut,
+    tensor_type_mut, value_attribute,
 };
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, TypeProto};
+use tract_onnx::pb::TypeProto;
 
 use super::attributes;
 use super::classes::Point;
@@ -127,13 +126,7 @@ fn copy_constant(graph: &mut Graph, value: ValueId, name: &str) -> Result<ValueI
             } else {
                 // Before IR version 4 what is no input cannot be an initializer.
                 tensor.name.clear();
-                let attribute = AttributeProto {
-                    name: "value".into(),
-                    r#type: AttributeType::Tensor as i32,
-                    t: Some(tensor),
-                    ..AttributeProto::default()
-                };
-                let new = NewNode::of("Constant", &[], name).with(vec![attribute]);
+                let new = NewNode::of("Constant", &[], name).with(vec![value_attribute(tensor)]);
                 graph.add_value(Place::First(body), new)
             }
         }

@@ -5,8 +5,8 @@ use tract_onnx::prelude::*;
 
 use super::control::{declared_of, stack_of};
 use super::run::{Inputs, Run};
-use super::sequences::axis;
 use super::value::{Typed, Value};
+use crate::onnx::node::from_front;
 
 /// How a scanned input or output runs: its axis, and whether backwards.
 struct Lane {
@@ -60,7 +60,7 @@ pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec
             stack.first().map_or(declared.as_ref().map_or(0, |(_, dims)| dims.len()), |first| {
                 first.tensor.rank()
             });
-        let Some(axis) = axis(lane.axis, rank + 1) else {
+        let Some(axis) = from_front(lane.axis, rank + 1) else {
             return run
                 .refuse(id, format!("attribute `scan_output_axes`: {} is no axis", lane.axis));
         };
@@ -83,7 +83,7 @@ fn scanned_inputs(
     let mut given = vec![];
     for (place, lane) in lanes.iter().enumerate() {
         let typed = run.tensor(id, inputs, states + place)?;
-        let Some(axis) = axis(lane.axis, typed.tensor.rank()) else {
+        let Some(axis) = from_front(lane.axis, typed.tensor.rank()) else {
             return run
                 .refuse(id, format!("attribute `scan_input_axes`: {} is no axis", lane.axis));
         };

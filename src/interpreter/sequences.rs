@@ -6,6 +6,7 @@ use tract_onnx::prelude::*;
 use super::control::stack_of;
 use super::run::{Inputs, Run};
 use super::value::{Typed, Value};
+use crate::onnx::node::from_front;
 
 /// `Constant`: a tensor is read as it is; what else there may be is a node as others.
 pub(super) fn constant(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
@@ -136,7 +137,7 @@ pub(super) fn concat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
     let node = run.model.graph.node(id);
     let is_new = int(node, "new_axis").unwrap_or(0) == 1;
     let rank = first.tensor.rank() + usize::from(is_new);
-    let Some(axis) = axis(int(node, "axis").unwrap_or(0), rank) else {
+    let Some(axis) = from_front(int(node, "axis").unwrap_or(0), rank) else {
         return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
     };
     let made = if is_new {
@@ -153,7 +154,7 @@ pub(super) fn concat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
 pub(super) fn split(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
     let data = run.tensor(id, &inputs, 0)?;
     let node = run.model.graph.node(id);
-    let Some(axis) = axis(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {
+    let Some(axis) = from_front(int(node, "axis").unwrap_or(0), data.tensor.rank()) else {
         let rank = data.tensor.rank();
         return run.refuse(id, format!("attribute `axis` is outside of the rank {rank}"));
     };
@@ -228,10 +229,4 @@ fn position(
         Some(position) => Ok(position),
         None => run.refuse(id, format!("position {given} is outside of a sequence of {length}")),
     }
-}
-
-/// An axis of a rank, of which a negative one counts from the last.
-pub(super) fn axis(axis: i64, rank: usize) -> Option<usize> {
-    let from_first = if axis < 0 { axis.checked_add(i64::try_from(rank).ok()?)? } else { axis };
-    usize::try_from(from_first).ok().filter(|axis| *axis < rank)
 }

@@ -123,19 +123,22 @@ impl Limits {
         }
         const ENDS: usize = 6;
         let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);
-        match found > limit {
-            true => {
-                let place = "the model, with its functions in place".to_owned();
-                Err(beyond(place, "loaded_nodes", found, limit))
-            }
-            false => Ok(()),
-        }
+        let place = || "the model, with its functions in place".to_owned();
+        within(place, "loaded_nodes", found, limit)
     }
 }
 
-/// The error about something beyond a limit, at a place such as a node.
-pub(crate) fn beyond(place: String, what: &'static str, found: u64, limit: u64) -> Error {
-    Cause::Limit { place, what, found, limit }.into()
+/// Fails where something is beyond a limit, at a place such as a node.
+pub(crate) fn within(
+    place: impl FnOnce() -> String,
+    what: &'static str,
+    found: u64,
+    limit: u64,
+) -> Result<(), Error> {
+    if found > limit {
+        return Err(Cause::Limit { place: place(), what, found, limit }.into());
+    }
+    Ok(())
 }
 
 /// What a model is made of, so far.
@@ -149,11 +152,7 @@ struct Sum<'a> {
 
 impl<'a> Sum<'a> {
     fn graph(&mut self, graph: &'a GraphProto, depth: u64) -> Result<(), Error> {
-        let place = || format!("graph `{}`", graph.name);
-        let Limits { nesting, .. } = *self.limits;
-        if depth > nesting {
-            return Err(beyond(place(), "nesting", depth, nesting));
-        }
+        within(|| format!("graph `{}`", graph.name), "nesting", depth, self.limits.nesting)?;
         for value in graph.input.iter().chain(&graph.output).chain(&graph.value_info) {
             let rank =
                 declared_shapes::shape(value.r#type.as_ref()).map_or(0, |shape| shape.dim.len());
@@ -164,18 +163,13 @@ impl<'a> Sum<'a> {
     }
 
     fn rank(&self, place: impl Fn() -> String, rank: usize) -> Result<(), Error> {
-        match rank as u64 > self.limits.rank {
-            true => Err(beyond(place(), "rank", rank as u64, self.limits.rank)),
-            false => Ok(()),
-        }
+        within(place, "rank", rank as u64, self.limits.rank)
     }
 
     fn node(&mut self, node: &'a NodeProto, depth: u64) -> Result<(), Error> {
         self.nodes += 1;
-        let Limits { nodes, .. } = *self.limits;
-        if self.nodes > nodes {
-            return Err(beyond(format!("node `{}`", node_name(node)), "nodes", self.nodes, nodes));
-        }
+        let place = || format!("node `{}`", node_name(node));
+        within(place, "nodes", self.nodes, self.limits.nodes)?;
         for attribute in &node.attribute {
             let tensors = attribute.t.iter().chain(&attribute.tensors);
             for tensor in tensors {
@@ -194,9 +188,7 @@ impl<'a> Sum<'a> {
         let place = || format!("tensor `{name}`");
         let Limits { tensor_elements, data_bytes, .. } = *self.limits;
         self.rank(place, tensor.dims.len())?;
-        if elements > tensor_elements {
-            return Err(beyond(place(), "tensor_elements", elements, tensor_elements));
-        }
+        within(place, "tensor_elements", elements, tensor_elements)?;
         let location = tensor.external_data.iter().find(|entry| entry.key == "location");
         let bytes = match location.filter(|_| tensor.data_location == Some(1)) {
             Some(location) => {
@@ -209,10 +201,7 @@ impl<'a> Sum<'a> {
             None => held_inside(tensor),
         };
         self.data = self.data.saturating_add(bytes);
-        match self.data > data_bytes {
-            true => Err(beyond(place(), "data_bytes", self.data, data_bytes)),
-            false => Ok(()),
-        }
+        within(place, "data_bytes", self.data, data_bytes)
     }
 
     /// Checks that what is read of the side files is in a proportion to what they hold, and returns how many bytes the tensors hold.
@@ -228,10 +217,8 @@ impl<'a> Sum<'a> {
         let held = paths.iter().filter_map(|path| fs::metadata(path).ok());
         let held = held.map(|metadata| held_bytes(&metadata)).fold(0, u64::saturating_add);
         let most = held.saturating_mul(TIMES).saturating_add(ALWAYS);
-        match self.external > most {
-            true => Err(beyond("its external data".into(), "data_bytes", self.external, most)),
-            false => Ok(self.data.saturating_sub(self.external) + self.external.min(held)),
-        }
+        within(|| "its external data".into(), "data_bytes", self.external, most)?;
+        Ok(self.data.saturating_sub(self.external) + self.external.min(held))
     }
 }
 

@@ -10,7 +10,7 @@ use tract_onnx::pb::{
 };
 
 use super::fields::{Held, Source};
-use super::limits::{Limits, beyond};
+use super::limits::{Limits, within};
 use crate::error::Error;
 
 /// The messages of onnx.proto that hold others of these.
@@ -103,6 +103,12 @@ enum Stop {
     Io(io::Error),
 }
 
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Limit(error)
+    }
+}
+
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Stop {
         Stop::Io(error)
@@ -121,16 +127,9 @@ impl<R: BufRead + Seek> Scan<'_, R> {
     fn message(&mut self, kind: Kind, length: u64, depth: u64) -> Result<(), Stop> {
         let depth = depth + u64::from(kind == Kind::Graph);
         let place = || "the model's file".to_owned();
-        if depth > self.limits.nesting {
-            return Err(Stop::Limit(beyond(place(), "nesting", depth, self.limits.nesting)));
-        }
-        if kind == Kind::Node {
-            self.nodes += 1;
-            let Limits { nodes, .. } = *self.limits;
-            if self.nodes > nodes {
-                return Err(Stop::Limit(beyond(place(), "nodes", self.nodes, nodes)));
-            }
-        }
+        within(place, "nesting", depth, self.limits.nesting)?;
+        self.nodes += u64::from(kind == Kind::Node);
+        within(place, "nodes", self.nodes, self.limits.nodes)?;
         let end = self.source.at.saturating_add(length);
         while let Some((tag, held)) = self.source.field(end)? {
             let number = tag >> 3;
@@ -157,13 +156,7 @@ impl<R: BufRead + Seek> Scan<'_, R> {
 
     fn take(&mut self, bytes: u64) -> Result<(), Stop> {
         self.bytes = self.bytes.saturating_add(bytes);
-        let Limits { bytes: limit, .. } = *self.limits;
-        match self.bytes > limit {
-            true => {
-                let place = "the model's file, decoded".to_owned();
-                Err(Stop::Limit(beyond(place, "bytes", self.bytes, limit)))
-            }
-            false => Ok(()),
-        }
+        let place = || "the model's file, decoded".to_owned();
+        Ok(within(place, "bytes", self.bytes, self.limits.bytes)?)
     }
 }

@@ -7,14 +7,14 @@ use tract_onnx::prelude::*;
 
 use super::{Inputs, Site};
 use crate::cast::element_type::ElementType;
-use crate::interpreter::sequences::axis;
 use crate::interpreter::value::Typed;
+use crate::onnx::node::from_front;
 
 /// `CumProd`: of integers modulo their range, of floats in DOUBLE.
 pub(super) fn cumulative_product(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     let x = site.input(inputs, 0)?;
     let given = site.numbers(inputs, 1)?;
-    let along = given.first().and_then(|given| axis(*given, x.tensor.rank()));
+    let along = given.first().and_then(|given| from_front(*given, x.tensor.rank()));
     let Some(along) = along.filter(|_| given.len() == 1) else {
         return site
             .refuse(format!("has the axis {given:?} of a tensor of rank {}", x.tensor.rank()));
@@ -153,7 +153,7 @@ impl Elements {
 pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     let x = site.input(inputs, 0)?;
     let (along, tensor) = match site.attribute("axis") {
-        Some(given) => match axis(given.i, x.tensor.rank()) {
+        Some(given) => match from_front(given.i, x.tensor.rank()) {
             Some(along) => (along, x.tensor.clone()),
             None => return site.refuse(format!("attribute `axis` is {}", given.i)),
         },

@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
 use crate::onnx::lowered::bit_cast_of;
-use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -71,17 +71,7 @@ impl OnnxBitCast {
     }
 }
 
-impl Op for OnnxBitCast {
-    fn name(&self) -> StaticName {
-        "OnnxBitCast".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{} as {}", self.from, self.to)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(OnnxBitCast, "OnnxBitCast", |op| format!("{} as {}", op.from, op.to));
 
 impl EvalOp for OnnxBitCast {
     op_out_of_plan!();

@@ -7,6 +7,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::may_take;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -57,17 +58,7 @@ impl Apart {
     }
 }
 
-impl Op for Apart {
-    fn name(&self) -> StaticName {
-        "Apart".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{:?} of axes {:?}", self.keeps, self.axes)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Apart, "Apart", |op| format!("{:?} of axes {:?}", op.keeps, op.axes));
 
 impl EvalOp for Apart {
     op_out_of_plan!();

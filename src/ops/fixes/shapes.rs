@@ -14,6 +14,7 @@ use tract_onnx::tract_core::ops::change_axes::{wire_rank_broadcast, wire_with_ra
 use tract_onnx::tract_core::ops::math::{Add, abs, div, pow};
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
+use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::hook::{Instead, Site, Wired, Wires};
@@ -176,9 +177,7 @@ pub(crate) fn concat(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     let facts = facts.collect::<TractResult<Vec<_>>>()?;
     let Some(first) = facts.first() else { return Ok(None) };
     let (ty, mut shape) = (first.datum_type, first.shape.to_tvec());
-    let named = site.int("axis", 1)?;
-    let axis = if named < 0 { named.saturating_add(i64::try_from(shape.len())?) } else { named };
-    let axis = usize::try_from(axis).unwrap_or(usize::MAX);
+    let Some(axis) = from_front(site.int("axis", 1)?, shape.len()) else { return Ok(None) };
     let is_empty = shape.iter().enumerate().any(|(place, dim)| place != axis && *dim == 0.to_dim());
     let (true, Some(size)) = (is_empty, shape.get_mut(axis)) else { return Ok(None) };
     let sizes = facts.iter().filter_map(|fact| fact.shape.get(axis));

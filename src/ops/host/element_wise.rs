@@ -1,5 +1,28 @@
-//! What tract asks of operators that are alike: of those that make each element of the element at the same place, of those along
-//! axes, and of those whose sizes may be symbols.
+//! What tract asks of operators that are alike: of all of ours; of those that make each element of
+//! the element at the same place; of those along axes; of those whose sizes may be symbols.
+
+/// `$op` is an operator of a typed model called `$name`, of which `$info` says more. One that makes symbols while a
+/// model runs says `mints_runtime_symbols`.
+macro_rules! typed_op {
+    ($op:ty, $name:expr $(, |$own:ident| $info:expr)? $(, $mints:ident)?) => {
+        impl Op for $op {
+            fn name(&self) -> StaticName {
+                $name.into()
+            }
+
+            $(fn info(&self) -> TractResult<Vec<String>> {
+                let $own = self;
+                Ok(vec![$info])
+            })?
+
+            $(fn $mints(&self) -> bool {
+                true
+            })?
+
+            op_as_typed_op!();
+        }
+    };
+}
 
 /// Its axes are those of its inputs.
 macro_rules! natural_axes {
@@ -98,4 +121,4 @@ macro_rules! binary_by_eval {
     };
 }
 
-pub(crate) use {along_axes, binary_by_eval, element_wise, natural_axes, with_symbols};
+pub(crate) use {along_axes, binary_by_eval, element_wise, natural_axes, typed_op, with_symbols};

@@ -10,7 +10,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::error::{self, Cause, Error};
-use crate::onnx::node::node_name;
+use crate::onnx::node::{node_name, place_in_tract};
 use crate::ops::fixes::products::keep_apart;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
 use crate::ops::host::label::Label;
@@ -111,9 +111,7 @@ impl Site {
 
     /// The input at a place in the file, of inputs as tract has them: without those that are left out.
     pub(crate) fn given(&self, inputs: &[OutletId], place: usize) -> Option<OutletId> {
-        let (before, rest) = self.proto.input.split_at_checked(place)?;
-        rest.first().filter(|name| !name.is_empty())?;
-        inputs.get(before.iter().filter(|name| !name.is_empty()).count()).copied()
+        inputs.get(place_in_tract(&self.proto.input, place)?).copied()
     }
 
     /// What tract's operator is wired into a model as.

@@ -12,6 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::lowered::{Form, Lowered, MEASURED};
 use crate::onnx::node::int;
 use crate::ops::host::checked;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
@@ -80,13 +81,7 @@ impl Expansion for Measured {
     }
 }
 
-impl Op for Measured {
-    fn name(&self) -> StaticName {
-        "Measured".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Measured, "Measured");
 
 impl EvalOp for Measured {
     op_out_of_plan!();

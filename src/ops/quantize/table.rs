@@ -11,7 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::cast::quantize::operator::Quantizer;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::functions::Function;
-use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -98,17 +98,7 @@ fn up_to_quantizer<'m>(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OnnxCodeTable(CodeTable);
 
-impl Op for OnnxCodeTable {
-    fn name(&self) -> StaticName {
-        "OnnxCodeTable".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{} to {}", self.0.from, self.0.to)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(OnnxCodeTable, "OnnxCodeTable", |op| format!("{} to {}", op.0.from, op.0.to));
 
 impl EvalOp for OnnxCodeTable {
     op_out_of_plan!();

@@ -1,8 +1,8 @@
 //! Operators of ONNX Runtime's that are several of ONNX's in one.
 
 use onnx_cast_graph::{attribute, float_attribute, int};
+use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, TensorProto};
 
 use super::{Operand, Parts};
 use crate::cast::element_type::ElementType;
@@ -19,7 +19,7 @@ impl Parts<'_> {
         int(self.node, name).is_some_and(|flag| flag != 0)
     }
 
-    fn at_opset(&mut self, opset: i64) {
+    pub(super) fn at_opset(&mut self, opset: i64) {
         if let Some(node) = self.nodes.last_mut() {
             node.opset = Some(opset);
         }
@@ -53,11 +53,7 @@ impl Parts<'_> {
         if alpha.to_bits() == 1f32.to_bits() {
             return Ok(());
         }
-        let factor = self.constant(TensorProto {
-            data_type: ElementType::Float as i32,
-            float_data: vec![alpha],
-            ..TensorProto::default()
-        });
+        let factor = self.float_constant(alpha);
         let ty = self.ty(0).ok_or_else(|| refusal(self.node, "has data of unknown type"))?;
         let factor = self.cast(factor, ElementType::Float, ty);
         self.add("Mul", &[product, factor], vec![]);

@@ -15,9 +15,9 @@ mod writer;
 
 use onnx_cast_graph::{
     Graph, Made, NewNode, Node, NodeId, NodeView, Place, ValueId, attribute, int, int_attribute,
+    value_attribute,
 };
 use tract_onnx::model::OnnxOpRegister;
-use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
@@ -213,13 +213,12 @@ impl Parts<'_> {
     }
 
     fn constant(&mut self, tensor: TensorProto) -> Operand {
-        let value = AttributeProto {
-            name: "value".into(),
-            r#type: AttributeType::Tensor as i32,
-            t: Some(tensor),
-            ..AttributeProto::default()
-        };
-        self.add("Constant", &[], vec![value])
+        self.add("Constant", &[], vec![value_attribute(tensor)])
+    }
+
+    fn float_constant(&mut self, number: f32) -> Operand {
+        let (data_type, float_data) = (ElementType::Float as i32, vec![number]);
+        self.constant(TensorProto { data_type, float_data, ..TensorProto::default() })
     }
 
     /// The value of an input that is followed by its scale and zero point.
@@ -284,11 +283,7 @@ impl Parts<'_> {
             let (c, a_scale, b_scale) = (self.needed(6)?, self.needed(1)?, self.needed(4)?);
             let mut unit = self.add("Mul", &[a_scale, b_scale], vec![]);
             if let Some(alpha) = attribute(self.node, "alpha") {
-                let alpha = self.constant(TensorProto {
-                    data_type: ElementType::Float as i32,
-                    float_data: vec![alpha.f],
-                    ..TensorProto::default()
-                });
+                let alpha = self.float_constant(alpha.f);
                 unit = self.add("Mul", &[unit, alpha], vec![]);
             }
             let to = int_attribute("to", ElementType::Float as i64);
@@ -304,11 +299,8 @@ impl Parts<'_> {
     }
 
     fn byte(&mut self, value: u8) -> Operand {
-        self.constant(TensorProto {
-            data_type: ElementType::Uint8 as i32,
-            raw_data: vec![value],
-            ..TensorProto::default()
-        })
+        let (data_type, raw_data) = (ElementType::Uint8 as i32, vec![value]);
+        self.constant(TensorProto { data_type, raw_data, ..TensorProto::default() })
     }
 
     /// Rows of a table whose blocks have scales, of which only those that are taken are dequantised.

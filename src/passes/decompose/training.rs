@@ -1,8 +1,7 @@
 //! `BatchNormalization` by the statistics of the batch. Before: `training_mode` = 1; after: means, and what they are of.
 
-use onnx_cast_graph::{Node, NodeView, attribute, int, int_attribute};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, TensorProto};
+use onnx_cast_graph::{Node, NodeView, attribute, int, int_attribute, ints_attribute};
+use tract_onnx::pb::TensorProto;
 
 use super::{Operand, Parts};
 use crate::cast::element_type::ElementType;
@@ -32,11 +31,7 @@ impl Parts<'_> {
         let squares = self.add("Mul", &[apart, apart], vec![]);
         let variance = self.mean(squares);
         let epsilon = attribute(self.node, "epsilon").map_or(1e-5, |epsilon| epsilon.f);
-        let epsilon = self.constant(TensorProto {
-            data_type: ElementType::Float as i32,
-            float_data: vec![epsilon],
-            ..TensorProto::default()
-        });
+        let epsilon = self.float_constant(epsilon);
         let epsilon = self.cast(epsilon, ElementType::Float, wide);
         let variance = self.add("Add", &[variance, epsilon], vec![]);
         let deviation = self.add("Sqrt", &[variance], vec![]);
@@ -55,16 +50,8 @@ impl Parts<'_> {
     }
 
     fn mean(&mut self, data: Operand) -> Operand {
-        let axes = AttributeProto {
-            name: "axes".into(),
-            r#type: AttributeType::Ints as i32,
-            ints: vec![0, 2],
-            ..AttributeProto::default()
-        };
-        let mean = self.add("ReduceMean", &[data], vec![axes]);
-        if let Some(node) = self.nodes.last_mut() {
-            node.opset = Some(REDUCE);
-        }
+        let mean = self.add("ReduceMean", &[data], vec![ints_attribute("axes", vec![0, 2])]);
+        self.at_opset(REDUCE);
         mean
     }
 

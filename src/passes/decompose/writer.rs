@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_cast_graph::{Node, NodeView, attribute, int_attribute};
+use onnx_cast_graph::{Node, NodeView, attribute, int_attribute, value_attribute};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
 
@@ -252,9 +252,7 @@ impl<'a> Writer<'a> {
     }
 
     fn constant(&mut self, tensor: TensorProto) -> String {
-        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
-        let value = AttributeProto { name, r#type, t: Some(tensor), ..Default::default() };
-        self.add("Constant", vec![], vec![value])
+        self.add("Constant", vec![], vec![value_attribute(tensor)])
     }
 
     fn integers(&mut self, dims: Vec<i64>, int64_data: Vec<i64>) -> String {

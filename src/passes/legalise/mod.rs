@@ -10,12 +10,11 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use onnx_cast_graph::{
-    BodyId, Graph, Made, NewNode, NodeId, NodeView, Place, ValueId, attribute, float_attribute,
-    tensor_type_mut,
+    BodyId, Graph, NewNode, NodeId, NodeView, Place, ValueId, attribute, float_attribute,
+    ints_attribute, tensor_type_mut, value_attribute,
 };
-use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
+use tract_onnx::pb::{TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
@@ -110,9 +109,7 @@ fn give_default_value(graph: &mut Graph, id: NodeId) {
     if attribute(graph.node(id), "value").is_none() {
         let (data_type, raw_data) = (ElementType::Float as i32, vec![0; 4]);
         let t = TensorProto { data_type, dims: vec![1], raw_data, ..TensorProto::default() };
-        let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
-        let value = AttributeProto { name, r#type, t: Some(t), ..Default::default() };
-        graph.node_mut(id).attributes.push(value);
+        graph.node_mut(id).attributes.push(value_attribute(t));
     }
 }
 
@@ -126,15 +123,9 @@ fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
         let Some(number) = graph.node(id).input(place) else { continue };
         let name = |part: &str| format!("{DOMAIN}:{part}{place}:{}", graph.node(id).label());
         let (shape, list) = (name("one"), name("list"));
-        let value = AttributeProto {
-            name: "value_ints".into(),
-            r#type: AttributeType::Ints as i32,
-            ints: vec![1],
-            ..Default::default()
-        };
-        let constant =
-            NewNode { outputs: vec![Made::New(shape)], ..NewNode::of("Constant", &[], "") };
-        let shape = graph.add_value(Place::Before(id), constant.with(vec![value]));
+        let constant = NewNode::of("Constant", &[], shape);
+        let constant = constant.with(vec![ints_attribute("value_ints", vec![1])]);
+        let shape = graph.add_value(Place::Before(id), constant);
         let reshape = NewNode::of("Reshape", &[number, shape], list);
         let list = graph.add_value(Place::Before(id), reshape);
         graph.set_input(id, place, Some(list));
@@ -194,12 +185,9 @@ fn give_mask_of_numbers(
         let (names, numbers) = ([name("seen"), name("hidden"), name("floats")], name("numbers"));
         let [seen, hidden, floats] = names;
         let mut constant = |name: String, value: f32| {
-            let outputs = vec![Made::New(name)];
-            let node = NewNode { outputs, ..NewNode::of("Constant", &[], "") };
-            graph.add_value(
-                Place::Before(id),
-                node.with(vec![float_attribute("value_float", value)]),
-            )
+            let node = NewNode::of("Constant", &[], name);
+            let node = node.with(vec![float_attribute("value_float", value)]);
+            graph.add_value(Place::Before(id), node)
         };
         let seen = constant(seen, 0.0);
         let hidden = constant(hidden, f32::NEG_INFINITY);

@@ -3,9 +3,8 @@
 //! tract refuses it (tract-core, `ops/cnn/padding.rs`, `same_for_deconv`). ONNX cuts off what a kernel is longer than its
 //! stride, and here there is nothing to cut off: as ONNX's shape inference and ONNX Runtime have it, nothing is added either.
 
-use onnx_cast_graph::{Graph, NodeId, NodeView, attribute};
+use onnx_cast_graph::{Graph, NodeId, NodeView, attribute, ints_attribute};
 use tract_onnx::pb::AttributeProto;
-use tract_onnx::pb::attribute_proto::AttributeType;
 
 use crate::passes::decompose::dims;
 
@@ -29,12 +28,7 @@ pub(super) fn give_pads(graph: &mut Graph, id: NodeId) {
     let (before, after): (Vec<i64>, Vec<i64>) = cut.iter().map(halves).unzip();
     let attributes = &mut graph.node_mut(id).attributes;
     attributes.retain(|given| !["auto_pad", "pads"].contains(&given.name.as_str()));
-    attributes.push(AttributeProto {
-        name: "pads".into(),
-        r#type: AttributeType::Ints as i32,
-        ints: [before, after].concat(),
-        ..AttributeProto::default()
-    });
+    attributes.push(ints_attribute("pads", [before, after].concat()));
 }
 
 /// By how much the output is longer than its strides, along each axis; `None` where nobody tells the kernel's size.

@@ -5,9 +5,8 @@
 use std::collections::HashMap;
 
 use half::f16;
-use onnx_cast_graph::{BodyId, Graph, Made, NewNode, Place};
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, TensorProto};
+use onnx_cast_graph::{BodyId, Graph, Made, NewNode, Place, value_attribute};
+use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
@@ -27,15 +26,10 @@ pub(super) fn keep_apart(graph: &mut Graph, body: BodyId, options: &Options) -> 
         let alike = (held.data_type, held.dims.clone(), without_signs(held.data_type, &bits));
         let is_other = *firsts.entry(alike).or_insert_with(|| bits.clone()) != bits;
         if is_other && let Some(held) = graph.take_constant(value) {
-            let attribute = AttributeProto {
-                name: "value".into(),
-                r#type: AttributeType::Tensor as i32,
-                t: Some((*held).clone()),
-                ..AttributeProto::default()
-            };
             let outputs = vec![Made::Value(value)];
             let node = NewNode { outputs, ..NewNode::of("Constant", &[], "") };
-            graph.add(Place::First(body), node.with(vec![attribute]));
+            let node = node.with(vec![value_attribute((*held).clone())]);
+            graph.add(Place::First(body), node);
         }
     }
     Ok(())

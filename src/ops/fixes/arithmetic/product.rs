@@ -13,6 +13,7 @@ use tract_onnx::tract_core::ops::math::{Add, Mul};
 
 use crate::error::Error;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
@@ -198,17 +199,7 @@ impl IntegerEinSum {
     }
 }
 
-impl Op for IntegerEinSum {
-    fn name(&self) -> StaticName {
-        "EinSum".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{} ({:?})", self.axes, self.ty)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(IntegerEinSum, "EinSum", |op| format!("{} ({:?})", op.axes, op.ty));
 
 impl EvalOp for IntegerEinSum {
     op_out_of_plan!();

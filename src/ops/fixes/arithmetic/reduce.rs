@@ -10,6 +10,7 @@ use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::error::Error;
+use crate::onnx::node::from_front;
 use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Instead, Mapped, Site, Wired, refused};
@@ -191,8 +192,7 @@ fn places(site: &Site, named: &[i64], rank: usize) -> TractResult<TVec<usize>> {
         return Ok(if all { (0..rank).collect() } else { tvec!() });
     }
     let axis = |axis: &i64| {
-        let place = if *axis < 0 { axis.checked_add_unsigned(rank as u64) } else { Some(*axis) };
-        let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
+        let place = from_front(*axis, rank);
         place.ok_or_else(|| site.error(format!("has no axis {axis}, its input's rank is {rank}")))
     };
     let axes: Vec<usize> = named.iter().map(axis).collect::<Result<_, Error>>()?;

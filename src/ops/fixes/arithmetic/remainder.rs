@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::binary::BinMiniOp;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 
 use crate::error::Error;
-use crate::ops::host::element_wise::{binary_by_eval, natural_axes};
+use crate::ops::host::element_wise::{binary_by_eval, natural_axes, typed_op};
 use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{dims, is_integer, pairs, read, write};
 use crate::ops::host::label::Label;
@@ -101,13 +101,7 @@ impl RemainderOfDims {
     }
 }
 
-impl Op for RemainderOfDims {
-    fn name(&self) -> StaticName {
-        "RemainderOfDims".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(RemainderOfDims, "RemainderOfDims");
 
 impl EvalOp for RemainderOfDims {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

@@ -3,6 +3,7 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::error::Error;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::refused;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -77,13 +78,7 @@ impl Attend {
     }
 }
 
-impl Op for Attend {
-    fn name(&self) -> StaticName {
-        "Attention".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Attend, "Attention");
 
 impl EvalOp for Attend {
     op_out_of_plan!();

@@ -13,6 +13,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
 use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, unplanned};
 use crate::ops::host::stock::{Built, stock};
 
@@ -131,13 +132,7 @@ fn separate_branches(model: &mut TypedModel, node: usize) -> TractResult<()> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Hidden;
 
-impl Op for Hidden {
-    fn name(&self) -> StaticName {
-        "Hidden".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Hidden, "Hidden");
 
 impl EvalOp for Hidden {
     not_out_of_plan!();

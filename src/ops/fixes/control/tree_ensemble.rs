@@ -12,6 +12,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array2, Axis};
 
 use crate::onnx::node::refusal;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, Instead, Site, build_hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -190,13 +191,7 @@ fn logistic(x: f32) -> f32 {
     if x < 0. { 1. - of_size } else { of_size }
 }
 
-impl Op for TwoClasses {
-    fn name(&self) -> StaticName {
-        "TwoClasses".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(TwoClasses, "TwoClasses");
 
 impl EvalOp for TwoClasses {
     op_out_of_plan!();

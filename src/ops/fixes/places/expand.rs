@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::error;
 use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
@@ -112,17 +112,7 @@ pub(crate) struct ExpandAsDeclared {
     pub(crate) shape: ShapeFact,
 }
 
-impl Op for ExpandAsDeclared {
-    fn name(&self) -> StaticName {
-        "ExpandAsDeclared".into()
-    }
-
-    fn mints_runtime_symbols(&self) -> bool {
-        true
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(ExpandAsDeclared, "ExpandAsDeclared", mints_runtime_symbols);
 
 impl EvalOp for ExpandAsDeclared {
     op_out_of_plan!();

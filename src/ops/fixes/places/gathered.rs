@@ -4,7 +4,8 @@
 
 use tract_onnx::tract_core::internal::*;
 
-use crate::ops::host::element_wise::{element_wise, with_symbols};
+use crate::onnx::node::from_front;
+use crate::ops::host::element_wise::{element_wise, typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
@@ -30,9 +31,8 @@ pub(super) fn checked(
     indices: OutletId,
 ) -> TractResult<Option<OutletId>> {
     let (data, fact) = (model.outlet_fact(data)?, model.outlet_fact(indices)?);
-    let (axis, rank) = (site.int("axis", 0)?, data.rank() as i64);
-    let place = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok();
-    let size = place.and_then(|place| data.shape.get(place)).cloned();
+    let axis = site.int("axis", 0)?;
+    let size = from_front(axis, data.rank()).and_then(|place| data.shape.get(place)).cloned();
     let (Some(size), true) = (size, is_integer(fact.datum_type)) else { return Ok(None) };
     let op = site.proto.op_type.as_str();
     let within = Within { node: site.node(), op: op.into(), opset: site.opset, axis, size };
@@ -84,17 +84,7 @@ fn first<T: Copy + Into<i128>>(indices: &[T], within: &std::ops::Range<i128>) ->
     indices.iter().map(|index| (*index).into()).find(|index| !within.contains(index))
 }
 
-impl Op for Within {
-    fn name(&self) -> StaticName {
-        "Within".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{} elements", self.size)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Within, "Within", |op| format!("{} elements", op.size));
 
 impl EvalOp for Within {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

@@ -10,6 +10,7 @@ use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::logic::Iff;
 
 use super::gathered::checked;
+use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
 use crate::ops::host::element_wise::with_symbols;
 use crate::ops::host::hook::{Instead, Site, Wired, refused};
@@ -52,17 +53,14 @@ pub(crate) fn scatter_elements(
     let [data, indices, updates] = *inputs else { return Ok(None) };
     let reduction: Option<&str> = site.proto.get_attr_opt("reduction")?;
     let reduction = ScatterReduction::parse(reduction.unwrap_or("none"))?;
-    let fact = model.outlet_fact(data)?;
-    let rank = i64::try_from(fact.rank())?;
-    let axis = site.int("axis", 0)?;
-    let from_front = if axis < 0 { axis + rank } else { axis };
+    let rank = model.outlet_fact(data)?.rank();
     let checked = checked(site, model, data, indices)?;
     if !takes_nan(model, data, reduction)? {
         let wired = |indices| site.wire_stock(model, &[data, indices, updates]);
         return checked.map(wired).transpose();
     }
     let indices = checked.unwrap_or(indices);
-    let axis = usize::try_from(from_front).ok().filter(|_| from_front < rank);
+    let axis = from_front(site.int("axis", 0)?, rank);
     let axis = axis.with_context(|| format!("an axis of {rank}"))?;
     keep_nan(site, model, ScatterElements::new(axis, reduction), [data, indices, updates]).map(Some)
 }

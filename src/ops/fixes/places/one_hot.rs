@@ -11,7 +11,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Dimension, IxDyn};
 
 use crate::error::Error;
-use crate::ops::host::element_wise::with_symbols;
+use crate::onnx::node::from_front;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::{Wide, dims, read};
 use crate::ops::host::label::Label;
@@ -22,9 +23,7 @@ pub(crate) fn one_hot(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
     let [indices, depth, _] = inputs else { return Ok(None) };
     let rank = model.outlet_fact(*indices)?.rank();
     let axis = site.int("axis", -1)?;
-    let place = if axis < 0 { axis.checked_add_unsigned(rank as u64 + 1) } else { Some(axis) };
-    let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis <= rank);
-    let axis = place
+    let axis = from_front(axis, rank + 1)
         .ok_or_else(|| site.error(format!("has no axis {axis}, its indices' rank is {rank}")))?;
     let depth = &model.outlet_fact(*depth)?.konst;
     let dim = match depth {
@@ -87,21 +86,12 @@ impl OneHot {
     }
 }
 
-impl Op for OneHot {
-    fn name(&self) -> StaticName {
-        "Onehot".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("axis: {} depth: {}", self.axis, self.dim)])
-    }
-
-    fn mints_runtime_symbols(&self) -> bool {
-        true
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(
+    OneHot,
+    "Onehot",
+    |op| format!("axis: {} depth: {}", op.axis, op.dim),
+    mints_runtime_symbols
+);
 
 impl EvalOp for OneHot {
     op_out_of_plan!();

@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Range as Stock;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::integers::{dims, is_integer, read, write};
 use crate::ops::host::label::Label;
@@ -250,17 +250,7 @@ pub(crate) struct IntegerRange {
     ty: DatumType,
 }
 
-impl Op for IntegerRange {
-    fn name(&self) -> StaticName {
-        RANGE.into()
-    }
-
-    fn mints_runtime_symbols(&self) -> bool {
-        true
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(IntegerRange, RANGE, mints_runtime_symbols);
 
 impl EvalOp for IntegerRange {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

@@ -10,8 +10,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
-use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::natural_axes;
+use crate::onnx::node::{from_front, node_name};
+use crate::ops::host::element_wise::{natural_axes, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, hooked, refused, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -47,14 +47,12 @@ struct Squeeze {
 impl Squeeze {
     /// Axes from the front, in order.
     fn places(&self, axes: &[i64], rank: usize) -> TractResult<Vec<isize>> {
-        let count = i64::try_from(rank)?;
         let mut places = vec![];
         for axis in axes {
-            let place = if *axis < 0 { axis + count } else { *axis };
-            if !(0..count).contains(&place) {
+            let Some(place) = from_front(*axis, rank) else {
                 let problem = format!("has the axis {axis} of {rank}, opset {}", self.opset);
                 bail!(refused(&self.node, "Squeeze", problem));
-            }
+            };
             places.push(isize::try_from(place)?);
         }
         places.sort_unstable();
@@ -146,13 +144,7 @@ pub(crate) struct OtherThanOne {
     axes: TVec<usize>,
 }
 
-impl Op for OtherThanOne {
-    fn name(&self) -> StaticName {
-        "OtherThanOne".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(OtherThanOne, "OtherThanOne");
 
 impl EvalOp for OtherThanOne {
     op_out_of_plan!();

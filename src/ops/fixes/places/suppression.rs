@@ -8,6 +8,7 @@ use tract_onnx::tract_core::ops::array::Slice;
 
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::checked::constants::Held;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Instead, Site, Wires, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -59,13 +60,7 @@ pub(crate) struct SomeBoxes {
     node: Label,
 }
 
-impl Op for SomeBoxes {
-    fn name(&self) -> StaticName {
-        "SomeBoxes".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(SomeBoxes, "SomeBoxes");
 
 impl EvalOp for SomeBoxes {
     op_out_of_plan!();

@@ -36,7 +36,7 @@ pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletI
     let quantizes = site.proto.op_type == "QLinearConv";
     let [data, data_zero, weights, weights_zero] =
         if quantizes { [0, 2, 3, 5] } else { [0, 2, 1, 3] };
-    let given = |place| given(site, inputs, place);
+    let given = |place| site.given(inputs, place);
     // Of a place: nothing where it is data, and no tensor where it is left out.
     let known = |place| match given(place) {
         Some(outlet) => constant(model, outlet).map(Some),
@@ -66,14 +66,6 @@ pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletI
         }
         None => model.wire_node(&site.name, cast(DatumType::I32), &[sum]).map(Some),
     }
-}
-
-/// The input at a place of the node, where one is named.
-fn given(site: &Site, inputs: &[OutletId], place: usize) -> Option<OutletId> {
-    let is_named = |name: &&String| !name.is_empty();
-    site.proto.input.get(place).filter(is_named)?;
-    let before = site.proto.input.iter().take(place).filter(is_named).count();
-    inputs.get(before).copied()
 }
 
 fn constant(model: &TypedModel, outlet: OutletId) -> Option<Arc<Tensor>> {

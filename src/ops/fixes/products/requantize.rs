@@ -3,6 +3,7 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::cast::kernel::level::Level;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -130,17 +131,7 @@ fn integer(sum: f32) -> i32 {
     (f64::from(sum) + 6_755_399_441_055_744.0).to_bits() as i32
 }
 
-impl Op for Requantize {
-    fn name(&self) -> StaticName {
-        "Requantize".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("zero point {}", self.zero)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Requantize, "Requantize", |op| format!("zero point {}", op.zero));
 
 impl EvalOp for Requantize {
     op_out_of_plan!();

@@ -1,5 +1,7 @@
 //! A recurrent layer as one operator of tract's.
 
+use std::any::Any;
+
 use tract_onnx::tract_core::internal::*;
 
 use super::cell::{Given, Matrices, State, run};
@@ -33,6 +35,9 @@ impl Optional {
 /// Which of Y, Y_h and Y_c there are.
 pub(super) type Emitted = [bool; 3];
 
+/// The [`Matrices`] of each direction, of the type that the layer is computed in.
+pub(super) type Weights = dyn Any + Send + Sync;
+
 /// A layer over all its steps: x, W, R and what is given beside them in; Y, Y_h and Y_c out.
 #[derive(Debug, Clone)]
 pub(crate) struct Recurrent {
@@ -46,43 +51,11 @@ pub(crate) struct Recurrent {
     pub(super) weights: Option<Arc<Weights>>,
 }
 
-/// The matrices of each direction.
-#[derive(Debug)]
-pub(super) enum Weights {
-    Float(Vec<Matrices<f32>>),
-    Double(Vec<Matrices<f64>>),
-}
-
-/// A type in which layers are computed.
-trait OfWeights: Real {
-    fn wrap(matrices: Vec<Matrices<Self>>) -> Weights;
-    fn matrices(weights: &Weights) -> Option<&[Matrices<Self>]>;
-}
-
-impl OfWeights for f32 {
-    fn wrap(matrices: Vec<Matrices<f32>>) -> Weights {
-        Weights::Float(matrices)
-    }
-
-    fn matrices(weights: &Weights) -> Option<&[Matrices<f32>]> {
-        if let Weights::Float(matrices) = weights { Some(matrices) } else { None }
-    }
-}
-
-impl OfWeights for f64 {
-    fn wrap(matrices: Vec<Matrices<f64>>) -> Weights {
-        Weights::Double(matrices)
-    }
-
-    fn matrices(weights: &Weights) -> Option<&[Matrices<f64>]> {
-        if let Weights::Double(matrices) = weights { Some(matrices) } else { None }
-    }
-}
-
 /// The identity of an operator does not depend on whether its weights are inputs still: those that are not are another's.
 impl PartialEq for Recurrent {
     fn eq(&self, other: &Recurrent) -> bool {
-        let weights = [self, other].map(|op| op.weights.as_ref().map(Arc::as_ptr));
+        let weights =
+            [self, other].map(|op| op.weights.as_ref().map(|all| Arc::as_ptr(all).cast::<()>()));
         self.layer == other.layer
             && self.given == other.given
             && self.emitted == other.emitted
@@ -174,13 +147,13 @@ impl Recurrent {
         Ok(w.zip(r).map(|(w, r)| Matrices::new(layer, w, r, inputs)).collect())
     }
 
-    fn eval_as<T: OfWeights>(&self, inputs: &[TValue]) -> TractResult<TVec<TValue>> {
+    fn eval_as<T: Real>(&self, inputs: &[TValue]) -> TractResult<TVec<TValue>> {
         let x = inputs.first().context("has no x")?;
         let layout = self.layout(x)?;
         let laid_out;
         let matrices: &[Matrices<T>] = match (&self.weights, inputs) {
             (Some(weights), _) => {
-                <T as OfWeights>::matrices(weights).context("has weights of another type")?
+                weights.downcast_ref::<Vec<_>>().context("has weights of another type")?
             }
             (None, [_, w, r, ..]) => {
                 laid_out = self.matrices::<T>(w, r)?;
@@ -327,12 +300,12 @@ impl TypedOp for Recurrent {
         let (None, Some(w), Some(r)) = (&self.weights, constant(w)?, constant(r)?) else {
             return Ok(None);
         };
-        let weights = match model.outlet_fact(*x)?.datum_type {
-            DatumType::F32 => f32::wrap(self.matrices(&w, &r)?),
-            DatumType::F64 => f64::wrap(self.matrices(&w, &r)?),
+        let weights: Arc<Weights> = match model.outlet_fact(*x)?.datum_type {
+            DatumType::F32 => Arc::new(self.matrices::<f32>(&w, &r)?),
+            DatumType::F64 => Arc::new(self.matrices::<f64>(&w, &r)?),
             _ => return Ok(None),
         };
-        let op = Recurrent { weights: Some(Arc::new(weights)), ..self.clone() };
+        let op = Recurrent { weights: Some(weights), ..self.clone() };
         let inputs: Vec<OutletId> = std::iter::once(x).chain(others).copied().collect();
         TypedModelPatch::replace_single_op(model, node, &inputs, op).map(Some)
     }

@@ -14,6 +14,7 @@ use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
 use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
+use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::along_axes;
@@ -101,9 +102,9 @@ pub(crate) fn softmax(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
     }
     let (rank, is_empty) = (fact.rank(), is_empty(fact));
     let named = site.int("axis", if site.opset < 13 { 1 } else { -1 })?;
-    let place = if named < 0 { named.checked_add_unsigned(rank as u64) } else { Some(named) };
-    let place = place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis <= rank);
-    let Some(axis) = place.filter(|axis| *axis < rank || site.opset < 13) else {
+    // Then there may be none.
+    let behind = Some(rank).filter(|rank| named == *rank as i64 && site.opset < 13);
+    let Some(axis) = from_front(named, rank).or(behind) else {
         bail!(site.error(format!("has no axis {named}, its input's rank is {rank}")));
     };
     let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };

@@ -14,7 +14,7 @@ use tract_onnx::tract_core::ops::fft::Fft;
 use tract_onnx::tract_core::ops::math::mul;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::onnx::node::node_name;
+use crate::onnx::node::{from_front, node_name};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
@@ -86,9 +86,8 @@ impl Transform {
             From::Input(input) => number(input)?.and_then(|axis| axis.as_i64()),
         };
         let Some(named) = named else { return Ok(None) };
-        let rank = i64::try_from(shape.len())?;
-        let place = if named < 0 { named.saturating_add(rank) } else { named };
-        let axis = usize::try_from(place).ok().filter(|_| place < rank - 1);
+        let rank = shape.len();
+        let axis = from_front(named, rank).filter(|axis| axis + 1 < rank);
         let Some((axis, size)) = axis.and_then(|axis| Some((axis, shape.get(axis)?))) else {
             return Err(self.error(format!("has the axis {named} of {rank}")));
         };

@@ -16,7 +16,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::sizes::names::Names;
 use super::work::STEPS_PER_BYTE;
 use crate::error::Error;
-use crate::onnx::limits::{Limits, beyond};
+use crate::onnx::limits::{Limits, within};
 
 /// What the nodes of a model may make together.
 #[derive(Debug)]
@@ -114,10 +114,7 @@ impl Account {
         let add = |made: u64| Some(made.saturating_add(more));
         let before = allowance.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
         let made = before.unwrap_or_else(|made| made).saturating_add(more);
-        match made > allowance.limit {
-            true => Err(beyond(place(), "made_bytes", made, allowance.limit)),
-            false => Ok(()),
-        }
+        within(place, "made_bytes", made, allowance.limit)
     }
 
     /// Takes the steps of computing a node, if there is time for them. What there is no time for takes none.
@@ -138,10 +135,7 @@ impl Account {
     pub(super) fn check_made(&self, bytes: u64, place: impl Fn() -> String) -> Result<(), Error> {
         let Some(allowance) = &self.allowance else { return Ok(()) };
         let made = bytes.saturating_sub(allowance.given);
-        match made > allowance.limit {
-            true => Err(beyond(place(), "made_bytes", made, allowance.limit)),
-            false => Ok(()),
-        }
+        within(place, "made_bytes", made, allowance.limit)
     }
 
     pub(super) fn set_origin(&self, origin: Origin) {

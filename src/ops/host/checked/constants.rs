@@ -9,12 +9,13 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::optim::CONST_FOLD_MEM_BUDGET;
 use tract_onnx::tract_hir::internal::*;
 
+use super::Checked;
 use super::allowance::{Account, Origin, bytes, held, longest, typed_bytes};
-use super::{Checked, given};
 use crate::error::Error;
-use crate::onnx::limits::beyond;
-use crate::onnx::node::{NodeView, attribute};
+use crate::onnx::limits::within;
+use crate::onnx::node::{NodeView, attribute, place_in_tract};
 use crate::ops::host::around::Wrapped;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -55,8 +56,8 @@ pub(super) fn check_node(account: &Account, node: &NodeProto) -> Result<(), Erro
     let place = || format!("node `{}` ({})", node.label(), node.op_type);
     let numbers = |name| attribute(node, name).map_or(&[][..], |numbers| &numbers.ints);
     let axes = numbers("axes").len() as u64;
-    if let Some(allowance) = account.allowance().filter(|allowance| axes > allowance.rank) {
-        return Err(beyond(place(), "rank", axes, allowance.rank));
+    if let Some(allowance) = account.allowance() {
+        within(place, "rank", axes, allowance.rank)?;
     }
     let (pads, kernel) = (numbers("pads"), numbers("kernel_shape"));
     if kernel.is_empty() && pads.is_empty() {
@@ -117,15 +118,14 @@ impl Checked {
     /// Fails where a node is to make a tensor of too many axes.
     pub(super) fn check_rank(&self, inputs: &[&InferenceFact]) -> TractResult<()> {
         let shaped = SHAPED.iter().find(|(operator, _)| *operator == self.node.op_type);
-        let input = shaped.and_then(|(_, place)| inputs.get(given(&self.node.input, *place)?));
+        let input =
+            shaped.and_then(|(_, place)| inputs.get(place_in_tract(&self.node.input, *place)?));
         let length = input.and_then(|shape| shape.shape.dims().next()?.concretize()?.as_i64());
         let rank = length.and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
-        match self.account.allowance() {
-            Some(allowance) if rank > allowance.rank => {
-                bail!(beyond(self.place(), "rank", rank, allowance.rank))
-            }
-            _ => Ok(()),
+        if let Some(allowance) = self.account.allowance() {
+            within(|| self.place(), "rank", rank, allowance.rank)?;
         }
+        Ok(())
     }
 
     /// Takes what tract is about to compute of known inputs, and tells whether it may: what it would not keep, it need not compute.
@@ -299,13 +299,7 @@ fn range(values: &[Arc<Tensor>]) -> Option<u64> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Held;
 
-impl Op for Held {
-    fn name(&self) -> StaticName {
-        "Held".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Held, "Held");
 
 impl EvalOp for Held {
     not_out_of_plan!();

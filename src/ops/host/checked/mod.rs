@@ -20,7 +20,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
-use crate::onnx::node::NodeView;
+use crate::onnx::node::{NodeView, place_in_tract};
 use crate::ops::host::around::{Around, Inferred, Wrapped};
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
@@ -93,45 +93,38 @@ struct Facts<'a, I, O> {
     outputs: &'a [O],
 }
 
-/// The place in tract, which counts without what is left out.
-fn given(names: &[String], place: usize) -> Option<usize> {
-    let (before, rest) = names.split_at_checked(place)?;
-    rest.first().filter(|name| !name.is_empty())?;
-    Some(before.iter().filter(|name| !name.is_empty()).count())
-}
-
 fn rank(fact: &InferenceFact) -> Option<usize> {
     fact.shape.rank().concretize()?.try_into().ok()
 }
 
 impl Known for Facts<'_, &InferenceFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
-        let fact = self.inputs.get(given(&self.node.input, place)?)?;
+        let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         rank(fact)?;
         Some(fact.shape.dims().map(|dim| dim.concretize()?.as_i64()).collect())
     }
 
     fn output_rank(&self, place: usize) -> Option<usize> {
-        rank(self.outputs.get(given(&self.node.output, place)?)?)
+        rank(self.outputs.get(place_in_tract(&self.node.output, place)?)?)
     }
 
     fn constant(&self, place: usize) -> Option<Arc<Tensor>> {
-        self.inputs.get(given(&self.node.input, place)?)?.value.concretize()
+        self.inputs.get(place_in_tract(&self.node.input, place)?)?.value.concretize()
     }
 }
 
 impl Known for Facts<'_, &TypedFact, &InferenceFact> {
     fn shape(&self, place: usize) -> Option<TVec<Option<i64>>> {
-        let fact = self.inputs.get(given(&self.node.input, place)?)?;
+        let fact = self.inputs.get(place_in_tract(&self.node.input, place)?)?;
         Some(fact.shape.iter().map(TDim::as_i64).collect())
     }
 
     fn output_rank(&self, place: usize) -> Option<usize> {
-        rank(self.outputs.get(given(&self.node.output, place)?)?)
+        rank(self.outputs.get(place_in_tract(&self.node.output, place)?)?)
     }
 
     fn constant(&self, place: usize) -> Option<Arc<Tensor>> {
-        self.inputs.get(given(&self.node.input, place)?)?.konst.clone()
+        self.inputs.get(place_in_tract(&self.node.input, place)?)?.konst.clone()
     }
 }
 

@@ -22,8 +22,9 @@ use tract_onnx::tract_core::ops::source::TypedSource;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
-use crate::onnx::node::node_name;
+use crate::onnx::node::{node_name, place_in_tract};
 use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
 use table::{BROADCASTING, COMPOSED, Operand, RANKS, SCALARS};
@@ -48,12 +49,7 @@ pub(crate) fn guarded(
     if !guarded_operators().any(|operator| operator == node.op_type) {
         return op;
     }
-    // tract counts inputs without those that are left out.
-    let given = |place: usize| {
-        let (before, rest) = node.input.split_at_checked(place)?;
-        rest.first().filter(|name| !name.is_empty())?;
-        Some(before.iter().filter(|name| !name.is_empty()).count())
-    };
+    let given = |place: usize| place_in_tract(&node.input, place);
     let scalars = row(SCALARS, &node.op_type).iter();
     let scalars = scalars.filter_map(|(place, name)| Some((given(*place)?, *name))).collect();
     Box::new(Wrapped(Guarded {
@@ -308,13 +304,7 @@ struct Guard {
     opset: i64,
 }
 
-impl Op for Guard {
-    fn name(&self) -> StaticName {
-        "Guard".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Guard, "Guard");
 
 impl EvalOp for Guard {
     not_out_of_plan!();

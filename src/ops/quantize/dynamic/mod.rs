@@ -10,6 +10,7 @@ use crate::cast::kernel::level::Level;
 use crate::cast::quantize::operator::{Quantize, Quantizer};
 use crate::error;
 use crate::onnx::node::node_name;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -103,13 +104,7 @@ impl Expansion for DynamicQuantize {
     }
 }
 
-impl Op for DynamicQuantize {
-    fn name(&self) -> StaticName {
-        "OnnxDynamicQuantizeLinear".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(DynamicQuantize, "OnnxDynamicQuantizeLinear");
 
 impl EvalOp for DynamicQuantize {
     op_out_of_plan!();

@@ -3,6 +3,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::Axis;
 
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::refused;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -46,13 +47,7 @@ impl Diagonal {
     }
 }
 
-impl Op for Diagonal {
-    fn name(&self) -> StaticName {
-        "Diagonal".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Diagonal, "Diagonal");
 
 impl EvalOp for Diagonal {
     op_out_of_plan!();

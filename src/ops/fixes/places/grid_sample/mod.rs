@@ -12,6 +12,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode, PaddingMode};
 
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, Instead, Site, build_hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -204,13 +205,7 @@ fn reflect(x: f32, low: f32, high: f32) -> f32 {
     if (times % 2 == 0) == is_below { low + rest } else { high - rest }
 }
 
-impl Op for Sample {
-    fn name(&self) -> StaticName {
-        "GridSample".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Sample, "GridSample");
 
 impl EvalOp for Sample {
     op_out_of_plan!();

@@ -4,6 +4,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array, Axis, IxDyn};
 use tract_onnx::tract_core::ops::array::PadMode;
 
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Site, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
@@ -85,17 +86,7 @@ impl Around {
     }
 }
 
-impl Op for Around {
-    fn name(&self) -> StaticName {
-        "Pad".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{:?} by {:?}", self.by, self.pads)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Around, "Pad", |op| format!("{:?} by {:?}", op.by, op.pads));
 
 impl EvalOp for Around {
     op_out_of_plan!();

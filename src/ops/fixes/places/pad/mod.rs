@@ -10,6 +10,7 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 
+use crate::onnx::node::from_front;
 use crate::ops::host::hook::{Hook, Instead, Site, Wires, build_hooked};
 use crate::ops::host::stock::Built;
 use around::Around;
@@ -50,19 +51,18 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
         bail!(site.error(format!("pads by {pad}")));
     }
     let shape = model.outlet_fact(*data)?.shape.to_tvec();
-    let rank = i64::try_from(shape.len())?;
+    let rank = shape.len();
     let axes = match constant(given(3))? {
         Some(axes) => integers(&axes)?,
         None if given(3).is_some() => bail!(site.unplanned("has `axes` that are no constant")),
-        None => (0..rank).collect(),
+        None => (0..i64::try_from(rank)?).collect(),
     };
     let mode = pad_mode(site, mode, given(2), constant(given(2))?)?;
     let (before, after) = pads.split_at(pads.len() / 2);
     let mut added = vec![(0, 0); shape.len()];
     let mut wires: Wires = tvec!(*data);
     for ((axis, before), after) in axes.into_iter().zip(before).zip(after) {
-        let place =
-            usize::try_from(if axis < 0 { axis + rank } else { axis }).unwrap_or(usize::MAX);
+        let place = from_front(axis, rank).unwrap_or(rank);
         let (Some(dim), Some(added)) = (shape.get(place), added.get_mut(place)) else {
             bail!(site.error(format!("pads axis {axis} of {rank}")));
         };

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 
 use super::bounds::range;
 use crate::error::Error;
-use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Mapped, refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
@@ -66,21 +66,7 @@ impl SliceByData {
     }
 }
 
-impl Op for SliceByData {
-    fn name(&self) -> StaticName {
-        "SliceByData".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("axes: {:?}", self.axes)])
-    }
-
-    fn mints_runtime_symbols(&self) -> bool {
-        true
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(SliceByData, "SliceByData", |op| format!("axes: {:?}", op.axes), mints_runtime_symbols);
 
 impl EvalOp for SliceByData {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

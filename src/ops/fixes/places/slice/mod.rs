@@ -19,7 +19,7 @@ use tract_onnx::tract_core::ops::array::Slice as Part;
 use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
-use crate::onnx::node::node_name;
+use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -93,11 +93,7 @@ impl Slice {
             bail!(self.error(format!("has {count} starts for {} axes", named.len())));
         }
         let place = |axis: &i64| {
-            let place =
-                if *axis < 0 { axis.checked_add_unsigned(rank as u64) } else { Some(*axis) };
-            let place =
-                place.and_then(|axis| usize::try_from(axis).ok()).filter(|axis| *axis < rank);
-            place.ok_or_else(|| {
+            from_front(*axis, rank).ok_or_else(|| {
                 self.error(format!("has no axis {axis}, its input's rank is {rank}"))
             })
         };

@@ -12,6 +12,7 @@ mod plan;
 
 use tract_onnx::tract_core::internal::*;
 
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
@@ -218,13 +219,7 @@ fn set(shape: &mut [usize], axis: &Axis) {
     }
 }
 
-impl Op for Resize {
-    fn name(&self) -> StaticName {
-        "Resize".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Resize, "Resize");
 
 impl EvalOp for Resize {
     op_out_of_plan!();

@@ -7,7 +7,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::plan::{Coordinates, Mode, Rule};
 use super::{Aspect, Resize, named, numbers};
-use crate::onnx::node::node_name;
+use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -85,10 +85,7 @@ impl ResizeNode {
             return Ok(Resize { axes: (0..rank).collect(), ..resize });
         };
         let place = |axis: &i64| {
-            let place =
-                if *axis < 0 { axis.checked_add_unsigned(rank as u64) } else { Some(*axis) };
-            let place = place.and_then(|place| usize::try_from(place).ok());
-            place.filter(|place| *place < rank).ok_or_else(|| {
+            from_front(*axis, rank).ok_or_else(|| {
                 resize.error(format!("has no axis {axis}, its input's rank is {rank}"))
             })
         };

@@ -14,7 +14,7 @@ use tract_onnx::prelude::*;
 
 use super::stretched;
 use crate::error::Error;
-use crate::onnx::node::node_name;
+use crate::onnx::node::{from_front, node_name};
 use crate::onnx::operators::attributes;
 use crate::ops::host::hook::refused;
 use table::{Given, MOST, Must, RANGES};
@@ -203,8 +203,7 @@ impl Must {
             Must::Length => {
                 let axis = attribute(node, "axis").map_or(-1, |axis| axis.i);
                 let shape = known.shape(0)?;
-                let axis = if axis < 0 { axis + shape.len() as i64 } else { axis };
-                let most = shape.get(usize::try_from(axis).ok()?).copied()??;
+                let most = shape.get(from_front(axis, shape.len())?).copied()??;
                 Bounds::all(numbers, 0, most, String::new())
             }
             Must::Positive => return None,

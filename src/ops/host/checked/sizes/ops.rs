@@ -4,6 +4,7 @@ use tract_onnx::tract_core::internal::*;
 
 use super::names::Names;
 use crate::error;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Save, Saved};
 
@@ -15,13 +16,7 @@ pub(crate) struct Named {
     pub(super) all: bool,
 }
 
-impl Op for Named {
-    fn name(&self) -> StaticName {
-        "Named".into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Named, "Named");
 
 impl EvalOp for Named {
     op_out_of_plan!();
