@@ -161,7 +161,6 @@ fn register_one<T: Save>(registry: &mut Registry) {
             TypeName::Scalar.tensor().array().named("inputs"),
             TypeName::String.array().named("texts"),
             TypeName::Integer.array().named("dims"),
-            TypeName::Integer.array().named("axes"),
         ],
         &outputs,
         load::<T>,
@@ -175,8 +174,7 @@ fn dump<T: Save>(ast: &mut IntoAst, node: &TypedNode, op: &T) -> TractResult<Opt
     let inputs = inputs.with_context(|| format!("node `{}` has no input", node.name))?;
     let saved = op.save();
     let texts: Vec<RValue> = saved.texts.iter().map(string).collect();
-    let axes: Vec<TDim> = saved.axes.iter().map(|axis| axis.to_dim()).collect();
-    let arguments = [("texts", array(texts)), ("dims", tdims(&saved.dims)), ("axes", tdims(&axes))];
+    let arguments = [("texts", array(texts)), ("dims", tdims(&saved.dims))];
     Ok(Some(invocation(T::NAME, &[Arc::new(array(inputs))], &arguments)))
 }
 
@@ -189,9 +187,8 @@ fn load<T: Save>(
     let texts: TVec<String> = invocation.named_arg_as(builder, "texts")?;
     let dims: TVec<TDim> =
         builder.allowing_new_symbols(|builder| invocation.named_arg_as(builder, "dims"))?;
-    let axes: TVec<usize> = invocation.named_arg_as(builder, "axes")?;
-    let saved = Saved { texts: texts.into_vec(), dims, axes };
-    let op = T::restore(node.to_string().into(), &saved);
+    let saved = Saved { texts: texts.into_vec(), dims };
+    let op = T::restore(node.to_string().into(), &mut saved.row());
     let op = op.with_context(|| format!("node `{node}` ({})", T::NAME))?;
     builder.wire(op, &inputs)
 }

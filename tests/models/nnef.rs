@@ -155,7 +155,7 @@ fn bits_of_strings_are_refused() {
     let error = |from: &str, to: &str| {
         error_of_op(
             "tract_onnx_cast_bit_cast",
-            &format!("x, texts = [\"{from}\", \"{to}\"], dims = [], axes = []"),
+            &format!("x, texts = [\"{from}\", \"{to}\"], dims = []"),
         )
     };
     assert_eq!(error("FLOAT", "INT32"), "read");

@@ -10,8 +10,7 @@ use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
 use crate::onnx::lowered::bit_cast_of;
 use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Wired;
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 use crate::ops::host::stock::Built;
 
 /// Builds the inference op of a node.
@@ -120,18 +119,13 @@ impl TypedOp for OnnxBitCast {
     as_op!();
 }
 
-impl Save for OnnxBitCast {
-    const NAME: &'static str = "tract_onnx_cast_bit_cast";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(self.from.name()).text(self.to.name())
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<OnnxBitCast> {
-        let op = OnnxBitCast { from: saved.type_at(0)?, to: saved.type_at(1)? };
+save!(
+    OnnxBitCast,
+    "tract_onnx_cast_bit_cast",
+    { from, to },
+    |op| {
         let is_text = |ty: ElementType| ty.family() == Family::Text;
         ensure!(!is_text(op.from) && !is_text(op.to), "STRING has no bits");
         ensure!(op.from.bits() == op.to.bits(), "{} and {} are not as wide", op.from, op.to);
-        Ok(op)
     }
-}
+);

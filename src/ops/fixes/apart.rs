@@ -9,18 +9,18 @@ use super::grounded::is_grounded;
 use super::products::may_take;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Mapped, Patch};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{members, save};
 
-/// What must not come over an [`Apart`], and so when it may go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeps {
-    /// An expansion, of which a product would forget the size. It goes when there can be none, or no product is left.
-    Expansion,
-    /// A selection of every n-th element.
-    Steps,
-    /// All changes of axes.
-    Axes,
+members! {
+    /// What must not come over an [`Apart`], and so when it may go.
+    pub(crate) enum Keeps {
+        /// An expansion, of which a product would forget the size. It goes when there can be none, or no product is left.
+        Expansion,
+        /// A selection of every n-th element.
+        Steps,
+        /// All changes of axes.
+        Axes,
+    }
 }
 
 /// The identity, over which nothing comes that has to do with some axes.
@@ -128,20 +128,4 @@ impl TypedOp for Apart {
     as_op!();
 }
 
-impl Save for Apart {
-    const NAME: &'static str = "tract_onnx_cast_apart";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(format!("{:?}", self.keeps)).axes(&self.axes)
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Apart> {
-        let keeps = match saved.text_at(0)? {
-            "Expansion" => Keeps::Expansion,
-            "Steps" => Keeps::Steps,
-            "Axes" => Keeps::Axes,
-            other => bail!("{other:?} is nothing to keep apart"),
-        };
-        Ok(Apart { keeps, axes: saved.axes.clone() })
-    }
-}
+save!(Apart, "tract_onnx_cast_apart", { keeps, axes });

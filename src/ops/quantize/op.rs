@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::onnx::quantizers::QuantizerSpec;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::quantize::small_weights::{BLOCK, SmallWeights};
 use crate::tensor::quantization::{Prepared, Quantization};
 
@@ -203,35 +203,29 @@ impl PartialEq for OnnxQuantizer {
 
 impl Eq for OnnxQuantizer {}
 
-/// The operator's name, the types of x, scale and y, and of the precision where there is one; then numbers.
+/// Whether it quantises, the types of x, scale and y, and of the precision where there is one; then numbers.
 impl Save for OnnxQuantizer {
     const NAME: &'static str = "tract_onnx_cast_quantizer";
 
     fn save(&self) -> Saved {
         let quantizer = self.quantizer();
-        let (precision, saturate) = match quantizer {
-            Quantizer::Quantize(op) => (op.precision, op.saturate),
-            Quantizer::Dequantize(op) => (op.y, true),
+        let (quantizes, precision, saturate) = match quantizer {
+            Quantizer::Quantize(op) => (true, op.precision, op.saturate),
+            Quantizer::Dequantize(op) => (false, op.y, true),
         };
-        Saved::default()
-            .text(quantizer.name())
-            .text(quantizer.x().name())
-            .text(quantizer.scale().name())
-            .text(quantizer.y().name())
-            .text(precision.name())
-            .text(saturate.to_string())
-            .text(self.axis.to_string())
-            .text(self.block_size.to_string())
+        let types = [quantizer.x(), quantizer.scale(), quantizer.y(), precision];
+        let saved = Saved::default().with(&quantizes).with(&types).with(&saturate);
+        saved.with(&self.axis).with(&self.block_size)
     }
 
-    fn restore(node: Label, saved: &Saved) -> TractResult<OnnxQuantizer> {
-        let ty = |index| saved.type_at(index);
-        let (x, scale, y, precision) = (ty(1)?, ty(2)?, ty(3)?, ty(4)?);
-        let saturate = saved.text_at(5)?.parse()?;
-        let quantizer = match saved.text_at(0)? {
-            "QuantizeLinear" => Quantizer::Quantize(Quantize { x, scale, y, precision, saturate }),
-            "DequantizeLinear" => Quantizer::Dequantize(Dequantize { x, scale, y }),
-            other => bail!("{other:?} is no quantiser"),
+    fn restore(node: Label, row: &mut Row) -> TractResult<OnnxQuantizer> {
+        let quantizes: bool = row.take()?;
+        let [x, scale, y, precision]: [ElementType; 4] = row.take()?;
+        let saturate = row.take()?;
+        let quantizer = if quantizes {
+            Quantizer::Quantize(Quantize { x, scale, y, precision, saturate })
+        } else {
+            Quantizer::Dequantize(Dequantize { x, scale, y })
         };
         let quantization = Quantization::new(quantizer);
         let quantization = quantization.with_context(|| format!("has types {quantizer:?}"))?;
@@ -239,8 +233,8 @@ impl Save for OnnxQuantizer {
             node: node.to_string(),
             opset: i64::MAX,
             quantization,
-            axis: saved.text_at(6)?.parse()?,
-            block_size: saved.text_at(7)?.parse()?,
+            axis: row.take()?,
+            block_size: row.take()?,
             small: SmallWeights::WhereExact,
             constants: None,
         })

@@ -14,7 +14,7 @@ use crate::ops::fixes::functions::Function;
 use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 use crate::tensor::code_table::CodeTable;
 
 /// A quantiser's constants, if it has one scale, which is a constant, as its zero point is.
@@ -122,24 +122,16 @@ impl TypedOp for OnnxCodeTable {
     as_op!();
 }
 
-/// The types, and the table in hexadecimal digits.
 impl Save for OnnxCodeTable {
     const NAME: &'static str = "tract_onnx_cast_code_table";
 
     fn save(&self) -> Saved {
-        let digits: String = self.0.table.iter().map(|code| format!("{code:02x}")).collect();
-        Saved::default().text(self.0.from.name()).text(self.0.to.name()).text(digits)
+        Saved::default().with(&self.0.from).with(&self.0.to).with(&*self.0.table)
     }
 
-    fn restore(_: Label, saved: &Saved) -> TractResult<OnnxCodeTable> {
-        let digits = saved.text_at(2)?;
-        ensure!(digits.is_ascii() && digits.len() == 512, "has no table of 256 codes");
-        let mut table = [0; 256];
-        for (index, code) in table.iter_mut().enumerate() {
-            *code = u8::from_str_radix(&digits[2 * index..2 * index + 2], 16)?;
-        }
-        let table =
-            CodeTable::new(saved.type_at(0)?, saved.type_at(1)?, table, &Default::default());
+    fn restore(_: Label, row: &mut Row) -> TractResult<OnnxCodeTable> {
+        let (from, to) = row.take()?;
+        let table = CodeTable::new(from, to, row.take()?, &Default::default());
         table.map(OnnxCodeTable).context("has types that are no bytes")
     }
 }

@@ -13,7 +13,7 @@ use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Instead, Mapped, Patch, Site};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 
 /// Wires the extremum of floats.
 pub(crate) fn extremum(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
@@ -167,15 +167,11 @@ impl Save for Extremum {
     const NAME: &'static str = "tract_onnx_cast_extremum";
 
     fn save(&self) -> Saved {
-        Saved::default().text(format!("{:?}", self.0.reducer)).axes(&self.0.axes)
+        Saved::default().with(&(self.0.reducer == Reducer::Max)).with(&self.0.axes)
     }
 
-    fn restore(_: Label, saved: &Saved) -> TractResult<Extremum> {
-        let reducer = match saved.text_at(0)? {
-            "Max" => Reducer::Max,
-            "Min" => Reducer::Min,
-            other => bail!("{other:?} is no extremum"),
-        };
-        Ok(Extremum(Reduce::new(saved.axes.clone(), reducer)))
+    fn restore(_: Label, row: &mut Row) -> TractResult<Extremum> {
+        let reducer = if row.take()? { Reducer::Max } else { Reducer::Min };
+        Ok(Extremum(Reduce::new(row.take()?, reducer)))
     }
 }

@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 
 /// tract's sum, or zeros where there are no elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,10 +90,10 @@ impl Save for OpenSum {
     const NAME: &'static str = "tract_onnx_cast_open_sum";
 
     fn save(&self) -> Saved {
-        Saved::default().axes(&self.0.axes)
+        Saved::default().with(&self.0.axes)
     }
 
-    fn restore(_: Label, saved: &Saved) -> TractResult<OpenSum> {
-        Ok(OpenSum(Reduce::new(saved.axes.clone(), Reducer::Sum)))
+    fn restore(_: Label, row: &mut Row) -> TractResult<OpenSum> {
+        Ok(OpenSum(Reduce::new(row.take()?, Reducer::Sum)))
     }
 }

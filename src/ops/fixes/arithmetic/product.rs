@@ -17,7 +17,7 @@ use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// The type of a product that tract has no kernel for, if it is one.
 fn product_type(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<DatumType>> {
@@ -239,15 +239,4 @@ impl TypedOp for IntegerEinSum {
     as_op!();
 }
 
-impl Save for IntegerEinSum {
-    const NAME: &'static str = "tract_onnx_cast_einsum";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(self.axes.to_string()).text(format!("{:?}", self.ty))
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerEinSum> {
-        let (axes, ty) = (saved.text_at(0)?.parse()?, saved.text_at(1)?.parse()?);
-        Ok(IntegerEinSum { node, axes, ty })
-    }
-}
+save!(IntegerEinSum, "tract_onnx_cast_einsum", node { axes, ty });

@@ -16,7 +16,7 @@ use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Instead, Mapped, Site, Wired, refused};
 use crate::ops::host::integers::{Wide, is_integer, read, write};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{by_debug, save};
 
 /// What is made of the elements along the reduced axes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -311,17 +311,5 @@ impl TypedOp for IntegerReduce {
     as_op!();
 }
 
-impl Save for IntegerReduce {
-    const NAME: &'static str = "tract_onnx_cast_reduce";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(format!("{:?}", self.reducer)).axes(&self.axes)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerReduce> {
-        let name = saved.text_at(0)?;
-        let reducer = Reducer::ALL.iter().find(|reducer| format!("{reducer:?}") == name);
-        let reducer = *reducer.with_context(|| format!("{name:?} is no reduction"))?;
-        Ok(IntegerReduce { node, axes: saved.axes.clone(), reducer })
-    }
-}
+by_debug!(Reducer, Reducer::ALL.into_iter());
+save!(IntegerReduce, "tract_onnx_cast_reduce", node { axes, reducer });

@@ -11,7 +11,7 @@ use crate::ops::host::element_wise::{binary_by_eval, natural_axes, typed_op};
 use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{dims, is_integer, pairs, read, write};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// The remainder of integers.
 fn remainder(node: &str, floor: bool, a: i128, b: i128) -> Result<i128, Error> {
@@ -130,14 +130,4 @@ impl TypedOp for RemainderOfDims {
     as_op!();
 }
 
-impl Save for RemainderOfDims {
-    const NAME: &'static str = "tract_onnx_cast_mod_of_dims";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(if self.floor { "floor" } else { "truncate" })
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<RemainderOfDims> {
-        Ok(RemainderOfDims { node, floor: saved.text_at(0)? == "floor" })
-    }
-}
+save!(RemainderOfDims, "tract_onnx_cast_mod_of_dims", node { floor });

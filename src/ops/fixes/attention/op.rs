@@ -6,22 +6,20 @@ use crate::error::Error;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::refused;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{fields, members, save};
 
-/// What may be given beside Q, K and V, in ONNX's order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Optional {
-    Mask,
-    PastKey,
-    PastValue,
-    /// How many keys of a cache are no padding.
-    Lengths,
+members! {
+    /// What may be given beside Q, K and V, in ONNX's order.
+    pub(super) enum Optional {
+        Mask,
+        PastKey,
+        PastValue,
+        /// How many keys of a cache are no padding.
+        Lengths,
+    }
 }
 
 impl Optional {
-    const ALL: [Optional; 4] =
-        [Optional::Mask, Optional::PastKey, Optional::PastValue, Optional::Lengths];
-
     /// What ONNX's input at a place is.
     pub(super) fn of(place: usize) -> Option<Optional> {
         Optional::ALL.get(place.checked_sub(3)?).copied()
@@ -106,51 +104,9 @@ impl TypedOp for Attend {
     as_op!();
 }
 
-impl Save for Attend {
-    const NAME: &'static str = "tract_onnx_cast_attention";
-
-    const OUTPUTS: &'static [&'static str] = &["y", "key", "value", "products"];
-
-    fn save(&self) -> Saved {
-        let heads =
-            self.heads.map_or(String::new(), |heads| format!("{} {}", heads.queries, heads.keys));
-        let given = Optional::ALL.map(|which| self.given.contains(&which));
-        let flags = [self.is_causal, self.in_double];
-        let all = given.iter().chain(&self.emitted).chain(&flags).enumerate();
-        let places: Vec<usize> = all.filter(|(_, is)| **is).map(|(place, _)| place).collect();
-        let window = |side: Option<usize>| side.map_or(String::new(), |side| side.to_string());
-        Saved::default()
-            .text(heads)
-            .text(self.scale.map_or(String::new(), |scale| format!("{scale:?}")))
-            .text(format!("{:?}", self.softcap))
-            .text(window(self.left))
-            .text(window(self.right))
-            .text(self.mode.to_string())
-            .axes(&places)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Attend> {
-        let text =
-            |at: usize| saved.text_at(at).map(|text| Some(text).filter(|text| !text.is_empty()));
-        let heads = match text(0)?.map(|text| text.split(' ').collect::<Vec<_>>()).as_deref() {
-            None => None,
-            Some([queries, keys]) => Some(Heads { queries: queries.parse()?, keys: keys.parse()? }),
-            Some(other) => bail!("{other:?} are no numbers of heads"),
-        };
-        let is_there = |place: usize| saved.axes.contains(&place);
-        let given = Optional::ALL.into_iter().enumerate();
-        Ok(Attend {
-            node,
-            heads,
-            scale: text(1)?.map(str::parse).transpose()?,
-            softcap: saved.text_at(2)?.parse()?,
-            is_causal: is_there(8),
-            left: text(3)?.map(str::parse).transpose()?,
-            right: text(4)?.map(str::parse).transpose()?,
-            mode: saved.text_at(5)?.parse()?,
-            in_double: is_there(9),
-            given: given.filter(|(place, _)| is_there(*place)).map(|(_, which)| which).collect(),
-            emitted: std::array::from_fn(|output| is_there(4 + output)),
-        })
-    }
-}
+fields!(Heads { queries, keys });
+save!(
+    Attend,
+    "tract_onnx_cast_attention" => ["y", "key", "value", "products"],
+    node { heads, scale, softcap, is_causal, left, right, mode, in_double, given, emitted }
+);

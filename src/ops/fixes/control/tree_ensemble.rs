@@ -15,7 +15,7 @@ use crate::onnx::node::refusal;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, Instead, Site, build_hooked, refused};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
 
 /// Builds tract's operator without the base value of the one score, which it does not take.
@@ -235,35 +235,18 @@ impl Save for TwoClasses {
 
     fn save(&self) -> Saved {
         let plain = self.labels.try_as_plain_ram();
-        let texts: Vec<String> = match &plain {
-            Ok(labels) if self.labels.datum_type() == DatumType::String => {
-                labels.as_slice::<String>().unwrap_or_default().to_vec()
-            }
-            Ok(labels) => {
-                labels.as_slice::<i64>().unwrap_or_default().iter().map(i64::to_string).collect()
-            }
-            Err(_) => vec![],
-        };
-        let saved = Saved::default()
-            .text(format!("{:?}", self.labels.datum_type()))
-            .text(self.base.to_string())
-            .text(self.is_share.to_string())
-            .text(self.logistic.to_string());
-        texts.into_iter().fold(saved, Saved::text)
+        let (texts, numbers) = plain.map_or((&[][..], &[][..]), |labels| {
+            let texts = labels.as_slice::<String>().unwrap_or_default();
+            (texts, labels.as_slice::<i64>().unwrap_or_default())
+        });
+        let saved = Saved::default().with(&texts.to_vec()).with(&numbers.to_vec());
+        saved.with(&self.base).with(&self.is_share).with(&self.logistic)
     }
 
-    fn restore(node: Label, saved: &Saved) -> TractResult<TwoClasses> {
-        let texts = [saved.text_at(4)?.to_string(), saved.text_at(5)?.to_string()];
-        let labels = match saved.text_at(0)?.parse()? {
-            DatumType::String => tensor1(&texts),
-            _ => tensor1(&texts.iter().map(|text| text.parse()).collect::<Result<Vec<i64>, _>>()?),
-        };
-        Ok(TwoClasses {
-            node,
-            labels: labels.into_arc_tensor(),
-            base: saved.text_at(1)?.parse()?,
-            is_share: saved.text_at(2)?.parse()?,
-            logistic: saved.text_at(3)?.parse()?,
-        })
+    fn restore(node: Label, row: &mut Row) -> TractResult<TwoClasses> {
+        let (texts, numbers): (Vec<String>, Vec<i64>) = row.take()?;
+        let labels = if texts.is_empty() { tensor1(&numbers) } else { tensor1(&texts) };
+        let (base, is_share, logistic) = (row.take()?, row.take()?, row.take()?);
+        Ok(TwoClasses { node, labels: labels.into_arc_tensor(), base, is_share, logistic })
     }
 }

@@ -26,66 +26,40 @@ use tract_onnx::tract_core::tract_linalg::multithread::par_chunks_mut;
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::element_wise;
 use crate::ops::host::hook::Patch;
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{members, save};
 pub(crate) use floats::exp_of_difference;
 pub(crate) use wire::{extreme, function};
 
-/// A function of ONNX, of which `alpha` and `beta` are the attributes where it has some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Acosh,
-    Asinh,
-    /// At least `alpha` and at most `beta`: `Relu` and `Clip`.
-    Bound,
-    Celu,
-    Elu,
-    Erf,
-    Gelu,
-    HardSigmoid,
-    HardSwish,
-    /// The power by 0.5, a square root but for −∞ and −0.
-    HalfPower,
-    LeakyRelu,
-    Mish,
-    Round,
-    /// `alpha` and `gamma`, which is `beta` here.
-    Selu,
-    Sigmoid,
-    Sinh,
-    Softplus,
-    /// What tract takes for a number where it is squared.
-    Sqrt,
-    Swish,
-    Tanh,
-    /// `Gelu` by a hyperbolic tangent.
-    TanhGelu,
-}
-
-impl Kind {
-    const ALL: [Kind; 21] = [
-        Kind::Acosh,
-        Kind::Asinh,
-        Kind::Bound,
-        Kind::Celu,
-        Kind::Elu,
-        Kind::Erf,
-        Kind::Gelu,
-        Kind::HardSigmoid,
-        Kind::HardSwish,
-        Kind::HalfPower,
-        Kind::LeakyRelu,
-        Kind::Mish,
-        Kind::Round,
-        Kind::Selu,
-        Kind::Sigmoid,
-        Kind::Sinh,
-        Kind::Softplus,
-        Kind::Sqrt,
-        Kind::Swish,
-        Kind::Tanh,
-        Kind::TanhGelu,
-    ];
+members! {
+    /// A function of ONNX, of which `alpha` and `beta` are the attributes where it has some.
+    pub(crate) enum Kind {
+        Acosh,
+        Asinh,
+        /// At least `alpha` and at most `beta`: `Relu` and `Clip`.
+        Bound,
+        Celu,
+        Elu,
+        Erf,
+        Gelu,
+        HardSigmoid,
+        HardSwish,
+        /// The power by 0.5, a square root but for −∞ and −0.
+        HalfPower,
+        LeakyRelu,
+        Mish,
+        Round,
+        /// `alpha` and `gamma`, which is `beta` here.
+        Selu,
+        Sigmoid,
+        Sinh,
+        Softplus,
+        /// What tract takes for a number where it is squared.
+        Sqrt,
+        Swish,
+        Tanh,
+        /// `Gelu` by a hyperbolic tangent.
+        TanhGelu,
+    }
 }
 
 /// A function of each element.
@@ -392,19 +366,4 @@ impl TypedOp for Function {
     as_op!();
 }
 
-impl Save for Function {
-    const NAME: &'static str = "tract_onnx_cast_function";
-
-    fn save(&self) -> Saved {
-        let saved = Saved::default().text(format!("{:?}", self.kind));
-        saved.text(self.alpha.to_string()).text(self.beta.to_string())
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Function> {
-        let name = saved.text_at(0)?;
-        let kind = Kind::ALL.into_iter().find(|kind| format!("{kind:?}") == name);
-        let kind = kind.with_context(|| format!("{name:?} is no function"))?;
-        let (alpha, beta) = (saved.text_at(1)?.parse()?, saved.text_at(2)?.parse()?);
-        Ok(Function { kind, alpha, beta })
-    }
-}
+save!(Function, "tract_onnx_cast_function", { kind, alpha, beta });

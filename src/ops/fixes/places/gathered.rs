@@ -9,7 +9,7 @@ use crate::ops::host::element_wise::{element_wise, typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Wires tract's operator behind a look at the indices, which are the second input.
 pub(crate) fn gather(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
@@ -117,17 +117,4 @@ impl TypedOp for Within {
     as_op!();
 }
 
-impl Save for Within {
-    const NAME: &'static str = "tract_onnx_cast_within";
-
-    fn save(&self) -> Saved {
-        let numbers = [self.opset.to_dim(), self.axis.to_dim(), self.size.clone()];
-        Saved::default().text(&*self.op).dims(&numbers)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Within> {
-        let [opset, axis, size] = &*saved.dims else { bail!("has {} sizes", saved.dims.len()) };
-        let (opset, axis) = (opset.to_i64()?, axis.to_i64()?);
-        Ok(Within { node, op: saved.text_at(0)?.into(), opset, axis, size: size.clone() })
-    }
-}
+save!(Within, "tract_onnx_cast_within", node { op, opset, axis, size });

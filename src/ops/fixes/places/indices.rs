@@ -16,7 +16,7 @@ use crate::ops::host::element_wise::with_symbols;
 use crate::ops::host::hook::{Instead, Site, Wired, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 pub(crate) fn gather_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices] = inputs else { return Ok(None) };
@@ -209,14 +209,4 @@ impl TypedOp for Indices {
     as_op!();
 }
 
-impl Save for Indices {
-    const NAME: &'static str = "tract_onnx_cast_indices";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(&*self.op).dims(&self.axes)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Indices> {
-        Ok(Indices { node, op: saved.text_at(0)?.into(), axes: saved.dims.clone() })
-    }
-}
+save!(Indices, "tract_onnx_cast_indices", node { op, axes });

@@ -4,8 +4,6 @@
 //! `ops/array/one_hot.rs`). The specification has no hot element there. The depth may be a dimension, and depth and values may
 //! be data.
 
-use std::slice;
-
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Dimension, IxDyn};
@@ -16,7 +14,7 @@ use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Mapped, Site, refused};
 use crate::ops::host::integers::{Wide, dims, read};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Wires it for indices that are integers. Those of floats are tract's.
 pub(crate) fn one_hot(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
@@ -150,16 +148,4 @@ impl TypedOp for OneHot {
     as_op!();
 }
 
-impl Save for OneHot {
-    const NAME: &'static str = "tract_onnx_cast_one_hot";
-
-    fn save(&self) -> Saved {
-        Saved::default().axes(&[self.axis]).dims(slice::from_ref(&self.dim))
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<OneHot> {
-        let (places, dim) = (saved.axes.clone(), saved.dims.first());
-        let (&[axis], Some(dim)) = (&*places, dim) else { bail!("has no axis or no depth") };
-        Ok(OneHot { node, axis, dim: dim.clone() })
-    }
-}
+save!(OneHot, "tract_onnx_cast_one_hot", node { axis, dim });

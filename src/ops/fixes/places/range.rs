@@ -18,7 +18,7 @@ use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::integers::{dims, is_integer, read, write};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 use crate::ops::host::stock::Built;
 
 const RANGE: &str = "Range";
@@ -299,15 +299,4 @@ impl TypedOp for IntegerRange {
     as_op!();
 }
 
-impl Save for IntegerRange {
-    const NAME: &'static str = "tract_onnx_cast_range";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(format!("{:?}", self.ty)).dims(std::slice::from_ref(&self.len))
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<IntegerRange> {
-        let len = saved.dims.first().context("has no length")?.clone();
-        Ok(IntegerRange { node, len, ty: saved.text_at(0)?.parse()? })
-    }
-}
+save!(IntegerRange, "tract_onnx_cast_range", node { len, ty });

@@ -14,7 +14,7 @@ use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::element_wise::{natural_axes, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, hooked, refused, unplanned};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 use crate::ops::host::stock::{Built, stock};
 
 /// Builds it of a node.
@@ -185,14 +185,4 @@ impl TypedOp for OtherThanOne {
     as_op!();
 }
 
-impl Save for OtherThanOne {
-    const NAME: &'static str = "tract_onnx_cast_other_than_one";
-
-    fn save(&self) -> Saved {
-        Saved::default().axes(&self.axes)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<OtherThanOne> {
-        Ok(OtherThanOne { node, axes: saved.axes.clone() })
-    }
-}
+save!(OtherThanOne, "tract_onnx_cast_other_than_one", node { axes });

@@ -11,7 +11,7 @@ use crate::ops::host::checked::constants::Held;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Instead, Site, Wires, unplanned};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Which input of the node is the limit.
 const LIMIT: usize = 2;
@@ -83,14 +83,4 @@ impl TypedOp for SomeBoxes {
     as_op!();
 }
 
-impl Save for SomeBoxes {
-    const NAME: &'static str = "tract_onnx_cast_some_boxes";
-
-    fn save(&self) -> Saved {
-        Saved::default()
-    }
-
-    fn restore(node: Label, _: &Saved) -> TractResult<SomeBoxes> {
-        Ok(SomeBoxes { node })
-    }
-}
+save!(SomeBoxes, "tract_onnx_cast_some_boxes", node {});

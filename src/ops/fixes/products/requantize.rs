@@ -4,8 +4,7 @@ use tract_onnx::tract_core::internal::*;
 
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums of channels, which are the second axis, INT32 or
 /// integers in FLOAT; scale and bias are FLOATs and INT32s, one or one for each channel.
@@ -171,22 +170,9 @@ impl TypedOp for Requantize {
     as_op!();
 }
 
-impl Save for Requantize {
-    const NAME: &'static str = "tract_onnx_cast_requantize";
-
-    fn save(&self) -> Saved {
-        let ty = if self.is_signed { "INT8" } else { "UINT8" };
-        Saved::default().text(ty).text(self.zero.to_string())
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Requantize> {
-        let is_signed = match saved.text_at(0)? {
-            "INT8" => true,
-            "UINT8" => false,
-            other => bail!("{other:?} is no type of a byte"),
-        };
-        let zero: i32 = saved.text_at(1)?.parse()?;
-        ensure!((-128..=255).contains(&zero), "zero point {zero} is not within a byte");
-        Ok(Requantize { is_signed, zero })
-    }
-}
+save!(
+    Requantize,
+    "tract_onnx_cast_requantize",
+    { is_signed, zero },
+    |op| ensure!((-128..=255).contains(&op.zero), "zero point {} is not within a byte", op.zero)
+);

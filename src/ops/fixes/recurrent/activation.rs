@@ -2,6 +2,7 @@
 
 use super::product::Real;
 use crate::cast::kernel::level::Level;
+use crate::ops::host::saved::members;
 
 /// One of the functions, by ONNX's name, and the numbers it uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,40 +12,27 @@ pub(super) struct Activation {
     pub(super) beta: f32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Function {
-    Affine,
-    Elu,
-    HardSigmoid,
-    LeakyRelu,
-    Relu,
-    ScaledTanh,
-    Sigmoid,
-    Softplus,
-    Softsign,
-    Tanh,
-    ThresholdedRelu,
+members! {
+    pub(super) enum Function {
+        Affine,
+        Elu,
+        HardSigmoid,
+        LeakyRelu,
+        Relu,
+        ScaledTanh,
+        Sigmoid,
+        Softplus,
+        Softsign,
+        Tanh,
+        ThresholdedRelu,
+    }
 }
 
 impl Function {
-    const ALL: [Function; 11] = [
-        Function::Affine,
-        Function::Elu,
-        Function::HardSigmoid,
-        Function::LeakyRelu,
-        Function::Relu,
-        Function::ScaledTanh,
-        Function::Sigmoid,
-        Function::Softplus,
-        Function::Softsign,
-        Function::Tanh,
-        Function::ThresholdedRelu,
-    ];
-
     /// The function of a name, in which ONNX Runtime does not look at the case either.
     pub(super) fn named(name: &str) -> Option<Function> {
         let is_it = |function: &Function| function.name().eq_ignore_ascii_case(name);
-        Function::ALL.into_iter().find(is_it)
+        Function::ALL.iter().copied().find(is_it)
     }
 
     pub(super) fn name(self) -> String {

@@ -4,13 +4,14 @@ use tract_onnx::tract_core::internal::*;
 
 use super::activation::{Activation, Function};
 use crate::ops::host::hook::Site;
-use crate::ops::host::saved::Saved;
+use crate::ops::host::saved::{by_debug, fields, members};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cell {
-    Rnn,
-    Gru,
-    Lstm,
+members! {
+    pub(super) enum Cell {
+        Rnn,
+        Gru,
+        Lstm,
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,71 +135,27 @@ impl Layer {
         are_usual && self.clip.is_none() && !self.couples_gates && !self.quantizes_state
     }
 
-    pub(super) fn save(&self) -> Saved {
-        let flags =
-            [self.batch_first, self.couples_gates, self.linear_before_reset, self.quantizes_state];
-        let mut saved = Saved::default()
-            .text(self.cell.operator())
-            .text(format!("{:?}", self.direction))
-            .text(format!("{flags:?}"))
-            .text(format!("{:?}", self.clip.unwrap_or(0.0)));
-        for activation in &self.activations {
-            saved = saved.text(spell(activation));
-        }
-        saved.dims(&[self.hidden.to_dim()])
-    }
-
-    pub(super) fn restore(saved: &Saved) -> TractResult<Layer> {
-        let cell = saved.text_at(0)?;
-        let cell = Cell::of(cell).with_context(|| format!("{cell:?} is no recurrent operator"))?;
-        let name = saved.text_at(1)?;
-        let mut directions = Direction::ALL.iter().map(|(_, direction)| *direction);
-        let direction = directions.find(|direction| format!("{direction:?}") == name);
-        let flags: Vec<bool> = saved
-            .text_at(2)?
-            .trim_matches(['[', ']'])
-            .split(", ")
-            .map(str::parse)
-            .collect::<Result<_, _>>()?;
-        let [batch_first, couples_gates, linear_before_reset, quantizes_state] = flags[..] else {
-            bail!("has {} flags, not 4", flags.len())
-        };
-        let clip: f32 = saved.text_at(3)?.parse()?;
-        let direction = direction.with_context(|| format!("{name:?} is no direction"))?;
-        let activations: Vec<Activation> =
-            saved.texts.iter().skip(4).map(|text| read(text)).collect::<TractResult<_>>()?;
-        ensure!(
-            activations.len() == cell.functions().len() * direction.count(),
-            "has {} functions",
-            activations.len()
-        );
-        Ok(Layer {
-            cell,
-            direction,
-            hidden: saved.dims.first().context("has no size")?.to_usize()?,
-            batch_first,
-            activations,
-            clip: (clip > 0.0).then_some(clip),
-            couples_gates,
-            linear_before_reset,
-            quantizes_state,
-        })
+    /// Fails where there are not as many functions as the directions take.
+    pub(super) fn check_functions(&self) -> TractResult<()> {
+        let count = self.cell.functions().len() * self.direction.count();
+        ensure!(self.activations.len() == count, "has {} functions", self.activations.len());
+        Ok(())
     }
 }
 
-/// A function with its numbers, in a file.
-pub(super) fn spell(Activation { function, alpha, beta }: &Activation) -> String {
-    format!("{} {alpha:?} {beta:?}", function.name())
-}
-
-/// Reads what [`spell`] writes.
-pub(super) fn read(text: &str) -> TractResult<Activation> {
-    let [name, alpha, beta] = text.split(' ').collect::<Vec<_>>()[..] else {
-        bail!("{text:?} is no function with its numbers")
-    };
-    let function = Function::named(name).with_context(|| format!("{name:?} is no function"))?;
-    Ok(Activation { function, alpha: alpha.parse()?, beta: beta.parse()? })
-}
+by_debug!(Direction, Direction::ALL.into_iter().map(|(_, direction)| direction));
+fields!(Activation { function, alpha, beta });
+fields!(Layer {
+    cell,
+    direction,
+    hidden,
+    batch_first,
+    activations,
+    clip,
+    couples_gates,
+    linear_before_reset,
+    quantizes_state
+});
 
 pub(super) fn direction(site: &Site) -> TractResult<Direction> {
     let name: Option<&str> = site.proto.get_attr_opt("direction")?;

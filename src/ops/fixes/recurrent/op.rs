@@ -10,26 +10,17 @@ use super::layout::{Layout, shapes};
 use super::product::Real;
 use crate::ops::host::hook::{Patch, refused};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved, members};
 
-/// What may be given beside x, W and R, in ONNX's order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Optional {
-    Bias,
-    Lengths,
-    InitialH,
-    InitialC,
-    Peepholes,
-}
-
-impl Optional {
-    pub(super) const ALL: [Optional; 5] = [
-        Optional::Bias,
-        Optional::Lengths,
-        Optional::InitialH,
-        Optional::InitialC,
-        Optional::Peepholes,
-    ];
+members! {
+    /// What may be given beside x, W and R, in ONNX's order.
+    pub(super) enum Optional {
+        Bias,
+        Lengths,
+        InitialH,
+        InitialC,
+        Peepholes,
+    }
 }
 
 /// Which of Y, Y_h and Y_c there are.
@@ -319,22 +310,12 @@ impl Save for Recurrent {
     const OUTPUTS: &'static [&'static str] = &["first", "second", "third"];
 
     fn save(&self) -> Saved {
-        let optional = Optional::ALL.map(|which| self.given.contains(&which));
-        let are_there = optional.iter().chain(&self.emitted).enumerate();
-        let places: Vec<usize> = are_there.filter(|(_, is)| **is).map(|(place, _)| place).collect();
-        self.layer.save().axes(&places)
+        Saved::default().with(&self.layer).with(&self.given).with(&self.emitted)
     }
 
-    fn restore(node: Label, saved: &Saved) -> TractResult<Recurrent> {
-        let outputs = Optional::ALL.len();
-        let is_there = |place: usize| saved.axes.contains(&place);
-        let optional = Optional::ALL.into_iter().enumerate();
-        Ok(Recurrent {
-            node,
-            layer: Layer::restore(saved)?,
-            given: optional.filter(|(place, _)| is_there(*place)).map(|(_, which)| which).collect(),
-            emitted: [is_there(outputs), is_there(outputs + 1), is_there(outputs + 2)],
-            weights: None,
-        })
+    fn restore(node: Label, row: &mut Row) -> TractResult<Recurrent> {
+        let layer: Layer = row.take()?;
+        layer.check_functions()?;
+        Ok(Recurrent { node, layer, given: row.take()?, emitted: row.take()?, weights: None })
     }
 }

@@ -7,12 +7,10 @@ use tract_onnx::tract_core::ops::nn::Sigmoid;
 use tract_onnx::tract_core::ops::scan::Scan;
 
 use super::activation::{Activation, Function};
-use super::layer::{read, spell};
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::element_wise;
 use crate::ops::host::hook::{Site, Wired};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Wires what tract does, and puts our functions in the place of those in the bodies.
 pub(super) fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
@@ -69,14 +67,4 @@ impl TypedOp for Activate {
     as_op!();
 }
 
-impl Save for Activate {
-    const NAME: &'static str = "tract_onnx_cast_activation";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(spell(&self.0))
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Activate> {
-        read(saved.text_at(0)?).map(Activate)
-    }
-}
+save!(Activate, "tract_onnx_cast_activation", { 0 });

@@ -19,8 +19,7 @@ use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::along_axes;
 use crate::ops::host::hook::{Hook, Instead, Mapped, Site, build_hooked};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{by_debug, save};
 use crate::ops::host::stock::Built;
 
 /// What is made of the elements along the axes.
@@ -375,17 +374,5 @@ impl TypedOp for Rows {
     as_op!();
 }
 
-impl Save for Rows {
-    const NAME: &'static str = "tract_onnx_cast_rows";
-
-    fn save(&self) -> Saved {
-        Saved::default().text(format!("{:?}", self.makes)).axes(&self.axes)
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Rows> {
-        let name = saved.text_at(0)?;
-        let makes = Makes::ALL.into_iter().find(|makes| format!("{makes:?}") == name);
-        let makes = makes.with_context(|| format!("{name:?} is nothing to make of rows"))?;
-        Ok(Rows { makes, axes: saved.axes.clone() })
-    }
-}
+by_debug!(Makes, Makes::ALL.into_iter());
+save!(Rows, "tract_onnx_cast_rows", { makes, axes });

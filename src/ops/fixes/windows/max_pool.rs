@@ -10,7 +10,7 @@ use tract_onnx::tract_core::ops::nn::DataFormat;
 
 use crate::ops::host::hook::{Instead, Patch, Site};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 
 /// Wires it, by tract's reading of the node.
 pub(crate) fn max_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
@@ -298,8 +298,7 @@ impl Save for Greatest {
     const OUTPUTS: &'static [&'static str] = &["output", "places"];
 
     fn save(&self) -> Saved {
-        let rank = self.spec.rank();
-        let none = || tvec!(0; rank);
+        let none = || tvec!(0; self.spec.rank());
         let (kind, before, after) = match &self.spec.padding {
             PaddingSpec::Valid => ("valid", none(), none()),
             PaddingSpec::SameUpper => ("same_upper", none(), none()),
@@ -309,21 +308,23 @@ impl Save for Greatest {
                 (if *is_ceiled { "ceiled" } else { "floored" }, before.clone(), after.clone())
             }
         };
-        let saved = Saved::default().text(kind).text(self.column_major.to_string());
-        let saved = saved.text(self.has_indices.to_string()).axes(&[self.spec.input_channels]);
-        let saved = saved.axes(&self.spec.kernel_shape).axes(&self.spec.strides());
-        saved.axes(&self.spec.dilations()).axes(&before).axes(&after)
+        let PoolSpec { kernel_shape, input_channels, .. } = &self.spec;
+        let (strides, dilations) = (self.spec.strides().to_vec(), self.spec.dilations().to_vec());
+        let saved = Saved::default().with(&self.column_major).with(&self.has_indices);
+        let saved = saved.with(input_channels).with(kernel_shape).with(&strides).with(&dilations);
+        saved.with(&kind.to_owned()).with(&before).with(&after)
     }
 
-    fn restore(_: Label, saved: &Saved) -> TractResult<Greatest> {
-        let (channels, numbers) = saved.axes.split_first().context("the number of channels")?;
-        let rank = numbers.len() / 5;
-        let mut lists = numbers.chunks(rank.max(1)).map(TVec::from);
-        let mut list = || lists.next().context("a number for each axis");
-        let (kernel, strides, dilations) = (list()?, list()?, list()?);
-        let (before, after) = (list()?, list()?);
+    fn restore(_: Label, row: &mut Row) -> TractResult<Greatest> {
+        let (column_major, has_indices) = row.take()?;
+        let channels = row.take()?;
+        let [kernel, strides, dilations]: [TVec<usize>; 3] = row.take()?;
+        let kind: String = row.take()?;
+        let [before, after]: [TVec<usize>; 2] = row.take()?;
+        let are_all = [&strides, &dilations, &before, &after].map(|all| all.len() == kernel.len());
+        ensure!(are_all == [true; 4], "has not a number for each axis");
         ensure!(strides.iter().all(|stride| *stride > 0), "has strides of {strides:?}");
-        let padding = match saved.text_at(0)? {
+        let padding = match kind.as_str() {
             "valid" => PaddingSpec::Valid,
             "same_upper" => PaddingSpec::SameUpper,
             "same_lower" => PaddingSpec::SameLower,
@@ -332,8 +333,7 @@ impl Save for Greatest {
         };
         let (dilations, strides) = (Some(dilations), Some(strides));
         let format = DataFormat::NCHW;
-        let spec = PoolSpec::new(format, kernel, padding, dilations, strides, *channels, *channels);
-        let flag = |index: usize| Ok::<_, TractError>(saved.text_at(index)? == "true");
-        Ok(Greatest { spec, column_major: flag(1)?, has_indices: flag(2)? })
+        let spec = PoolSpec::new(format, kernel, padding, dilations, strides, channels, channels);
+        Ok(Greatest { spec, column_major, has_indices })
     }
 }

@@ -17,8 +17,7 @@ use crate::onnx::node::{NodeView, attribute, place_in_tract};
 use crate::ops::host::around::Wrapped;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Operators the sizes of whose results are told by no shape, but are in proportion to those of the operands.
 const SELECTING: &[&str] =
@@ -317,14 +316,4 @@ impl TypedOp for Held {
     as_op!();
 }
 
-impl Save for Held {
-    const NAME: &'static str = "tract_onnx_cast_held";
-
-    fn save(&self) -> Saved {
-        Saved::default()
-    }
-
-    fn restore(_: Label, _: &Saved) -> TractResult<Held> {
-        Ok(Held)
-    }
-}
+save!(Held, "tract_onnx_cast_held", {});

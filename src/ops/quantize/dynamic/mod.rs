@@ -13,7 +13,7 @@ use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
 use crate::tensor::quantization::Quantization;
 
@@ -139,7 +139,7 @@ impl Save for DynamicQuantize {
         Saved::default()
     }
 
-    fn restore(node: Label, _: &Saved) -> TractResult<DynamicQuantize> {
+    fn restore(node: Label, _: &mut Row) -> TractResult<DynamicQuantize> {
         DynamicQuantize::new(node)
     }
 }

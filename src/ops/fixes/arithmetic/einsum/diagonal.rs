@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ndarray::Axis;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::refused;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Leaves the first of two axes, with the elements of which the places along both are the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,16 +69,8 @@ impl TypedOp for Diagonal {
     as_op!();
 }
 
-impl Save for Diagonal {
-    const NAME: &'static str = "tract_onnx_cast_diagonal";
-
-    fn save(&self) -> Saved {
-        Saved::default().axes(&self.axes)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Diagonal> {
-        let [first, second] = *saved.axes else { bail!("has {} axes, not 2", saved.axes.len()) };
-        ensure!(first < second, "has the axes {first} and {second}");
-        Ok(Diagonal { node, axes: [first, second] })
-    }
-}
+save!(Diagonal, "tract_onnx_cast_diagonal", node { axes }, |op| ensure!(
+    op.axes[0] < op.axes[1],
+    "has the axes {:?}",
+    op.axes
+));

@@ -15,7 +15,7 @@ use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, Instead, Site, build_hooked};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
 use doubles::Axis;
 
@@ -258,13 +258,14 @@ impl Save for Sample {
 
     fn save(&self) -> Saved {
         let GridSample { mode, padding_mode, align_corners } = &self.0;
-        let saved = Saved::default().text(mode.as_str()).text(padding_mode.as_str());
-        saved.text(align_corners.to_string())
+        let modes = [mode.as_str(), padding_mode.as_str()].map(String::from);
+        Saved::default().with(&modes).with(align_corners)
     }
 
-    fn restore(_: Label, saved: &Saved) -> TractResult<Sample> {
-        let mode = InterpolationMode::parse(saved.text_at(0)?)?;
-        let padding_mode = PaddingMode::parse(saved.text_at(1)?)?;
-        Ok(Sample(GridSample { mode, padding_mode, align_corners: saved.text_at(2)?.parse()? }))
+    fn restore(_: Label, row: &mut Row) -> TractResult<Sample> {
+        let (mode, padding_mode): (String, String) = row.take()?;
+        let mode = InterpolationMode::parse(&mode)?;
+        let padding_mode = PaddingMode::parse(&padding_mode)?;
+        Ok(Sample(GridSample { mode, padding_mode, align_corners: row.take()? }))
     }
 }

@@ -7,17 +7,18 @@ use tract_onnx::tract_core::ops::array::PadMode;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Site, refused};
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{members, save};
 
-/// What is added to an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum By {
-    /// The element at the end.
-    Edge,
-    /// The elements from the end backwards, and from the other end on, as often as it takes.
-    Reflection,
-    /// The elements from the other end on, as often as it takes.
-    Wrap,
+members! {
+    /// What is added to an axis.
+    enum By {
+        /// The element at the end.
+        Edge,
+        /// The elements from the end backwards, and from the other end on, as often as it takes.
+        Reflection,
+        /// The elements from the other end on, as often as it takes.
+        Wrap,
+    }
 }
 
 /// How many elements are added before and after those of each axis, and which.
@@ -113,22 +114,4 @@ impl TypedOp for Around {
     as_op!();
 }
 
-impl Save for Around {
-    const NAME: &'static str = "tract_onnx_cast_pad";
-
-    fn save(&self) -> Saved {
-        let pads: Vec<usize> = self.pads.iter().flat_map(|pad| [pad.0, pad.1]).collect();
-        Saved::default().text(format!("{:?}", self.by)).axes(&pads)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Around> {
-        let by = match saved.text_at(0)? {
-            "Edge" => By::Edge,
-            "Reflection" => By::Reflection,
-            "Wrap" => By::Wrap,
-            other => bail!("{other:?} is no way to pad"),
-        };
-        let pads = saved.axes.as_chunks::<2>().0.iter().map(|[before, after]| (*before, *after));
-        Ok(Around { node, by, pads: pads.collect() })
-    }
-}
+save!(Around, "tract_onnx_cast_pad", node { by, pads });

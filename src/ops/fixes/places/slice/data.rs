@@ -11,7 +11,7 @@ use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Mapped, refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::save;
 
 /// Slices data along some axes: inputs are the data, the starts, the ends, and the steps if they are not 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,16 +170,9 @@ impl TypedOp for SliceByData {
     as_op!();
 }
 
-impl Save for SliceByData {
-    const NAME: &'static str = "tract_onnx_cast_slice";
-
-    fn save(&self) -> Saved {
-        Saved::default().axes(&self.axes).dims(&self.lens)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<SliceByData> {
-        let (axes, lens) = (saved.axes.clone(), saved.dims.clone());
-        ensure!(axes.len() == lens.len(), "has {} lengths for {} axes", lens.len(), axes.len());
-        Ok(SliceByData { node, axes, lens })
-    }
-}
+save!(SliceByData, "tract_onnx_cast_slice", node { axes, lens }, |op| ensure!(
+    op.axes.len() == op.lens.len(),
+    "has {} lengths for {} axes",
+    op.lens.len(),
+    op.axes.len()
+));

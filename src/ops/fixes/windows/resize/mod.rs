@@ -16,7 +16,7 @@ use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{refused, unplanned};
 use crate::ops::host::integers::read;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{by_debug, save};
 pub(crate) use node::build;
 use plan::{Axis, Coordinates, Mode, Rule};
 
@@ -54,11 +54,6 @@ impl Eq for Resize {}
 /// The variant that has a name.
 fn named<T: Copy>(all: &[(&str, T)], name: &str) -> Option<T> {
     all.iter().find(|(own, _)| *own == name).map(|(_, variant)| *variant)
-}
-
-/// The name of a variant.
-fn name_of<T: PartialEq>(all: &[(&'static str, T)], variant: T) -> &'static str {
-    all.iter().find(|(_, own)| *own == variant).map_or("", |(name, _)| name)
 }
 
 /// FLOATs, one for each axis or two.
@@ -266,32 +261,9 @@ impl TypedOp for Resize {
     as_op!();
 }
 
-impl Save for Resize {
-    const NAME: &'static str = "tract_onnx_cast_resize";
-
-    fn save(&self) -> Saved {
-        let Rule { coordinates, mode, cubic_coeff_a, exclude_outside, antialias } = self.rule;
-        let modes = [Mode::NEAREST.as_slice(), &Mode::BETWEEN].concat();
-        let saved = Saved::default().text(name_of(&Coordinates::ALL, coordinates));
-        let saved = saved.text(name_of(&modes, mode)).text(cubic_coeff_a.to_string());
-        let saved = saved.text(exclude_outside.to_string()).text(antialias.to_string());
-        let saved = saved.text(name_of(&Aspect::ALL, self.aspect));
-        let saved = saved.text(self.extrapolation_value.to_string());
-        saved.text(self.has_sizes.to_string()).axes(&self.axes)
-    }
-
-    fn restore(node: Label, saved: &Saved) -> TractResult<Resize> {
-        let modes = [Mode::NEAREST.as_slice(), &Mode::BETWEEN].concat();
-        let rule = Rule {
-            coordinates: named(&Coordinates::ALL, saved.text_at(0)?).context("coordinates")?,
-            mode: named(&modes, saved.text_at(1)?).context("a mode")?,
-            cubic_coeff_a: saved.text_at(2)?.parse()?,
-            exclude_outside: saved.text_at(3)?.parse()?,
-            antialias: saved.text_at(4)?.parse()?,
-        };
-        let aspect = named(&Aspect::ALL, saved.text_at(5)?).context("a policy")?;
-        let extrapolation_value = saved.text_at(6)?.parse()?;
-        let (has_sizes, axes) = (saved.text_at(7)?.parse()?, saved.axes.clone());
-        Ok(Resize { node, rule, aspect, extrapolation_value, axes, has_sizes })
-    }
-}
+by_debug!(Aspect, Aspect::ALL.into_iter().map(|(_, aspect)| aspect));
+save!(
+    Resize,
+    "tract_onnx_cast_resize",
+    node { rule, aspect, extrapolation_value, has_sizes, axes }
+);

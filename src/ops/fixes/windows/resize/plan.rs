@@ -2,6 +2,8 @@
 
 use tract_onnx::tract_core::internal::*;
 
+use crate::ops::host::saved::{by_debug, fields};
+
 /// `coordinate_transformation_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Coordinates {
@@ -196,3 +198,7 @@ impl Rule {
         Ok(Plan { taps, places, weights, outside })
     }
 }
+
+by_debug!(Coordinates, Coordinates::ALL.into_iter().map(|(_, member)| member));
+by_debug!(Mode, Mode::NEAREST.into_iter().chain(Mode::BETWEEN).map(|(_, member)| member));
+fields!(Rule { coordinates, mode, cubic_coeff_a, exclude_outside, antialias });

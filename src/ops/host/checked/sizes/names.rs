@@ -8,7 +8,7 @@ use tract_onnx::tract_core::internal::*;
 
 use super::effort::effort;
 use crate::ops::host::open_shapes::new_symbol;
-use crate::ops::host::saved::Saved;
+use crate::ops::host::saved::{Parameter, Row, Saved};
 
 /// What one expression may take, in the steps of [`effort`]: tract still finds two of equal value to be
 /// equal then, in whatever form it has written them.
@@ -166,35 +166,23 @@ impl Names {
         values
     }
 
-    /// These symbols and what they stand for, to be saved with an operator.
+    /// What symbols stand for, to be saved with an operator.
     pub(super) fn save(&self, symbols: &[Symbol]) -> Saved {
-        let definitions = self.definitions(symbols, &SymbolValues::default());
-        let definitions = definitions.into_iter().flat_map(|(symbol, dim)| [symbol.to_dim(), dim]);
-        let definitions: Vec<TDim> = definitions.collect();
-        let symbols: Vec<TDim> = symbols.iter().map(Symbol::to_dim).collect();
-        Saved::default().axes(&[definitions.len()]).dims(&definitions).dims(&symbols)
+        Saved::default().with(&self.definitions(symbols, &SymbolValues::default()))
+    }
+}
+
+impl Parameter for Names {
+    fn put(&self, saved: &mut Saved) {
+        self.table().defined.put(saved);
     }
 
-    /// Every symbol there is.
-    pub(super) fn all(&self) -> Vec<Symbol> {
-        self.table().defined.iter().map(|(symbol, _)| symbol.clone()).collect()
-    }
-
-    /// What [`save`](Names::save) has saved.
-    pub(super) fn restore(saved: &Saved) -> TractResult<(Names, TVec<Symbol>)> {
-        let count = saved.axes.first().copied().context("has no count of definitions")?;
-        let (definitions, symbols) =
-            saved.dims.split_at_checked(count).context("has less definitions than it says")?;
-        let symbol = |dim: &TDim| match dim {
-            TDim::Sym(symbol) => Ok(symbol.clone()),
-            _ => bail!("{dim} is no symbol"),
-        };
+    fn take(row: &mut Row) -> TractResult<Names> {
         let names = Names::default();
-        for pair in definitions.chunks_exact(2) {
-            let [name, dim] = pair else { continue };
-            let name = symbol(name)?;
-            names.table().define(name, dim.clone(), format!("{dim:?}"));
+        for (name, dim) in row.take::<Vec<(Symbol, TDim)>>()? {
+            let written = format!("{dim:?}");
+            names.table().define(name, dim, written);
         }
-        Ok((names, symbols.iter().map(symbol).collect::<TractResult<_>>()?))
+        Ok(names)
     }
 }

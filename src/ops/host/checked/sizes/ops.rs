@@ -6,7 +6,7 @@ use super::names::Names;
 use crate::error;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Save, Saved};
+use crate::ops::host::saved::{Row, Save, Saved, save};
 
 /// The identity, behind which symbols stand for the sizes that take too much, or for all that are
 /// no symbols. tract gives them their values when it sees the shape.
@@ -42,18 +42,7 @@ impl TypedOp for Named {
     as_op!();
 }
 
-impl Save for Named {
-    const NAME: &'static str = "tract_onnx_cast_named";
-
-    fn save(&self) -> Saved {
-        self.names.save(&self.names.all()).text(self.all.to_string())
-    }
-
-    fn restore(_: Label, saved: &Saved) -> TractResult<Named> {
-        let (names, _) = Names::restore(saved)?;
-        Ok(Named { names, all: saved.text_at(0)?.parse()? })
-    }
-}
+save!(Named, "tract_onnx_cast_named", { names, all });
 
 /// The identity, behind which symbols have values: those of what they stand for. Sizes in the input
 /// have these in their place.
@@ -124,11 +113,10 @@ impl Save for Bound {
     const OUTPUTS: &'static [&'static str] = &["output", "sizes"];
 
     fn save(&self) -> Saved {
-        self.names.save(&self.symbols)
+        self.names.save(&self.symbols).with(&self.symbols)
     }
 
-    fn restore(node: Label, saved: &Saved) -> TractResult<Bound> {
-        let (names, symbols) = Names::restore(saved)?;
-        Ok(Bound { names, symbols, node })
+    fn restore(node: Label, row: &mut Row) -> TractResult<Bound> {
+        Ok(Bound { names: row.take()?, symbols: row.take()?, node })
     }
 }
