@@ -8,6 +8,8 @@ use onnx_cast_graph::attribute_type;
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
+use super::schema::{entries, rows_in_full};
+
 const TABLE: &str = include_str!("attributes.tsv");
 
 const TYPES: [AttributeType; 12] = [
@@ -126,20 +128,8 @@ fn is_list<T>(members: &[T], text: &str, is_member: impl Fn(&T, &str) -> bool) -
         && members.iter().zip(words).all(|(member, word)| is_member(member, word))
 }
 
-/// The table's rows in full: what one does not say is that of the row above.
 fn rows() -> impl Iterator<Item = [&'static str; 3]> {
-    TABLE.lines().scan([""; 3], |columns, line| {
-        for (column, own) in columns.iter_mut().zip(line.split('\t')) {
-            if !own.is_empty() {
-                *column = own;
-            }
-        }
-        Some(*columns)
-    })
-}
-
-fn entries(column: &'static str) -> impl Iterator<Item = &'static str> {
-    column.split(' ').filter(|entry| !matches!(*entry, "" | "-"))
+    rows_in_full(TABLE)
 }
 
 /// `axis:INT=0`, `to:INT!` or `shape:INTS`.

@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::cast::element_type::{ElementType, Family};
 use crate::onnx::bit_casts::{BIT_CAST, BitCastSpec};
 use crate::onnx::lowered::bit_cast_of;
-use crate::ops::host::element_wise::{element_wise, typed_op};
+use crate::ops::host::element_wise::{element_wise, rules, typed_op};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::saved::save;
 use crate::ops::host::stock::Built;
@@ -30,18 +30,11 @@ impl Expansion for InferenceBitCast {
         BIT_CAST.into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 1)?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [1, 1], |s, inputs, outputs| {
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.equals(&outputs[0].shape, &inputs[0].shape)?;
         s.equals(&outputs[0].datum_type, self.spec.to.datum_type())
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let input = inputs.first().context("an input is missing")?;

@@ -11,6 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{PrivateCast, cast_of};
 use crate::onnx::node::node_name;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
@@ -81,14 +82,7 @@ impl Expansion for InferenceCast {
         "OnnxCast".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, if self.private.to.is_some() { 1 } else { 2 })?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [if self.private.to.is_some() { 1 } else { 2 }, 1], |s, inputs, outputs| {
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.equals(&outputs[0].shape, &inputs[0].shape)?;
         match self.private.to {
@@ -105,7 +99,7 @@ impl Expansion for InferenceCast {
                 })
             }
         }
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let datum_type = |index: usize| -> TractResult<DatumType> {

@@ -8,7 +8,11 @@ use tract_onnx::tract_hir::internal::*;
 use crate::ops::host::hook::Wired;
 
 /// What is known of the inputs, the outputs and what else was observed, once an operator's rules have run.
-pub(crate) type Inferred = (TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>);
+pub(crate) type Inferred =
+    TractResult<(TVec<InferenceFact>, TVec<InferenceFact>, TVec<InferenceFact>)>;
+
+/// What is known of these before.
+pub(crate) type Told<'a> = TVec<&'a InferenceFact>;
 
 /// Does something else than the operator inside, which does whatever is not said here. The methods are those of tract's traits.
 pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
@@ -19,12 +23,7 @@ pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
     fn inside_mut(&mut self) -> &mut dyn InferenceOp;
 
     /// Infers facts.
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         self.inside_mut().infer_facts(inputs, outputs, observed)
     }
 
@@ -99,12 +98,7 @@ impl<A: Around> EvalOp for Wrapped<A> {
 }
 
 impl<A: Around> InferenceOp for Wrapped<A> {
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         self.0.infer_facts(inputs, outputs, observed)
     }
 

@@ -24,6 +24,28 @@ macro_rules! typed_op {
     };
 }
 
+/// Its facts are inferred by the rules of `$body`, as those of tract's `Expansion`, with so many
+/// inputs and outputs where they are counted.
+macro_rules! rules {
+    ($self:ident, [$given:expr, $made:expr], |$solver:ident, $inputs:ident, $outputs:ident| $body:expr) => {
+        $crate::ops::host::element_wise::rules!($self, |$solver, $inputs, $outputs| {
+            check_input_arity($inputs, $given)?;
+            check_output_arity($outputs, $made)?;
+            $body
+        });
+    };
+    ($self:ident, |$solver:ident, $inputs:ident, $outputs:ident| $body:expr) => {
+        fn rules<'r, 'p: 'r, 's: 'r>(
+            &'s $self,
+            $solver: &mut Solver<'r>,
+            $inputs: &'p [TensorProxy],
+            $outputs: &'p [TensorProxy],
+        ) -> InferenceResult {
+            $body
+        }
+    };
+}
+
 /// Its axes are those of its inputs.
 macro_rules! natural_axes {
     () => {
@@ -105,6 +127,36 @@ macro_rules! with_symbols {
     };
 }
 
+/// It is of two operands, and to tract as `$stock` is: by its name, its types and its cost.
+macro_rules! binary_like {
+    ($self:ident, $stock:expr) => {
+        fn name(&$self) -> &'static str {
+            $stock.name()
+        }
+
+        fn result_datum_type(&$self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
+            $stock.result_datum_type(a, b)
+        }
+
+        fn cost_per_element(&$self, ty: DatumType) -> TVec<(Cost, usize)> {
+            $stock.cost_per_element(ty)
+        }
+    };
+}
+
+/// It is of two operands, and computes as `$stock` does.
+macro_rules! binary_by {
+    ($self:ident, $stock:expr) => {
+        fn eval_in_a(&$self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
+            $stock.eval_in_a(a, b)
+        }
+
+        fn eval_out_of_place(&$self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
+            $stock.eval_out_of_place(c, a, b)
+        }
+    };
+}
+
 /// It is of two operands and has no way but `eval` to compute.
 macro_rules! binary_by_eval {
     () => {
@@ -121,4 +173,7 @@ macro_rules! binary_by_eval {
     };
 }
 
-pub(crate) use {along_axes, binary_by_eval, element_wise, natural_axes, typed_op, with_symbols};
+pub(crate) use {
+    along_axes, binary_by, binary_by_eval, binary_like, element_wise, natural_axes, rules,
+    typed_op, with_symbols,
+};

@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::{node_name, place_in_tract};
 use crate::ops::fixes::products::keep_apart;
-use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 use crate::ops::host::stock::stock;
@@ -168,12 +168,7 @@ impl Around for Hooked {
         &mut *self.site.stock
     }
 
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         if let Hook::Checked(check, _) = self.hook {
             check(&self.site, &inputs)?;
         }

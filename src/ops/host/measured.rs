@@ -12,7 +12,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::lowered::{Form, Lowered, MEASURED};
 use crate::onnx::node::int;
 use crate::ops::host::checked;
-use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::element_wise::{rules, typed_op};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
@@ -58,14 +58,7 @@ impl Expansion for Measured {
         "Measured".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 1)?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [1, 1], |s, inputs, outputs| {
         s.equals(&outputs[0].datum_type, i64::datum_type())?;
         if self.counts {
             return s.equals(&outputs[0].rank, 0);
@@ -74,7 +67,7 @@ impl Expansion for Measured {
         s.given(&inputs[0].rank, |s, rank| {
             s.equals(&outputs[0].shape[0], self.dimensions(rank as usize).len().to_dim())
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         model.wire_node(prefix, self.clone(), inputs)

@@ -83,7 +83,7 @@ pub(crate) fn is_known_build(operator: &str, build: Build) -> bool {
 /// Builds an operator of tract's, put right, and compared with what it takes.
 fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     checked::build(context, node, |context, node| {
-        let fix = FIXES.iter().find(|fix| fix.operator == node.op_type);
+        let fix = FIXES.iter().find(|fix| fix.operators.contains(&&*node.op_type));
         let (op, closures) = match fix.map(|fix| fix.by) {
             Some(By::Build(build)) => build(context, node)?,
             Some(By::Hook(hook)) => super::hook::build_hooked(context, node, node, hook)?,

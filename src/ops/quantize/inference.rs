@@ -10,6 +10,7 @@ use super::op::{OnnxQuantizer, may_stay_small};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::quantizer_of;
 use crate::onnx::quantizers::QuantizerSpec;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::SmallWeights;
@@ -69,14 +70,7 @@ impl Expansion for InferenceQuantizer {
         !may_stay_small(self.spec.quantizes(), self.spec.exotic(0), self.spec.block_size)
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, self.inputs())?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [self.inputs(), 1], |s, inputs, outputs| {
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.equals(&outputs[0].shape, &inputs[0].shape)?;
         if let Some(y) = self.spec.inferred_y(None, None)? {
@@ -86,7 +80,7 @@ impl Expansion for InferenceQuantizer {
         s.given(&inputs[decides].datum_type, move |s, datum_type| {
             s.equals(&outputs[0].datum_type, self.output_type(decides, datum_type)?)
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let fact = |index: usize| {

@@ -18,6 +18,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::{int, node_name};
 use crate::ops::fixes::products::keep_apart;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::{self, SmallWeights};
@@ -343,12 +344,7 @@ impl Expansion for NBits {
         }
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |s, inputs, outputs| {
         check_output_arity(outputs, 1)?;
         s.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
@@ -361,7 +357,7 @@ impl Expansion for NBits {
             s.equals(&inputs[0].shape[last], self.k.to_dim())?;
             s.equals(&outputs[0].shape[last], self.n.to_dim())
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let first = model.nodes.len();

@@ -167,9 +167,15 @@ fn at(parameters: &[Parameter], index: usize) -> Option<Parameter> {
     parameters.get(index).or(parameters.last().filter(is_repeated)).copied()
 }
 
-/// The table's rows in full: what one does not say is that of the row above.
 fn rows() -> impl Iterator<Item = [&'static str; 7]> {
-    TABLE.lines().scan([""; 7], |columns, line| {
+    rows_in_full(TABLE)
+}
+
+/// The rows of a table in full: what one does not say is that of the row above.
+pub(super) fn rows_in_full<const N: usize>(
+    table: &'static str,
+) -> impl Iterator<Item = [&'static str; N]> {
+    table.lines().scan([""; N], |columns, line| {
         for (column, own) in columns.iter_mut().zip(line.split('\t')) {
             if !own.is_empty() {
                 *column = own;
@@ -196,7 +202,8 @@ fn read(columns: [&'static str; 7]) -> Option<(&'static str, Schema)> {
     Some((operator, schema))
 }
 
-fn entries(column: &'static str) -> impl Iterator<Item = &'static str> {
+/// The words of a column.
+pub(super) fn entries(column: &'static str) -> impl Iterator<Item = &'static str> {
     column.split(' ').filter(|entry| !matches!(*entry, "" | "-"))
 }
 

@@ -27,6 +27,7 @@ use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::quotient::{self, Quotient};
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::host::element_wise::{binary_by, binary_like};
 use crate::ops::host::hook::{Instead, Patch, Site, refused};
 use crate::ops::host::integers::is_integer;
 use crate::ops::host::label::Label;
@@ -241,21 +242,8 @@ pub(crate) fn equal(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
 pub(crate) struct IntegerMul;
 
 impl BinMiniOp for IntegerMul {
-    fn name(&self) -> &'static str {
-        Mul.name()
-    }
-
-    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
-        Mul.result_datum_type(a, b)
-    }
-
-    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
-        Mul.eval_in_a(a, b)
-    }
-
-    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
-        Mul.eval_out_of_place(c, a, b)
-    }
+    binary_like!(self, Mul);
+    binary_by!(self, Mul);
 
     fn absorbing_element(&self) -> Option<i64> {
         Mul.absorbing_element()
@@ -283,10 +271,6 @@ impl BinMiniOp for IntegerMul {
         }
         Mul.declutter(model, node)
     }
-
-    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
-        Mul.cost_per_element(ty)
-    }
 }
 
 /// Quotients of integers, with an error for a divisor of 0.
@@ -309,16 +293,10 @@ impl IntegerDiv {
 }
 
 impl BinMiniOp for IntegerDiv {
-    fn name(&self) -> &'static str {
-        Div.name()
-    }
+    binary_like!(self, Div);
 
     fn is_commutative(&self) -> bool {
         Div.is_commutative()
-    }
-
-    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
-        Div.result_datum_type(a, b)
     }
 
     fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
@@ -338,10 +316,6 @@ impl BinMiniOp for IntegerDiv {
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         Div.declutter(model, node)
     }
-
-    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
-        Div.cost_per_element(ty)
-    }
 }
 
 /// One of tract's operators that is left as it is.
@@ -349,32 +323,15 @@ impl BinMiniOp for IntegerDiv {
 pub(crate) struct Unsimplified<T>(pub(crate) T);
 
 impl<T: BinMiniOp + Clone + PartialEq + Eq> BinMiniOp for Unsimplified<T> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
+    binary_like!(self, self.0);
+    binary_by!(self, self.0);
 
     fn validation(&self) -> Validation {
         self.0.validation()
     }
 
-    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
-        self.0.result_datum_type(a, b)
-    }
-
-    fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
-        self.0.eval_in_a(a, b)
-    }
-
-    fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
-        self.0.eval_out_of_place(c, a, b)
-    }
-
     fn is_commutative(&self) -> bool {
         self.0.is_commutative()
-    }
-
-    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
-        self.0.cost_per_element(ty)
     }
 
     fn as_linalg_binop(&self) -> Option<BinOp> {

@@ -3,6 +3,7 @@
 //! What tract 0.23 knows of `Greater` of dimensions is off by two (`CompGT`: a ≥ b − 1), and a selection by it, as by a mask, is
 //! then taken for decided. Of `Less` it knows the right thing.
 
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use tract_onnx::model::ParsingContext;
@@ -25,14 +26,9 @@ impl Expansion for Greater {
         "Greater".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |solver, inputs, outputs| {
         binary::rules(solver, inputs, outputs, |_, _| Ok(bool::datum_type()))
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let [left, right] = inputs else { bail!("has {} inputs, not 2", inputs.len()) };

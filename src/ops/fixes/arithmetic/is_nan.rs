@@ -13,6 +13,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::ops::cast::op::OnnxCast;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 
@@ -51,18 +52,11 @@ impl Expansion for Test {
         }
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 1)?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [1, 1], |solver, inputs, outputs| {
         let ([input], [output]) = (inputs, outputs) else { return Ok(()) };
         solver.equals(&output.datum_type, DatumType::Bool)?;
         solver.equals(&input.shape, &output.shape)
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let input = *inputs.first().context("an input")?;

@@ -16,6 +16,7 @@ use tract_onnx::tract_core::ops::nn::Reduce;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::fixes::arithmetic::open::OpenSum;
 use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::host::element_wise::binary_like;
 
 /// A quotient of floats, rounded once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,9 +147,7 @@ fn divide<T: Datum + Copy + DivAssign>(
 }
 
 impl BinMiniOp for Quotient {
-    fn name(&self) -> &'static str {
-        Div.name()
-    }
+    binary_like!(self, Div);
 
     fn validation(&self) -> Validation {
         Validation::Rounding
@@ -156,10 +155,6 @@ impl BinMiniOp for Quotient {
 
     fn is_commutative(&self) -> bool {
         false
-    }
-
-    fn result_datum_type(&self, a: DatumType, b: DatumType) -> TractResult<DatumType> {
-        Div.result_datum_type(a, b)
     }
 
     fn eval_in_a(&self, a: &mut Tensor, b: &Tensor) -> TractResult<()> {
@@ -172,9 +167,5 @@ impl BinMiniOp for Quotient {
 
     fn eval_out_of_place(&self, c: &mut Tensor, a: &Tensor, b: &Tensor) -> TractResult<()> {
         Div.eval_out_of_place(c, a, b)
-    }
-
-    fn cost_per_element(&self, ty: DatumType) -> TVec<(Cost, usize)> {
-        Div.cost_per_element(ty)
     }
 }

@@ -21,6 +21,7 @@ use self::op::{Heads, Optional};
 use super::recurrent::Real;
 use crate::error::Error;
 use crate::onnx::node::node_name;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::stock::{Built, stock};
 
@@ -193,14 +194,7 @@ impl Expansion for Attention {
         Ok(self.op.emitted.iter().filter(|is_there| **is_there).count())
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 3 + self.op.given.len())?;
-        check_output_arity(outputs, self.nboutputs()?)?;
+    rules!(self, [3 + self.op.given.len(), self.nboutputs()?], |solver, inputs, outputs| {
         for (output, place) in outputs.iter().zip(self.op.places()) {
             // Present keys and values are of the types of K and V, all else of that of Q.
             let of = if place == 3 { 0 } else { place };
@@ -217,7 +211,7 @@ impl Expansion for Attention {
             }
             Ok(())
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let facts: Vec<TypedFact> = inputs

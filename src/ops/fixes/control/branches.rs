@@ -12,7 +12,7 @@ use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, unplanned};
 use crate::ops::host::stock::{Built, stock};
@@ -64,12 +64,7 @@ impl Around for If {
         &mut *self.op
     }
 
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         let condition = inputs.first().and_then(|condition| condition.value.concretize());
         let facts = self.op.infer_facts(inputs, outputs, observed);
         // The branch that does not run is not in the way.

@@ -13,7 +13,7 @@ use tract_onnx::tract_hir::ops::array::MultiBroadcastTo;
 
 use crate::error;
 use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::{typed_op, with_symbols};
+use crate::ops::host::element_wise::{rules, typed_op, with_symbols};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
@@ -44,14 +44,7 @@ impl Expansion for Expand {
         EXPAND.into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 2)?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [2, 1], |solver, inputs, outputs| {
         solver.given_2(&inputs[0].rank, &inputs[1].shape[0], move |solver, rank, length| {
             match length.to_i64() {
                 Ok(length) => solver.equals(&outputs[0].rank, rank.max(length)),
@@ -59,7 +52,7 @@ impl Expansion for Expand {
             }
         })?;
         MultiBroadcastTo.rules(solver, inputs, outputs)
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         MultiBroadcastTo.wire(prefix, model, inputs)

@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Range as Stock;
 
 use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::{typed_op, with_symbols};
+use crate::ops::host::element_wise::{rules, typed_op, with_symbols};
 use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::integers::{dims, is_integer, read, write};
 use crate::ops::host::label::Label;
@@ -104,14 +104,7 @@ impl Expansion for Range {
         RANGE.into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 3)?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [3, 1], |solver, inputs, outputs| {
         let [start, limit, step] = inputs else { return Ok(()) };
         let [output] = outputs else { return Ok(()) };
         solver.given_3(
@@ -135,7 +128,7 @@ impl Expansion for Range {
             }
             Ok(())
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let [start, limit, step] = inputs else { bail!("has {} inputs, not 3", inputs.len()) };

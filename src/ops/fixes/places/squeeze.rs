@@ -11,7 +11,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
 use crate::onnx::node::{from_front, node_name};
-use crate::ops::host::element_wise::{natural_axes, typed_op};
+use crate::ops::host::element_wise::{natural_axes, rules, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, hooked, refused, unplanned};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
@@ -83,12 +83,7 @@ impl Expansion for Squeeze {
         "Squeeze".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |solver, inputs, outputs| {
         check_output_arity(outputs, 1)?;
         solver.equals(&outputs[0].datum_type, &inputs[0].datum_type)?;
         if self.named.is_some() {
@@ -101,7 +96,7 @@ impl Expansion for Squeeze {
             let made = self.of(Some(&axes), shape.len())?.output_shape(&shape)?;
             solver.equals(&outputs[0].shape, made)
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let (data, axes) = inputs.split_first().context("has an input")?;

@@ -16,6 +16,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -113,12 +114,7 @@ impl Expansion for Transform {
         DFT.into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |solver, inputs, outputs| {
         let axes = usize::from(matches!(self.axis, From::Input(_)));
         check_input_arity(inputs, 1 + usize::from(self.length.is_some()) + axes)?;
         check_output_arity(outputs, 1)?;
@@ -140,7 +136,7 @@ impl Expansion for Transform {
                 solver.equals(&output.shape, made)
             })
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));

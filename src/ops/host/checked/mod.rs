@@ -21,7 +21,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{NodeView, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
@@ -169,12 +169,7 @@ impl Around for Checked {
         Ok(state.or_else(|| self.is_intricate.then(|| Box::new(Claimed) as Box<dyn OpState>)))
     }
 
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
         let facts = self.infer_bounded(inputs, outputs, observed)?;

@@ -23,7 +23,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{node_name, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
@@ -250,12 +250,7 @@ impl Around for Guarded {
         &mut *self.op
     }
 
-    fn infer_facts(
-        &mut self,
-        inputs: TVec<&InferenceFact>,
-        outputs: TVec<&InferenceFact>,
-        observed: TVec<&InferenceFact>,
-    ) -> TractResult<Inferred> {
+    fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         self.check_ranks(|place| inputs.get(place)?.shape.rank().concretize()?.try_into().ok())?;
         for (place, operand) in &self.scalars {
             let Some(fact) = inputs.get(*place) else { continue };

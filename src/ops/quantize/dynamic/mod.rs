@@ -10,7 +10,7 @@ use crate::cast::kernel::level::Level;
 use crate::cast::quantize::operator::{Quantize, Quantizer};
 use crate::error;
 use crate::onnx::node::node_name;
-use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::element_wise::{rules, typed_op};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -81,14 +81,7 @@ impl Expansion for DynamicQuantize {
         Ok(3)
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, 1)?;
-        check_output_arity(outputs, 3)?;
+    rules!(self, [1, 3], |s, inputs, outputs| {
         s.equals(&inputs[0].datum_type, f32::datum_type())?;
         s.equals(&outputs[0].rank, &inputs[0].rank)?;
         s.equals(&outputs[0].shape, &inputs[0].shape)?;
@@ -97,7 +90,7 @@ impl Expansion for DynamicQuantize {
         s.equals(&outputs[1].rank, 0)?;
         s.equals(&outputs[2].datum_type, u8::datum_type())?;
         s.equals(&outputs[2].rank, 0)
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         model.wire_node(prefix, self.clone(), inputs)

@@ -69,7 +69,7 @@ impl Equation {
             let letters = text.chars().filter(|letter| *letter != ' ');
             let letter = |letter: char| match letter {
                 'a'..='z' | 'A'..='Z' => Ok(letter),
-                other => Err(self.error(format!("has {other:?}, which is no letter"))),
+                other => Err(self.error(format!("is wrong: `{other}` names no axis"))),
             };
             letters.map(letter).collect()
         };
@@ -86,6 +86,14 @@ impl Equation {
         refused(&self.node, "Einsum", problem)
     }
 
+    /// Fails where there are not as many terms as inputs.
+    pub(super) fn check_operands(&self, given: usize) -> Result<(), Error> {
+        if self.inputs.len() != given {
+            return Err(self.error(format!("has {} terms for {given} inputs", self.inputs.len())));
+        }
+        Ok(())
+    }
+
     /// How many operands there are.
     pub(super) fn operands(&self) -> usize {
         self.inputs.len()
@@ -98,7 +106,8 @@ impl Equation {
             let named = term.letters().count();
             let rest = rank.checked_sub(named).filter(|rest| *rest == 0 || term.after.is_some());
             behind.push(rest.ok_or_else(|| {
-                self.error(format!("names {named} axes of operand {place} of rank {rank}"))
+                let term = self.text.split([',', '-']).nth(place).unwrap_or_default().trim();
+                self.error(format!("is wrong: `{term}` stands for an input of rank {rank}"))
             })?);
         }
         let most = behind.iter().copied().max().unwrap_or_default();

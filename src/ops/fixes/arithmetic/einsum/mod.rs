@@ -25,6 +25,7 @@ use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::shapes::zeros;
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Hook, Mapped, Wired, hooked};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
@@ -35,6 +36,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let text: String = node.get_attr("equation")?;
     let opset = context.onnx_operator_set_version;
     let equation = Equation::parse(&node_label, opset, &text)?;
+    equation.check_operands(node.input.len())?;
     let op = Einsum { node: node_label.into(), equation };
     Ok((hooked(context, node, expand(op), Hook::Products), vec![]))
 }
@@ -51,14 +53,7 @@ impl Expansion for Einsum {
         "EinSum".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
-        check_input_arity(inputs, self.equation.operands())?;
-        check_output_arity(outputs, 1)?;
+    rules!(self, [self.equation.operands(), 1], |solver, inputs, outputs| {
         let output = &outputs[0];
         for input in inputs {
             solver.equals(&input.datum_type, &output.datum_type)?;
@@ -79,7 +74,7 @@ impl Expansion for Einsum {
             }
             Ok(())
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let ranks = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.rank()));

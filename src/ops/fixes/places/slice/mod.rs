@@ -20,6 +20,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -181,12 +182,7 @@ impl Expansion for Slice {
         SLICE.into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        solver: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |solver, inputs, outputs| {
         let arity = match &self.from {
             From::Attributes { .. } => 1,
             From::Inputs { axes, steps } => {
@@ -233,7 +229,7 @@ impl Expansion for Slice {
                 Ok(())
             })
         })
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));

@@ -8,6 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::plan::{Coordinates, Mode, Rule};
 use super::{Aspect, Resize, named, numbers};
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
@@ -106,12 +107,7 @@ impl Expansion for ResizeNode {
         "Resize".into()
     }
 
-    fn rules<'r, 'p: 'r, 's: 'r>(
-        &'s self,
-        s: &mut Solver<'r>,
-        inputs: &'p [TensorProxy],
-        outputs: &'p [TensorProxy],
-    ) -> InferenceResult {
+    rules!(self, |s, inputs, outputs| {
         check_output_arity(outputs, 1)?;
         let [data, ..] = inputs else { bail!(self.resize.error("has no input")) };
         let [made] = outputs else { bail!(self.resize.error("has one output")) };
@@ -132,7 +128,7 @@ impl Expansion for ResizeNode {
             })?;
         }
         Ok(())
-    }
+    });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let wire = |place: usize| {

@@ -1,9 +1,8 @@
-//! Numbers that operators take: axes within a rank, windows, steps and blocks of one and more, equations of letters.
+//! Numbers that operators take: axes within a rank, windows, steps and blocks of one and more.
 //!
 //! tract subtracts, divides and counts by these without a look at them, so that it panics, never ends, or computes something. One
 //! table ([`RANGES`](table::RANGES)) has what the specification allows, and [`check`] compares it with what is known of a node.
 
-mod equation;
 mod table;
 
 use std::sync::Arc;
@@ -56,9 +55,6 @@ pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(
         let problem = format!("{problem}, the model imports {opset}");
         refused(&node_name(node), &node.op_type, problem)
     };
-    if node.op_type == "Einsum" {
-        equation::check(node, known).map_err(error)?;
-    }
     stretched::check(&node.op_type, known).map_err(error)?;
     let row = RANGES.iter().find(|(operator, _)| *operator == node.op_type);
     for (given, must) in row.map_or(&[][..], |(_, row)| row) {

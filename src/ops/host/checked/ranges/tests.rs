@@ -220,13 +220,13 @@ fn an_equation_is_of_letters_that_inputs_have() {
         ("i j k, ...k -> ...i", None),
         ("ijk,ijk", None),
         ("...,...->...", None),
-        ("1jk,ijl->kl", Some("where `1` names no axis")),
+        ("1jk,ijl->kl", Some("`1` names no axis")),
         ("ijk,ijl->km", Some("no operand with the axis m")),
-        ("ijk,ijl->kk", Some("the axis k twice in the output")),
-        ("ijk->i", Some("with 1 terms of 2 inputs")),
-        ("ij,ijl->l", Some("where `ij` stands for an input of rank 3")),
-        ("ijklm...,ijl->l", Some("where `ijklm...` stands for an input of rank 3")),
-        ("ijk,ij....->k", Some("where `.` names no axis")),
+        ("ijk,ijl->kk", Some("makes the axis k twice")),
+        ("ijk->i", Some("has 1 terms for 2 inputs")),
+        ("ij,ijl->l", Some("`ij` stands for an input of rank 3")),
+        ("ijklm...,ijl->l", Some("`ijklm...` stands for an input of rank 3")),
+        ("ijk,ij....->k", Some("`.` names no axis")),
     ] {
         let mut model = of("Einsum", Given::Attribute("equation"), Must::Axes, &[]);
         let graph = model.graph.as_mut().expect("a graph");
