@@ -1,7 +1,7 @@
 //! Functions as bodies of the graph: read before the passes, and put back behind them.
 
 use onnx_cast_graph::{Graph, NodeView, default_opset, is_default_domain};
-use tract_onnx::pb::{GraphProto, NodeProto, ValueInfoProto};
+use tract_onnx::pb::{NodeProto, ValueInfoProto};
 
 use super::context::Context;
 use crate::error::Result;
@@ -17,16 +17,7 @@ use crate::passes::{error_of, step};
 pub(super) fn import(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let mut functions = std::mem::take(&mut graph.functions);
     for function in &mut functions {
-        let parts = Parts::of(function);
-        let value = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-        let proto = GraphProto {
-            name: function.name().into(),
-            node: parts.body.to_vec(),
-            value_info: parts.value_info.to_vec(),
-            input: function.input.iter().map(value).collect(),
-            output: function.output.iter().map(value).collect(),
-            ..GraphProto::default()
-        };
+        let proto = Parts::of(function).graph(function);
         let opset = default_opset(&function.opset_import).unwrap_or(graph.opset);
         let path = step(function.name(), "").into();
         let (body, problems) = graph.import_root(proto, opset, path, &step);

@@ -52,12 +52,7 @@ pub(super) fn repeat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
         };
         goes_on = run.number(id, &vec![Some(Value::Tensor(condition))], 0)? != Some(0);
         carried = made.by_ref().take(count).collect();
-        for (stack, value) in stacks.iter_mut().zip(made) {
-            match value {
-                Value::Tensor(tensor) => stack.push(tensor),
-                other => return run.refuse(id, format!("would stack {}", other.kind())),
-            }
-        }
+        stack(run, id, &mut stacks, made)?;
         iteration += 1;
     }
     for (place, stack) in stacks.into_iter().enumerate() {
@@ -82,6 +77,22 @@ pub(super) fn declared_of(run: &Run, body: BodyId, place: usize) -> Declared {
     };
     let sizes = dims.map(|dim| size(&dim.value)).collect();
     Some((ElementType::from_id(tensor.elem_type)?, sizes))
+}
+
+/// Puts each of the values that a body has made onto its stack.
+pub(super) fn stack(
+    run: &Run,
+    id: NodeId,
+    stacks: &mut [Vec<Typed>],
+    made: impl Iterator<Item = Value>,
+) -> TractResult<()> {
+    for (stack, value) in stacks.iter_mut().zip(made) {
+        match value {
+            Value::Tensor(tensor) => stack.push(tensor),
+            other => return run.refuse(id, format!("would stack {}", other.kind())),
+        }
+    }
+    Ok(())
 }
 
 /// Tensors of one shape along a new axis; of none, what the body declares of one.

@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::node::{is_default_domain, refusal};
+use crate::ops::host::operands::BROADCASTING;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
@@ -64,39 +65,16 @@ const DECIDED_BY_ALL: &[&str] = &[
     "Range",
 ];
 
-/// The operators that compute on whatever is there, of which no input decides what is built.
+/// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no input decides what is built.
 const DECIDED_BY_NONE: &[&str] = &[
-    "Add",
-    "And",
-    "BitShift",
-    "BitwiseAnd",
-    "BitwiseOr",
-    "BitwiseXor",
     "Concat",
-    "Div",
-    "Equal",
     "Gather",
     "GatherElements",
     "GatherND",
     "Gemm",
-    "Greater",
-    "GreaterOrEqual",
-    "Less",
-    "LessOrEqual",
     "MatMul",
-    "Max",
-    "Mean",
-    "Min",
-    "Mod",
-    "Mul",
-    "Or",
-    "Pow",
     "ScatterElements",
     "ScatterND",
-    "Sub",
-    "Sum",
-    "Where",
-    "Xor",
 ];
 
 impl Builder {
@@ -283,7 +261,9 @@ fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) ->
     let node = graph.node(id);
     let Some(Some(typed)) = inputs.get(place) else { return false };
     let has = |names: &[&str]| names.contains(&node.op_type.as_str());
-    let is_operand = place > 0 && !has(DECIDED_BY_NONE) || has(DECIDED_BY_ALL);
+    // The limits of a Clip are built into it.
+    let computes = has(DECIDED_BY_NONE) || has(BROADCASTING) && node.op_type != "Clip";
+    let is_operand = place > 0 && !computes || has(DECIDED_BY_ALL);
     is_operand && typed.tensor.len() <= DECIDING
 }
 

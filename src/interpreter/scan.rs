@@ -3,7 +3,7 @@
 use onnx_cast_graph::{NodeId, attribute, int};
 use tract_onnx::prelude::*;
 
-use super::control::{declared_of, stack_of};
+use super::control::{declared_of, stack, stack_of};
 use super::run::{Inputs, Run};
 use super::value::{Typed, Value};
 use crate::onnx::node::from_front;
@@ -44,12 +44,7 @@ pub(super) fn scan(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Vec
         }
         let mut made = run.body(body, std::mem::take(&mut carried))?.into_iter();
         carried = made.by_ref().take(states).collect();
-        for (stack, value) in stacks.iter_mut().zip(made) {
-            match value {
-                Value::Tensor(tensor) => stack.push(tensor),
-                other => return run.refuse(id, format!("would stack {}", other.kind())),
-            }
-        }
+        stack(run, id, &mut stacks, made)?;
     }
     for (place, (mut stack, lane)) in stacks.into_iter().zip(&outs).enumerate() {
         if lane.is_reversed {

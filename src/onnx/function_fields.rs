@@ -138,6 +138,19 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
+    /// What stands in the file as a graph.
+    pub(crate) fn graph(&self, function: &FunctionProto) -> GraphProto {
+        let value = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
+        GraphProto {
+            name: function.name().into(),
+            node: self.body.to_vec(),
+            value_info: self.value_info.to_vec(),
+            input: function.input.iter().map(value).collect(),
+            output: function.output.iter().map(value).collect(),
+            ..GraphProto::default()
+        }
+    }
+
     /// Takes apart what [`restore`] has put together. Of a function that was decoded elsewhere only the body is there.
     pub(crate) fn of(function: &FunctionProto) -> Parts<'_> {
         let (mut body, mut defaults, mut value_info) = (&function.node[..], &[][..], &[][..]);

@@ -92,12 +92,8 @@ pub(crate) struct Lowered {
 
 /// Lowers a model, or stops at the first thing that is wrong with it.
 pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered> {
-    let limits = options.limits.check(&proto, options.folder)?;
-    let (mut graph, misnamed) = import(proto)?;
-    if let Some(first) = misnamed.into_iter().next() {
-        Err(error_of(first))?;
-    }
-    let mut context = Context::new(options, limits, Diagnostics::Stop);
+    let (mut graph, mut context) = import_sound(proto, options)?;
+    let limits = context.limits;
     let output_names: Vec<String> = main_outputs(&graph);
     run(&mut graph, &mut context)?;
     let inputs = graph.body(graph.main()).inputs().iter();
@@ -120,13 +116,19 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered>
 
 /// A sound model's graph, with functions in the place of their calls and nothing else changed.
 pub(crate) fn inlined(proto: ModelProto, options: &Options) -> TractResult<Graph> {
-    let limits = options.limits.check(&proto, options.folder)?;
-    let (mut graph, misnamed) = import(proto)?;
-    if let Some(first) = misnamed.into_iter().next() {
-        Err(error_of(first))?;
-    }
-    inline::inline(&mut graph, &mut Context::new(options, limits, Diagnostics::Stop))?;
+    let (mut graph, mut context) = import_sound(proto, options)?;
+    inline::inline(&mut graph, &mut context)?;
     Ok(graph)
+}
+
+/// Imports a model that has to be sound, or stops at the first name that is not.
+fn import_sound<'a>(proto: ModelProto, options: &'a Options) -> TractResult<(Graph, Context<'a>)> {
+    let limits = options.limits.check(&proto, options.folder)?;
+    let (graph, misnamed) = import(proto)?;
+    match misnamed.into_iter().next() {
+        Some(first) => Err(error_of(first))?,
+        None => Ok((graph, Context::new(options, limits, Diagnostics::Stop))),
+    }
 }
 
 /// What can be told of a model that need not be sound, and everything that is wrong with it.

@@ -8,6 +8,14 @@ use crate::cast::element_type::ElementType::{BFloat16, Float, Float16};
 use crate::conversion::{Options, convert};
 use crate::passes::testing::read;
 
+/// The file that a model becomes whose computations become FLOAT16.
+fn converted(model: &[u8]) -> Vec<u8> {
+    let mut out = vec![];
+    let converted = convert(model, None, &Options::new(Float16)).expect("a conversion");
+    converted.write(&mut out, None).expect("a file");
+    out
+}
+
 #[test]
 fn fields_that_tract_does_not_know_stay() {
     // `metadata_props` of a node and of a value.
@@ -21,9 +29,7 @@ fn fields_that_tract_does_not_know_stay() {
     write(12, &graph.output[0].encode_to_vec(), &mut inner);
     let mut whole = ModelProto { graph: None, ..read("") }.encode_to_vec();
     write(7, &inner, &mut whole);
-    let mut out = vec![];
-    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
-    converted.write(&mut out, None).expect("a file");
+    let out = converted(&whole);
     let has = |part: &[u8]| out.windows(part.len()).any(|window| window == part);
     assert!(has(&entry(9)) && has(&entry(4)));
 }
@@ -65,9 +71,7 @@ fn overloads_of_a_function_stay_apart() {
     write(7, &inner, &mut whole);
     write(25, &function("Relu", b"r"), &mut whole);
     write(25, &function("Tanh", b"t"), &mut whole);
-    let mut out = vec![];
-    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
-    converted.write(&mut out, None).expect("a file");
+    let out = converted(&whole);
     let count = |part: &[u8]| out.windows(part.len()).filter(|window| *window == part).count();
     assert_eq!((count(&overload(b"r")), count(&overload(b"t"))), (1, 1));
     assert_eq!((count(&[8 << 3 | 2, 1, b'r']), count(&[8 << 3 | 2, 1, b't'])), (1, 1));
@@ -92,9 +96,7 @@ fn zeros_of_attributes_stay_given() {
     write(12, &graph.output[0].encode_to_vec(), &mut inner);
     let mut whole = ModelProto { graph: None, ..read("") }.encode_to_vec();
     write(7, &inner, &mut whole);
-    let mut out = vec![];
-    let converted = convert(&whole, None, &Options::new(Float16)).expect("a conversion");
-    converted.write(&mut out, None).expect("a file");
+    let out = converted(&whole);
     assert!(out.windows(2).any(|window| window == [3 << 3, 0]));
 }
 

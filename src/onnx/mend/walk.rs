@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use onnx_cast_graph::sorted;
-use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use tract_onnx::pb::{FunctionProto, ModelProto, NodeProto};
 
 use super::body::{Body, Names, OF_FUNCTION, OF_GRAPH};
 use super::change::Work;
@@ -236,15 +236,7 @@ impl Walk<'_> {
         if is_too_deep || self.known.len() >= CALLS {
             return vec![];
         }
-        let value = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-        let parts = Parts::of(function);
-        let graph = GraphProto {
-            node: parts.body.to_vec(),
-            value_info: parts.value_info.to_vec(),
-            input: function.input.iter().map(value).collect(),
-            output: function.output.iter().map(value).collect(),
-            ..GraphProto::default()
-        };
+        let graph = Parts::of(function).graph(function);
         let opset = default_opset(&function.opset_import).unwrap_or(self.model_opset);
         let path = function.name().to_owned();
         let around = std::mem::take(&mut self.work);

@@ -7,29 +7,21 @@ use super::{fuse, simplify};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error;
-use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
 
-impl Op for OnnxCast {
-    fn name(&self) -> StaticName {
-        "OnnxCast".into()
+typed_op!(OnnxCast, "OnnxCast", |op| {
+    let (from, to) = (op.conversion().source(), op.conversion().target());
+    let Rules { saturate, round_mode } = op.conversion().rules();
+    let mut info = format!("{from} to {to}");
+    if !saturate {
+        info.push_str(", saturate=0");
     }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        let (from, to) = (self.conversion().source(), self.conversion().target());
-        let Rules { saturate, round_mode } = self.conversion().rules();
-        let mut info = format!("{from} to {to}");
-        if !saturate {
-            info.push_str(", saturate=0");
-        }
-        if to == ElementType::Float8E8M0 {
-            info.push_str(&format!(", round_mode={round_mode}"));
-        }
-        Ok(vec![info])
+    if to == ElementType::Float8E8M0 {
+        info.push_str(&format!(", round_mode={round_mode}"));
     }
-
-    op_as_typed_op!();
-}
+    info
+});
 
 impl EvalOp for OnnxCast {
     op_out_of_plan!();

@@ -30,21 +30,26 @@ pub(crate) struct Apart {
     pub(crate) axes: TVec<usize>,
 }
 
-/// The mapping of an operator of one input, of which these axes of the output are none of the input's.
+/// The mapping of an operator whose output has the axes of its first input but for these, which are its own; so are those of
+/// other inputs.
 pub(crate) fn mapping_apart(inputs: &[&TypedFact], apart: &[usize]) -> Mapped {
-    let rank = inputs.first().context("has an input")?.rank();
     let mut names = 'a'..;
-    let mut name = || names.next().context("a name for each axis");
+    let mut axis = || {
+        let name = names.next().context("a name for each axis")?;
+        TractResult::Ok(Axis::new(name, inputs.len(), 1))
+    };
     let mut axes = tvec!();
-    for axis in 0..rank {
-        if apart.contains(&axis) {
-            axes.push(Axis::new(name()?, 1, 1).input(0, axis));
-            axes.push(Axis::new(name()?, 1, 1).output(0, axis));
-        } else {
-            axes.push(Axis::new(name()?, 1, 1).input(0, axis).output(0, axis));
+    for (slot, input) in inputs.iter().enumerate() {
+        for place in 0..input.rank() {
+            let of_input = axis()?.input(slot, place);
+            match slot {
+                0 if apart.contains(&place) => axes.extend([of_input, axis()?.output(0, place)]),
+                0 => axes.push(of_input.output(0, place)),
+                _ => axes.push(of_input),
+            }
         }
     }
-    AxesMapping::new(1, 1, axes)
+    AxesMapping::new(inputs.len(), 1, axes)
 }
 
 impl Apart {

@@ -4,14 +4,15 @@
 /// `$op` is an operator of a typed model called `$name`, of which `$info` says more. One that makes symbols while a
 /// model runs says `mints_runtime_symbols`.
 macro_rules! typed_op {
-    ($op:ty, $name:expr $(, |$own:ident| $info:expr)? $(, $mints:ident)?) => {
+    ($op:ty, |$named:ident| $name:expr $(, |$told:ident| $info:expr)? $(, $mints:ident)?) => {
         impl Op for $op {
             fn name(&self) -> StaticName {
+                let $named = self;
                 $name.into()
             }
 
             $(fn info(&self) -> TractResult<Vec<String>> {
-                let $own = self;
+                let $told = self;
                 Ok(vec![$info])
             })?
 
@@ -21,6 +22,11 @@ macro_rules! typed_op {
 
             op_as_typed_op!();
         }
+    };
+    ($op:ty, $name:expr $(, |$told:ident| $info:expr)? $(, $mints:ident)?) => {
+        $crate::ops::host::element_wise::typed_op!(
+            $op, |_op| $name $(, |$told| $info)? $(, $mints)?
+        );
     };
 }
 

@@ -239,3 +239,11 @@ pub(crate) fn mapped<'a>(
     };
     inputs.map(input).collect()
 }
+
+/// Those of some values that are constants, while a model is built.
+pub(crate) fn constants(
+    model: &TypedModel,
+    values: &[OutletId],
+) -> TractResult<Vec<Option<Arc<Tensor>>>> {
+    values.iter().map(|value| Ok(model.outlet_fact(*value)?.konst.clone())).collect()
+}

@@ -38,6 +38,17 @@ pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<Wide>
     Ok(ArrayD::from_shape_vec(IxDyn(tensor.shape()), elements)?)
 }
 
+/// What an operator makes without a plan, where all inputs from the first of them on are numbers and no symbols.
+pub(crate) fn eval_of_numbers(
+    op: &impl EvalOp,
+    inputs: TVec<TValue>,
+    first: usize,
+) -> TractResult<Option<TVec<TValue>>> {
+    let symbols = SymbolValues::default();
+    let are_numbers = inputs.iter().skip(first).all(|input| read(input, &symbols).is_ok());
+    are_numbers.then(|| op.eval(&EvalContext::out_of_plan(), inputs)).transpose()
+}
+
 /// Integers as a tensor of a type, of each the bits that the type has. As dimensions they are those of INT64.
 #[allow(clippy::cast_possible_truncation, reason = "integers wrap around")]
 pub(crate) fn write(numbers: &Wide, ty: DatumType) -> TractResult<Tensor> {

@@ -3,22 +3,21 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, ValueId, is_default_domain};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
 use tract_onnx::model::OnnxOpRegister;
-use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
 use super::writer::{Call, Known, Written, write};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::onnx::declared_shapes::shape;
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::honoured::is_of_user;
 use crate::passes::context::Context;
 use crate::passes::diagnostics::Diagnostics;
 use crate::passes::facts::types;
+use crate::passes::facts::value_type::dims;
 use crate::passes::step;
 
 /// The version of ONNX by which compositions are written.
@@ -102,17 +101,4 @@ fn put(
         Some(problem) => Err(refusal(node, problem.text)),
         None => Ok(()),
     }
-}
-
-/// The sizes that the file tells of a value; `None` for one that is a symbol.
-pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
-    if let Some(tensor) = graph.constant(value) {
-        return Some(tensor.dims.iter().copied().map(Some).collect());
-    }
-    let declared = shape(graph.value(value).declared.as_ref())?;
-    let size = |dimension: &Dimension| match dimension.value {
-        Some(DimValue::DimValue(size)) => Some(size),
-        _ => None,
-    };
-    Some(declared.dim.iter().map(size).collect())
 }

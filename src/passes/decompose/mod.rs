@@ -21,7 +21,7 @@ use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
-pub(super) use self::compose::{compose, dims};
+pub(super) use self::compose::compose;
 use super::context::Context;
 use super::diagnostics::Diagnostics;
 use crate::cast::element_type::ElementType;

@@ -1,11 +1,13 @@
-//! Element types as a model declares them, against what its nodes make.
+//! Element types and sizes as a model declares them, types against what its nodes make.
 
-use onnx_cast_graph::tensor_type;
+use onnx_cast_graph::{Graph, ValueId, tensor_type};
 use tract_onnx::pb::TypeProto;
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
 
 use crate::cast::element_type::{self, ElementType};
 use crate::error::Error;
+use crate::onnx::declared_shapes::shape;
 use crate::passes::facts::fact::Fact;
 
 /// Whether tract would confuse one of the two with another type.
@@ -113,4 +115,17 @@ pub(in crate::passes) fn set_carrier(declared: &mut Option<TypeProto>, ty: Eleme
         .get_or_insert_with(|| TypeValue::TensorType(type_proto::Tensor::default()));
     let TypeValue::TensorType(tensor) = tensor;
     tensor.elem_type = carrier as i32;
+}
+
+/// The sizes that the file tells of a value; `None` for one that is a symbol.
+pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
+    if let Some(tensor) = graph.constant(value) {
+        return Some(tensor.dims.iter().copied().map(Some).collect());
+    }
+    let declared = shape(graph.value(value).declared.as_ref())?;
+    let size = |dimension: &Dimension| match dimension.value {
+        Some(DimValue::DimValue(size)) => Some(size),
+        _ => None,
+    };
+    Some(declared.dim.iter().map(size).collect())
 }

@@ -6,7 +6,7 @@
 use onnx_cast_graph::{Graph, NodeId, NodeView, attribute, ints_attribute};
 use tract_onnx::pb::AttributeProto;
 
-use crate::passes::decompose::dims;
+use crate::passes::facts::value_type::dims;
 
 /// Writes down the `pads` that `auto_pad` stands for, where tract does not know them.
 pub(super) fn give_pads(graph: &mut Graph, id: NodeId) {

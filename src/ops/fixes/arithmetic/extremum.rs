@@ -10,7 +10,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
-use crate::ops::host::element_wise::along_axes;
+use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Instead, Mapped, Patch, Site};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -71,17 +71,7 @@ impl Extremum {
     }
 }
 
-impl Op for Extremum {
-    fn name(&self) -> StaticName {
-        self.0.name()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        self.0.info()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Extremum, |op| op.0.name(), |op| format!("axes: {:?}", op.0.axes));
 
 impl EvalOp for Extremum {
     op_out_of_plan!();

@@ -4,7 +4,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
-use crate::ops::host::element_wise::along_axes;
+use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
@@ -31,17 +31,7 @@ fn is_open(op: &Reduce, input: &TypedFact) -> bool {
     op.axes.iter().any(|axis| input.shape.get(*axis).is_none_or(|dim| dim.as_i64().is_none()))
 }
 
-impl Op for OpenSum {
-    fn name(&self) -> StaticName {
-        self.0.name()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        self.0.info()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(OpenSum, |op| op.0.name(), |op| format!("axes: {:?}", op.0.axes));
 
 impl EvalOp for OpenSum {
     op_out_of_plan!();

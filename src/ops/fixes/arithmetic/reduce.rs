@@ -6,13 +6,14 @@
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, IxDyn};
+use tract_onnx::tract_core::num_traits::One;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 use crate::error::Error;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::apart::mapping_apart;
-use crate::ops::host::element_wise::along_axes;
+use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Instead, Mapped, Site, Wired, refused};
 use crate::ops::host::integers::{Wide, is_integer, read, write};
 use crate::ops::host::label::Label;
@@ -199,6 +200,18 @@ fn places(site: &Site, named: &[i64], rank: usize) -> TractResult<TVec<usize>> {
     Ok(axes.into_iter().sorted().dedup().collect())
 }
 
+/// A shape of which some axes are reduced to one place.
+pub(crate) fn reduced<D: Clone + One>(shape: &[D], axes: &[usize]) -> TVec<D> {
+    let size =
+        |(axis, size): (usize, &D)| if axes.contains(&axis) { D::one() } else { size.clone() };
+    shape.iter().enumerate().map(size).collect()
+}
+
+/// The axes that are kept and then those that are reduced, so that what becomes one element stands together.
+pub(crate) fn kept_first(rank: usize, axes: &[usize]) -> TVec<usize> {
+    (0..rank).filter(|axis| !axes.contains(axis)).chain(axes.iter().copied()).collect()
+}
+
 /// Reduces integers, BOOL, or dimensions along some axes, of which one place stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IntegerReduce {
@@ -216,18 +229,8 @@ impl IntegerReduce {
 
     fn reduce(&self, input: &Wide) -> TractResult<Wide> {
         let shape: TVec<usize> = input.shape().into();
-        let reduced = |axis: usize| self.axes.contains(&axis);
-        let output: TVec<usize> = shape
-            .iter()
-            .enumerate()
-            .map(|(axis, len)| if reduced(axis) { 1 } else { *len })
-            .collect();
-        // The kept axes first, so that what is reduced to one element stands together.
-        let order: TVec<usize> = (0..shape.len())
-            .filter(|axis| !reduced(*axis))
-            .chain(self.axes.iter().copied())
-            .collect();
-        let together = input.view().permuted_axes(&*order);
+        let output = reduced(&shape, &self.axes);
+        let together = input.view().permuted_axes(&*kept_first(shape.len(), &self.axes));
         let together = together.as_standard_layout();
         let elements = together.as_slice().context("elements that stand together")?;
         let length: usize = self.axes.iter().filter_map(|axis| shape.get(*axis)).product();
@@ -260,17 +263,10 @@ impl IntegerReduce {
     }
 }
 
-impl Op for IntegerReduce {
-    fn name(&self) -> StaticName {
-        format!("Reduce<{:?}>", self.reducer).into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("integers, axes: {:?}", self.axes)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(IntegerReduce, |op| format!("Reduce<{:?}>", op.reducer), |op| format!(
+    "integers, axes: {:?}",
+    op.axes
+));
 
 impl EvalOp for IntegerReduce {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
@@ -292,12 +288,7 @@ impl EvalOp for IntegerReduce {
 impl TypedOp for IntegerReduce {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
-        let mut shape = input.shape.to_tvec();
-        for (axis, dim) in shape.iter_mut().enumerate() {
-            if self.axes.contains(&axis) {
-                *dim = 1.to_dim();
-            }
-        }
+        let shape = reduced(&input.shape.to_tvec(), &self.axes);
         Ok(tvec!(self.output_type(input.datum_type).fact(&*shape)))
     }
 

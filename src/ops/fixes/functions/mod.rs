@@ -24,7 +24,7 @@ use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 use tract_onnx::tract_core::tract_linalg::multithread::par_chunks_mut;
 
 use crate::cast::kernel::level::Level;
-use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::{members, save};
 pub(crate) use floats::exp_of_difference;
@@ -303,17 +303,10 @@ fn follows_product(model: &TypedModel, mut value: OutletId) -> bool {
     }
 }
 
-impl Op for Function {
-    fn name(&self) -> StaticName {
-        format!("{:?}", self.kind).into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("alpha: {}, beta: {}", self.alpha, self.beta)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Function, |op| format!("{:?}", op.kind), |op| format!(
+    "alpha: {}, beta: {}",
+    op.alpha, op.beta
+));
 
 impl EvalOp for Function {
     op_out_of_plan!();

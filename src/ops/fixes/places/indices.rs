@@ -12,11 +12,12 @@ use tract_onnx::tract_core::ops::logic::Iff;
 use super::gathered::checked;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::is_nan::wire_is_nan;
-use crate::ops::host::element_wise::with_symbols;
+use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Site, Wired, refused};
 use crate::ops::host::integers::{is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
+use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
 pub(crate) fn gather_nd(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [data, indices] = inputs else { return Ok(None) };
@@ -156,18 +157,7 @@ pub(crate) struct Indices {
     axes: TVec<TDim>,
 }
 
-impl Op for Indices {
-    fn name(&self) -> StaticName {
-        "Indices".into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        let axes = self.axes.iter().map(TDim::to_string).collect::<Vec<_>>();
-        Ok(vec![format!("into [{}]", axes.join(", "))])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Indices, "Indices", |op| format!("into [{}]", op.axes.iter().join(", ")));
 
 impl EvalOp for Indices {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {

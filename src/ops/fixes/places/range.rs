@@ -16,7 +16,7 @@ use tract_onnx::tract_hir::ops::array::Range as Stock;
 use crate::onnx::node::node_name;
 use crate::ops::host::element_wise::{rules, typed_op, with_symbols};
 use crate::ops::host::hook::{Wired, refused};
-use crate::ops::host::integers::{dims, is_integer, read, write};
+use crate::ops::host::integers::{dims, eval_of_numbers, is_integer, read, write};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 use crate::ops::host::stock::Built;
@@ -247,13 +247,7 @@ typed_op!(IntegerRange, RANGE, mints_runtime_symbols);
 
 impl EvalOp for IntegerRange {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        let symbols = SymbolValues::default();
-        let are_numbers = inputs.iter().all(|input| read(input, &symbols).is_ok());
-        if are_numbers {
-            self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
-        } else {
-            Ok(None)
-        }
+        eval_of_numbers(self, inputs, 0)
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {

@@ -8,6 +8,7 @@ use super::cell::{Given, Matrices, State, run};
 use super::layer::{Cell, Direction, Layer};
 use super::layout::{Layout, shapes};
 use super::product::Real;
+use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved, members};
@@ -244,18 +245,10 @@ impl<T: Real> Made<T> {
     }
 }
 
-impl Op for Recurrent {
-    fn name(&self) -> StaticName {
-        self.layer.cell.operator().into()
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        let Layer { direction, hidden, .. } = &self.layer;
-        Ok(vec![format!("{direction:?}, hidden state of {hidden}")])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Recurrent, |op| op.layer.cell.operator(), |op| {
+    let Layer { direction, hidden, .. } = &op.layer;
+    format!("{direction:?}, hidden state of {hidden}")
+});
 
 impl EvalOp for Recurrent {
     op_out_of_plan!();

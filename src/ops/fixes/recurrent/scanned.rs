@@ -8,7 +8,7 @@ use tract_onnx::tract_core::ops::scan::Scan;
 
 use super::activation::{Activation, Function};
 use crate::cast::kernel::level::Level;
-use crate::ops::host::element_wise::element_wise;
+use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::{Site, Wired};
 use crate::ops::host::saved::save;
 
@@ -37,13 +37,7 @@ pub(crate) struct Activate(Activation);
 
 impl Eq for Activate {}
 
-impl Op for Activate {
-    fn name(&self) -> StaticName {
-        self.0.function.name().into()
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(Activate, |op| op.0.function.name());
 
 impl EvalOp for Activate {
     op_out_of_plan!();

@@ -15,9 +15,9 @@ use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::onnx::node::from_front;
-use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::fixes::arithmetic::reduce::{axes, kept_first, reduced, wire_reduction};
 use crate::ops::fixes::shapes::is_empty;
-use crate::ops::host::element_wise::along_axes;
+use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Mapped, Site, build_hooked};
 use crate::ops::host::saved::{by_debug, save};
 use crate::ops::host::stock::Built;
@@ -280,21 +280,15 @@ impl Rows {
     }
 }
 
-impl Op for Rows {
-    fn name(&self) -> StaticName {
-        match self.makes {
-            Makes::ArgMax { .. } => "ArgMax".into(),
-            Makes::ArgMin { .. } => "ArgMin".into(),
-            other => format!("{other:?}").into(),
-        }
-    }
-
-    fn info(&self) -> TractResult<Vec<String>> {
-        Ok(vec![format!("{:?} along {:?}", self.makes, self.axes)])
-    }
-
-    op_as_typed_op!();
-}
+typed_op!(
+    Rows,
+    |op| match op.makes {
+        Makes::ArgMax { .. } => "ArgMax".to_owned(),
+        Makes::ArgMin { .. } => "ArgMin".to_owned(),
+        other => format!("{other:?}"),
+    },
+    |op| format!("{:?} along {:?}", op.makes, op.axes)
+);
 
 impl EvalOp for Rows {
     op_out_of_plan!();
@@ -314,10 +308,7 @@ impl EvalOp for Rows {
         {
             return self.of_floats_in_columns(input, *axis);
         }
-        let order: TVec<usize> = (0..input.rank())
-            .filter(|axis| !self.axes.contains(axis))
-            .chain(self.axes.iter().copied())
-            .collect();
+        let order = kept_first(input.rank(), &self.axes);
         let doubles = input.cast_to::<f64>()?;
         let moved = doubles.to_plain_array_view::<f64>()?.permuted_axes(IxDyn(&order));
         let shape = moved.shape().to_vec();
@@ -338,11 +329,7 @@ impl EvalOp for Rows {
             }
             made.permuted_axes(IxDyn(&back)).as_standard_layout().into_owned()
         } else {
-            let kept =
-                |axis: usize, size: &usize| if self.axes.contains(&axis) { 1 } else { *size };
-            let shape: Vec<usize> =
-                input.shape().iter().enumerate().map(|(axis, size)| kept(axis, size)).collect();
-            ArrayD::from_shape_vec(IxDyn(&shape), values)?
+            ArrayD::from_shape_vec(IxDyn(&reduced(input.shape(), &self.axes)), values)?
         };
         let ty = if self.makes.is_place() { DatumType::I64 } else { ty };
         Ok(tvec!(made.into_tensor().cast_to_dt(ty)?.into_owned().into_tvalue()))

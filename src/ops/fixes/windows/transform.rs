@@ -17,7 +17,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Wired, refused, unplanned};
+use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 
@@ -124,7 +124,7 @@ impl Expansion for Transform {
         solver.given(&data.shape, move |solver, shape| {
             solver.given_all(others.iter().map(|input| &input.value), move |solver, values| {
                 let known: Vec<_> =
-                    std::iter::once(None).chain(values.into_iter().map(Some)).collect();
+                    [None].into_iter().chain(values.into_iter().map(Some)).collect();
                 let Some(along) = self.along(&shape, &known)? else { return Ok(()) };
                 let mut made = shape.clone();
                 if let Some(size) = made.get_mut(along.axis) {
@@ -139,8 +139,7 @@ impl Expansion for Transform {
     });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
-        let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));
-        let known: Vec<_> = known.collect::<TractResult<_>>()?;
+        let known = constants(model, inputs)?;
         let fact = model.outlet_fact(*inputs.first().context("data to transform")?)?.clone();
         let Some(along) = self.along(&fact.shape, &known)? else {
             bail!(unplanned(&self.node, DFT, "has a length or an axis that is no constant"));

@@ -5,30 +5,26 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
+use crate::ops::host::operands::BROADCASTING;
 
 /// Steps for each byte that may be made of constants, for all nodes of a model together: 2³⁴ by
 /// default, which is seconds, and more for what has large weights.
 pub(super) const STEPS_PER_BYTE: u64 = 1 << 6;
 
-/// Operators that go through each element of the operands and of the results a few times. Of any
-/// other, each element of the results may take all of the largest operand.
+/// Operators beside those of [`BROADCASTING`] that go through each element of the operands and of the results a few times. Of
+/// any other, each element of the results may take all of the largest operand.
 const LINEAR: &[&str] = &[
     "Abs",
-    "Add",
-    "And",
     "BitCast",
     "Cast",
     "CastLike",
     "Ceil",
-    "Clip",
     "Concat",
     "Constant",
     "ConstantOfShape",
     "CumSum",
     "DepthToSpace",
     "DequantizeLinear",
-    "Div",
-    "Equal",
     "Erf",
     "Exp",
     "Expand",
@@ -37,22 +33,12 @@ const LINEAR: &[&str] = &[
     "Gather",
     "GatherElements",
     "GatherND",
-    "Greater",
-    "GreaterOrEqual",
     "Identity",
-    "Less",
-    "LessOrEqual",
     "Log",
-    "Max",
-    "Min",
-    "Mod",
-    "Mul",
     "Neg",
     "Not",
     "OneHot",
-    "Or",
     "Pad",
-    "Pow",
     "QuantizeLinear",
     "Range",
     "Reciprocal",
@@ -79,15 +65,11 @@ const LINEAR: &[&str] = &[
     "Split",
     "Sqrt",
     "Squeeze",
-    "Sub",
-    "Sum",
     "Tanh",
     "Tile",
     "Transpose",
     "Trilu",
     "Unsqueeze",
-    "Where",
-    "Xor",
 ];
 
 /// Products of matrices: `m·k`, `k·n` and `m·n` elements are the square of `m·k·n` steps.
@@ -114,7 +96,7 @@ impl Checked {
         let made = outputs.map(elements).try_fold(0u64, |a, b| Some(a.saturating_add(b?)));
         let made = made.unwrap_or(sum);
         let operator = &*self.node.op_type;
-        let steps = if LINEAR.contains(&operator) {
+        let steps = if BROADCASTING.contains(&operator) || LINEAR.contains(&operator) {
             sum.saturating_add(made)
         } else if PRODUCTS.contains(&operator) {
             let volumes = given.iter().take(2).chain([&made]);

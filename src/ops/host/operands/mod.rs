@@ -27,7 +27,8 @@ use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
-use table::{BROADCASTING, COMPOSED, Operand, RANKS, SCALARS};
+pub(crate) use table::BROADCASTING;
+use table::{COMPOSED, Operand, RANKS, SCALARS};
 
 /// The operators with such operands.
 pub(crate) fn guarded_operators() -> impl Iterator<Item = &'static str> {

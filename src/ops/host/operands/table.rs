@@ -48,7 +48,7 @@ const QUANTIZED: &[Operand] = &[
 ];
 
 /// The operators of elements at the same place of operands that are stretched to one shape.
-pub(super) const BROADCASTING: &[&str] = &[
+pub(crate) const BROADCASTING: &[&str] = &[
     "Add",
     "And",
     "BitShift",

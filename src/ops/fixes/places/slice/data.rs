@@ -1,15 +1,15 @@
 //! `Slice` whose starts, ends or steps are only known when the model runs.
 
-use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray;
 use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, InOut};
 
 use super::bounds::range;
 use crate::error::Error;
+use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::host::element_wise::{typed_op, with_symbols};
 use crate::ops::host::hook::{Mapped, refused, unplanned};
-use crate::ops::host::integers::read;
+use crate::ops::host::integers::{eval_of_numbers, read};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 
@@ -70,13 +70,7 @@ typed_op!(SliceByData, "SliceByData", |op| format!("axes: {:?}", op.axes), mints
 
 impl EvalOp for SliceByData {
     fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
-        let symbols = SymbolValues::default();
-        let are_numbers = inputs.iter().skip(1).all(|input| read(input, &symbols).is_ok());
-        if are_numbers {
-            self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
-        } else {
-            Ok(None)
-        }
+        eval_of_numbers(self, inputs, 1)
     }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -120,26 +114,8 @@ impl TypedOp for SliceByData {
         Ok(tvec!(fact))
     }
 
-    fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {
-        let mut letters = 'a'..;
-        let mut axes = vec![];
-        for (slot, input) in inputs.iter().enumerate() {
-            for place in 0..input.rank() {
-                let mut axis = || {
-                    let letter = letters.next().context("letters for the axes")?;
-                    TractResult::Ok(Axis::new(letter, inputs.len(), outputs.len()))
-                };
-                if slot == 0 && !self.axes.contains(&place) {
-                    axes.push(axis()?.input(0, place).output(0, place));
-                } else {
-                    axes.push(axis()?.input(slot, place));
-                    if slot == 0 {
-                        axes.push(axis()?.output(0, place));
-                    }
-                }
-            }
-        }
-        AxesMapping::new(inputs.len(), outputs.len(), axes)
+    fn axes_mapping(&self, inputs: &[&TypedFact], _outputs: &[&TypedFact]) -> Mapped {
+        mapping_apart(inputs, &self.axes)
     }
 
     fn change_axes(

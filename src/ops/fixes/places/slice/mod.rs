@@ -21,7 +21,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Wired, refused, unplanned};
+use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
 use crate::ops::host::stock::Built;
 use bounds::{Bounds, bounds};
@@ -214,7 +214,7 @@ impl Expansion for Slice {
         solver.given(&data.shape, move |s, shape| {
             s.given_all(others.iter().map(|input| &input.value), move |s, values| {
                 let known: Vec<_> =
-                    std::iter::once(None).chain(values.into_iter().map(Some)).collect();
+                    [None].into_iter().chain(values.into_iter().map(Some)).collect();
                 let mut sizes = shape.clone();
                 if let Some(Slices { axes, parts: Some(parts) }) =
                     self.slices(&shape, None, &known)?
@@ -232,8 +232,7 @@ impl Expansion for Slice {
     });
 
     fn wire(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
-        let known = inputs.iter().map(|input| Ok(model.outlet_fact(*input)?.konst.clone()));
-        let known: Vec<_> = known.collect::<TractResult<_>>()?;
+        let known = constants(model, inputs)?;
         let data = *inputs.first().context("data to slice")?;
         let shape = model.outlet_fact(data)?.shape.to_tvec();
         let count = match inputs.get(1) {
