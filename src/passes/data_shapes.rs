@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, NodeView, Origin, ValueId, attribute};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Origin, ValueId, attribute};
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
@@ -111,8 +111,8 @@ fn is_data(graph: &Graph, plan: &Plan, id: NodeId, place: usize) -> bool {
 
 /// An `Expand` to dimensions that are data of which nothing is used but its shape, or that is only used by what has no elements:
 /// tract would take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong.
-/// Likewise a `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis. What measures
-/// such a value does so when the model runs.
+/// Likewise a `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis; and a `Squeeze`
+/// without axes: as if no open size were 1. What measures such a value does so when the model runs.
 struct Unused<'a> {
     plan: &'a Plan,
     /// Whether the inputs of the model leave sizes open.
@@ -122,6 +122,18 @@ struct Unused<'a> {
 }
 
 impl Unused<'_> {
+    /// Whether tract takes a shape for what it would find out to be another when the model runs.
+    fn is_guessed(&self, graph: &Graph, node: &Node) -> bool {
+        match node.op_type.as_str() {
+            "Slice" => self.leaves_open,
+            "Squeeze" if attribute(node, "axes").is_none() && node.input(1).is_none() => {
+                let input = node.input(0).map(|value| graph.value(value).declared.as_ref());
+                self.leaves_open || input.is_some_and(leaves_open)
+            }
+            _ => false,
+        }
+    }
+
     /// The nodes of a body that are to measure when the model runs, and whether each counts elements.
     fn body(&mut self, graph: &Graph, body: BodyId) -> Vec<(NodeId, bool)> {
         let empty = empty_values(graph, body);
@@ -137,7 +149,7 @@ impl Unused<'_> {
                 if follows && Behaviour::of(node).sizes == Sizes::Measures {
                     measured.push((id, node.op_type == "Size"));
                 }
-            } else if follows || is_expand || (node.op_type == "Slice" && self.leaves_open) {
+            } else if follows || is_expand || self.is_guessed(graph, node) {
                 self.values.extend(outputs());
             }
             for held in node.bodies() {

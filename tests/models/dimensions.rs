@@ -413,3 +413,44 @@ fn a_sum_of_those_before_takes_its_axis_as_a_list_of_one() {
     let x = tensor2(&[[1f32, 2.0], [3.0, 4.0]]);
     gives(sketch, &[x], &[tensor2(&[[1f32, 3.0], [3.0, 7.0]])]);
 }
+
+/// What is only measured is not computed, so nobody looks at what its shape was guessed to be.
+#[test]
+fn a_slice_of_no_elements_along_another_axis_is_as_long_as_it_is() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[1, 2])
+        .initializer(int64("starts", &[3, 1]))
+        .initializer(int64("ends", &[1, 1]))
+        .initializer(int64("axes", &[0, 1]))
+        .initializer(int64("steps", &[-2, 1]))
+        .node("Slice", &["x", "starts", "ends", "axes", "steps"], &["y"], vec![])
+        .output("y", Float, &[0, 0]);
+    gives(sketch, &[zeros(&[1, 2])], &[zeros(&[0, 0])]);
+}
+
+#[test]
+fn the_shape_of_a_squeeze_without_axes_is_refused_where_a_size_turns_out_to_be_one() {
+    let nodes = |sketch: Sketch| {
+        sketch.node("Squeeze", &["x"], &["y"], vec![]).node("Shape", &["y"], &["s"], vec![]).output(
+            "s",
+            Int64,
+            &[2],
+        )
+    };
+    let mut sketch = nodes(Sketch::new().input("x", Float, &[1, 3]));
+    set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+    let plan = sketch.load().and_then(|model| model.into_optimized()?.into_runnable());
+    let plan = plan.expect("a plan");
+    let shape = plan.run(tvec!(zeros(&[2, 3]).into_tvalue())).expect("no axis to take away");
+    assert_eq!(*shape[0], tensor1(&[2i64, 3]));
+    let refused = plan.run(tvec!(zeros(&[1, 3]).into_tvalue())).expect_err("an axis of size 1");
+    assert!(
+        format!("{refused:#}").contains("node `Squeeze_y` (Squeeze): has no axes and the size 1")
+    );
+    let nonzero = Sketch::new().input("v", Float, &[4]).node("NonZero", &["v"], &["x"], vec![]);
+    let v = tensor1(&[0f32, 0.0, 5.0, 0.0]);
+    let refused = nodes(nonzero).run(vec![v]).expect_err("one place that is not 0");
+    assert!(
+        format!("{refused:#}").contains("node `Squeeze_y` (Squeeze): has no axes and the size 1")
+    );
+}

@@ -166,14 +166,20 @@ impl Slice {
         if steps.contains(&0) {
             bail!(self.error("has a step of 0"));
         }
+        let parts = |is_exact: bool| -> TractResult<Vec<Bounds>> {
+            let parts = axes.iter().zip(&starts).zip(&ends).zip(&steps);
+            let parts = parts.map(|(((axis, start), end), step)| {
+                let dim = shape.get(*axis).context("an axis of the shape")?;
+                Ok(bounds(dim, start, end, *step, is_exact))
+            });
+            parts.collect()
+        };
         // Of what has no elements, only the shape is ever seen.
-        let is_empty = shape.iter().any(|dim| *dim == 0.to_dim());
-        let parts = axes.iter().zip(&starts).zip(&ends).zip(&steps);
-        let parts = parts.map(|(((axis, start), end), step)| {
-            let dim = shape.get(*axis).context("an axis of the shape")?;
-            Ok(bounds(dim, start, end, *step, is_empty))
-        });
-        Ok(Some(Slices { parts: Some(parts.collect::<TractResult<_>>()?), axes }))
+        let is_empty = |dim: &TDim| *dim == 0.to_dim();
+        let guessed = parts(shape.iter().any(is_empty))?;
+        let parts =
+            if guessed.iter().any(|part| is_empty(&part.len())) { parts(true)? } else { guessed };
+        Ok(Some(Slices { parts: Some(parts), axes }))
     }
 }
 
