@@ -1,13 +1,13 @@
 //! Functions of one number: all 65,536 numbers of both halves and many of FLOAT, against DOUBLE references, and what is there for
 //! NaN.
 
-use crate::common::proto::{Sketch, float, int, string};
+use crate::common::proto::{Sketch, float, int, int64, ints, string, tensor};
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::prelude::tract_ndarray::Array1;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use ElementType::{BFloat16, Double, Float, Float16};
+use ElementType::{BFloat16, Bool, Double, Float, Float16, Int8};
 
 /// An operator, and what it is of DOUBLE.
 struct Case {
@@ -62,7 +62,7 @@ fn cases() -> Vec<Case> {
         case("HardSigmoid", vec![], |x| clamp(f(0.2) * x + 0.5, 0., 1.)),
         case("HardSwish", vec![], |x| x * clamp(x / 6. + 0.5, 0., 1.)),
         case("Asinh", vec![], f64::asinh),
-        case("Acosh", vec![], f64::acosh),
+        case("Acosh", vec![], libm::acosh),
         case("Relu", vec![], |x| clamp(x, 0., f64::INFINITY)),
     ]
 }
@@ -137,7 +137,7 @@ fn functions_of_floats_are_right_to_one_unit() {
 #[test]
 fn functions_of_doubles_are_right() {
     let values: Vec<f64> =
-        (-4000..4000).map(|x| f64::from(x) / 64.).chain([1e-300, -1e-9, 1e9, -1e9]).collect();
+        (-4000..4000).map(|x| f64::from(x) / 64.).chain([1e-300, 1.002, 1e9, -1e9]).collect();
     for case in cases() {
         let sketch = Sketch::new()
             .input("x", Double, &[8004])
@@ -282,6 +282,91 @@ fn shapes_that_tract_refuses_are_computed() {
             .output("y", Float, &[2, 1]);
         let x = Tensor::zero::<f32>(&[2, 0]).unwrap();
         assert_same(&sketch.run(vec![x]).unwrap()[0], &[expected; 2]);
+    }
+}
+
+/// What tract does not have, or has for other types or versions.
+#[test]
+fn types_and_attributes_that_tract_has_not_are_computed() {
+    let of = |opset: i64, sketch: Sketch, input: Tensor| {
+        let model = crate::common::proto::model(opset, sketch.0);
+        let plan = tract_onnx_cast::onnx().model_for_proto_model(&model).unwrap();
+        let plan = plan.into_optimized().unwrap().into_runnable().unwrap();
+        plan.run(tvec!(input.into_tvalue())).unwrap().remove(0).into_tensor()
+    };
+    let shrink = Sketch::new()
+        .input("x", Int8, &[5])
+        .node("Shrink", &["x"], &["y"], vec![float("bias", 1.5), float("lambd", 1.5)])
+        .output("y", Int8, &[5]);
+    let y = of(21, shrink, tensor1(&[3i8, -3, 1, 2, -128]));
+    assert_eq!(y, tensor1(&[1i8, -1, 0, 0, -126]));
+    let clip = Sketch::new()
+        .input("x", Float, &[3])
+        .node("Clip", &["x"], &["y"], vec![float("min", -2.0)])
+        .output("y", Float, &[3]);
+    let y = of(6, clip, tensor1(&[f32::INFINITY, -5.0, f32::NAN]));
+    assert_same(&y, &[f32::MAX, -2.0, f32::NAN]);
+    let pad = Sketch::new()
+        .input("x", Float, &[1, 3])
+        .node("Pad", &["x"], &["y"], vec![ints("pads", &[0, -1, 0, 2]), float("value", 7.0)])
+        .output("y", Float, &[1, 4]);
+    let y = of(2, pad, tensor2(&[[1f32, 2., 3.]]));
+    assert_same(&y, &[2., 3., 7., 7.]);
+    let truths = Sketch::new()
+        .input("x", Bool, &[2])
+        .initializer(int64("pads", &[1, 2]))
+        .initializer(tensor("value", Bool, &[1.]))
+        .node("Pad", &["x", "pads", "value"], &["y"], vec![])
+        .output("y", Bool, &[5]);
+    let y = of(21, truths, tensor1(&[false, true]));
+    assert_eq!(y, tensor1(&[true, false, true, true, true]));
+}
+
+/// As ONNX has it, the output is as long as its strides, whatever is appended before padding is taken away.
+#[test]
+fn a_transposed_convolution_of_the_same_size_is_as_long_as_its_strides() {
+    let appended = Sketch::new()
+        .input("x", Float, &[1, 1, 2])
+        .initializer(tensor_proto("w", &[1, 1, 3]))
+        .node(
+            "ConvTranspose",
+            &["x", "w"],
+            &["y"],
+            vec![
+                string("auto_pad", "SAME_UPPER"),
+                ints("strides", &[2]),
+                ints("output_padding", &[1]),
+            ],
+        )
+        .output("y", Float, &[1, 1, 4]);
+    let x = Tensor::from_shape(&[1, 1, 2], &[2f32, 3.]).unwrap();
+    let y = appended.run(vec![x]).unwrap().remove(0);
+    assert_eq!(y.shape(), [1, 1, 4]);
+    // Of 2, 2, 5, 3, 3, 0 one is cut off at either end.
+    assert_same(&y, &[2., 5., 3., 3.]);
+}
+
+fn tensor_proto(name: &str, dims: &[i64]) -> tract_onnx::pb::TensorProto {
+    let count = dims.iter().product::<i64>() as usize;
+    let ones = tensor(name, Float, &vec![1.; count]);
+    tract_onnx::pb::TensorProto { dims: dims.into(), ..ones }
+}
+
+/// The terms are added in DOUBLE: one after the other, FLOATs stop at 2^24.
+#[test]
+fn sums_of_many_terms_keep_their_digits() {
+    let count = (1 << 24) + 3;
+    for (axes, dims) in [(&[0i64][..], vec![count]), (&[0, 2], vec![1 << 12, 2, 1 << 13])] {
+        let shape: Vec<i64> = dims.iter().map(|dim| *dim as i64).collect();
+        let sketch = Sketch::new()
+            .input("x", Float, &shape)
+            .initializer(int64("axes", axes))
+            .node("ReduceSum", &["x", "axes"], &["y"], vec![int("keepdims", 0)])
+            .output("y", Float, &[1]);
+        let terms: usize = axes.iter().map(|axis| dims[*axis as usize]).product();
+        let ones = tensor0(1f32).broadcast_scalar_to_shape(&dims).unwrap();
+        let y = sketch.run(vec![ones]).unwrap().remove(0);
+        assert!(y.to_plain_array_view::<f32>().unwrap().iter().all(|y| *y == terms as f32));
     }
 }
 

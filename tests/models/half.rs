@@ -269,6 +269,26 @@ fn an_attention_takes_a_mask_of_truths() {
     }
 }
 
+/// The type of what an operator of ONNX Runtime's makes is known to those behind it.
+#[test]
+fn a_gelu_of_onnx_runtimes_goes_into_what_computes_in_float() {
+    let model = Sketch::new()
+        .input("x", Float16, &[1, 2])
+        .node("com.microsoft.Gelu", &["x"], &["a"], vec![])
+        .node("LpNormalization", &["a"], &["y"], vec![int("axis", 1)])
+        .output("y", Float16, &[1, 2]);
+    let x = halves(Float16, &[-4.664, -3.904]).into_shape(&[1, 2]).expect("a row");
+    let mut model = model.model();
+    model.opset_import.push(imports_microsoft());
+    let got = run(&widened(), &model, Float16, vec![x]);
+    // −7.212e-6 and −1.8454e-4, as FLOAT16 has them, by the root of their squares.
+    assert_eq!(got, [-0.039_062_5, -0.999_023_44]);
+}
+
+fn imports_microsoft() -> tract_onnx::pb::OperatorSetIdProto {
+    tract_onnx::pb::OperatorSetIdProto { version: 1, domain: "com.microsoft".into() }
+}
+
 #[test]
 fn celu_multiplies_by_alpha() {
     let model = Sketch::new()

@@ -187,7 +187,11 @@ pub(crate) fn concat(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 
 /// Wires zeros of a shape, which may have no elements.
 pub(crate) fn zeros(model: &mut TypedModel, name: &str, ty: DatumType, shape: TVec<TDim>) -> Wired {
-    let zero = Tensor::zero_dt(ty, &[])?.broadcast_into_rank(shape.len())?;
+    let zero = match ty {
+        DatumType::String => tensor0(String::new()),
+        _ => Tensor::zero_dt(ty, &[])?,
+    };
+    let zero = zero.broadcast_into_rank(shape.len())?;
     let zero = model.add_const(format!("{name}.zero"), zero)?;
     model.wire_node(name, MultiBroadcastTo::new(shape.into()), &[zero])
 }

@@ -122,6 +122,11 @@ impl Site {
         expansion.wire(&self.name, model, inputs)
     }
 
+    /// The same node under another name.
+    pub(crate) fn named(&self, name: String) -> Site {
+        Site { name, ..self.clone() }
+    }
+
     /// The name of a part.
     pub(crate) fn part(&self, part: &str) -> String {
         format!("{}.{part}", self.name)

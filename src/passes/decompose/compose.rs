@@ -50,7 +50,7 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> Tr
         types::infer(graph, &mut trial)?;
         let is_meant = |(id, composition): &(NodeId, &Composition)| {
             let made = || trial.facts.ty(graph.node(*id).output(0)?);
-            composition.only.is_none_or(|only| made() == Some(only))
+            composition.only.is_empty() || made().is_some_and(|ty| composition.only.contains(&ty))
         };
         let calls: Vec<_> = calls.into_iter().filter(is_meant).collect();
         for (id, composition) in calls {

@@ -23,8 +23,8 @@ pub(super) struct Composition {
     pub(super) is_wide: bool,
     /// The input whose type decides.
     pub(super) by: usize,
-    /// The type of the first output, where it stands for no other.
-    pub(super) only: Option<ElementType>,
+    /// The types of the first output, where it stands for some alone.
+    pub(super) only: Vec<ElementType>,
     pub(super) statements: Vec<Statement>,
 }
 
@@ -114,7 +114,8 @@ fn header(line: &'static str) -> Option<Composition> {
     let (name, inputs) = call.split_once('(')?;
     let (domain, operator) = name.split_once("::").unwrap_or(("", name));
     let word = |key: &str| words.split(' ').find_map(|word| word.strip_prefix(key));
-    let only = word("only=").map_or(Some(None), |ty| ElementType::from_name(ty).map(Some))?;
+    let only = word("only=").unwrap_or_default().split(',').filter(|name| !name.is_empty());
+    let only = only.map(ElementType::from_name).collect::<Option<_>>()?;
     let by = word("by=").map_or(Some(0), |by| by.parse().ok())?;
     let output = |text: &'static str| match text.split_once(':') {
         None => Some((text, Typed::AsInput(by))),

@@ -1,6 +1,6 @@
 //! Element types and sizes as a model declares them, types against what its nodes make.
 
-use onnx_cast_graph::{Graph, ValueId, tensor_type};
+use onnx_cast_graph::{Graph, NodeView, ValueId, tensor_type};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
@@ -119,6 +119,10 @@ pub(in crate::passes) fn set_carrier(declared: &mut Option<TypeProto>, ty: Eleme
 
 /// The sizes that the file tells of a value; `None` for one that is a symbol.
 pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
+    let node = graph.maker(value).map(|id| graph.node(id));
+    if let Some(same) = node.filter(|node| node.is("Cast") || node.is("Identity")) {
+        return dims(graph, same.input(0)?);
+    }
     if let Some(tensor) = graph.constant(value) {
         return Some(tensor.dims.iter().copied().map(Some).collect());
     }

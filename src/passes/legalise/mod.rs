@@ -41,6 +41,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             transposed::give_pads(graph, id);
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
+            give_pads(graph, context, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             if Operator::of(graph.node(id)).is_none() {
                 graph.drop_unwanted_outputs(id);
@@ -149,6 +150,43 @@ fn give_numbers(graph: &mut Graph, id: NodeId) {
         let number = graph.add_constant(graph.node(id).body(), number);
         graph.set_input(id, place, Some(number));
     }
+}
+
+/// Gives a `Pad` of negative sizes, which tract does not take as an attribute, its sizes and its value as later versions have them.
+fn give_pads(graph: &mut Graph, context: &Context, id: NodeId) {
+    const PADS_ARE_AN_INPUT: i64 = 11;
+    let node = graph.node(id);
+    let pads = attribute(node, "pads").map(|pads| pads.ints.clone()).unwrap_or_default();
+    if !node.is("Pad") || node.opset >= PADS_ARE_AN_INPUT || pads.iter().all(|pad| *pad >= 0) {
+        return;
+    }
+    let value = attribute(node, "value").map_or(0.0, |value| value.f);
+    let ty = node.input(0).and_then(|data| context.facts.ty(data));
+    let value = match ty {
+        Some(ElementType::Float) => TensorProto { float_data: vec![value], ..Default::default() },
+        Some(ElementType::Double) => {
+            TensorProto { double_data: vec![value.into()], ..Default::default() }
+        }
+        _ => return,
+    };
+    let name = |part: &str| format!("{DOMAIN}:{part}:{}", node.label());
+    let data_type = ty.map_or(0, |ty| ty as i32);
+    let value = TensorProto { name: name("value"), data_type, ..value };
+    let pads = TensorProto {
+        name: name("pads"),
+        data_type: ElementType::Int64 as i32,
+        dims: vec![pads.len() as i64],
+        int64_data: pads,
+        ..TensorProto::default()
+    };
+    let body = node.body();
+    for input in [pads, value] {
+        let input = graph.add_constant(body, input);
+        graph.push_input(id, Some(input));
+    }
+    let node = graph.node_mut(id);
+    node.attributes.retain(|given| given.name == "mode");
+    node.opset = PADS_ARE_AN_INPUT;
 }
 
 /// tract counts the inputs of a `Conv`, one without a name too, and pads by a constant where there is one, whatever `mode` is.

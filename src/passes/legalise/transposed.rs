@@ -1,14 +1,15 @@
-//! `ConvTranspose` with `auto_pad` whose kernel is not longer than its stride.
+//! `ConvTranspose` with `auto_pad`.
 //!
-//! tract refuses it (tract-core, `ops/cnn/padding.rs`, `same_for_deconv`). ONNX cuts off what a kernel is longer than its
-//! stride, and here there is nothing to cut off: as ONNX's shape inference and ONNX Runtime have it, nothing is added either.
+//! tract refuses a kernel that is not longer than its stride, and appends `output_padding` to an output that is as long as it
+//! should be without (tract-core, `ops/cnn/padding.rs`, `same_for_deconv`). ONNX cuts off what a kernel is longer than its
+//! stride, and where there is nothing to cut off, ONNX's shape inference and ONNX Runtime add nothing either.
 
 use onnx_cast_graph::{Graph, NodeId, NodeView, attribute, ints_attribute};
 use tract_onnx::pb::AttributeProto;
 
 use crate::passes::facts::value_type::dims;
 
-/// Writes down the `pads` that `auto_pad` stands for, where tract does not know them.
+/// Writes down the `pads` that `auto_pad` stands for.
 pub(super) fn give_pads(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let auto_pad = attribute(node, "auto_pad").map(|given| given.s.as_slice());
@@ -20,7 +21,7 @@ pub(super) fn give_pads(graph: &mut Graph, id: NodeId) {
     if !node.is("ConvTranspose") || attribute(node, "output_shape").is_some() {
         return;
     }
-    let Some(cut) = cut(graph, id).filter(|cut| cut.iter().any(|cut| *cut <= 0)) else { return };
+    let Some(cut) = cut(graph, id) else { return };
     let halves = |cut: &i64| {
         let (less, cut) = ((*cut).max(0) / 2, (*cut).max(0));
         if is_upper { (less, cut - less) } else { (cut - less, less) }

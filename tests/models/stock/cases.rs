@@ -433,6 +433,14 @@ fn of_axes() -> Vec<Case> {
             Some(shape(&[1, 2, 2], &[1f32, 2.0, 2.0, 3.0])),
         ),
         one("LogSoftmax", vec![("x", Input, apart())], vec![], Some(apart())),
+        Case {
+            tensors: vec![
+                ("x", Input, tensor1(&[1f32, f32::NAN, 3.0, f32::NAN, 2.0])),
+                ("k", Constant, tensor1(&[4i64])),
+            ],
+            y: Some(tensor1(&[1i64, 3, 2, 4])),
+            ..of("TopK", vec![node("TopK", &["x", "k"], &["values", "y"], vec![])])
+        },
         one("GlobalLpPool", vec![("x", Input, powers)], vec![], Some(shape(&[1, 1, 1], &[5f32]))),
         one("Mean", operands, vec![], Some(shape(&[2, 2], &[1f32, 2.0, 1.0, 2.0]))),
         one(

@@ -18,6 +18,7 @@ pub fn cases() -> Vec<Case> {
         of_padding(),
         of_indices(),
         of_zeros(),
+        of_squares(),
     ]
     .concat()
 }
@@ -251,6 +252,26 @@ fn of_indices() -> Vec<Case> {
         one("GatherElements", vec![x(), outside(-5)], vec![], None),
         one("ScatterElements", vec![x(), outside(4), updates], vec![], None),
         one("Slice", short, vec![], None),
+    ]
+}
+
+/// Squares of DOUBLE that no FLOAT is as large as.
+fn of_squares() -> Vec<Case> {
+    let large = 2f64.powi(70);
+    let one_number = |name, number: f64| (name, Constant, tensor1(&[number]));
+    let x = ("x", Input, shape(&[1, 1, 2], &[large, -large]));
+    let mean = [
+        node("Mul", &["x", "x"], &["s"], vec![]),
+        node("ReduceMean", &["s"], &["y"], vec![int("keepdims", 0)]),
+    ];
+    vec![
+        one(
+            "InstanceNormalization",
+            vec![x.clone(), one_number("scale", 1.0), one_number("bias", 0.0)],
+            vec![],
+            Some(shape(&[1, 1, 2], &[1f64, -1.0])),
+        ),
+        then("ReduceMean", mean, vec![x], tensor0(large * large)),
     ]
 }
 

@@ -18,15 +18,19 @@ use Output::{Float, Same};
 const CONTRIB: &[(&str, &[Output])] = &[
     ("BiasGelu", &[Same]),
     ("FastGelu", &[Same]),
+    ("Gelu", &[Same]),
+    ("GridSample", &[Same]),
     ("GroupQueryAttention", &[Same, Same, Same]),
     ("MatMulBnb4", &[Same]),
     ("MatMulNBits", &[Same]),
     ("MultiHeadAttention", &[Same, Same, Same]),
+    ("Pad", &[Same]),
     ("QuickGelu", &[Same]),
     ("RotaryEmbedding", &[Same]),
     ("SimplifiedLayerNormalization", &[Same, Float]),
     ("SkipLayerNormalization", &[Same, Float, Float, Same]),
     ("SkipSimplifiedLayerNormalization", &[Same, Float, Float, Same]),
+    ("Trilu", &[Same]),
 ];
 
 fn outputs(node: &(impl NodeView + ?Sized)) -> Option<&'static [Output]> {
@@ -44,7 +48,13 @@ pub(crate) fn is_known(node: &(impl NodeView + ?Sized)) -> bool {
 pub(crate) fn takes(node: &(impl NodeView + ?Sized), ty: ElementType) -> bool {
     let has_bfloat16 = !matches!(
         node.op_type(),
-        "MultiHeadAttention" | "SkipLayerNormalization" | "SkipSimplifiedLayerNormalization"
+        "Gelu"
+            | "GridSample"
+            | "MultiHeadAttention"
+            | "Pad"
+            | "SkipLayerNormalization"
+            | "SkipSimplifiedLayerNormalization"
+            | "Trilu"
     );
     let is_taken = match ty {
         ElementType::Float | ElementType::Float16 => true,

@@ -221,7 +221,9 @@ impl Expansion for Attention {
         let shapes: Vec<TVec<TDim>> = facts.iter().map(|fact| fact.shape.to_tvec()).collect();
         let shapes: Vec<&[TDim]> = shapes.iter().map(|shape| &**shape).collect();
         self.op.check(&facts, &shapes)?;
-        if let (Some(stock), true) = (&self.stock, self.sees_as_stock(&shapes)) {
+        // tract has no products of DOUBLE by groups of heads.
+        let is_double = facts.iter().any(|fact| fact.datum_type == DatumType::F64);
+        if let (Some(stock), false, true) = (&self.stock, is_double, self.sees_as_stock(&shapes)) {
             let stock = stock.as_op().downcast_ref::<Box<dyn Expansion>>();
             return stock.context("Attention is no expansion")?.wire(prefix, model, inputs);
         }

@@ -93,7 +93,8 @@ impl Function {
         };
         let elu = |x: f64| if x > 0.0 { x } else { alpha * x.exp_m1() };
         match kind {
-            Kind::Acosh => x.acosh(),
+            // The standard library's loses digits near 1.
+            Kind::Acosh => libm::acosh(x),
             Kind::Asinh => x.asinh(),
             Kind::Bound => bound(x, alpha, beta),
             Kind::Celu => {

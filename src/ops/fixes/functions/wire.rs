@@ -82,9 +82,10 @@ fn named(
     Ok(Some(Function { kind, alpha, beta }))
 }
 
-/// The bounds of a `Clip`, where they are numbers: an infinity where there is none.
+/// The bounds of a `Clip`, where they are numbers: an infinity where there is none, and before opset 11 the farthest FLOAT.
 fn bounds(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<(f64, f64)>> {
-    let mut bounds = [f64::NEG_INFINITY, f64::INFINITY];
+    let farthest = if site.opset < 11 { f64::from(f32::MAX) } else { f64::INFINITY };
+    let mut bounds = [-farthest, farthest];
     let mut given = inputs.iter().skip(1);
     for (place, (bound, name)) in bounds.iter_mut().zip(["min", "max"]).enumerate() {
         if site.opset < 11 {

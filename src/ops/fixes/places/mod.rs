@@ -10,3 +10,4 @@ pub(crate) mod range;
 pub(crate) mod slice;
 pub(crate) mod squeeze;
 pub(crate) mod suppression;
+pub(crate) mod top;

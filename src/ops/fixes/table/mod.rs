@@ -2,7 +2,9 @@
 
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, random, scan, tree_ensemble};
-use super::places::{expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression};
+use super::places::{
+    expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression, top,
+};
 use super::products::convolution;
 use super::windows::{max_pool, resize, tapered, transform, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
@@ -80,6 +82,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["HardSwish", "LeakyRelu", "Round"], hook(functions::function), "has no DOUBLE", "Round, Erf, Gelu, HardSwish, LeakyRelu, Sigmoid, Tanh, … of DOUBLE"),
     fix(&["If"], By::Build(branches::build), "takes the then-branch's values for both", "If whose then-branch is constant"),
     fix(&["Hardmax"], hook(rows::softmax), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
+    fix(&["InstanceNormalization"], PRODUCTS, "squares DOUBLE in FLOAT", "means of squares of DOUBLE"),
     fix(&["IsInf"], By::Build(is_nan::build), "has no kernel for FLOAT16 and DOUBLE", "IsInf of FLOAT16 and DOUBLE"),
     fix(&["IsNaN"], By::Build(is_nan::build), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
     fix(&["LogSoftmax"], hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
@@ -114,6 +117,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["Squeeze"], By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix(&["Sub"], hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix(&["Swish"], hook(functions::function), "does not read alpha", "Swish with `alpha`"),
+    fix(&["TopK"], hook(top::top), "orders NaN at random", "TopK of NaN"),
     fix(&["TreeEnsembleClassifier"], By::Build(tree_ensemble::build), "has one class", "TreeEnsembleClassifier of two classes"),
 ];
 

@@ -1,7 +1,7 @@
 //! `Pad` by sizes of which some are negative, which take away, and of a mode that has no use for the number that it is given:
 //! tract takes the first for large ones, and always fills with the number (tract-onnx, `ops/array/pad.rs`). It has no `wrap`.
 //! Where it would fill with more elements than there are, it panics (tract-core, `ops/array/pad.rs`):
-//! `around` has as many as it takes.
+//! `around` has as many as it takes. It has no BOOL, which is padded as numbers.
 
 pub(crate) mod around;
 
@@ -9,6 +9,7 @@ use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
+use tract_onnx::tract_core::ops::cast::cast;
 
 use crate::onnx::node::from_front;
 use crate::ops::host::hook::{Hook, Instead, Site, Wires, build_hooked};
@@ -27,7 +28,32 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     for mode in stock.attribute.iter_mut().filter(is_wrap) {
         mode.s = b"edge".into();
     }
-    build_hooked(context, node, &stock, Hook::Instead(pad))
+    build_hooked(context, node, &stock, Hook::Instead(pad_any))
+}
+
+/// Wires the padding of numbers, or of truths as numbers.
+fn pad_any(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> TractResult<Option<Wires>> {
+    const VALUE: usize = 2;
+    let value = site.given(inputs, VALUE);
+    let truths =
+        |outlet: OutletId| model.outlet_fact(outlet).map(|fact| fact.datum_type == DatumType::Bool);
+    if !inputs.first().map_or(Ok(false), |data| truths(*data))? {
+        return pad(site, model, inputs);
+    }
+    let mut numbers = inputs.to_vec();
+    for (place, input) in numbers.iter_mut().enumerate() {
+        if place == 0 || Some(*input) == value {
+            let name = site.part(&format!("numbers-{place}"));
+            let made = model.wire_node(name, cast(DatumType::U8), &[*input])?;
+            *input = *made.first().context("numbers")?;
+        }
+    }
+    let site_of_numbers = site.named(site.part("padded"));
+    let padded = match pad(&site_of_numbers, model, &numbers)? {
+        Some(padded) => padded,
+        None => site_of_numbers.wire_stock(model, &numbers)?,
+    };
+    model.wire_node(&site.name, cast(DatumType::Bool), &padded).map(Some)
 }
 
 /// Wires what takes away before what pads.
