@@ -112,7 +112,7 @@ fn is_data(graph: &Graph, plan: &Plan, id: NodeId, place: usize) -> bool {
 /// An `Expand` to dimensions that are data of which nothing is used but its shape, or that is only used by what has no elements:
 /// tract would take what the model declares, and not run the `Expand`, which would find out that the declaration is wrong.
 /// Likewise a `Slice` in a graph whose inputs leave sizes open: it is typed as if its ends were within the axis; and a `Squeeze`
-/// without axes: as if no open size were 1. What measures such a value does so when the model runs.
+/// without axes: as if no open size were 1. Of a `NonZero` it would not know the size at all. What measures such a value does so when the model runs.
 struct Unused<'a> {
     plan: &'a Plan,
     /// Whether the inputs of the model leave sizes open.
@@ -125,6 +125,7 @@ impl Unused<'_> {
     /// Whether tract takes a shape for what it would find out to be another when the model runs.
     fn is_guessed(&self, graph: &Graph, node: &Node) -> bool {
         match node.op_type.as_str() {
+            "NonMaxSuppression" | "NonZero" => true,
             "Slice" => self.leaves_open,
             "Squeeze" if attribute(node, "axes").is_none() && node.input(1).is_none() => {
                 let input = node.input(0).map(|value| graph.value(value).declared.as_ref());

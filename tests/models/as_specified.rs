@@ -270,6 +270,41 @@ fn unused_outputs_are_counted() -> TractResult<()> {
     Ok(())
 }
 
+/// Scanned outputs of one value, or of values made of each other, that are collected in two directions.
+#[test]
+fn scanned_outputs_have_their_own_directions() -> TractResult<()> {
+    let scan = |collected: [&str; 2], directions: &[i64]| {
+        let body = Sketch::new()
+            .input("a", Float, &[2])
+            .input("e", Float, &[2])
+            .initializer(TensorProto { dims: vec![], ..tensor("half", Float, &[0.5]) })
+            .node("Add", &["a", "e"], &["o"], vec![])
+            .node("Mul", &["o", "half"], &["d"], vec![])
+            .node("Identity", &["o"], &["p"], vec![])
+            .output("o", Float, &[2])
+            .output(collected[0], Float, &[2])
+            .output(collected[1], Float, &[2]);
+        let with = vec![
+            int("num_scan_inputs", 1),
+            ints("scan_output_directions", directions),
+            graph_attribute("body", body.0),
+        ];
+        Sketch::new()
+            .input("x", Float, &[2, 2])
+            .initializer(tensor("zero", Float, &[0.0, 0.0]))
+            .node("Scan", &["zero", "x"], &["", "y", "z"], with)
+            .output("y", Float, &[2, 2])
+            .output("z", Float, &[2, 2])
+            .run(vec![tensor2(&[[1f32, 2.0], [3.0, 4.0]])])
+    };
+    let (sums, back) = (tensor2(&[[1f32, 2.0], [4.0, 6.0]]), tensor2(&[[4f32, 6.0], [1.0, 2.0]]));
+    let halves = tensor2(&[[0.5f32, 1.0], [2.0, 3.0]]);
+    assert_eq!(scan(["d", "p"], &[0, 1])?, [halves, back.clone()]);
+    assert_eq!(scan(["p", "p"], &[0, 0])?, [sums.clone(), sums.clone()]);
+    assert_eq!(scan(["p", "p"], &[1, 0])?, [back, sums]);
+    Ok(())
+}
+
 #[test]
 fn a_squeeze_without_axes_takes_all_of_size_one() -> TractResult<()> {
     for opset in [1, 11, 13] {

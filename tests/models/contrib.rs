@@ -216,6 +216,57 @@ fn what_has_no_equal_is_refused() {
     assert_eq!(lacks.refusal(), "node `QLinearAdd_y` (QLinearAdd): has no input 4, which it needs");
 }
 
+fn row(values: &[f32]) -> Tensor {
+    tensor1(values).into_shape(&[1, values.len()]).expect("a row")
+}
+
+#[test]
+fn gelus_end_in_0_and_x() {
+    let run = |op: &str| {
+        let sketch = Sketch::new()
+            .input("x", Float, &[1, 3])
+            .node(op, &["x"], &["y"], vec![])
+            .output("y", Float, &[1, 3]);
+        sketch.run(vec![row(&[-100.0, 0.0, 100.0])]).expect("a run").remove(0)
+    };
+    for op in ["com.microsoft.FastGelu", "com.microsoft.QuickGelu", "com.microsoft.Gelu"] {
+        assert_eq!(run(op), row(&[0.0, 0.0, 100.0]), "{op}");
+    }
+}
+
+/// A position that all begin at is one along the sequence, wherever that is.
+#[test]
+fn a_rotation_begins_at_a_position() {
+    let cache = |name: &str, values: &[f32]| shaped(name, Float, &[3, 1], values);
+    let run = |shape: &[i64]| {
+        let dims: Vec<usize> = shape.iter().map(|dim| *dim as usize).collect();
+        let x = Tensor::from_shape(&dims, &[1f32, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+        let sketch = Sketch::new()
+            .input("x", Float, shape)
+            .initializer(shaped("first", Int64, &[1], &[1.0]))
+            .initializer(cache("cos", &[1.0, 2.0, 3.0]))
+            .initializer(cache("sin", &[4.0, 5.0, 6.0]))
+            .node("com.microsoft.RotaryEmbedding", &["x", "first", "cos", "sin"], &["y"], vec![])
+            .output("y", Float, shape);
+        let outputs = sketch.run(vec![x.expect("as many values")]);
+        outputs.expect("a run").remove(0).into_shape(&[8]).expect("8 numbers")
+    };
+    // Two heads of two places.
+    assert_eq!(run(&[1, 2, 2, 2]), tensor1(&[2f32, 5.0, 3.0, 6.0, 2.0, 5.0, 3.0, 6.0]));
+    // Two places of two heads, whose size is that of the caches.
+    assert_eq!(run(&[1, 2, 4]), tensor1(&[2f32, 5.0, 2.0, 5.0, 3.0, 6.0, 3.0, 6.0]));
+}
+
+#[test]
+fn what_may_be_left_out_has_its_default() {
+    let range = Sketch::new()
+        .initializer(shaped("first", Float, &[], &[1.0]))
+        .initializer(shaped("last", Float, &[], &[4.0]))
+        .node("com.microsoft.Range", &["first", "last"], &["y"], vec![])
+        .output("y", Float, &[3]);
+    assert_eq!(range.run(vec![]).expect("a run")[0], tensor1(&[1f32, 2.0, 3.0]));
+}
+
 #[test]
 fn a_bias_and_a_skip_are_added_to_what_they_are_given() {
     let numbers = |from: i32, dims: &[usize]| {

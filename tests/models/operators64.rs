@@ -716,15 +716,25 @@ fn trees_of_two_classes_give_the_label_of_their_score() {
     case(&named, DatumType::String).gives(&[names, scores]);
     // 1 / (1 + e^-1) and its complement.
     let (more, less) = (0.731_058_6f32, 0.268_941_4f32);
-    let logistic = [labels, text("post_transform", "LOGISTIC"), floats("base_values", &[0.5])];
-    let odds = tree([-1.5, 0.5], &logistic);
-    let case = case(&odds, DatumType::I64);
-    let outputs = case.outputs_of(case.typed(Form::Data).unwrap(), Form::Data).unwrap();
-    assert_eq!(spell(&outputs[0]), spell(&i64s(&[4, 1 << 40, 4])));
-    let scores = shaped(&[3, 2], &[more, less, less, more, more, less]);
-    outputs[1]
-        .close_enough(&scores, tract_onnx::tract_core::internal::Approximation::Close)
-        .unwrap();
+    let with = |transform: &str| {
+        [labels.clone(), text("post_transform", transform), floats("base_values", &[0.5])]
+    };
+    // The same of 0.5, where no weight is negative.
+    let (some, rest) = (0.622_459_35_f32, 0.377_540_65_f32);
+    for (weights, transform, [first, second], [third, fourth]) in [
+        ([-1.5, 0.5], "LOGISTIC", [more, less], [less, more]),
+        ([0.0, 0.5], "LOGISTIC", [rest, some], [less, more]),
+        ([0.0, 0.5], "SOFTMAX", [0.5, 0.5], [0.0, 1.0]),
+    ] {
+        let odds = tree(weights, &with(transform));
+        let case = case(&odds, DatumType::I64);
+        let outputs = case.outputs_of(case.typed(Form::Data).unwrap(), Form::Data).unwrap();
+        assert_eq!(spell(&outputs[0]), spell(&i64s(&[4, 1 << 40, 4])));
+        let scores = shaped(&[3, 2], &[first, second, third, fourth, first, second]);
+        outputs[1]
+            .close_enough(&scores, tract_onnx::tract_core::internal::Approximation::Close)
+            .unwrap();
+    }
 }
 
 #[test]

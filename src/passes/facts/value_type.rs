@@ -118,10 +118,17 @@ pub(in crate::passes) fn set_carrier(declared: &mut Option<TypeProto>, ty: Eleme
 }
 
 /// The sizes that the file tells of a value; `None` for one that is a symbol.
-pub(in crate::passes) fn dims(graph: &Graph, value: ValueId) -> Option<Vec<Option<i64>>> {
-    let node = graph.maker(value).map(|id| graph.node(id));
-    if let Some(same) = node.filter(|node| node.is("Cast") || node.is("Identity")) {
-        return dims(graph, same.input(0)?);
+pub(in crate::passes) fn dims(graph: &Graph, mut value: ValueId) -> Option<Vec<Option<i64>>> {
+    let maker = |value| graph.maker(value).map(|id| graph.node(id));
+    while let Some(same) = maker(value).filter(|node| node.is("Cast") || node.is("Identity")) {
+        value = same.input(0)?;
+    }
+    let reshape = maker(value).filter(|node| node.is("Reshape"));
+    if let Some(sizes) = reshape.and_then(|node| graph.constant(node.input(1)?)) {
+        let raw = sizes.raw_data.chunks_exact(8).filter_map(|bytes| bytes.try_into().ok());
+        let known = sizes.int64_data.iter().copied().chain(raw.map(i64::from_le_bytes));
+        let known: Vec<_> = known.map(|size| Some(size).filter(|size| *size > 0)).collect();
+        return Some(known).filter(|known| sizes.dims == [known.len() as i64]);
     }
     if let Some(tensor) = graph.constant(value) {
         return Some(tensor.dims.iter().copied().map(Some).collect());

@@ -19,7 +19,7 @@ use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::konst::Const;
-use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, iteration_count};
+use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_count};
 
 use crate::onnx::node::node_name;
 use crate::ops::fixes::apart::{Apart, Keeps};
@@ -55,11 +55,15 @@ fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> Wired {
     Ok(outlets)
 }
 
-/// Keeps the outputs that come of a product and of no state apart from it.
+/// Keeps the outputs that come of a product and of no state apart from it, and outputs in two directions from each other: tract
+/// takes one of them for what the other is made of.
 fn keep_products(scan: &mut Scan) -> TractResult<()> {
     let sources = scan.body.inputs.iter().zip(&scan.input_mapping);
     let states: Vec<OutletId> =
         sources.filter(|(_, mapping)| mapping.is_state()).map(|(source, _)| *source).collect();
+    let scanned = scan.output_mapping.iter().filter_map(|mapping| mapping.scan);
+    let is_forward = |(_, info): (usize, ScanInfo)| info.chunk > 0;
+    let is_mixed = scanned.clone().any(is_forward) && !scanned.clone().all(is_forward);
     for place in 0..scan.body.outputs.len() {
         let output = *scan.body.outputs.get(place).context("an output of the body")?;
         let is_scanned =
@@ -69,7 +73,7 @@ fn keep_products(scan: &mut Scan) -> TractResult<()> {
             scan.body.node(*id).op_is::<EinSum>() || scan.body.node(*id).op_is::<Conv>()
         };
         let of_state = states.iter().any(|state| made_by.contains(&state.node));
-        if !is_scanned || of_state || !made_by.iter().any(is_product) {
+        if !is_scanned || !is_mixed && (of_state || !made_by.iter().any(is_product)) {
             continue;
         }
         let rank = scan.body.outlet_fact(output)?.rank();

@@ -2,7 +2,7 @@
 //!
 //! tract gives every row the first label there, since it looks for the largest of one score and a zero, and takes only as many
 //! base values as classes (tract-onnx, `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond
-//! 0.5 is the second class where no weight is negative, one beyond 0 where some are.
+//! 0.5 is the second class where no weight is negative, one beyond 0 where some are; scores of one class know no softmax.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -117,7 +117,7 @@ fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let node = &site.proto;
     let transform: Option<&str> = node.get_attr_opt("post_transform")?;
     let logistic = match transform.unwrap_or("NONE") {
-        "NONE" => false,
+        "NONE" | "SOFTMAX" => false,
         "LOGISTIC" => true,
         _ => return Ok(None),
     };
@@ -166,13 +166,12 @@ impl TwoClasses {
     /// Whether the second class has a score, and the scores of both.
     fn classify(&self, score: f32) -> (bool, [f32; 2]) {
         let score = score + f32::from_bits(self.base);
-        if self.is_share {
-            (score > 0.5, [1. - score, score])
-        } else if self.logistic {
-            (score > 0., [logistic(-score), logistic(score)])
-        } else {
-            (score > 0., [-score, score])
-        }
+        let scores = match (self.logistic, self.is_share) {
+            (true, _) => [logistic(-score), logistic(score)],
+            (false, true) => [1. - score, score],
+            (false, false) => [-score, score],
+        };
+        (score > if self.is_share { 0.5 } else { 0. }, scores)
     }
 
     fn pick<T: Datum>(&self, seconds: &[bool]) -> TractResult<Tensor> {

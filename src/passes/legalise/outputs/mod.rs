@@ -53,7 +53,8 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     let is_int64 = declared.or(ty) == Some(ElementType::Int64);
     let is_settled = name.starts_with(DOMAIN);
     let in_body = |used: Use| matches!(used, Use::Node(node, _) if graph.node(node).body() == body);
-    let is_used_here = made.uses().any(in_body);
+    let places = graph.body(body).outputs().iter().filter(|other| other.value == value).count();
+    let is_used_here = made.uses().any(in_body) || places > 1;
     if let Some(ty) = ty.filter(|ty| ty.is_exotic())
         && let Some(declared) = graph.declared_output_mut(body, place)
     {
