@@ -93,7 +93,8 @@ impl Function {
         };
         let elu = |x: f64| if x > 0.0 { x } else { alpha * x.exp_m1() };
         match kind {
-            // The standard library's loses digits near 1.
+            // The standard library's loses digits near 1, this one has a number below -1.
+            Kind::Acosh if x < 1.0 => f64::NAN,
             Kind::Acosh => libm::acosh(x),
             Kind::Asinh => x.asinh(),
             Kind::Bound => bound(x, alpha, beta),
