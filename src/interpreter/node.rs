@@ -12,6 +12,7 @@ use tract_onnx::pb::{
     ValueInfoProto, tensor_shape_proto,
 };
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::ops::change_axes::AxisOp;
 
 use super::counted::Counted;
 use super::value::Typed;
@@ -23,6 +24,7 @@ use crate::ops::host::operands::BROADCASTING;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
+use crate::tensor::output::with_axis_moved;
 use crate::tensor::proto;
 
 /// Builds nodes.
@@ -46,6 +48,8 @@ struct Built {
     name: String,
     /// What counts its casts.
     audit: Option<Audit>,
+    /// The axis that it moves, and to where, if it does nothing else.
+    moves: Option<(usize, usize)>,
 }
 
 /// How many nodes are kept as they were built.
@@ -231,12 +235,19 @@ impl Builder {
             Err(_) => without_panic(|| typed.into_runnable())?,
         };
         let types = output_element_types(plan.model())?;
-        Ok(Built { plan, types, name: name.into(), audit })
+        let moves = moved_axis(plan.model());
+        Ok(Built { plan, types, name: name.into(), audit, moves })
     }
 }
 
 impl Built {
     fn run(&self, inputs: &[Option<Typed>]) -> TractResult<TVec<TValue>> {
+        // tract copies what is shared, and zeroes what it writes.
+        if let (Some((from, to)), [Some(typed)]) = (self.moves, inputs)
+            && let Some(moved) = with_axis_moved(&typed.tensor, from, to)?
+        {
+            return Ok(tvec!(moved.into_tvalue()));
+        }
         let mut given = tvec!();
         for node in self.plan.model().inputs.iter().map(|outlet| outlet.node) {
             let name = self.plan.model().node(node).name.strip_prefix(INPUT);
@@ -246,6 +257,15 @@ impl Built {
             }
         }
         without_panic(|| self.plan.run(given))
+    }
+}
+
+/// The axis that a model moves, and to where, if it does nothing else.
+fn moved_axis(model: &TypedModel) -> Option<(usize, usize)> {
+    let [_, node] = &model.nodes[..] else { return None };
+    match node.op_as::<AxisOp>()? {
+        AxisOp::Move(from, to) => Some((*from, *to)),
+        _ => None,
     }
 }
 

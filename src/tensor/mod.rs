@@ -19,7 +19,7 @@ pub(crate) mod core_cast;
 mod external;
 mod memory;
 pub(crate) mod numbers;
-mod output;
+pub(crate) mod output;
 mod packed;
 mod parallel;
 pub mod proto;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
-use super::memory::Memory;
+use super::memory::{Memory, owns_its_bytes};
 use super::parallel::in_parts;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
@@ -101,6 +101,96 @@ pub(super) fn parse(
     };
     let index = unreadable.into_inner();
     output.map(|output| if index < texts.len() { Err(index) } else { Ok(output) })
+}
+
+/// A tensor of numbers of which `read` puts a piece at a time into the buffer: given how many bytes are
+/// before it, and how many it has.
+///
+/// # Errors
+///
+/// Those of `read`, and when it puts in another number of bytes.
+pub(super) fn in_pieces(
+    datum_type: DatumType,
+    shape: &[usize],
+    piece: usize,
+    mut read: impl FnMut(&mut Vec<u8>, usize, usize) -> TractResult<()>,
+) -> TractResult<Tensor> {
+    anyhow::ensure!(datum_type.is_number(), "{datum_type:?} is no number");
+    let mut bytes = vec![];
+    // SAFETY: numbers are plain bytes; every piece is written, or the tensor is dropped.
+    unsafe {
+        fill(datum_type, shape, &Memory::default(), |output| {
+            for (place, part) in output.chunks_mut(piece).enumerate() {
+                read(&mut bytes, place * piece, part.len())?;
+                anyhow::ensure!(bytes.len() == part.len(), "another number of bytes");
+                part.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), part.len());
+            }
+            Ok(())
+        })
+    }
+}
+
+/// A tensor whose axis `from` is moved to the place `to`; `None` where its elements are no plain words,
+/// or several move as one.
+///
+/// # Errors
+///
+/// When there is no memory for it.
+pub(crate) fn with_axis_moved(
+    input: &Tensor,
+    from: usize,
+    to: usize,
+) -> TractResult<Option<Tensor>> {
+    let (first, last) = (from.min(to), from.max(to));
+    let shape = input.shape();
+    let width = input.datum_type().size_of();
+    let is_plain = input.datum_type().is_copy() && owns_its_bytes(input);
+    if last >= shape.len() || !is_plain || shape[last + 1..].iter().any(|size| *size != 1) {
+        return Ok(None);
+    }
+    let split = if from < to { from + 1 } else { last };
+    let [rows, columns]: [usize; 2] =
+        [&shape[first..split], &shape[split..=last]].map(|sizes| sizes.iter().product());
+    let turn = match width {
+        1 => turn::<1>,
+        2 => turn::<2>,
+        4 => turn::<4>,
+        8 => turn::<8>,
+        _ => return Ok(None),
+    };
+    let mut moved = shape.to_vec();
+    let size = moved.remove(from);
+    moved.insert(to, size);
+    let bytes = input.try_as_plain_ram()?.as_bytes();
+    let whole = (rows * columns * width).max(1);
+    // SAFETY: the type is one of plain bytes, and each element of each matrix is written to its place.
+    let made = unsafe {
+        fill(input.datum_type(), &moved, &Memory::default(), |output| {
+            let matrices = bytes.chunks_exact(whole).zip(output.chunks_exact_mut(whole));
+            matrices.for_each(|(matrix, made)| turn(matrix, made, (rows, columns)));
+            Ok(())
+        })
+    };
+    made.map(Some)
+}
+
+/// Transposes a matrix of elements of so many bytes in tiles, which stay in the cache.
+fn turn<const WIDTH: usize>(
+    matrix: &[u8],
+    made: &mut [MaybeUninit<u8>],
+    (rows, columns): (usize, usize),
+) {
+    const TILE: usize = 32;
+    let (from, to) = (matrix.as_chunks::<WIDTH>().0, made.as_chunks_mut::<WIDTH>().0);
+    for top in (0..rows).step_by(TILE) {
+        for left in (0..columns).step_by(TILE) {
+            for column in left..columns.min(left + TILE) {
+                for row in top..rows.min(top + TILE) {
+                    to[column * rows + row] = from[row * columns + column].map(MaybeUninit::new);
+                }
+            }
+        }
+    }
 }
 
 /// A new tensor of what `write` writes.

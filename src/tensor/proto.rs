@@ -15,6 +15,7 @@ use crate::cast::scalar;
 use crate::error::{self, Cause, Error, Result};
 pub(crate) use crate::tensor::external::is_external;
 use crate::tensor::external::{External, inside};
+use crate::tensor::output;
 use crate::tensor::packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
@@ -202,12 +203,7 @@ impl<'a> Reader<'a> {
         }
         // Room is made for what the file holds.
         read(&mut bytes, whole - 1, 1)?;
-        let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
-        for (place, piece) in output.as_bytes_mut().chunks_mut(PIECE).enumerate() {
-            read(&mut bytes, place * PIECE, piece.len())?;
-            piece.copy_from_slice(&bytes);
-        }
-        Ok(output)
+        output::in_pieces(self.ty.datum_type(), &self.shape, PIECE, read)
     }
 
     /// From packed little-endian bytes.

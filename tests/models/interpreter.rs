@@ -103,7 +103,7 @@ fn doubling(most: i64) -> ModelProto {
 
 #[test]
 fn large_weights_stay_in_the_file() {
-    let weights: Vec<f32> = (0..2048u16).map(f32::from).collect();
+    let weights: Vec<f32> = (0..300_000u32).map(|x| x as f32).collect();
     let weight = tensor_proto::write("w", ElementType::Float, &tensor1(&weights)).expect("FLOAT");
     let mut made = graph(
         &[value("x", ElementType::Float, &[1])],
@@ -121,6 +121,36 @@ fn large_weights_stay_in_the_file() {
     let outputs = model.run(vec![float(&[0.5])]).expect("outputs");
     let expected: Vec<f32> = weights.iter().map(|x| x + 0.5).collect();
     assert_eq!(outputs[0].tensor(), &tensor1(&expected));
+}
+
+#[test]
+fn a_transposition_moves_every_element_of_any_width() {
+    let shapes: [&[usize]; 4] = [&[70, 37], &[2, 33, 40], &[1, 65, 3, 1], &[4, 0, 3]];
+    let types = [ElementType::Int8, ElementType::Float16, ElementType::Float, ElementType::Int64];
+    for shape in shapes {
+        let rank = shape.len();
+        for (from, to) in (0..rank).flat_map(|from| (0..rank).map(move |to| (from, to))) {
+            let mut perm: Vec<usize> = (0..rank).filter(|axis| *axis != from).collect();
+            perm.insert(to, from);
+            for ty in types {
+                let count = shape.iter().product::<usize>();
+                let values: Vec<i64> = (0..count as i64).map(|x| x % 127).collect();
+                let x = Tensor::from_shape(shape, &values).expect("INT64");
+                let x = x.cast_to_dt(ty.datum_type()).expect("numbers").into_owned();
+                let axes: Vec<i64> = perm.iter().map(|axis| *axis as i64).collect();
+                let nodes = [node("Transpose", &["x"], &["y"], vec![ints("perm", &axes)])];
+                let dims: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+                let graph = graph(&[value("x", ty, &dims)], &nodes, &[unshaped("y", ty)]);
+                let given = OnnxTensor::new(ty, x.clone()).expect("a carrier");
+                let made = walk(model(17, graph), vec![given]).expect("an output");
+                assert_eq!(
+                    made[0],
+                    x.permute_axes(&perm).expect("axes"),
+                    "{ty} {shape:?} {perm:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]
