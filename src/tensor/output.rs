@@ -185,8 +185,11 @@ fn turn<const WIDTH: usize>(
     for top in (0..rows).step_by(TILE) {
         for left in (0..columns).step_by(TILE) {
             for column in left..columns.min(left + TILE) {
-                for row in top..rows.min(top + TILE) {
-                    to[column * rows + row] = from[row * columns + column].map(MaybeUninit::new);
+                let tile = &mut to[column * rows..][top..rows.min(top + TILE)];
+                let strip = from[top * columns + column..].iter().step_by(columns);
+                for (to, from) in tile.iter_mut().zip(strip) {
+                    // SAFETY: as many bytes of either; they do not overlap.
+                    unsafe { to.as_mut_ptr().cast::<[u8; WIDTH]>().write(*from) };
                 }
             }
         }
