@@ -54,6 +54,8 @@ struct Built {
 
 /// How many nodes are kept as they were built.
 const KEPT: usize = 4096;
+/// A node of which more bytes decide what is built is not kept: it holds them, and what is made of them.
+const KEPT_BYTES: usize = 1 << 16;
 /// How many elements an input may have that decides what is built: sizes, axes, scales.
 const DECIDING: usize = 64;
 
@@ -68,6 +70,9 @@ const DECIDED_BY_ALL: &[&str] = &[
     "RandomUniform",
     "Range",
 ];
+
+/// The operators whose weights decide what is built, however large they are.
+const DECIDED_BY_WEIGHTS: &[&str] = &["MatMulBnb4", "MatMulNBits"];
 
 /// The operators beside those of [`BROADCASTING`] that compute on whatever is there, of which no input decides what is built.
 const DECIDED_BY_NONE: &[&str] = &[
@@ -156,6 +161,9 @@ impl Builder {
             return Ok(built.clone());
         }
         let built = Arc::new(self.build(proto, graph.node(id).label())?);
+        if key.len() > KEPT_BYTES {
+            return Ok(built);
+        }
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.clear();
@@ -284,7 +292,7 @@ fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) ->
     // The limits of a Clip are built into it.
     let computes = has(DECIDED_BY_NONE) || has(BROADCASTING) && node.op_type != "Clip";
     let is_operand = place > 0 && !computes || has(DECIDED_BY_ALL);
-    is_operand && typed.tensor.len() <= DECIDING
+    is_operand && (typed.tensor.len() <= DECIDING || has(DECIDED_BY_WEIGHTS))
 }
 
 fn declared(name: &str, typed: &Typed) -> ValueInfoProto {

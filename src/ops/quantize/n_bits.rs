@@ -245,22 +245,31 @@ impl NBits {
         let codes = codes.as_slice::<u8>()?;
         let mut weights = Vec::with_capacity(self.n * self.k);
         for row in 0..self.n {
-            for column in 0..self.k {
-                weights.push(match self.codes {
-                    Codes::Bits(bits) => {
-                        let code = low_first(codes, bits, row * blocks * self.block + column);
-                        let block =
-                            order.as_ref().map_or(column / self.block, |order| order[column]);
-                        let block = row * blocks + block;
-                        (f32::from(code) - zeros[block]) * scales[block]
+            match (self.codes, order) {
+                (Codes::Bits(bits), None) => {
+                    for block in 0..blocks {
+                        let (first, place) = (block * self.block, row * blocks + block);
+                        let (zero, scale) = (zeros[place], scales[place]);
+                        let codes = &codes[place * self.block / (8 / bits)..];
+                        weights.extend((0..self.block.min(self.k - first)).map(|column| {
+                            (f32::from(low_first(codes, bits, column)) - zero) * scale
+                        }));
                     }
-                    Codes::Table(table) => {
-                        let place = row * self.k + column;
+                }
+                (Codes::Bits(bits), Some(order)) => {
+                    for (column, block) in order.iter().enumerate() {
+                        let code = low_first(codes, bits, row * blocks * self.block + column);
+                        let block = row * blocks + block;
+                        weights.push((f32::from(code) - zeros[block]) * scales[block]);
+                    }
+                }
+                (Codes::Table(table), _) => {
+                    for place in row * self.k..(row + 1) * self.k {
                         // The first is in the high bits.
                         let code = low_first(codes, 4, place ^ 1);
-                        table[usize::from(code)] * scales[place / self.block]
+                        weights.push(table[usize::from(code)] * scales[place / self.block]);
                     }
-                });
+                }
             }
         }
         Tensor::from_shape(&[self.n, self.k], &weights)
@@ -327,8 +336,9 @@ fn floats(tensor: &Tensor) -> TractResult<Vec<f32>> {
 
 /// An integer of so many bits, the first of a byte in its low bits.
 fn low_first(bytes: &[u8], bits: usize, index: usize) -> u8 {
+    // A power of two.
     let each = 8 / bits;
-    bytes[index / each] >> (index % each * bits) & (u8::MAX >> (8 - bits))
+    bytes[index >> each.trailing_zeros()] >> ((index & (each - 1)) * bits) & (u8::MAX >> (8 - bits))
 }
 
 /// Letters for all axes of x but the last.
