@@ -257,6 +257,22 @@ fn the_first_screen_says_how_wide_it_looked() {
 }
 
 #[test]
+fn large_sets_of_a_model_of_many_operators_are_left_out_which_is_said() {
+    let name = |place: usize| match place {
+        0 => "x".to_owned(),
+        80 => "y".to_owned(),
+        inner => format!("t{inner}"),
+    };
+    let one = |place: usize| node("Neg", &[&name(place)], &[&name(place + 1)], vec![]);
+    let nodes: Vec<NodeProto> = (0..80).map(one).collect();
+    let model = of(&[open("x", Float, &["n", "3", "height", "width"])], &nodes, vec![]);
+    let report = compared(0, [&model, &model], &["--search", "0"]);
+    let look = &report["inputs"]["look"];
+    assert_eq!(look["sizes"][1]["sizes"], serde_json::json!([64, 96, 33, 1]));
+    assert_eq!(look["left_out"], serde_json::json!(["n 2, height 224, width 256"]));
+}
+
+#[test]
 fn codes_bits_and_settings_are_those_of_their_types() {
     let told = |input: ValueInfoProto, nodes: &[NodeProto], constants: Vec<TensorProto>| {
         let mut model = of(&[input], nodes, constants);

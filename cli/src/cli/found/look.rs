@@ -11,6 +11,9 @@ pub(crate) struct Look {
     pub(crate) sizes: Vec<Sizes>,
     /// The scales of floats that are plain numbers, from set to set.
     pub(crate) scales: Vec<f64>,
+    /// The sizes of sets that were left out, since they take too long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<String>,
     /// What the inputs were taken for.
     pub(crate) inputs: Vec<LookedAt>,
     /// What a search found.
@@ -109,6 +112,9 @@ impl Look {
         let scales = (self.scales.len() > 1).then(|| {
             format!("floats of scale {}", listed(self.scales.iter().map(f64::to_string).collect()))
         });
+        let left_out = (!self.left_out.is_empty()).then(|| {
+            format!("larger sets take too long and were left out: {}", self.left_out.join(" and "))
+        });
         let mut grouped: Vec<(&LookedAt, usize)> = vec![];
         for input in self.inputs.iter().filter(|input| !input.why.is_empty()) {
             let is_alike = |(first, _): &&mut (&LookedAt, usize)| {
@@ -127,6 +133,7 @@ impl Look {
             format!("`{name}`{more} taken for {taken_for} ({why})")
         });
         let all: Vec<String> = few(sizes, "dimensions")
+            .chain(left_out)
             .chain(scales)
             .chain(few(inputs, "kinds of inputs"))
             .chain(self.search.as_ref().map(LookFurther::in_words))

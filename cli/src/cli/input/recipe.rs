@@ -11,7 +11,7 @@ use tract_onnx::prelude::*;
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
 use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
-use crate::cli::input::chosen::longest::{Beyond, Longest};
+use crate::cli::input::chosen::longest::{Beyond, Longest, Price};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
@@ -52,6 +52,8 @@ pub(crate) struct Recipe {
     /// What to know about the others.
     pub(crate) notes: Vec<String>,
     tried_for: Duration,
+    /// What further sets may cost.
+    price: Price,
 }
 
 impl Recipe {
@@ -80,7 +82,10 @@ impl Recipe {
             let made_up = MadeUp::of(source, &is_random, sizes);
             let given = given.into_iter().map(|tensor| tensor.map(Arc::new)).collect();
             let (inputs, tried_for) = (model.inputs.clone(), Duration::ZERO);
-            Ok(Recipe { inputs, given, ends, made_up, random, notes, tried_for })
+            let nodes = source.proto.graph.iter().flat_map(|graph| &graph.node);
+            let operators = nodes.filter(|node| node.op_type != "Constant").count();
+            let price = Price::of(operators);
+            Ok(Recipe { inputs, given, ends, made_up, random, notes, tried_for, price })
         };
         let mut recipe = about(ErrorKind::Input, read())?;
         if !recipe.random.is_empty() {
@@ -140,14 +145,12 @@ impl Recipe {
             }
         }
         let mut longest = Longest::new();
+        self.price.allow(self.elements(0));
         for round in 1..ROUNDS.min(sets) {
             if !self.made_up.is_new(round) {
                 continue;
             }
             for lengths in self.made_up.tries(round) {
-                if is_late() {
-                    return;
-                }
                 self.made_up.rounds.push(lengths);
                 let place = self.made_up.rounds.len() - 1;
                 let elements = self.elements(place);
@@ -158,14 +161,18 @@ impl Recipe {
                     (ran.is_ok(), begun.elapsed())
                 };
                 // More may be what is not made of elements, less what is of their squares.
-                let is_bearable = longest.bears((elements, 1.0), TRYING, |place| run(*place).1);
+                let mut is_bearable = !is_late()
+                    && self.price.bears(elements)
+                    && longest.bears((elements, 1.0), TRYING, |place| run(*place).1);
                 if is_bearable && let (true, took) = run(place) {
                     longest.add(took, elements, place);
-                    if beyond.bears(took) {
+                    is_bearable = beyond.bears(took);
+                    if is_bearable {
+                        self.price.add(elements);
                         break;
                     }
                 }
-                self.made_up.rounds.pop();
+                self.made_up.leave_out(!is_bearable);
             }
         }
     }
@@ -292,6 +299,11 @@ impl Recipe {
             }
         }
         parts.join(", ")
+    }
+
+    /// Whether a further set of so many elements does not cost too much.
+    pub(crate) fn bears(&self, elements: usize) -> bool {
+        self.price.bears(elements as f64)
     }
 
     /// How long sizes were tried.

@@ -50,6 +50,39 @@ pub(crate) struct Beyond {
     more: Duration,
 }
 
+/// What sets beyond the first cost, in elements of inputs that go through operators: the same on
+/// every machine, whatever else it does.
+pub(crate) struct Price {
+    operators: f64,
+    left: f64,
+}
+
+/// What all may cost, where so many of the first one cost less: a verdict takes some seconds for it.
+const MOST_COST: f64 = 32e6;
+const FIRSTS: f64 = 5.0;
+
+impl Price {
+    /// Of a model of so many operators.
+    pub(crate) fn of(operators: usize) -> Price {
+        Price { operators: operators as f64, left: MOST_COST }
+    }
+
+    /// Allows for a first set of so many elements.
+    pub(crate) fn allow(&mut self, first: f64) {
+        self.left = MOST_COST.max(FIRSTS * first * self.operators);
+    }
+
+    /// Whether what is left pays for a set of so many elements.
+    pub(crate) fn bears(&self, elements: f64) -> bool {
+        elements * self.operators <= self.left
+    }
+
+    /// Pays for it.
+    pub(crate) fn add(&mut self, elements: f64) {
+        self.left -= elements * self.operators;
+    }
+}
+
 /// What sets of other sizes may take beyond the first one's time: a verdict on them takes some ten
 /// times as long.
 const MOST_BEYOND: Duration = Duration::from_millis(750);
@@ -84,6 +117,16 @@ mod tests {
         assert!(
             beyond.bears(350 * milli) && !beyond.bears(101 * milli) && beyond.bears(100 * milli)
         );
+    }
+
+    #[test]
+    fn sets_cost_what_five_of_the_first_do_unless_that_is_little() {
+        let mut price = Price::of(100);
+        price.allow(1e6);
+        assert!(price.bears(5e6) && !price.bears(5.1e6));
+        price.add(3e6);
+        assert!(price.bears(2e6) && !price.bears(2.1e6));
+        assert!(Price::of(100).bears(3e5) && !Price::of(100).bears(4e5));
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(crate) struct MadeUp {
     pub(crate) plan: Plan,
     /// The sizes of each set, over and over.
     pub(crate) rounds: Vec<Lengths>,
+    /// The sizes of rounds that take too long.
+    left_out: Vec<String>,
     /// What outputs held that are caches when they come in again.
     held: Vec<NamedTensor>,
     /// Whether large numbers spoil the model's outputs.
@@ -44,7 +46,7 @@ impl MadeUp {
         let unset = Unset::of(source.takes, &taken, random, known, source.other);
         let plan = unset.attempts().swap_remove(0);
         let rounds = vec![Lengths::default()];
-        MadeUp { taken, unset, plan, rounds, held: vec![], is_tame: false }
+        MadeUp { taken, unset, plan, rounds, left_out: vec![], held: vec![], is_tame: false }
     }
 
     /// The plans of sizes, in the order in which they are tried.
@@ -90,6 +92,12 @@ impl MadeUp {
         };
         let smaller = smaller.iter().filter(|_| !lengths.is_empty()).map(forced);
         std::iter::once(Lengths::of(round)).chain(smaller).collect()
+    }
+
+    /// Takes the last sizes away again, which is told of a round's own if they take too long.
+    pub(crate) fn leave_out(&mut self, takes_too_long: bool) {
+        let last = self.rounds.pop().filter(|last| takes_too_long && last.forced.is_empty());
+        self.left_out.extend(last.map(|last| self.sizes_in_words(&last)));
     }
 
     /// The sizes of a set.
@@ -199,6 +207,7 @@ impl MadeUp {
                 .take(if has_plain { sets } else { 0 })
                 .collect(),
             inputs: named.map(told).collect(),
+            left_out: self.left_out.clone(),
             search: None,
             operators: vec![],
         }

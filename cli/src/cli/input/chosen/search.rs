@@ -202,6 +202,10 @@ impl Climb<'_> {
     fn run(&mut self, choice: &Choice) -> Option<Score> {
         let shapes = self.recipe.shapes_of(choice).ok()?;
         let elements = shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>();
+        let is_new = choice.lengths != self.recipe.choice(choice.index, choice.seed).lengths;
+        if is_new && self.budget.is_only_if_fast && !self.recipe.bears(elements) {
+            return None;
+        }
         let time = self.budget.time.saturating_sub(self.start.elapsed());
         let (recipe, judge) = (self.recipe, &mut *self.judge);
         let again = |choice: &Choice| {
