@@ -209,6 +209,9 @@ def cases() -> list[Case]:
                 sketch(op, "B", {**way, "activations": acts * count, **numbers})
                 for acts, numbers in activations(op, count)
             ]
+        if op == "RNN" and count == 1:
+            # The schema's default, which has a function for either direction.
+            made.append(sketch(op, "B", {**way, "activations": ["Tanh", "Tanh"]}))
         if op == "GRU":
             linear = {**way, "linear_before_reset": 1}
             made += [sketch(op, letters, linear) for letters in ("", "B", "BH")]

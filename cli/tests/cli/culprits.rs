@@ -242,3 +242,41 @@ fn only_what_was_calibrated_is_to_be_calibrated_again() {
     let next = report["next"].as_str().expect("a next step");
     assert!(next.starts_with("Fix `"), "{next}");
 }
+
+/// Of a sum in which most digits cancel, it is the reference that is off.
+#[test]
+fn what_the_references_own_rounding_puts_off_is_no_fault() {
+    let before = || {
+        vec![
+            node("Mul", &["x", "few"], &["small"], vec![]).named("scaled"),
+            add("moved", &["small", "four"], "u"),
+        ]
+    };
+    let binary = |op: &str, x: &str, y: &str, made: &str| node(op, &[x, y], &[made], vec![]);
+    let mut spelt = before();
+    spelt.extend([
+        binary("Div", "u", "root", "d"),
+        node("Erf", &["d"], &["e"], vec![]),
+        binary("Add", "e", "one", "s"),
+        binary("Mul", "u", "s", "p"),
+        binary("Mul", "p", "half", "g").named("last"),
+        add("end", &["g", "x"], "y"),
+    ]);
+    let gelu = |x: &str| {
+        let gelu = node("Gelu", &[x], &["g"], vec![]).named("gelu");
+        let gelu = NodeProto { domain: "com.microsoft".into(), ..gelu };
+        [before(), vec![gelu, add("end", &["g", "x"], "y")]].concat()
+    };
+    let constants = [
+        ("few", 0.05),
+        ("four", -4.5),
+        ("root", std::f32::consts::SQRT_2),
+        ("one", 1.0),
+        ("half", 0.5),
+    ];
+    let held = || constants.iter().map(|(name, x)| one(name, Float, *x)).collect::<Vec<_>>();
+    let reference = of(&[4, 64], spelt, &[4, 64], held());
+    assert_eq!(verdict(&reference, &of(&[4, 64], gelu("u"), &[4, 64], held())), "rounded");
+    let wrong = of(&[4, 64], gelu("small"), &[4, 64], held());
+    assert_eq!(judged(&reference, &wrong).0, "broken");
+}

@@ -174,7 +174,9 @@ pub(super) fn direction(site: &Site) -> TractResult<Direction> {
 fn activations(site: &Site, cell: Cell, direction: Direction) -> TractResult<Vec<Activation>> {
     let count = cell.functions().len() * direction.count();
     let names: Option<Vec<String>> = site.proto.get_attr_opt_vec("activations")?;
-    let functions: Vec<Function> = match names.filter(|names| !names.is_empty()) {
+    // RNN's default, as the schema writes it, has a function for either direction, whatever there are.
+    let is_default = |names: &[String]| cell == Cell::Rnn && names == ["Tanh", "Tanh"];
+    let functions: Vec<Function> = match names.filter(|n| !n.is_empty() && !is_default(n)) {
         None => cell.functions().iter().copied().cycle().take(count).collect(),
         Some(names) if names.len() == count => {
             let function = |name: &String| {

@@ -48,7 +48,7 @@ use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
 use quantisers::Wrong;
-use rounds::Rounds;
+use rounds::{OwnRounding, Rounds};
 use site::{Site, Sites};
 pub(super) use trace::Trace;
 use twins::inputs_of;
@@ -215,7 +215,12 @@ impl<'a> Look<'a> {
             }
         };
         let First { links, weights, .. } = self.first.insert(first);
-        let rounds = Rounds { reference: trace_a, links, weights, inputs: inputs_b, slack: 0.0 };
+        let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
+            spelt_out(a, None)?.0.run_observed(inputs(a, &given_a)?, own)?;
+            Ok(())
+        };
+        let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
+        let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
         let (found, wrong, others) = rounds.walked(run)?;
         if let Some(others) = others {
             *links = others;
@@ -234,7 +239,7 @@ impl<'a> Look<'a> {
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
         // A conversion to a wider type is as coarse as what it stands for.
-        local.types = types(a).into_iter().chain(types(b)).collect();
+        local.types = a.types().chain(b.types()).collect();
         local.nodes = b.nodes.len();
         let weights = &subject.weights;
         let (links, sites, held) = (&links, &sites, &held);
@@ -284,6 +289,8 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
             weights: &weights,
             inputs: names.zip(given.iter().map(shared)).collect(),
             slack: SAVED,
+            run_reference: &|_| Ok(()),
+            own: Rc::default(),
         };
         let run = |walk: &mut Walk| -> TractResult<()> {
             model_b.run_observed(given.clone(), walk)?;
@@ -297,7 +304,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     let outputs: HashSet<&str> = model_b.output_names().into_iter().collect();
     local.inside = sites.all.iter().filter(|s| !outputs.contains(&*s.converted)).count();
     local.errors = sites.all.iter().map(|site| band::errors(site, None, None)).collect();
-    (local.types, local.nodes) = (types(&trace), trace.nodes.len());
+    (local.types, local.nodes) = (trace.types().collect(), trace.nodes.len());
     let (links, weights) = (&links, &subject.weights);
     let (held, sites, changed) = (&Weights::default(), &sites, &[]);
     let model = &model_b;
@@ -370,13 +377,6 @@ fn saved_inputs(
         Ok(OnnxTensor::new(other.ty, other.tensor.clone())?)
     };
     model.input_names().into_iter().map(input).collect()
-}
-
-fn types(trace: &Trace) -> HashSet<ElementType> {
-    let values = trace.values.values().flatten().map(|(ty, tensor)| (*ty, tensor.len()));
-    let held = trace.constants.values().chain(trace.computed.values());
-    let held = held.map(|held| (held.ty, held.shape.iter().product()));
-    values.chain(held).filter(|(_, length)| *length > 1).map(|(ty, _)| ty).collect()
 }
 
 /// Doubts grow from node to node: through so many they may hide a fault.

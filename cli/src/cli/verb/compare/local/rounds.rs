@@ -6,16 +6,18 @@
 //! same if the value is left as the conversion has it.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 
+use super::doubt::{Doubt, Twin, doubts};
 use super::links::{Link, Links};
 use super::numbers::numbers;
 use super::quantisers::Wrong;
 use super::regions::region;
 use super::site::Sites;
-use super::trace::Trace;
+use super::trace::{Trace, full_name, shared};
 use super::walk::Walk;
 use super::weights::Weights;
 
@@ -25,6 +27,76 @@ const PASSED: f64 = 0.1;
 /// So many nodes behind a value may have been taken in.
 const TAKEN_IN: usize = 3;
 
+/// Through so many nodes of the reference its own rounding is carried: through more it may hide a fault.
+const FEW: usize = 16;
+
+/// How far its own rounding puts values of the reference off, as often as they are made.
+pub(super) type Own = HashMap<String, Vec<Vec<f64>>>;
+
+/// The reference's own rounding, from values on that the conversion has.
+pub(super) struct OwnRounding {
+    /// The values that differ.
+    wanted: HashSet<String>,
+    /// What is made on the way to them.
+    inside: HashSet<String>,
+    twins: HashMap<String, Twin>,
+    own: Own,
+}
+
+impl OwnRounding {
+    /// On the way to values that the reference makes by several nodes, where they differ.
+    fn of(reference: &Trace, sites: &Sites) -> OwnRounding {
+        let given: HashSet<&str> =
+            sites.all.iter().filter(|site| site.is_replaced).map(|site| &*site.reference).collect();
+        let (mut wanted, mut inside) = (HashSet::new(), HashSet::new());
+        for site in sites.deviating() {
+            let nodes = region(reference, &site.reference, |value| given.contains(value));
+            if (2..=FEW).contains(&nodes.len()) {
+                wanted.insert(site.reference.clone());
+                inside.extend(nodes.into_iter().flat_map(|ran| ran.outputs.clone()));
+            }
+        }
+        inside.retain(|value| wanted.contains(value) || !given.contains(value.as_str()));
+        OwnRounding { wanted, inside, twins: HashMap::new(), own: Own::new() }
+    }
+}
+
+impl Observer for OwnRounding {
+    fn node(
+        &mut self,
+        node: &NodeRun,
+        outputs: &mut [Option<ObservedTensor>],
+    ) -> tract_onnx_cast::Result<()> {
+        let is_inside = |made: &ObservedTensor| self.inside.contains(&full_name(made));
+        if node.has_bodies() || !outputs.iter().flatten().any(is_inside) {
+            return Ok(());
+        }
+        let exact = |input: &ObservedTensor| Twin::new(shared(input), Doubt::Relative(0.0));
+        let twin = |input: &ObservedTensor| {
+            self.twins.get(&full_name(input)).cloned().unwrap_or_else(|| exact(input))
+        };
+        let twins: Vec<Option<Twin>> =
+            node.inputs.iter().map(|input| input.as_ref().map(twin)).collect();
+        let made: Vec<_> = outputs.iter().map(|made| made.as_ref().map(shared)).collect();
+        for (output, carried) in outputs.iter().zip(doubts(node, &twins, &made)) {
+            let Some(output) = output else { continue };
+            let name = full_name(output);
+            if self.wanted.contains(&name) {
+                self.own.entry(name).or_default().push(carried.doubts);
+            } else {
+                let doubt = Doubt::Each(carried.doubts.into());
+                let twin = Twin { doubt, share: carried.share, ..exact(output) };
+                self.twins.insert(name, twin);
+            }
+        }
+        Ok(())
+    }
+
+    fn dropped(&mut self, value: &ObservedTensor) {
+        self.twins.remove(&full_name(value));
+    }
+}
+
 /// What is walked along.
 pub(super) struct Rounds<'a> {
     pub(super) reference: &'a Trace,
@@ -33,12 +105,16 @@ pub(super) struct Rounds<'a> {
     pub(super) inputs: HashMap<String, SharedTensor>,
     /// So many roundings at a tensor's largest value are left to other kernels.
     pub(super) slack: f64,
+    /// Runs the reference.
+    pub(super) run_reference: &'a dyn Fn(&mut OwnRounding) -> TractResult<()>,
+    pub(super) own: Rc<Own>,
 }
 
 impl<'a> Rounds<'a> {
     fn walk(&self, wanted: Option<HashSet<String>>, loose: HashSet<String>) -> Walk<'a> {
         let mut walk = Walk::new(self.reference, self.links, self.weights, self.inputs.clone());
         (walk.slack, walk.wanted, walk.loose) = (self.slack, wanted, loose);
+        walk.own = self.own.clone();
         walk
     }
 
@@ -49,7 +125,7 @@ impl<'a> Rounds<'a> {
     ///
     /// When a node cannot be run.
     pub(super) fn walked(
-        &self,
+        mut self,
         run: impl Fn(&mut Walk) -> TractResult<()>,
     ) -> TractResult<(Sites, Vec<Wrong>, Option<Links>)> {
         let mut walk = self.walk(None, HashSet::new());
@@ -57,6 +133,11 @@ impl<'a> Rounds<'a> {
         if walk.sites.deviating().next().is_none() {
             return Ok((walk.sites, walk.quantisers.wrong(), None));
         }
+        let mut own = OwnRounding::of(self.reference, &walk.sites);
+        if !own.wanted.is_empty() {
+            (self.run_reference)(&mut own)?;
+        }
+        self.own = Rc::new(own.own);
         let deviating: Vec<&str> = walk.sites.deviating().map(|site| &*site.converted).collect();
         let mut again = self.walk(Some(walk.regions(&deviating)), HashSet::new());
         run(&mut again)?;
@@ -67,14 +148,7 @@ impl<'a> Rounds<'a> {
         }
         let mut links = self.links.clone();
         links.extend(others);
-        let (inputs, slack) = (self.inputs.clone(), self.slack);
-        let rounds = Rounds {
-            reference: self.reference,
-            links: &links,
-            weights: self.weights,
-            inputs,
-            slack,
-        };
+        let rounds = Rounds { links: &links, ..self };
         let mut again = rounds.walk(Some(again.all_values()), HashSet::new());
         run(&mut again)?;
         let (sites, wrong) = rounds.settled(again, &run)?;

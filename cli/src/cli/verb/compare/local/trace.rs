@@ -142,6 +142,14 @@ impl Trace {
         (path.ends_with(".body") || path.contains(".body/")).then_some(path)
     }
 
+    /// The types of all values and constants of more than one element.
+    pub(super) fn types(&self) -> impl Iterator<Item = ElementType> {
+        let values = self.values.values().flatten().map(|(ty, tensor)| (*ty, tensor.len()));
+        let held = self.constants.values().chain(self.computed.values());
+        let held = held.map(|held| (held.ty, held.shape.iter().product()));
+        values.chain(held).filter(|(_, length)| *length > 1).map(|(ty, _)| ty)
+    }
+
     /// A value; what is made in each iteration of a body as one tensor of all iterations. `None` where their shapes differ.
     pub(in crate::cli::verb::compare) fn whole(&self, value: &str) -> Option<SharedTensor> {
         let times = self.values.get(value)?;

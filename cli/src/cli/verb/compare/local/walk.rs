@@ -7,6 +7,7 @@
 //! rounding explains beyond the doubt that is left.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 
@@ -20,6 +21,7 @@ use super::numbers::{
     smallest_normal, tensor, wide,
 };
 use super::quantisers::{Quantisers, beyond_codes};
+use super::rounds::Own;
 use super::site::{Site, Sites, Whole};
 use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
@@ -53,6 +55,8 @@ pub(super) struct Walk<'a> {
     pub(super) slack: f64,
     /// What was made in the place of values that deviate.
     pub(super) made: HashMap<String, SharedTensor>,
+    /// How far its own rounding puts values of the reference off.
+    pub(super) own: Rc<Own>,
     /// Values that are not replaced where they deviate, though their pairs are sure.
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
@@ -84,6 +88,7 @@ impl<'a> Walk<'a> {
             sites,
             slack,
             made,
+            own: Rc::default(),
             loose,
             order,
             quantisers,
@@ -202,6 +207,7 @@ impl<'a> Walk<'a> {
             Some(times) => times.get(*time)?.clone(),
             None => self.weights.read(self.reference, &link.reference)?,
         };
+        let of_reference = self.own.get(&link.reference).and_then(|times| times.get(*time));
         *time += 1;
         let mut site = Site::new(name, link, node);
         if want.1.len() != output.tensor.len() {
@@ -227,7 +233,9 @@ impl<'a> Walk<'a> {
             let twins = numbers_in(&twin.value, places.clone())?;
             let doubts = if is_doubted { twin.doubts_in(places.clone(), &twins) } else { vec![] };
             for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
+                let of_reference = of_reference.and_then(|own| own.get(place)).copied();
                 let doubt = doubts.get(place - start).copied().unwrap_or(0.0);
+                let doubt = doubt.max(of_reference.unwrap_or(0.0));
                 let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
                 let bound = own + 2.0 * doubt;
                 let is_end = is_mask(*got, *want) || cut.contains(&place);
