@@ -280,3 +280,14 @@ fn what_the_references_own_rounding_puts_off_is_no_fault() {
     let wrong = of(&[4, 64], gelu("small"), &[4, 64], held());
     assert_eq!(judged(&reference, &wrong).0, "broken");
 }
+
+/// An output is no other value of the reference, whichever it is equal to.
+#[test]
+fn a_last_node_that_is_missing_is_no_rounding() {
+    let product = |made: &str| node("MatMul", &["x", "w"], &[made], vec![]).named("product");
+    let weight = || vec![held("w", Float, &[8, 8], &values(64, 3))];
+    let whole = vec![product("p"), add("residual", &["p", "x"], "y")];
+    let whole = of(&[4, 8], whole, &[4, 8], weight());
+    let short = of(&[4, 8], vec![product("y")], &[4, 8], weight());
+    assert_eq!(judged(&whole, &short), broken("product", "missing_node"));
+}

@@ -49,7 +49,6 @@ pub(super) fn links(
         .iter()
         .filter(|pair| pair.how == How::Name && is_same_place(a, b, pair, &links, weights))
         .map(|pair| pair.converted.clone())
-        .chain(of_b)
         .collect();
     for name in sure {
         if let Some(link) = links.get_mut(&name) {
@@ -57,6 +56,10 @@ pub(super) fn links(
         }
     }
     through_codes(a, b, &mut links);
+    // Whatever an output is like, it stands for the reference's.
+    let output =
+        |(x, y): &(String, String)| (y.clone(), Link { reference: x.clone(), is_sure: true });
+    links.extend(outputs.iter().map(output));
     // Constants are held against each other as weights.
     links.retain(|name, link| !b.is_constant(name) && !a.is_constant(&link.reference));
     links.retain(|name, link| match (b.first(name), a.first(&link.reference)) {
