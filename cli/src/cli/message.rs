@@ -149,6 +149,18 @@ pub(super) fn single_line(text: &str) -> String {
     joined.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
+/// A name as sentences have it.
+pub(super) fn quoted(name: &str) -> String {
+    format!("`{}`", single_line(name))
+}
+
+/// The first parts of a list, at most so many, and how many others there are.
+pub(super) fn listed(all: impl ExactSizeIterator<Item = String>, most: usize) -> String {
+    let more = all.len().saturating_sub(most);
+    let some = all.take(most).collect::<Vec<_>>().join(", ");
+    some + &if more > 0 { format!(" and {more} more") } else { String::new() }
+}
+
 /// The text with so many characters at most, the middle left out: a name or an error begins with
 /// its subject and ends with what tells it from others.
 pub(super) fn without_middle(text: &str, chars: usize) -> String {

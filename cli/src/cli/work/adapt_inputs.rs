@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, Family, Rules};
 
 use crate::cli::input::declared::Declared;
-use crate::cli::input::sets::Set;
+use crate::cli::input::sets::{Set, Tensors};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
 
@@ -68,6 +68,25 @@ pub(crate) fn carried(
         ways.iter().map(carry).collect()
     };
     Ok(Set::new(name, provenance, shapes, make))
+}
+
+/// As [`carried`], for a model that may have names of its own: where these differ, and the element
+/// types do not, it takes the tensors as they are.
+///
+/// # Errors
+///
+/// As [`carried`], or when the set cannot be read.
+pub(crate) fn taken_alike(
+    from: &Declared,
+    to: &Declared,
+    called: [&str; 2],
+    set: &Set,
+) -> TractResult<Tensors> {
+    let types = |takes: &Declared| takes.inputs.iter().map(|input| input.ty).collect::<Vec<_>>();
+    match carried(from, to, called, set, &mut vec![]) {
+        Err(_) if types(from) == types(to) => set.tensors(),
+        carried => carried?.tensors(),
+    }
 }
 
 fn names(model: &Declared) -> String {

@@ -10,13 +10,13 @@ use tract_onnx_cast::untrusted::without_panic;
 
 use crate::cli::found::samples::error_of;
 use crate::cli::input::chosen::search::{Judge, Score};
-use crate::cli::input::declared::{Declared, Input};
+use crate::cli::input::declared::Input;
 use crate::cli::input::sets::{Provenance, Set, Tensors, shapes_of};
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
-use crate::cli::work::adapt_inputs::carried;
+use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::{Model, Ready};
 
 /// Both models, which run on many sets.
@@ -69,13 +69,7 @@ impl Judge for Both<'_> {
         let shapes = shapes_of(&tensors);
         let given = tensors.clone();
         let set = Set::new(String::new(), Provenance::Given, shapes, move || Ok(given.clone()));
-        let types = |takes: &Declared| takes.inputs.iter().map(|i| i.ty).collect::<Vec<_>>();
-        // A simulated conversion has names of its own.
-        let tensors = match carried(from, to, CALLED, &set, &mut vec![]) {
-            Ok(set) => set.tensors().ok()?,
-            Err(_) if types(from) == types(to) => tensors,
-            Err(_) => return None,
-        };
+        let tensors = taken_alike(from, to, CALLED, &set).ok()?;
         let apart = Score { error: f64::INFINITY, reach: 0.0 };
         let Ok(converted) = self.converted.run(&tensors) else { return Some(apart) };
         let (error, passed) = self.error(&reference, &converted).unwrap_or((f64::INFINITY, false));

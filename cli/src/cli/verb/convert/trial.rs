@@ -1,11 +1,12 @@
 //! The conversion that is written, as the search for nodes to keep tries it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use onnx_cast_graph::NodeView;
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::{Framework, TractResult};
 use tract_onnx_cast::ElementType;
@@ -40,18 +41,14 @@ impl<'a> Written<'a> {
         scratch: &'a Path,
     ) -> TractResult<Written<'a>> {
         let mut nodes = proto.graph.as_ref().map_or(vec![], |graph| graph.node.clone());
-        for node in nodes.iter_mut().filter(|node| node.name.is_empty()) {
-            // What the conversion knows it by.
-            node.name =
-                node.output.iter().find(|name| !name.is_empty()).cloned().unwrap_or_default();
-        }
+        // What the conversion knows them by.
+        nodes.iter_mut().for_each(|node| node.name = node.label().to_owned());
         let kept = convert(file, folder, options)?.kept.into_iter().map(|kept| kept.node);
-        let kept = kept.collect();
-        Ok(Written { file, folder, options, nodes, types, kept, scratch })
+        Ok(Written { file, folder, options, nodes, types, kept: kept.collect(), scratch })
     }
 
     /// The options that keep these nodes besides.
-    fn keeping(&self, kept: &HashSet<usize>) -> Options {
+    fn keeping(&self, kept: &BTreeSet<usize>) -> Options {
         let mut options = self.options.clone();
         let named = kept.iter().filter_map(|place| self.nodes.get(*place));
         options.keep.extend(named.map(|node| node.name.clone()));
@@ -72,20 +69,7 @@ impl Trial for Written<'_> {
         self.kept.contains(&node.name)
     }
 
-    /// A weight that does not fit keeps its node.
-    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
-        None
-    }
-
-    fn way_out(&self) -> &'static str {
-        ""
-    }
-
-    fn note(&self) -> Option<String> {
-        None
-    }
-
-    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+    fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
         let converted = convert(self.file, self.folder, &self.keeping(kept))?;
         let mut bytes = vec![];
         let location = "trial.onnx.data";

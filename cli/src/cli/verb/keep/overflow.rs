@@ -6,7 +6,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use tract_onnx::prelude::*;
 
 use super::search::{Search, named};
-use super::simulated::exposing;
 use super::suspects::not_finite;
 use crate::cli::tensor::NamedTensor;
 
@@ -31,22 +30,21 @@ impl Search<'_> {
     /// When the model cannot be run.
     pub(super) fn with_overflow(
         &mut self,
-        kept: &[usize],
-    ) -> TractResult<(Vec<usize>, Vec<usize>)> {
-        let mut all: BTreeSet<usize> = kept.iter().copied().collect();
+        kept: &BTreeSet<usize>,
+    ) -> TractResult<(BTreeSet<usize>, Vec<usize>)> {
+        let mut all = kept.clone();
         if self.reference.values.is_empty() {
-            return Ok((all.into_iter().collect(), vec![]));
+            return Ok((all, vec![]));
         }
         loop {
-            let Some(more) = self.overflowing(&all)? else { return Ok((kept.into(), vec![])) };
+            let Some(more) = self.overflowing(&all)? else { return Ok((kept.clone(), vec![])) };
             if self.is_fewest || more.is_empty() {
-                return Ok((all.into_iter().collect(), more));
+                return Ok((all, more));
             }
-            let wider = all.iter().chain(&more).copied().collect();
+            let wider: BTreeSet<usize> = all.iter().chain(&more).copied().collect();
             // What is kept besides changes other values, hardly ever for the worse.
-            let list: Vec<usize> = BTreeSet::iter(&wider).copied().collect();
-            if self.passes(&list)? != Some(true) {
-                return Ok((all.into_iter().collect(), more));
+            if self.passes(&wider)? != Some(true) {
+                return Ok((all, more));
             }
             all = wider;
         }
@@ -59,13 +57,7 @@ impl Search<'_> {
             if !self.runs.has_more() {
                 return Ok(None);
             }
-            let (proto, folder) = self.original.converted(&kept.iter().copied().collect())?;
-            let proto = exposing(proto, &self.reference.names());
-            let mut broken = Broken::new();
-            for set in self.runs.sets {
-                add_broken(&mut broken, &self.runs.run(proto.clone(), folder.as_deref(), set)?)?;
-            }
-            self.broken.insert(kept.clone(), broken);
+            self.look(kept)?;
         }
         let broken = self.broken.get(kept).map_or_else(HashSet::new, |b| self.reference.newly(b));
         let nodes = self.original.nodes();

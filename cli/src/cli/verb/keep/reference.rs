@@ -17,7 +17,7 @@ use crate::cli::input::sets::Set;
 use crate::cli::message::single_line;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::work::adapt_inputs::carried;
+use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::Loader;
 
 /// The most runs of the model, each on one set of inputs; and for how many sets there are so many.
@@ -46,15 +46,8 @@ impl CountedRuns<'_> {
         self.count += 1;
         progress::tell(format_args!("run {}", self.count));
         let model = self.loader.load(&self.onnx, proto, folder.or(self.folder))?;
-        // A simulated conversion takes what the original does, under names of its own.
-        let types =
-            |takes: &Declared| takes.inputs.iter().map(|input| input.ty).collect::<Vec<_>>();
         let called = ["the model", "the converted model"];
-        let tensors = if types(self.takes) == types(&model.takes) {
-            set.tensors()?
-        } else {
-            carried(self.takes, &model.takes, called, set, &mut vec![])?.tensors()?
-        };
+        let tensors = taken_alike(self.takes, &model.takes, called, set)?;
         Ok(model.run(tensors)?.outputs)
     }
 
@@ -65,6 +58,7 @@ impl CountedRuns<'_> {
 }
 
 /// The model in FLOAT: what its values are.
+#[derive(Default)]
 pub(crate) struct Reference {
     /// The outputs of every set.
     pub(super) outputs: Vec<Vec<NamedTensor>>,
@@ -84,13 +78,7 @@ impl Reference {
         let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| !name.is_empty());
         let made: Vec<String> = made.cloned().collect();
         let exposed = exposing(proto.clone(), &made);
-        let mut reference = Reference {
-            outputs: vec![],
-            types: HashMap::new(),
-            values: HashMap::new(),
-            ranges: HashMap::new(),
-            broken: Broken::new(),
-        };
+        let mut reference = Reference::default();
         for input in &graph.input {
             let declared = tensor_type(input.r#type.as_ref());
             let ty = declared.and_then(|tensor| ElementType::from_id(tensor.elem_type));

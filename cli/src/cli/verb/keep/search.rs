@@ -16,7 +16,7 @@ use super::simulated::exposing;
 use super::suspects::jumps;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::single_line;
+use crate::cli::message::{listed, quoted, single_line};
 use crate::cli::report::phrases::tolerance as tolerance_in_words;
 use crate::cli::tensor::NamedTensor;
 
@@ -82,22 +82,28 @@ pub(crate) trait Trial {
     /// Whether the conversion keeps a node without being told.
     fn is_never_converted(&self, node: &NodeProto) -> bool;
     /// The largest magnitude in a weight and what the conversion makes of it, where these are not
-    /// nearly the same.
-    fn spoiled_weight(&self, value: &str) -> Option<(f32, f32)>;
+    /// nearly the same, and the node is not kept for that.
+    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
+        None
+    }
     /// How much a node is suspected, where the conversion itself tells, and why.
     fn suspicion(&self, _: &NodeProto) -> Option<(f64, &str)> {
         None
     }
     /// What to know about it where it fails.
-    fn note(&self) -> Option<String>;
+    fn note(&self) -> Option<String> {
+        None
+    }
     /// What else there is where no list helps.
-    fn way_out(&self) -> &'static str;
+    fn way_out(&self) -> &'static str {
+        ""
+    }
     /// The converted model, and where its external data is if that is not where the original's is.
     ///
     /// # Errors
     ///
     /// When it cannot be converted.
-    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
+    fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
 }
 
 /// The search for the smallest list.
@@ -154,17 +160,18 @@ impl<'a> Search<'a> {
     }
 
     fn find(&mut self, notes: Vec<String>) -> TractResult<NodeList> {
-        let (order, failed) = self.order()?;
-        if !failed {
-            return self.list(&[], &HashSet::new(), notes);
+        let order = self.order()?;
+        if self.passes(&BTreeSet::new())? == Some(true) {
+            return self.list(&BTreeSet::new(), &HashSet::new(), notes);
         }
+        let set = |nodes: &[usize]| nodes.iter().copied().collect::<BTreeSet<usize>>();
         let told = self.original.note().filter(|note| !notes.contains(note));
         let notes: Vec<String> = notes.into_iter().chain(told).collect();
         let first = order.iter().filter(|node| !self.damage(**node).is_empty()).count();
         let mut passing = order.get(..first).unwrap_or_default().to_vec();
-        if first == 0 || self.passes(&passing)? != Some(true) {
-            if self.passes(&order)? != Some(true) {
-                let problem = self.seen.get(&order.iter().copied().collect()).cloned().flatten();
+        if first == 0 || self.passes(&set(&passing))? != Some(true) {
+            if self.passes(&set(&order))? != Some(true) {
+                let problem = self.seen.get(&set(&order)).cloned().flatten();
                 let problem = problem.unwrap_or_else(|| "the runs are used up".into());
                 let to = self.runs.to;
                 let problem = format!(
@@ -177,7 +184,7 @@ impl<'a> Search<'a> {
             let (mut fails, mut passes) = (first, order.len());
             while passes - fails > 1 && self.runs.has_more() {
                 let middle = fails + (passes - fails) / 2;
-                match self.passes(order.get(..middle).unwrap_or_default())? {
+                match self.passes(&set(order.get(..middle).unwrap_or_default()))? {
                     Some(true) => passes = middle,
                     Some(false) => fails = middle,
                     None => break,
@@ -187,14 +194,15 @@ impl<'a> Search<'a> {
         }
         // The least suspicious first.
         passing.reverse();
-        let found = minimal(passing, |rest| self.passes(rest))?;
-        self.list(&found.kept, &found.needed, notes)
+        let found = minimal(passing, |rest| self.passes(&set(rest)))?;
+        self.list(&set(&found.kept), &found.needed, notes)
     }
 
-    /// The nodes that may be kept, the most suspicious first, and whether the conversion that keeps
-    /// none fails.
-    fn order(&mut self) -> TractResult<(Vec<usize>, bool)> {
+    /// The nodes that may be kept, the most suspicious first.
+    fn order(&mut self) -> TractResult<Vec<usize>> {
+        let outputs = self.look(&BTreeSet::new())?;
         let nodes = self.original.nodes();
+        let jump = jumps(nodes, &self.reference.values, &outputs)?;
         let is_candidate = |place: &usize| {
             nodes.get(*place).is_some_and(|node| {
                 let mut values = node.input.iter().chain(&node.output);
@@ -202,71 +210,62 @@ impl<'a> Search<'a> {
                     && !self.original.is_never_converted(node)
             })
         };
-        let candidates: Vec<usize> = named(nodes).into_iter().filter(is_candidate).collect();
-        let (proto, folder) = self.original.converted(&HashSet::new())?;
+        let score = |place: usize| {
+            let suspicion = nodes.get(place).and_then(|node| self.original.suspicion(node));
+            let jump = || jump.get(&place).copied().unwrap_or(0.0);
+            let score = suspicion.map_or_else(jump, |(score, _)| score);
+            if self.damage(place).is_empty() { score } else { f64::INFINITY }
+        };
+        let candidates = named(nodes).into_iter().filter(is_candidate);
+        let mut order: Vec<(f64, usize)> = candidates.map(|place| (score(place), place)).collect();
+        // Stable: of equally suspicious ones the first goes first.
+        order.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        Ok(order.into_iter().map(|(_, place)| place).collect())
+    }
+
+    /// Runs the conversion that keeps these nodes on all sets, to see whether it passes and which
+    /// values are not finite. Returns what it makes on the first set, inner values included.
+    pub(super) fn look(&mut self, kept: &BTreeSet<usize>) -> TractResult<Vec<NamedTensor>> {
+        let (proto, folder) = self.original.converted(kept)?;
         let proto = exposing(proto, &self.reference.names());
-        let mut broken = Broken::new();
-        let mut failure = None;
-        let mut jump = HashMap::new();
+        let (mut broken, mut failure, mut first) = (Broken::new(), None, None);
         let sets = self.runs.sets;
         for (place, set) in sets.iter().enumerate() {
-            let mut outputs = self.runs.run(proto.clone(), folder.as_deref(), set)?;
+            let outputs = self.runs.run(proto.clone(), folder.as_deref(), set)?;
             add_broken(&mut broken, &outputs)?;
-            if place == 0 {
-                jump = jumps(self.original.nodes(), &self.reference.values, &outputs)?;
-            }
-            let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
-            outputs.truncate(wanted.len());
-            failure = failure.or(self.failure(wanted, &outputs)?);
+            failure = failure.or(self.failure(place, &outputs)?);
+            first.get_or_insert(outputs);
         }
-        let failed = failure.is_some();
-        self.seen.insert(BTreeSet::new(), failure);
-        self.broken.insert(BTreeSet::new(), broken);
-        let mut order = candidates;
-        order.sort_by(|a, b| {
-            let suspicion =
-                |node: &usize| self.original.suspicion(self.original.nodes().get(*node)?);
-            let score = |node: &usize| {
-                let jump = jump.get(node).copied().unwrap_or(0.0);
-                let score = suspicion(node).map_or(jump, |(score, _)| score);
-                if self.damage(*node).is_empty() { score } else { f64::INFINITY }
-            };
-            score(b).total_cmp(&score(a)).then(a.cmp(b))
-        });
-        Ok((order, failed))
+        self.seen.insert(kept.clone(), failure);
+        self.broken.insert(kept.clone(), broken);
+        Ok(first.unwrap_or_default())
     }
 
     /// Whether the conversion that keeps these nodes passes; `None` if the runs are used up.
-    pub(super) fn passes(&mut self, kept: &[usize]) -> TractResult<Option<bool>> {
-        let key: BTreeSet<usize> = kept.iter().copied().collect();
-        if let Some(seen) = self.seen.get(&key) {
+    pub(super) fn passes(&mut self, kept: &BTreeSet<usize>) -> TractResult<Option<bool>> {
+        if let Some(seen) = self.seen.get(kept) {
             return Ok(Some(seen.is_none()));
         }
         if !self.runs.has_more() {
             return Ok(None);
         }
-        let (proto, folder) = self.original.converted(&kept.iter().copied().collect())?;
-        let mut failure = None;
-        let sets = self.runs.sets;
+        let (proto, folder) = self.original.converted(kept)?;
+        let (sets, mut failure) = (self.runs.sets, None);
         for (place, set) in sets.iter().enumerate() {
             let outputs = self.runs.run(proto.clone(), folder.as_deref(), set)?;
-            let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
-            failure = self.failure(wanted, &outputs)?;
+            failure = self.failure(place, &outputs)?;
             if failure.is_some() {
                 break;
             }
         }
         let passes = failure.is_none();
-        self.seen.insert(key, failure);
+        self.seen.insert(kept.clone(), failure);
         Ok(Some(passes))
     }
 
-    /// What is wrong with outputs.
-    fn failure(
-        &self,
-        wanted: &[NamedTensor],
-        outputs: &[NamedTensor],
-    ) -> TractResult<Option<String>> {
+    /// What is wrong with the outputs of the set at a place, which come first.
+    fn failure(&self, place: usize, outputs: &[NamedTensor]) -> TractResult<Option<String>> {
+        let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
         for (want, got) in wanted.iter().zip(outputs) {
             let mut metrics = Metrics::new(want, got, self.tolerance);
             metrics.add(want, got)?;
@@ -309,24 +308,26 @@ impl<'a> Search<'a> {
 
     fn list(
         &mut self,
-        needed: &[usize],
+        needed: &BTreeSet<usize>,
         confirmed: &HashSet<usize>,
         mut notes: Vec<String>,
     ) -> TractResult<NodeList> {
         let (kept, left) = self.with_overflow(needed)?;
         notes.extend(self.told_of(&left));
-        let all: BTreeSet<usize> = needed.iter().copied().collect();
+        // What is wrong without one node alone.
+        let of_one = |(tried, failure): (&BTreeSet<usize>, &Option<String>)| {
+            let is_fewer = tried.len() + 1 == needed.len() && tried.is_subset(needed);
+            Some((*needed.difference(tried).next().filter(|_| is_fewer)?, failure.clone()?))
+        };
+        let failures: HashMap<usize, String> = self.seen.iter().filter_map(of_one).collect();
         let keep = kept.iter().filter_map(|place| {
             let node = self.original.nodes().get(*place)?;
-            let mut without = all.clone();
-            without.remove(place);
-            let failure = self.seen.get(&without).cloned().flatten();
             let mut why = self.damage(*place);
             why.truncate(2);
             let told = self.original.suspicion(node).map(|(_, told)| told.to_owned());
             why.extend(told.filter(|told| !told.is_empty()));
-            why.push(match failure {
-                _ if !all.contains(place) => {
+            why.push(match failures.get(place) {
+                _ if !needed.contains(place) => {
                     "without it values overflow, without harm to the outputs here".into()
                 }
                 Some(failure) => format!("without it {failure}"),
@@ -347,19 +348,12 @@ impl<'a> Search<'a> {
 
     /// A note on nodes that overflow and are not kept.
     fn told_of(&self, left: &[usize]) -> Option<String> {
-        const NAMED: usize = 5;
-        let nodes = left.iter().filter_map(|place| self.original.nodes().get(*place));
-        let names: Vec<String> =
-            nodes.take(NAMED).map(|node| format!("`{}`", single_line(&node.name))).collect();
-        let more = match left.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        (!left.is_empty()).then(|| {
+        let nodes = self.original.nodes();
+        let name = |place: &usize| nodes.get(*place).map_or(String::new(), |n| quoted(&n.name));
+        let (count, names) = (left.len(), listed(left.iter().map(name), 5));
+        (count > 0).then(|| {
             format!(
-                "values overflow at {} more nodes, without harm to the outputs on these inputs: {}{more}",
-                left.len(),
-                names.join(", ")
+                "values overflow at {count} more nodes, without harm to the outputs on these inputs: {names}"
             )
         })
     }

@@ -9,7 +9,7 @@
 //! types of inputs and outputs: weights are rounded, and values stay FLOAT between nodes that are
 //! kept.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use onnx_cast_graph::{free_names, int_attribute, subgraphs};
@@ -146,7 +146,7 @@ impl Original {
     }
 
     /// The model, converted save the nodes at these places.
-    fn simulated(&self, kept: &HashSet<usize>) -> ModelProto {
+    fn simulated(&self, kept: &BTreeSet<usize>) -> ModelProto {
         let mut proto = self.proto.clone();
         let Some(graph) = &mut proto.graph else { return proto };
         let is_kept: Vec<bool> = graph
@@ -293,7 +293,7 @@ impl Trial for Original {
         " as onnxconverter-common converts; `onnx-cast convert` goes by other rules"
     }
 
-    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+    fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
         Ok((self.simulated(kept), None))
     }
 }

@@ -1,6 +1,6 @@
 //! Before the search for nodes: one for inputs on which the conversion that keeps none is worst.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tract_onnx::pb::ModelProto;
@@ -35,7 +35,7 @@ pub(super) fn searched(
     progress::tell("searching");
     let types = Reference::of(proto, runs)?.types;
     let original = Original::new(proto.clone(), runs.folder, runs.to, types)?;
-    let (converted, folder) = original.converted(&HashSet::new())?;
+    let (converted, folder) = original.converted(&BTreeSet::new())?;
     let load = |proto: ModelProto, folder: Option<&Path>| {
         runs.loader.load(&runs.onnx, proto, folder.or(runs.folder))
     };

@@ -20,6 +20,58 @@ pub(super) struct Single<'a> {
     pub(super) change: Change<'a>,
 }
 
+/// What quantisers do to the values themselves: the power of the noise by that of the value.
+pub(super) struct OwnNoise<'a> {
+    singles: &'a [Single<'a>],
+    by_value: HashMap<&'a str, Vec<usize>>,
+    pub(super) noise: Vec<f64>,
+}
+
+impl<'a> OwnNoise<'a> {
+    pub(super) fn new(singles: &'a [Single<'a>]) -> OwnNoise<'a> {
+        OwnNoise { singles, by_value: by_value(singles), noise: vec![0.0; singles.len()] }
+    }
+
+    fn add(&mut self, place: usize, value: &Tensor) -> TractResult<()> {
+        let (Some(single), Some(noise)) = (self.singles.get(place), self.noise.get_mut(place))
+        else {
+            return Ok(());
+        };
+        let made = (single.change)(value)?;
+        let (x, y) = (value.try_as_plain_ram()?, made.try_as_plain_ram()?);
+        let (mut signal, mut off) = (0f64, 0f64);
+        for (x, y) in x.as_slice::<f32>()?.iter().zip(y.as_slice::<f32>()?) {
+            signal += f64::from(*x).powi(2);
+            off += f64::from(x - y).powi(2);
+        }
+        *noise = if off == 0.0 { 0.0 } else { off / signal };
+        Ok(())
+    }
+}
+
+impl Observer for OwnNoise<'_> {
+    fn node(&mut self, node: &NodeRun, _: &mut [Option<ObservedTensor>]) -> Result<()> {
+        for input in node.inputs.iter().flatten() {
+            for place in self.by_value.remove(&*input.name).into_iter().flatten() {
+                // What cannot be quantised says so where it is ranked.
+                if self.add(place, &input.tensor).is_err() {
+                    self.noise.iter_mut().skip(place).take(1).for_each(|x| *x = f64::INFINITY);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The places of quantisers by the values that are theirs.
+fn by_value<'a>(singles: &'a [Single<'a>]) -> HashMap<&'a str, Vec<usize>> {
+    let mut by_value: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (place, single) in singles.iter().enumerate() {
+        by_value.entry(&single.value).or_default().push(place);
+    }
+    by_value
+}
+
 /// A walk with some quantisers.
 pub(super) struct Alone<'a> {
     singles: &'a [Single<'a>],
@@ -32,11 +84,8 @@ pub(super) struct Alone<'a> {
 
 impl<'a> Alone<'a> {
     pub(super) fn new(singles: &'a [Single<'a>]) -> Alone<'a> {
-        let mut by_value: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (place, single) in singles.iter().enumerate() {
-            by_value.entry(&single.value).or_default().push(place);
-        }
-        Alone { singles, by_value, variants: HashMap::new(), failed: HashSet::new() }
+        let (by_value, variants, failed) = (by_value(singles), HashMap::new(), HashSet::new());
+        Alone { singles, by_value, variants, failed }
     }
 
     /// What an output is where one quantiser alone is applied; `None` where it has no part in it.

@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
+use tract_onnx_cast::interpreter::Observer;
 
-use super::alone::{Alone, Single};
+use super::alone::{Alone, OwnNoise, Single};
 use super::parameters::Finder;
 use super::plan::{Entry, How, Plan};
 use super::subject::Subject;
@@ -23,6 +24,10 @@ use crate::cli::verb::keep::reference::CountedRuns;
 
 /// So many quantisers go along in one walk: their variants are held together.
 const TOGETHER: usize = 32;
+
+/// So often nodes run once more at most: where a model has more nodes and quantisers, those that do
+/// little to their own values are not ranked.
+const NODE_RUNS: usize = 1 << 23;
 
 /// What a quantiser does to the outputs where no other one is there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -99,17 +104,25 @@ pub(super) struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The effects of quantisers, worst first.
+    /// The effects of quantisers, worst first, and a note where there are too many for all of them.
     ///
     /// # Errors
     ///
     /// When the model cannot be run.
     pub(super) fn effects(
         &self,
-        quantisers: Vec<Labelled>,
+        mut quantisers: Vec<Labelled>,
         runs: &mut CountedRuns,
-    ) -> TractResult<Vec<QuantizerEffect>> {
+    ) -> TractResult<(Vec<QuantizerEffect>, Option<String>)> {
         let is_whole = has_bodies(self.model);
+        let nodes = self.model.graph.as_ref().map_or(0, |graph| graph.node.len());
+        let (all, most) = (quantisers.len(), (NODE_RUNS / nodes.max(1)).max(TOGETHER));
+        let note = (all > most && !is_whole).then(|| {
+            format!("of {all} quantisers the {most} are ranked that alone change their values most")
+        });
+        if note.is_some() {
+            quantisers = self.noisiest(quantisers, most, runs)?;
+        }
         let (mut labels, singles): (Vec<_>, Vec<_>) =
             quantisers.into_iter().map(|held| (held.label, held.single)).unzip();
         for (part, place) in labels.chunks_mut(TOGETHER).zip((0..).step_by(TOGETHER)) {
@@ -124,7 +137,35 @@ impl Bench<'_> {
             }
         }
         labels.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
-        Ok(labels)
+        Ok((labels, note))
+    }
+
+    /// Those that change their values most.
+    fn noisiest<'a>(
+        &self,
+        quantisers: Vec<Labelled<'a>>,
+        most: usize,
+        runs: &mut CountedRuns,
+    ) -> TractResult<Vec<Labelled<'a>>> {
+        let (labels, singles): (Vec<_>, Vec<_>) =
+            quantisers.into_iter().map(|held| (held.label, held.single)).unzip();
+        let mut own = OwnNoise::new(&singles);
+        self.walk(&mut own, runs)?;
+        let noise = own.noise;
+        let held = labels.into_iter().zip(singles);
+        let held = held.map(|(label, single)| Labelled { label, single });
+        let mut all: Vec<(f64, Labelled)> = noise.into_iter().zip(held).collect();
+        all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        Ok(all.into_iter().take(most).map(|(_, held)| held).collect())
+    }
+
+    /// Runs the model without quantisers, watched.
+    fn walk(&self, observer: &mut dyn Observer, runs: &mut CountedRuns) -> TractResult<()> {
+        let model = runs.loader.load(&runs.onnx, self.model.clone(), runs.folder)?;
+        let tensors = self.set.tensors()?;
+        runs.count += 1;
+        model.ready(&tensors, None)?.run(tensors, Some(observer))?;
+        Ok(())
     }
 
     /// Whether noise says something of an output: of indices and labels it does not, and is told
@@ -149,10 +190,7 @@ impl Bench<'_> {
         runs: &mut CountedRuns,
     ) -> TractResult<()> {
         let mut alone = Alone::new(singles);
-        let model = runs.loader.load(&runs.onnx, self.model.clone(), runs.folder)?;
-        let tensors = self.set.tensors()?;
-        runs.count += 1;
-        model.ready(&tensors, None)?.run(tensors, Some(&mut alone))?;
+        self.walk(&mut alone, runs)?;
         for want in self.wanted {
             alone.quantise(&want.name.as_str().into(), &want.tensor);
         }

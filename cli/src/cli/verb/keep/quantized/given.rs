@@ -16,6 +16,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 use super::alone::{Change, Single};
 use super::effects::{Labelled, QuantizerEffect};
 use super::parameters::{Parameters, there_and_back};
+use crate::cli::message::{listed, quoted};
 use crate::cli::work::spelt::spelt;
 
 /// Operators by which codes stay what they are.
@@ -107,12 +108,9 @@ impl Given {
                 }
                 node.output.truncate(1);
             }
-            for (taker, node) in graph.node.iter_mut().enumerate() {
-                if taker == found.at {
-                    pass_on(node);
-                } else if found.takers.contains(&taker) {
-                    added.extend(in_float(node));
-                }
+            graph.node.get_mut(found.at).into_iter().for_each(pass_on);
+            for taker in &found.takers {
+                added.extend(graph.node.get_mut(*taker).map_or(vec![], in_float));
             }
         }
         graph.node.append(&mut added);
@@ -155,11 +153,9 @@ impl Given {
                      give its FLOAT original for both";
         let count = self.others.len();
         let others = (count > 0).then(|| {
-            let names: Vec<String> =
-                self.others.iter().take(5).map(|name| format!("`{name}`")).collect();
+            let names = listed(self.others.iter().map(|name| quoted(name)), 5);
             format!(
-                "{count} quantisers are part of what takes their codes, and not ranked: {}",
-                names.join(", ")
+                "{count} quantisers are part of what takes their codes, and not ranked: {names}"
             )
         });
         [Some(whole.to_owned()), others].into_iter().flatten().collect()

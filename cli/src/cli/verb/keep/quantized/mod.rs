@@ -19,14 +19,13 @@ mod subject;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::TractResult;
 
-use super::overflow::Broken;
 use super::reference::{CountedRuns, Reference};
 use super::search::{NodeList, Search, Trial};
 use crate::cli::measure::tolerance::Tolerance;
@@ -61,7 +60,7 @@ pub(super) fn node_list(
     scheme: Scheme,
     mut runs: CountedRuns,
     tolerance: Tolerance,
-    notes: Vec<String>,
+    mut notes: Vec<String>,
 ) -> TractResult<NodeList> {
     let (reference, spans) = calibrated(&proto, &mut runs)?;
     if let Some(problem) = reference.problem() {
@@ -71,7 +70,8 @@ pub(super) fn node_list(
     let plan = Plan::of(&subject, &scheme, &|_| false);
     ensure!(!plan.entries.is_empty(), "the model has nothing that becomes {}", scheme.name);
     let before = runs.count;
-    let effects = effects_of(&subject, &scheme, &plan, &reference, &mut runs)?;
+    let (effects, note) = effects_of(&subject, &scheme, &plan, &reference, &mut runs)?;
+    notes.extend(note);
     let (noise, words) = effects::by_node(&effects);
     let asking = plan.entries.iter().flat_map(|entry| &entry.by);
     let asking = asking.filter_map(|place| subject.nodes().get(*place)).map(|n| n.name.clone());
@@ -102,8 +102,8 @@ pub(super) fn ranking(
     let model = given.without(&|_| true)?;
     let with = |at: usize| given.without(&|other| other != at);
     let bench = Bench { model: &model, with: &with, set, wanted: &wanted };
-    let quantizers = bench.effects(given.labelled(), &mut runs)?;
-    notes.extend(given.note());
+    let (quantizers, note) = bench.effects(given.labelled(), &mut runs)?;
+    notes.extend(note.into_iter().chain(given.note()));
     let list = NodeList::none(String::new(), runs.count, tolerance, notes);
     Ok(NodeList { problem: None, quantizers, is_quantized: true, ..list })
 }
@@ -115,15 +115,16 @@ fn effects_of(
     plan: &Plan,
     reference: &Reference,
     runs: &mut CountedRuns,
-) -> TractResult<Vec<QuantizerEffect>> {
+) -> TractResult<(Vec<QuantizerEffect>, Option<String>)> {
     let Some((set, wanted)) = runs.sets.first().zip(reference.outputs.first()) else {
-        return Ok(vec![]);
+        return Ok((vec![], None));
     };
     let finder = Finder::new(subject, scheme, plan, &|_| false);
     let (quantisers, entries) = effects::labelled(subject, plan, &finder)?;
     let with = |at: usize| {
-        let entries = entries.get(at).cloned().into_iter().collect();
-        simulated::written(subject, &Plan { entries, ..Plan::default() }, &finder)
+        let mut alone = Plan::default();
+        alone.entries.extend(entries.get(at).cloned());
+        simulated::written(subject, &alone, &finder)
     };
     Bench { model: &subject.proto, with: &with, set, wanted }.effects(quantisers, runs)
 }
@@ -146,8 +147,7 @@ fn calibrated(
         let ready = model.clone().ready(&tensors, None)?;
         outputs.push(ready.run(tensors, Some(&mut spans))?.outputs);
     }
-    let (types, values, ranges) = (HashMap::new(), HashMap::new(), HashMap::new());
-    Ok((Reference { outputs, types, values, ranges, broken: Broken::new() }, spans.seen()?))
+    Ok((Reference { outputs, ..Reference::default() }, spans.seen()?))
 }
 
 impl Trial for Quantised<'_> {
@@ -163,24 +163,12 @@ impl Trial for Quantised<'_> {
         !self.asking.contains(&node.name)
     }
 
-    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
-        None
-    }
-
     fn suspicion(&self, node: &NodeProto) -> Option<(f64, &str)> {
         let words = self.words.get(&node.name).map_or("", String::as_str);
         Some((self.noise.get(&node.name).copied().unwrap_or(0.0), words))
     }
 
-    fn note(&self) -> Option<String> {
-        None
-    }
-
-    fn way_out(&self) -> &'static str {
-        ""
-    }
-
-    fn converted(&self, kept: &HashSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
+    fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
         let is_kept = |place: usize| kept.contains(&place);
         let plan = Plan::of(&self.subject, &self.scheme, &is_kept);
         let finder = Finder::new(&self.subject, &self.scheme, &plan, &is_kept);

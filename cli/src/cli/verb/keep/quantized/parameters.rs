@@ -91,6 +91,8 @@ pub(super) struct Finder<'a> {
     plan: &'a Plan,
     /// Spans that are not those of the values.
     adjusted: HashMap<&'a str, Span>,
+    /// The biases that are added to products with a weight.
+    biases: HashMap<&'a str, Vec<&'a Entry>>,
 }
 
 impl<'a> Finder<'a> {
@@ -119,14 +121,18 @@ impl<'a> Finder<'a> {
                 _ => {}
             }
         }
-        Finder { subject, scheme, plan, adjusted }
+        let mut biases: HashMap<&str, Vec<&Entry>> = HashMap::new();
+        for entry in &plan.entries {
+            if let How::Bias { weight, .. } = &entry.how {
+                biases.entry(weight).or_default().push(entry);
+            }
+        }
+        Finder { subject, scheme, plan, adjusted, biases }
     }
 
     /// Those of a tensor that all get quantised, if it is marked.
     fn of_value(&self, value: &str) -> TractResult<Option<Parameters>> {
-        let mut entries = self.plan.entries.iter();
-        let found = entries.find(|x| x.value == value && !matches!(x.how, How::Bias { .. }));
-        found.map_or(Ok(None), |entry| self.of(entry))
+        self.plan.entry(value).map_or(Ok(None), |entry| self.of(entry))
     }
 
     /// Those of a marked tensor; `None` where it cannot be quantised.
@@ -183,12 +189,9 @@ impl<'a> Finder<'a> {
     fn widen_for_biases(&self, name: &str, scales: &mut [f32]) -> TractResult<()> {
         const RANGE: f64 = 4_294_967_294.0;
         const MARGIN: f64 = 1.0001;
-        for entry in &self.plan.entries {
-            let How::Bias { input, weight, .. } = &entry.how else { continue };
-            let Some(input) = (weight == name).then(|| self.of_value(input)).transpose()?.flatten()
-            else {
-                continue;
-            };
+        for entry in self.biases.get(name).into_iter().flatten() {
+            let How::Bias { input, .. } = &entry.how else { continue };
+            let Some(input) = self.of_value(input)? else { continue };
             let input = f64::from(input.scales.first().copied().unwrap_or(1.0));
             let bias = self.subject.values_of(&entry.value)?;
             for (scale, bias) in

@@ -8,7 +8,7 @@
 //!
 //! What is marked is as of ONNX Runtime 1.32 (`quantization/registry.py`, `qdq_quantizer.py`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use onnx_cast_graph::{attribute, int};
 use tract_onnx::pb::NodeProto;
@@ -50,6 +50,8 @@ pub(super) struct Plan {
     pub(super) renamed: Vec<(String, String)>,
     /// Nodes that go.
     pub(super) removed: HashSet<usize>,
+    /// The places of the entries that are no biases, by their values.
+    marked: HashMap<String, usize>,
 }
 
 /// What an operator marks.
@@ -100,7 +102,8 @@ fn rule(node: &NodeProto, opset: i64, is_float8: bool) -> Option<Rule> {
 impl Plan {
     /// What is quantised where some nodes, by their places, are left out.
     pub(super) fn of(subject: &Subject, scheme: &Scheme, is_kept: &impl Fn(usize) -> bool) -> Plan {
-        let mut marks = Marks { subject, plan: Plan::default() };
+        let (entries, biases) = (vec![], HashSet::new());
+        let mut marks = Marks { subject, plan: Plan::default(), entries, biases };
         for (place, node) in subject.nodes().iter().enumerate().filter(|(at, _)| !is_kept(*at)) {
             if scheme.block.is_some() {
                 marks.blocks(place, node);
@@ -108,7 +111,22 @@ impl Plan {
                 marks.node(place, node, &rule);
             }
         }
-        marks.plan
+        let mut plan = marks.plan;
+        plan.entries = marks.entries.into_iter().flatten().collect();
+        let marked = plan.entries.iter().enumerate().filter(|(_, entry)| !entry.is_bias());
+        plan.marked = marked.map(|(place, entry)| (entry.value.clone(), place)).collect();
+        plan
+    }
+
+    /// How a tensor is quantised that all get quantised, if it is marked.
+    pub(super) fn entry(&self, value: &str) -> Option<&Entry> {
+        self.entries.get(*self.marked.get(value)?)
+    }
+}
+
+impl Entry {
+    pub(super) fn is_bias(&self) -> bool {
+        matches!(self.how, How::Bias { .. })
     }
 }
 
@@ -116,6 +134,10 @@ impl Plan {
 struct Marks<'a> {
     subject: &'a Subject<'a>,
     plan: Plan,
+    /// Those of the plan, at the places that `marked` says; nothing where one was taken back.
+    entries: Vec<Option<Entry>>,
+    /// The values that are biases.
+    biases: HashSet<String>,
 }
 
 impl Marks<'_> {
@@ -125,11 +147,10 @@ impl Marks<'_> {
         if !self.subject.is_float(value) {
             return;
         }
-        let is_bias = |entry: &Entry| matches!(entry.how, How::Bias { .. });
-        let mut entries = self.plan.entries.iter_mut();
-        let Some(found) = entries.find(|entry| entry.value == value && !is_bias(entry)) else {
+        let Some(found) = self.entry_mut(value) else {
+            self.plan.marked.insert(value.to_owned(), self.entries.len());
             let (value, by) = (value.to_owned(), vec![place]);
-            return self.plan.entries.push(Entry { value, how, only: None, by });
+            return self.entries.push(Some(Entry { value, how, only: None, by }));
         };
         found.by.push(place);
         if is_overruling {
@@ -150,8 +171,17 @@ impl Marks<'_> {
         self.mark(value, How::Weight { axis }, place, axis.is_some());
     }
 
+    /// Marks a value with the scale of another one, or of that whose scale this one has.
     fn like(&mut self, value: &str, other: &str, place: usize) {
-        self.mark(value, How::Like(other.into()), place, true);
+        let how = match self.entry_mut(other) {
+            Some(Entry { how: How::Like(first), .. }) => How::Like(first.clone()),
+            _ => How::Like(other.into()),
+        };
+        self.mark(value, how, place, true);
+    }
+
+    fn entry_mut(&mut self, value: &str) -> Option<&mut Entry> {
+        self.entries.get_mut(*self.plan.marked.get(value)?)?.as_mut()
     }
 
     fn bias(&mut self, node: &NodeProto, beta: f32, place: usize) {
@@ -164,13 +194,12 @@ impl Marks<'_> {
             return;
         }
         let how = How::Bias { input: input.clone(), weight: weight.clone(), beta };
-        let is_bias = |entry: &Entry| entry.value == *bias && matches!(entry.how, How::Bias { .. });
-        let only = self.plan.entries.iter().any(is_bias).then_some(place);
-        self.plan.entries.push(Entry { value: bias.clone(), how, only, by: vec![place] });
+        let only = (!self.biases.insert(bias.clone())).then_some(place);
+        self.entries.push(Some(Entry { value: bias.clone(), how, only, by: vec![place] }));
     }
 
     fn is_marked(&self, value: &str) -> bool {
-        self.plan.entries.iter().any(|entry| entry.value == value)
+        self.plan.marked.contains_key(value) || self.biases.contains(value)
     }
 
     fn node(&mut self, place: usize, node: &NodeProto, rule: &Rule) {
@@ -251,14 +280,12 @@ impl Marks<'_> {
         }
         let is_known = |value: &str| self.subject.spans.contains_key(value);
         if self.subject.is_passed_on(input) && is_known(input) && is_known(output) {
-            let entries = &mut self.plan.entries;
-            let found = entries.iter().position(|entry| entry.value == *input);
-            let upstream = found.map(|found| entries.remove(found));
+            let upstream = self.plan.marked.remove(input);
+            let upstream = upstream.and_then(|place| self.entries.get_mut(place)?.take());
             self.plan.renamed.push((input.into(), output.into()));
             self.plan.removed.insert(place);
             self.activation(output, place);
-            let made = self.plan.entries.iter_mut().find(|entry| entry.value == output);
-            if let (Some(made), Some(upstream)) = (made, upstream) {
+            if let (Some(made), Some(upstream)) = (self.entry_mut(output), upstream) {
                 made.by.extend(upstream.by);
             }
         } else {
@@ -277,7 +304,7 @@ impl Marks<'_> {
         };
         if is_matrix {
             let (value, how) = (name.clone(), How::Blocks);
-            self.plan.entries.push(Entry { value, how, only: Some(place), by: vec![place] });
+            self.entries.push(Some(Entry { value, how, only: Some(place), by: vec![place] }));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The conversions to few bits that nodes can be left out of.
 
-use tract_onnx_cast::ElementType;
+use tract_onnx_cast::ElementType::{self, Float8E4M3FN, Int8, Uint4, Uint8};
 
 /// How ONNX Runtime quantises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,22 +13,54 @@ pub(crate) struct Scheme {
     pub(super) weights: ElementType,
     /// How many elements of a column share a scale, where not the whole channel does.
     pub(super) block: Option<usize>,
+    /// The call of ONNX Runtime's that does it, as far as its arguments.
+    pub(crate) call: &'static str,
+    /// ModelOpt's option.
+    pub(crate) mode: &'static str,
+    /// Olive's pass, if it has one.
+    pub(crate) olive: Option<&'static str>,
 }
 
-/// `MatMulNBitsQuantizer`'s usual block.
-const BLOCK: usize = 128;
-
+/// `quantize_static` with a scale for each channel of weights, and `MatMulNBitsQuantizer` with its
+/// usual block.
 const SCHEMES: [Scheme; 4] = [
-    static_of("INT8", ElementType::Int8, ElementType::Int8),
-    static_of("UINT8", ElementType::Uint8, ElementType::Int8),
-    static_of("FLOAT8E4M3FN", ElementType::Float8E4M3FN, ElementType::Float8E4M3FN),
-    Scheme { name: "INT4", activations: None, weights: ElementType::Uint4, block: Some(BLOCK) },
+    Scheme {
+        name: "INT8",
+        activations: Some(Int8),
+        weights: Int8,
+        block: None,
+        call: "quantize_static(activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, per_channel=True",
+        mode: "--quantize_mode=int8",
+        olive: Some("OnnxStaticQuantization"),
+    },
+    Scheme {
+        name: "UINT8",
+        activations: Some(Uint8),
+        weights: Int8,
+        block: None,
+        call: "quantize_static(activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, per_channel=True",
+        mode: "--quantize_mode=int8",
+        olive: Some("OnnxStaticQuantization"),
+    },
+    Scheme {
+        name: "FLOAT8E4M3FN",
+        activations: Some(Float8E4M3FN),
+        weights: Float8E4M3FN,
+        block: None,
+        call: "quantize_static(activation_type=QuantType.QFLOAT8E4M3FN, weight_type=QuantType.QFLOAT8E4M3FN, per_channel=True, calibrate_method=CalibrationMethod.Distribution",
+        mode: "--quantize_mode=fp8",
+        olive: None,
+    },
+    Scheme {
+        name: "INT4",
+        activations: None,
+        weights: Uint4,
+        block: Some(128),
+        call: "MatMulNBitsQuantizer(bits=4, block_size=128",
+        mode: "--quantize_mode=int4",
+        olive: Some("OnnxBlockWiseRtnQuantization"),
+    },
 ];
-
-/// `quantize_static` with a scale for each channel of weights.
-const fn static_of(name: &'static str, activations: ElementType, weights: ElementType) -> Scheme {
-    Scheme { name, activations: Some(activations), weights, block: None }
-}
 
 impl Scheme {
     /// That of a name of `--to`, in any case.
@@ -38,34 +70,6 @@ impl Scheme {
 
     /// Whether scales are found by the spread of values, and not by their range.
     pub(super) fn is_float(&self) -> bool {
-        self.weights == ElementType::Float8E4M3FN
-    }
-
-    /// What the list is given to: a call of ONNX Runtime's as far as its arguments, ModelOpt's
-    /// option, and Olive's pass, if it has one.
-    pub(crate) fn converters(&self) -> (&'static str, &'static str, Option<&'static str>) {
-        let olive = Some("OnnxStaticQuantization");
-        match self.name {
-            "INT8" => (
-                "quantize_static(activation_type=QuantType.QInt8, weight_type=QuantType.QInt8, per_channel=True",
-                "--quantize_mode=int8",
-                olive,
-            ),
-            "UINT8" => (
-                "quantize_static(activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, per_channel=True",
-                "--quantize_mode=int8",
-                olive,
-            ),
-            "INT4" => (
-                "MatMulNBitsQuantizer(bits=4, block_size=128",
-                "--quantize_mode=int4",
-                Some("OnnxBlockWiseRtnQuantization"),
-            ),
-            _ => (
-                "quantize_static(activation_type=QuantType.QFLOAT8E4M3FN, weight_type=QuantType.QFLOAT8E4M3FN, per_channel=True, calibrate_method=CalibrationMethod.Distribution",
-                "--quantize_mode=fp8",
-                None,
-            ),
-        }
+        self.weights == Float8E4M3FN
     }
 }

@@ -1,9 +1,9 @@
 //! A FLOAT model as `quantize_static` makes it, or `MatMulNBitsQuantizer`, save some nodes:
 //! activations pass a quantiser and come back, weights are what comes back of their codes.
 
-use tract_onnx::pb::{
-    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-};
+use std::collections::{HashMap, HashSet};
+
+use tract_onnx::pb::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
@@ -26,29 +26,25 @@ const ROUND_SINCE: i64 = 21;
 pub(super) fn written(subject: &Subject, plan: &Plan, finder: &Finder) -> TractResult<ModelProto> {
     let mut proto = subject.proto.clone();
     let Some(graph) = &mut proto.graph else { return Ok(proto) };
-    for (from, to) in &plan.renamed {
-        rename(graph.node.iter_mut().flat_map(|node| &mut node.output), from, to);
-    }
-    let mut added = Added::default();
-    // What one node alone gets comes first: all others get what is left.
-    let (alone, all): (Vec<&Entry>, Vec<&Entry>) =
-        plan.entries.iter().partition(|entry| entry.only.is_some());
-    for entry in alone.into_iter().chain(all) {
+    let mut rewrite =
+        Rewrite { made: plan.renamed.iter().cloned().collect(), ..Rewrite::default() };
+    for entry in &plan.entries {
         let Some(parameters) = finder.of(entry)? else { continue };
-        if subject.weight(&entry.value).is_some() {
-            let held = held(subject, entry, &parameters)?;
-            put_weight(graph, entry, held);
-        } else {
-            added.quantiser(graph, subject, entry, &parameters)?;
+        match subject.weight_place(&entry.value) {
+            Some(place) => {
+                let held = held(subject, entry, &parameters)?;
+                rewrite.weight(entry, held, graph.initializer.get_mut(place));
+            }
+            None => rewrite.quantiser(subject, &entry.value, &parameters)?,
         }
     }
-    graph.initializer.append(&mut added.weights);
-    let mut place = 0;
-    graph.node.retain(|_| {
-        place += 1;
-        !plan.removed.contains(&(place - 1))
-    });
-    graph.node.append(&mut added.nodes);
+    for (place, node) in graph.node.iter_mut().enumerate() {
+        rewrite.apply(place, node);
+    }
+    let mut places = 0..;
+    graph.node.retain(|_| places.next().is_some_and(|place| !plan.removed.contains(&place)));
+    graph.node.append(&mut rewrite.nodes);
+    graph.initializer.append(&mut rewrite.weights);
     graph.value_info.clear();
     proto.functions.push(rounding_function());
     Ok(proto)
@@ -64,68 +60,59 @@ fn held(subject: &Subject, entry: &Entry, parameters: &Parameters) -> TractResul
     Ok(tensor_proto::write(&entry.value, ElementType::Float, &made)?)
 }
 
-/// Puts a weight in the place of another one.
-fn put_weight(graph: &mut GraphProto, entry: &Entry, mut held: TensorProto) {
-    if let How::Bias { .. } = entry.how {
-        for (place, node) in graph.node.iter_mut().enumerate() {
-            if !entry.by.contains(&place) {
-                continue;
-            }
-            // ONNX Runtime leaves the factor out, and the bias as it is.
-            for attribute in node.attribute.iter_mut().filter(|held| held.name == "beta") {
-                attribute.f = 1.0;
-            }
-        }
-        if entry.only.is_none() {
-            let mut weights = graph.initializer.iter_mut();
-            if let Some(weight) = weights.find(|weight| weight.name == entry.value) {
-                *weight = held;
-            }
-            return;
-        }
-    }
-    held.name = match entry.only {
-        Some(place) => format!("{}:quantised:{place}", entry.value),
-        None => format!("{}:quantised", entry.value),
-    };
-    let takes = |(place, _): &(usize, &mut NodeProto)| entry.only.is_none_or(|only| only == *place);
-    let takers = graph.node.iter_mut().enumerate().filter(takes);
-    rename(takers.flat_map(|(_, node)| &mut node.input), &entry.value, &held.name);
-    graph.initializer.push(held);
-}
-
-fn rename<'a>(names: impl Iterator<Item = &'a mut String>, from: &str, to: &str) {
-    for name in names.filter(|name| *name == from) {
-        to.clone_into(name);
-    }
-}
-
-/// Nodes and weights that a model gets.
+/// What a model gets, and what its nodes take and make in the place of values.
 #[derive(Default)]
-struct Added {
+struct Rewrite {
     nodes: Vec<NodeProto>,
     weights: Vec<TensorProto>,
+    /// What all take, and what the node at a place alone takes.
+    taken: HashMap<String, String>,
+    taken_by: HashMap<usize, Vec<(String, String)>>,
+    /// What is made; that may go by another name in turn.
+    made: HashMap<String, String>,
+    /// The products that leave their factor of the bias out.
+    bare: HashSet<usize>,
 }
 
-impl Added {
+impl Rewrite {
+    /// Puts a weight in the place of one.
+    fn weight(&mut self, entry: &Entry, mut held: TensorProto, place: Option<&mut TensorProto>) {
+        if entry.is_bias() {
+            // ONNX Runtime leaves the factor out, and the bias as it is.
+            self.bare.extend(&entry.by);
+        }
+        match entry.only {
+            Some(only) => {
+                held.name = format!("{}:quantised:{only}", entry.value);
+                let renamed = (entry.value.clone(), held.name.clone());
+                self.taken_by.entry(only).or_default().push(renamed);
+            }
+            None if entry.is_bias() => {
+                place.into_iter().for_each(|weight| *weight = held.clone());
+                return;
+            }
+            None => {
+                held.name = format!("{}:quantised", entry.value);
+                self.taken.insert(entry.value.clone(), held.name.clone());
+            }
+        }
+        self.weights.push(held);
+    }
+
     /// Quantises a value for whoever takes it.
     fn quantiser(
         &mut self,
-        graph: &mut GraphProto,
         subject: &Subject,
-        entry: &Entry,
+        value: &str,
         parameters: &Parameters,
     ) -> TractResult<()> {
-        let value = &entry.value;
-        let (exact, quantised) = if subject.outputs.contains(value) {
-            let exact = format!("{value}:exact");
-            rename(graph.node.iter_mut().flat_map(|node| &mut node.output), value, &exact);
-            (exact, value.clone())
+        let (mut exact, mut quantised) = (value.to_owned(), format!("{value}:quantised"));
+        if subject.outputs.contains(value) {
+            (exact, quantised) = (format!("{value}:exact"), exact);
+            self.made.insert(value.into(), exact.clone());
         } else {
-            let quantised = format!("{value}:quantised");
-            rename(graph.node.iter_mut().flat_map(|node| &mut node.input), value, &quantised);
-            (value.clone(), quantised)
-        };
+            self.taken.insert(value.into(), quantised.clone());
+        }
         let (scale, zero) = (format!("{value}:scale"), format!("{value}:zero"));
         let scalar = |tensor: Tensor| tensor.into_shape(&[]);
         let scales = scalar(tensor1(parameters.scales.get(..1).unwrap_or(&[1.0])))?;
@@ -141,6 +128,24 @@ impl Added {
             ..NodeProto::default()
         });
         Ok(())
+    }
+
+    /// Changes what the node at a place takes and makes.
+    fn apply(&self, place: usize, node: &mut NodeProto) {
+        let own = self.taken_by.get(&place).map_or(&[][..], |own| own);
+        for input in &mut node.input {
+            let of_own = own.iter().find(|(from, _)| from == input).map(|(_, to)| to);
+            if let Some(to) = of_own.or_else(|| self.taken.get(input)) {
+                input.clone_from(to);
+            }
+        }
+        for output in &mut node.output {
+            while let Some(to) = self.made.get(output) {
+                output.clone_from(to);
+            }
+        }
+        let factors = node.attribute.iter_mut().filter(|held| held.name == "beta");
+        factors.filter(|_| self.bare.contains(&place)).for_each(|factor| factor.f = 1.0);
     }
 }
 

@@ -55,10 +55,14 @@ impl<'a> Subject<'a> {
         self.proto.graph.as_ref().map_or(&[], |graph| &graph.node)
     }
 
+    /// The place of a FLOAT initializer.
+    pub(super) fn weight_place(&self, name: &str) -> Option<usize> {
+        self.weights.get(name).copied()
+    }
+
     /// A FLOAT initializer.
     pub(super) fn weight(&self, name: &str) -> Option<&TensorProto> {
-        let place = self.weights.get(name)?;
-        self.proto.graph.as_ref()?.initializer.get(*place)
+        self.proto.graph.as_ref()?.initializer.get(self.weight_place(name)?)
     }
 
     /// The elements of a FLOAT initializer.
@@ -89,15 +93,10 @@ impl<'a> Subject<'a> {
 
     /// Whether a `Pad` adds only what a range has anyway: zeros, or values of its input.
     pub(super) fn pads_within(&self, node: &NodeProto) -> bool {
-        match word(node, "mode").unwrap_or(b"constant") {
-            b"constant" => {}
-            _ => return true,
+        if word(node, "mode").is_some_and(|mode| mode != b"constant") {
+            return true;
         }
         let Some(name) = node.input.get(2).filter(|name| !name.is_empty()) else { return true };
-        let zero = |tensor: Tensor| {
-            let plain = tensor.try_as_plain_ram().ok()?;
-            Some(plain.as_slice::<f32>().ok()?.iter().all(|x| *x == 0.0))
-        };
-        self.values_of(name).ok().and_then(zero).unwrap_or(false)
+        self.values_of(name).is_ok_and(|added| added.is_zero().unwrap_or(false))
     }
 }
