@@ -290,6 +290,11 @@ pub fn subgraphs(attribute: &AttributeProto) -> impl Iterator<Item = &GraphProto
     attribute.g.iter().chain(&attribute.graphs)
 }
 
+/// Whether a node of a message holds graphs.
+pub fn has_bodies(node: &NodeProto) -> bool {
+    node.attribute.iter().any(|attribute| subgraphs(attribute).next().is_some())
+}
+
 /// A message's graph and all graphs in it, each before those that its nodes hold.
 pub fn all_graphs(graph: &GraphProto) -> Vec<&GraphProto> {
     let mut all = vec![graph];

@@ -7,7 +7,8 @@ use anyhow::Context;
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{Conversion, ElementType, Rules, tensor_proto};
+use tract_onnx_cast::interpreter::ObservedTensor;
+use tract_onnx_cast::{Conversion, ElementType, OnnxTensor, Rules, tensor_proto};
 
 /// An output of a model, or an array of a file, in the carrier of its element type.
 #[derive(Clone)]
@@ -18,6 +19,17 @@ pub(crate) struct NamedTensor {
 }
 
 impl NamedTensor {
+    /// What a model makes, by its name.
+    pub(crate) fn of(name: &str, made: OnnxTensor) -> NamedTensor {
+        NamedTensor { name: name.into(), ty: made.element_type(), tensor: made.into_tensor() }
+    }
+
+    /// What is shown of a run.
+    pub(crate) fn observed(held: &ObservedTensor) -> NamedTensor {
+        let (name, ty) = (held.name.to_string(), held.element_type);
+        NamedTensor { name, ty, tensor: Tensor::clone(&held.tensor) }
+    }
+
     /// The tensor as a file holds it.
     ///
     /// # Errors

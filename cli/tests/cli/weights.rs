@@ -425,7 +425,13 @@ fn weights_that_are_quantised_or_turned_are_compared_alone() {
 fn weights_alone_take_nothing_that_is_of_runs() {
     let folder = Folder::new();
     let a = folder.message("a.onnx", &product(Float, &numbers()));
-    for option in [["--seed", "0"], ["--rtol", "0.1"], ["-i", "x.npy"], ["--samples", "3"]] {
+    for option in [
+        ["--seed", "0"],
+        ["--rtol", "0.1"],
+        ["-i", "x.npy"],
+        ["--samples", "3"],
+        ["--engine", "plan"],
+    ] {
         let why = refused(&[&["compare", &a, &a, "--weights-only"][..], &option].concat());
         assert!(why.contains("--weights-only") && why.contains(option[0]), "{why}");
     }

@@ -32,7 +32,7 @@ pub(crate) struct Audited {
 }
 
 /// One cast and what it did.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct AuditedCast {
     pub(crate) node: String,
     pub(crate) op: String,

@@ -265,6 +265,17 @@ impl ComparedTensor {
         }
     }
 
+    /// The relative error as a whole, √(Σ (y − x)² / Σ x²); infinite where NaN or infinities differ,
+    /// or nothing tells how far it is off.
+    pub(crate) fn relative_error(&self) -> f64 {
+        match self.sqnr {
+            _ if self.apart() > 0 || self.problem.is_some() => f64::INFINITY,
+            Some(Num(sqnr)) => 10f64.powf(-sqnr / 20.0),
+            None if self.differing > 0 => f64::INFINITY,
+            None => 0.0,
+        }
+    }
+
     /// How many values are NaN or infinite on one side alone.
     pub(crate) fn apart(&self) -> u64 {
         self.nan_differences + self.infinity_differences

@@ -223,15 +223,14 @@ impl Limits {
 /// When it does not or cannot.
 pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let is_known = Code::named(what).is_some_and(Code::is_limitable);
-    let names = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);
-    let names = names.collect::<Vec<_>>().join(", ");
     let known = TABLE.iter().filter(|entry| entry.code.is_limitable()).map(|entry| entry.name);
+    let known: Vec<&str> = known.collect();
     let stem = what.get(..5).unwrap_or(what);
-    let near: Vec<&str> = known.filter(|name| name.starts_with(stem)).collect();
+    let near: Vec<&str> = known.iter().copied().filter(|name| name.starts_with(stem)).collect();
     match near[..] {
         _ if is_known => {}
         [near] => bail!("`{what}` is nothing that an audit counts: is `{near}` meant?"),
-        _ => bail!("`{what}` is nothing that an audit counts, which is {names}"),
+        _ => bail!("`{what}` is nothing that an audit counts, which is {}", known.join(", ")),
     }
     match limit {
         Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),

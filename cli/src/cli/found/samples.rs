@@ -28,7 +28,7 @@ pub(crate) struct SampleResult {
 impl SampleResult {
     /// How the outputs of a set fared.
     pub(crate) fn of_outputs(sample: &str, outputs: &[ComparedTensor]) -> SampleResult {
-        let errors = outputs.iter().map(|output| (error_of(output), output));
+        let errors = outputs.iter().map(|output| (output.relative_error(), output));
         let worst =
             errors.max_by(|(a, _), (b, _)| a.total_cmp(b)).filter(|(error, _)| *error > 0.0);
         SampleResult {
@@ -38,17 +38,6 @@ impl SampleResult {
             worst: worst.map(|(_, output)| output.name.clone()).unwrap_or_default(),
             mismatches: outputs.iter().map(|output| output.mismatches).sum(),
         }
-    }
-}
-
-/// The relative error of an output as a whole.
-pub(crate) fn error_of(output: &ComparedTensor) -> f64 {
-    let is_apart = output.apart() > 0 || output.problem.is_some();
-    match output.sqnr {
-        _ if is_apart => f64::INFINITY,
-        Some(Num(sqnr)) => 10f64.powf(-sqnr / 20.0),
-        None if output.differing > 0 => f64::INFINITY,
-        None => 0.0,
     }
 }
 

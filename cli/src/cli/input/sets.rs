@@ -86,6 +86,14 @@ impl Set {
     pub(crate) fn named(&self, model: &Declared) -> TractResult<Vec<NamedTensor>> {
         Ok(model.named(self.tensors()?))
     }
+
+    /// What random inputs are made by; nothing where the inputs were given.
+    pub(crate) fn recipe(&self) -> Option<&Rc<Recipe>> {
+        match &self.provenance {
+            Provenance::Random { recipe, .. } => Some(recipe),
+            Provenance::Given => None,
+        }
+    }
 }
 
 /// Has the sets that were chosen, and those that were found, tell of a search.

@@ -143,7 +143,7 @@ impl Metrics {
     }
 
     /// Whether it may be beyond its tolerance, as far as that is known: an angle and a ratio are only at the end.
-    pub(crate) fn may_fail(&self) -> bool {
+    fn may_fail(&self) -> bool {
         let ComparedTensor { tolerance, problem, mismatches, .. } = &self.tensor;
         let is_of_whole = tolerance.cosine.is_some() || tolerance.sqnr.is_some();
         *mismatches > 0 || problem.is_some() || is_of_whole
@@ -247,6 +247,52 @@ impl Metrics {
     }
 }
 
+/// How far two tensors are apart.
+///
+/// # Errors
+///
+/// When a tensor is not of its type's carrier.
+pub(crate) fn compared(
+    reference: &NamedTensor,
+    converted: &NamedTensor,
+    tolerance: Tolerance,
+) -> TractResult<ComparedTensor> {
+    let mut metrics = Metrics::new(reference, converted, tolerance);
+    metrics.add(reference, converted)?;
+    Ok(metrics.finish())
+}
+
+/// What has been found about outputs that belong together, over all sets.
+#[derive(Default)]
+pub(crate) struct OutputMetrics(Vec<Metrics>);
+
+impl OutputMetrics {
+    /// Compares the outputs of another set, each by the tolerance of its name.
+    ///
+    /// # Errors
+    ///
+    /// When a tensor is not of its type's carrier.
+    pub(crate) fn add(
+        &mut self,
+        outputs: &[(&NamedTensor, &NamedTensor)],
+        tolerance: impl Fn(&str) -> Tolerance,
+    ) -> TractResult<()> {
+        let new = outputs.iter().skip(self.0.len());
+        self.0.extend(new.map(|(a, b)| Metrics::new(a, b, tolerance(&a.name))));
+        self.0.iter_mut().zip(outputs).try_for_each(|(metrics, (a, b))| metrics.add(a, b))
+    }
+
+    /// Whether an output may be beyond its tolerance, as far as that is known.
+    pub(crate) fn may_fail(&self) -> bool {
+        self.0.iter().any(Metrics::may_fail)
+    }
+
+    /// Everything that was found.
+    pub(crate) fn finish(self) -> Vec<ComparedTensor> {
+        self.0.into_iter().map(Metrics::finish).collect()
+    }
+}
+
 /// The decades of relative errors that are told apart, on either side of 1.
 const LAST_DECADE: i32 = 40;
 const DECADES: usize = 2 * LAST_DECADE as usize + 1;
@@ -288,10 +334,7 @@ mod tests {
         tolerance: Tolerance,
     ) -> ComparedTensor {
         let named = |ty, tensor| NamedTensor { name: "y".into(), ty, tensor };
-        let (reference, converted) = (named(from, x), named(to, y));
-        let mut metrics = Metrics::new(&reference, &converted, tolerance);
-        metrics.add(&reference, &converted).expect("carriers");
-        metrics.finish()
+        super::compared(&named(from, x), &named(to, y), tolerance).expect("carriers")
     }
 
     #[test]

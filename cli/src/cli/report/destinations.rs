@@ -34,26 +34,11 @@ pub(crate) fn check_places<'a>(
         ("--model-explorer", &to.model_explorer),
     ];
     let written = options.map(|(option, path)| (option, path.as_ref()));
-    check_folders(&written)?;
     check_files(&written, input, models.chain(to.tolerance.as_deref()))
 }
 
-/// Refuses to write where there is no folder, before any work is done.
-///
-/// # Errors
-///
-/// When the folder of a file to write is not there.
-pub(crate) fn check_folders(written: &[(&str, Option<&PathBuf>)]) -> anyhow::Result<()> {
-    for (option, path) in written {
-        let Some(path) = path.filter(|path| !is_standard_output(path)) else { continue };
-        let (shown, folder) = (path.display(), folder_of(path));
-        let missing = folder.display();
-        ensure!(folder.exists(), "{option}: {shown}: there is no folder {missing}");
-    }
-    Ok(())
-}
-
-/// Refuses to write two files to one place, or one over what is read.
+/// Refuses, before any work is done, to write where there is no folder, two files to one place, or
+/// one over what is read.
 ///
 /// # Errors
 ///
@@ -67,12 +52,11 @@ pub(crate) fn check_files<'a>(
     taken.extend(input.files().map(|file| place_of(&file)));
     for (option, path) in written {
         let Some(path) = path else { continue };
-        let place = place_of(path);
-        ensure!(
-            !taken.contains(&place),
-            "{option}: {} is already read or written by this call",
-            path.display()
-        );
+        let (shown, folder, place) = (path.display(), folder_of(path), place_of(path));
+        let (missing, has_folder) = (folder.display(), is_standard_output(path) || folder.exists());
+        ensure!(has_folder, "{option}: {shown}: there is no folder {missing}");
+        let is_free = !taken.contains(&place);
+        ensure!(is_free, "{option}: {shown} is already read or written by this call");
         taken.push(place);
     }
     Ok(())

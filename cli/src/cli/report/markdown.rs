@@ -33,10 +33,7 @@ pub(crate) fn of_comparisons(pairs: &[Compared], top: usize) -> String {
 fn joined(mut parts: Vec<(Status, Blocks)>) -> String {
     let mut blocks: Blocks = vec![];
     if parts.len() > 1 {
-        let count = |status| parts.iter().filter(|(found, _)| *found == status).count();
-        let [passed, failed, unusable] =
-            [Status::Passed, Status::Failed, Status::Unusable].map(count);
-        blocks.push(format!("**{passed} passed, {failed} failed, {unusable} unusable**"));
+        blocks.push(format!("**{}**", phrases::tally(parts.iter().map(|(status, _)| *status))));
         parts.sort_by_key(|(status, _)| std::cmp::Reverse(*status));
     }
     blocks.extend(parts.into_iter().flat_map(|(_, blocks)| blocks));
@@ -223,19 +220,7 @@ fn code(name: &str) -> String {
 
 /// A sentence of ours, in which names stand between backquotes.
 fn sentence(text: &str) -> String {
-    let text = without_middle(&single_line(text), SENTENCE);
-    let mut parts = text.split('`').peekable();
-    let (mut line, mut is_code) = (String::new(), false);
-    while let Some(part) = parts.next() {
-        line += &match (is_code, parts.peek()) {
-            (true, Some(_)) => format!("<code>{}</code>", plain(part)),
-            // A backquote without a partner is shown as it is.
-            (true, None) => plain(&format!("`{part}")),
-            (false, _) => plain(part),
-        };
-        is_code = !is_code;
-    }
-    line
+    phrases::coded(&without_middle(&single_line(text), SENTENCE), plain)
 }
 
 /// Text in which nothing means anything to Markdown or HTML.

@@ -4,6 +4,7 @@ use tract_onnx_cast::audit::Outcome;
 
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::ComparedTensor;
+use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::range::SourceRange;
 use crate::cli::measure::tolerance::Tolerance;
@@ -30,6 +31,29 @@ pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
             "{all} result(s) of operators on half precision, of which {more} did more than round:"
         ),
     })
+}
+
+/// A sentence of ours as HTML, in which names stand between backquotes; one without a partner is
+/// shown as it is.
+pub(crate) fn coded(text: &str, escaped: impl Fn(&str) -> String) -> String {
+    let mut parts = text.split('`').peekable();
+    let (mut html, mut is_code) = (String::new(), false);
+    while let Some(part) = parts.next() {
+        html += &match (is_code, parts.peek()) {
+            (true, Some(_)) => format!("<code>{}</code>", escaped(part)),
+            (true, None) => escaped(&format!("`{part}")),
+            (false, _) => escaped(part),
+        };
+        is_code = !is_code;
+    }
+    html
+}
+
+/// How many pieces of work went how.
+pub(crate) fn tally(all: impl Iterator<Item = Status> + Clone) -> String {
+    let count = |status| all.clone().filter(|found| *found == status).count();
+    let [passed, failed, unusable] = [Status::Passed, Status::Failed, Status::Unusable].map(count);
+    format!("{passed} passed, {failed} failed, {unusable} unusable")
 }
 
 /// The first lines of a list, and how many others there are.

@@ -44,11 +44,8 @@ impl Terminal<'_> {
     fn joined(self, parts: Vec<(Status, String)>) -> String {
         let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
         let text = texts.join(if self.shown.is_quiet { "\n" } else { "\n\n" });
-        let count = |status| parts.iter().filter(|(found, _)| *found == status).count();
-        let [passed, failed, unusable] =
-            [Status::Passed, Status::Failed, Status::Unusable].map(count);
-        let tally = format!("\n\n{passed} passed, {failed} failed, {unusable} unusable");
-        text + if parts.len() > 1 { &tally } else { "" }
+        let tally = phrases::tally(parts.iter().map(|(status, _)| *status));
+        if parts.len() > 1 { format!("{text}\n\n{tally}") } else { text }
     }
 
     fn unusable(self, name: &str, problem: &str) -> String {

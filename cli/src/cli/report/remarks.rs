@@ -8,7 +8,7 @@ use crate::cli::found::compared::{CastName, Compared};
 use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::head::Head;
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
-use crate::cli::message::single_line;
+use crate::cli::message::{listed, quoted, single_line};
 
 /// A row as a line.
 pub(crate) fn line(row: &Finding) -> String {
@@ -92,19 +92,18 @@ fn weight_lines(weights: &ComparedWeights) -> Vec<String> {
 fn weight_line(weight: &ComparedWeight) -> String {
     let place = match weight.graph.as_str() {
         "" => String::new(),
-        graph => format!(" in `{}`", single_line(graph)),
+        graph => format!(" in {}", quoted(graph)),
     };
     let renamed = weight.converted_name.as_ref();
-    let renamed =
-        renamed.map_or(String::new(), |name| format!(", `{}` converted", single_line(name)));
+    let renamed = renamed.map_or(String::new(), |name| format!(", {} converted", quoted(name)));
     let types = both_types(&weight.reference_type, &weight.converted_type);
     let what = match weight.is_error {
         true => "wrong weight",
         false if weight.is_mask() => "harmless, as a mask is:",
         false => "changed weight",
     };
-    let (name, text) = (single_line(&weight.name), single_line(&weight.text));
-    format!("{what} `{name}`{place}{renamed} ({types}): {text}")
+    let (name, text) = (quoted(&weight.name), single_line(&weight.text));
+    format!("{what} {name}{place}{renamed} ({types}): {text}")
 }
 
 /// Why a comparison whose outputs are right has failed: the weights that are not.
@@ -120,24 +119,13 @@ pub(crate) fn wrong_weights(weights: &ComparedWeights) -> Option<String> {
 
 /// Some names of a list, and how many others there are.
 fn names<'a>(all: impl ExactSizeIterator<Item = &'a str>) -> String {
-    const NAMED: usize = 3;
-    let count = all.len();
-    let some: Vec<String> =
-        all.take(NAMED).map(|name| format!("`{}`", single_line(name))).collect();
-    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
-    some.join(", ") + &more
+    listed(all.map(quoted), 3)
 }
 
 /// Casts that only one of the two models has, or that cast to something else.
 pub(crate) fn change_lines(pair: &Compared) -> Vec<String> {
-    let cast = |name: &CastName| {
-        format!(
-            "`{}` {} to {}",
-            single_line(&name.node),
-            type_name(&name.from),
-            type_name(&name.to)
-        )
-    };
+    let types = |name: &CastName| format!("{} to {}", type_name(&name.from), type_name(&name.to));
+    let cast = |name: &CastName| format!("{} {}", quoted(&name.node), types(name));
     let is_idle = |name: &&CastName| name.from.is_some() && name.from == name.to;
     let change = |what: &str, all: &[CastName]| {
         let (idle, others): (Vec<&CastName>, Vec<&CastName>) = all.iter().partition(is_idle);
@@ -156,13 +144,7 @@ pub(crate) fn change_lines(pair: &Compared) -> Vec<String> {
     let added = change("added", &pair.casts.added);
     let removed = change("removed", &pair.casts.removed);
     let retargeted = pair.casts.retargeted.iter().map(|both| {
-        let (was, is) = (&both.reference, &both.converted);
-        format!(
-            "cast retargeted: {}, was {} to {}",
-            cast(is),
-            type_name(&was.from),
-            type_name(&was.to)
-        )
+        format!("cast retargeted: {}, was {}", cast(&both.converted), types(&both.reference))
     });
     retargeted.chain(added).chain(removed).collect()
 }

@@ -1,13 +1,9 @@
 //! How long reports take that list many casts.
 
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::type_proto::{self, Value};
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TypeProto,
-    ValueInfoProto,
-};
+use std::collections::BTreeMap;
+
 use tract_onnx::prelude::*;
-use tract_onnx_cast::{ElementType, model_proto};
+use tract_onnx_cast::ElementType;
 
 use crate::cli::args::report::Shown;
 use crate::cli::found::audited::{Audited, AuditedCast};
@@ -23,54 +19,22 @@ use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::tensor::NamedTensor;
 
-/// A chain of casts, FLOAT to FLOAT16 and back in turn.
-fn chain(count: usize) -> ModelProto {
-    let types = [ElementType::Float16, ElementType::Float];
-    let value = |name: &str| {
-        let tensor = type_proto::Tensor { elem_type: ElementType::Float as i32, shape: None };
-        let r#type = TypeProto { value: Some(Value::TensorType(tensor)), ..Default::default() };
-        ValueInfoProto { name: name.into(), r#type: Some(r#type), ..Default::default() }
-    };
-    let node = |place: usize| NodeProto {
-        name: format!("cast_{place}"),
-        op_type: "Cast".into(),
-        input: vec![format!("v{place}")],
-        output: vec![format!("v{}", place + 1)],
-        attribute: vec![AttributeProto {
-            name: "to".into(),
-            r#type: AttributeType::Int as i32,
-            i: types[place % 2] as i64,
-            ..Default::default()
-        }],
-        ..Default::default()
-    };
-    let graph = GraphProto {
-        name: "chain".into(),
-        node: (0..count).map(node).collect(),
-        input: vec![value("v0")],
-        output: vec![value(&format!("v{count}"))],
-        ..Default::default()
-    };
-    ModelProto {
-        ir_version: 8,
-        opset_import: vec![OperatorSetIdProto { version: 13, ..Default::default() }],
-        graph: Some(graph),
-        ..Default::default()
-    }
-}
-
+/// Of a chain of casts, of which each overflows.
 fn audited(count: usize) -> Audited {
-    let survey =
-        model_proto::survey(&tract_onnx_cast::onnx(), chain(count), None).expect("a graph");
-    assert_eq!(survey.rows().len(), count);
-    let overflowing = |row| {
-        let mut cast = AuditedCast::of(row);
-        cast.elements = 8;
-        cast.outcomes.insert(Code::Overflowed, 2);
-        cast.outcomes.insert(Code::Exact, 6);
-        cast
+    let cast = |place: usize| AuditedCast {
+        node: format!("cast_{place}"),
+        op: "Cast".into(),
+        graph: "chain".into(),
+        input: format!("v{place}"),
+        output: format!("v{}", place + 1),
+        from: Some("FLOAT".into()),
+        to: Some("FLOAT16".into()),
+        runs: 1,
+        elements: 8,
+        outcomes: BTreeMap::from([(Code::Overflowed, 2), (Code::Exact, 6)]),
+        ..AuditedCast::default()
     };
-    let casts: Vec<AuditedCast> = survey.audit().rows().iter().map(overflowing).collect();
+    let casts: Vec<AuditedCast> = (0..count).map(cast).collect();
     let beyond = |cast: &AuditedCast| Finding::at(&cast.node, "", Code::Overflowed, "overflowed 2");
     let rows = casts.iter().map(beyond).collect();
     let head = Head { status: Status::Failed, sets: 1, rows, ..Head::default() };
@@ -121,36 +85,36 @@ fn compared(audited: &Audited) -> Compared {
     }
 }
 
-type Written = (&'static str, fn(&Audited, &Compared, usize) -> usize);
+type Written = (&'static str, fn(&[Audited], &[Compared], usize) -> usize);
 
 /// The reports, each as long as it gets, which is what is handed back.
 const REPORTS: [Written; 6] = [
     ("terminal", |audited, compared, top| {
         let (shown, output) = (Shown { top, is_quiet: false }, Output::stdout());
-        let audits = plain_text::of_audits(std::slice::from_ref(audited), shown, &output);
-        let pairs = plain_text::of_comparisons(std::slice::from_ref(compared), shown, &output);
+        let audits = plain_text::of_audits(audited, shown, &output);
+        let pairs = plain_text::of_comparisons(compared, shown, &output);
         audits.len() + pairs.len()
     }),
     ("markdown", |audited, compared, top| {
-        let audits = markdown::of_audits(std::slice::from_ref(audited), top);
-        audits.len() + markdown::of_comparisons(std::slice::from_ref(compared), top).len()
+        let audits = markdown::of_audits(audited, top);
+        audits.len() + markdown::of_comparisons(compared, top).len()
     }),
     ("JSON", |audited, compared, _| {
-        let audits = json::of_audits(std::slice::from_ref(audited)).expect("JSON");
-        audits.len() + json::of_comparisons(std::slice::from_ref(compared)).expect("JSON").len()
+        let audits = json::of_audits(audited).expect("JSON");
+        audits.len() + json::of_comparisons(compared).expect("JSON").len()
     }),
     ("page", |audited, compared, top| {
-        let audits = page::of_audits(std::slice::from_ref(audited), top).expect("a page");
-        let pairs = page::of_comparisons(std::slice::from_ref(compared), top).expect("a page");
+        let audits = page::of_audits(audited, top).expect("a page");
+        let pairs = page::of_comparisons(compared, top).expect("a page");
         audits.len() + pairs.len()
     }),
     ("JUnit", |audited, compared, _| {
-        let audits = junit::of_audits(std::slice::from_ref(audited)).expect("XML");
-        audits.len() + junit::of_comparisons(std::slice::from_ref(compared)).expect("XML").len()
+        let audits = junit::of_audits(audited).expect("XML");
+        audits.len() + junit::of_comparisons(compared).expect("XML").len()
     }),
     ("Model Explorer", |audited, compared, _| {
-        let audits = model_explorer::of_audits(std::slice::from_ref(audited)).expect("JSON");
-        let pairs = model_explorer::of_comparisons(std::slice::from_ref(compared)).expect("JSON");
+        let audits = model_explorer::of_audits(audited).expect("JSON");
+        let pairs = model_explorer::of_comparisons(compared).expect("JSON");
         audits.len() + pairs.len()
     }),
 ];
@@ -176,11 +140,11 @@ fn least(calls: usize, work: &dyn Fn() -> usize) -> f64 {
 fn reports_take_ten_times_as_long_for_ten_times_as_many_casts() {
     let of = |count| {
         let audited = audited(count);
-        (compared(&audited), audited, count)
+        ([compared(&audited)], [audited], count)
     };
     let (few, many) = (of(1_000), of(10_000));
-    let growth = |write: fn(&Audited, &Compared, usize) -> usize| {
-        let time = |calls, (compared, audited, count): &(Compared, Audited, usize)| {
+    let growth = |write: fn(&[Audited], &[Compared], usize) -> usize| {
+        let time = |calls, (compared, audited, count): &([Compared; 1], [Audited; 1], usize)| {
             least(calls, &|| write(audited, compared, *count))
         };
         // The clock is coarse, so a short report is written often.

@@ -15,7 +15,7 @@ use crate::cli::found::finding::{Code, Finding, Severity};
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 use crate::cli::found::weights::ComparedWeights;
-use crate::cli::message::single_line;
+use crate::cli::message::{listed, quoted, single_line};
 
 /// Whether a comparison has passed, and a sentence that says why.
 pub(crate) fn verdict(pair: &Compared) -> (bool, String) {
@@ -151,14 +151,13 @@ pub(crate) fn divergence_in_words(place: &Divergence) -> String {
     let tensor = &place.tensor;
     let is_number = tensor.mismatches > 0 && is_measured(tensor);
     let size = if is_number { format!(", by {} at most", tensor.max_abs) } else { String::new() };
-    format!(
-        "`{}`, which {} `{}` makes: {}{size}{}",
-        single_line(&tensor.name),
-        single_line(&place.op),
-        single_line(&place.node),
-        tensor.difference(),
-        on_the_way(place)
-    )
+    format!("{}: {}{size}{}", made(place), tensor.difference(), on_the_way(place))
+}
+
+/// A tensor, and the node that makes it.
+fn made(place: &Divergence) -> String {
+    let (tensor, node) = (quoted(&place.tensor.name), quoted(&place.node));
+    format!("{tensor}, which {} {node} makes", single_line(&place.op))
 }
 
 /// What only one of the two models computes between the tensor and those before it. The worst cast
@@ -176,14 +175,9 @@ fn on_the_way(place: &Divergence) -> String {
         if nodes.iter().all(|node| worst == Some(&node.node)) {
             continue;
         }
-        let node =
-            |node: &GraphNode| format!("{} `{}`", single_line(&node.op), single_line(&node.node));
-        let some: Vec<String> = nodes.iter().take(NAMED).copied().map(node).collect();
-        let more = match nodes.len().saturating_sub(NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        text += &format!("; before it, only {side} has {}{more}", some.join(", "));
+        let node = |node: &GraphNode| format!("{} {}", single_line(&node.op), quoted(&node.node));
+        let nodes = listed(nodes.into_iter().map(node), NAMED);
+        text += &format!("; before it, only {side} has {nodes}");
     }
     text
 }
@@ -203,10 +197,8 @@ pub(crate) fn cause(pair: &Compared) -> Option<String> {
     Some(match cast {
         Some(cast) => cause_in_words(cast),
         None => format!(
-            "`{}`, which {} `{}` makes, {}: {}",
-            single_line(&place.tensor.name),
-            single_line(&place.op),
-            single_line(&place.node),
+            "{}, {}: {}",
+            made(place),
             match &place.tensor {
                 tensor if tensor.nan_differences > 0 => "has NaN that the reference does not have",
                 tensor if tensor.infinity_differences > 0 =>
@@ -231,7 +223,7 @@ pub(crate) fn culprits(pair: &Compared) -> impl Iterator<Item = String> {
     let told = |culprit: &Culprit| {
         let Culprit { node, op, text, .. } = culprit;
         let op = if op.is_empty() { String::new() } else { format!("{} ", single_line(op)) };
-        format!("{op}`{}`: {}", single_line(node), single_line(text))
+        format!("{op}{}: {}", quoted(node), single_line(text))
     };
     pair.judgement.culprits.iter().filter(move |_| is_broken).map(told)
 }
@@ -266,18 +258,19 @@ pub(crate) struct NextStep {
 
 /// What to do about a comparison that failed. No list of nodes: that has to be found by running.
 pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
-    if pair.head.status == Status::Failed && is_swapped(pair) {
+    let bare = |words| Some(NextStep { words, command: None });
+    if pair.head.status != Status::Failed {
+        return None;
+    }
+    if is_swapped(pair) {
         let words = "Swap the two if the first is the conversion: it alone is in half precision.";
-        return Some(NextStep { words: words.into(), command: None });
+        return bare(words.into());
     }
-    if pair.judgement.other_inputs && pair.head.status == Status::Failed {
+    if pair.judgement.other_inputs {
         let words = "Give the inputs that the tensors were saved with by -i, or save them as well.";
-        return Some(NextStep { words: words.into(), command: None });
+        return bare(words.into());
     }
-    if pair.head.status == Status::Failed
-        && pair.judgement.is_broken()
-        && let Some(culprit) = pair.judgement.culprits.first()
-    {
+    if let Some(culprit) = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken()) {
         let node = single_line(&culprit.node);
         let words = match culprit.kind {
             FaultKind::Weight => format!("Convert the weight of `{node}` again."),
@@ -291,15 +284,14 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
                 "Fix `{node}` in the conversion, or convert the model with another converter."
             ),
         };
-        return Some(NextStep { words, command: None });
+        return bare(words);
     }
-    let (_, place) = divergences(pair).next().filter(|_| pair.head.status == Status::Failed)?;
+    let (_, place) = divergences(pair).next()?;
     let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(|cast| cast.spoils());
     let tensor = &place.tensor;
     let to = cast.map_or(tensor.converted_type.as_str(), |cast| type_name(&cast.to));
     let node = single_line(cast.map_or(&place.node, |cast| &cast.node));
     let is_half = ["FLOAT16", "BFLOAT16"].contains(&to);
-    let bare = |words| Some(NextStep { words, command: None });
     match (cast, tensor.apart() + tensor.beyond_target) {
         (Some(cast), _) if cast.has_wrong_scale() => {
             bare(format!("Calibrate `{node}` on real data, so that its scale covers the values."))
@@ -351,20 +343,18 @@ fn keep_command(reference: &str, to: &str) -> String {
         "-i", "--input", "--set", "--range", "--seed", "--sets", "--rtol", "--atol", "--ulp",
         "--cosine", "--sqnr",
     ];
-    let quoted =
-        |word: &str| match word.chars().all(|c| c.is_alphanumeric() || "_./=:,+-".contains(c)) {
-            true => word.to_owned(),
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        };
-    let reference = single_line(reference);
-    let mut command = format!("onnx-cast keep {} --to {to}", quoted(&reference));
+    let word = |word: &str| {
+        let word = single_line(word);
+        shlex::try_quote(&word).map(String::from).unwrap_or_default()
+    };
+    let mut command = format!("onnx-cast keep {} --to {to}", word(reference));
     let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let option = word.split('=').next().unwrap_or_default();
-        if word == "--random" || TAKEN.contains(&option) {
-            command += &format!(" {}", quoted(&single_line(&word)));
-            let value = if word == option && word != "--random" { words.next() } else { None };
-            command.extend(value.map(|value| format!(" {}", quoted(&single_line(&value)))));
+    while let Some(typed) = words.next() {
+        let option = typed.split('=').next().unwrap_or_default();
+        if typed == "--random" || TAKEN.contains(&option) {
+            command += &format!(" {}", word(&typed));
+            let value = if typed == option && typed != "--random" { words.next() } else { None };
+            command.extend(value.map(|value| format!(" {}", word(&value))));
         }
     }
     command

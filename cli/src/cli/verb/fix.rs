@@ -7,7 +7,7 @@ use clap::Args;
 use onnx_cast_graph::all_tensors;
 use prost::Message;
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::mend::{Change, ChangeKind, Mended, mend};
 
@@ -18,10 +18,10 @@ use crate::cli::found::status::Status;
 use crate::cli::input::cases::model_file;
 use crate::cli::input_file::read_regular;
 use crate::cli::message::single_line;
-use crate::cli::output_file::write_whole;
+use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
-use crate::cli::report::destinations::{check_files, check_folders, write_json};
+use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::model::Loader;
@@ -58,7 +58,6 @@ impl Verb for Fix {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let fix = Fix { model: model_file(self.model)?, ..self };
         let written = [("-o", Some(&fix.output)), ("--json", fix.to.json.as_ref())];
-        check_folders(&written)?;
         check_files(&written, &InputArgs::default(), [fix.model.as_path()].into_iter())?;
         let Mending { fixed, mut lines } = ask(&fix, resources)?;
         print_notes(&fix.model, &fixed.notes);
@@ -130,13 +129,13 @@ impl Fix {
     /// another folder.
     fn note_on_data(&self, bytes: &[u8]) -> TractResult<Option<String>> {
         let folder = |path: &Path| {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = folder.unwrap_or(Path::new("."));
+            let folder = folder_of(path);
             folder.canonicalize().with_context(|| folder.display().to_string())
         };
         let (from, to) = (folder(&self.model)?, folder(&self.output)?);
         let model = ModelProto::decode(bytes)?;
-        let is_elsewhere = from != to && model.graph.as_ref().is_some_and(has_external_data);
+        let is_elsewhere = from != to
+            && model.graph.iter().flat_map(all_tensors).any(|held| !held.external_data.is_empty());
         Ok(is_elsewhere.then(|| {
             let (from, to) = (from.display(), to.display());
             format!(
@@ -144,10 +143,6 @@ impl Fix {
             )
         }))
     }
-}
-
-fn has_external_data(graph: &GraphProto) -> bool {
-    all_tensors(graph).any(|tensor| !tensor.external_data.is_empty())
 }
 
 fn part(change: Change) -> FixedPart {

@@ -56,9 +56,9 @@ impl Verb for Inspect {
     }
 }
 
-/// What the model says of a cast.
+/// A cast, and what becomes of it, as `--json` prints it.
 #[derive(Serialize, Deserialize)]
-struct DeclaredCast {
+struct InspectedCast {
     node: String,
     op: String,
     from: Option<String>,
@@ -67,13 +67,6 @@ struct DeclaredCast {
     saturate: Option<i64>,
     round_mode: Option<String>,
     graph: String,
-}
-
-/// A cast, and what becomes of it, as `--json` prints it.
-#[derive(Serialize, Deserialize)]
-struct InspectedCast {
-    #[serde(flatten)]
-    declared: DeclaredCast,
     fate: String,
 }
 
@@ -85,9 +78,9 @@ struct InspectedWidening {
     r#type: String,
 }
 
-/// What the model says of a quantiser.
+/// A quantiser, and what becomes of it, as `--json` prints it.
 #[derive(Serialize, Deserialize)]
-struct DeclaredQuantizer {
+struct InspectedQuantizer {
     node: String,
     op: String,
     x: Option<String>,
@@ -100,13 +93,6 @@ struct DeclaredQuantizer {
     saturate: bool,
     precision: Option<String>,
     graph: String,
-}
-
-/// A quantiser, and what becomes of it, as `--json` prints it.
-#[derive(Serialize, Deserialize)]
-struct InspectedQuantizer {
-    #[serde(flatten)]
-    declared: DeclaredQuantizer,
     fate: String,
 }
 
@@ -151,8 +137,8 @@ impl Request for Inspect {
             r#type: widened.ty.name().into(),
         });
         let list = List {
-            casts: survey.casts().cloned().map(inspected).collect(),
-            quantizers: survey.quantizers().iter().cloned().map(inspected_quantizer).collect(),
+            casts: survey.casts().map(inspected).collect(),
+            quantizers: survey.quantizers().iter().map(inspected_quantizer).collect(),
             computed_in_float: widened.collect(),
         };
         Ok(Inspected { list, wrong_casts, others })
@@ -163,43 +149,41 @@ impl Request for Inspect {
     }
 }
 
-fn inspected(cast: CastNode) -> InspectedCast {
-    let name = |ty: ElementType| ty.name().to_owned();
+fn inspected(cast: &CastNode) -> InspectedCast {
     InspectedCast {
+        node: cast.node.clone(),
+        op: cast.operator.name().into(),
+        from: cast.from.map(name),
+        to: cast.to.map(name),
+        version: cast.version,
+        saturate: cast.saturate,
+        round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
+        graph: cast.graph.to_string(),
         fate: cast.fate.to_string(),
-        declared: DeclaredCast {
-            op: cast.operator.name().into(),
-            from: cast.from.map(name),
-            to: cast.to.map(name),
-            version: cast.version,
-            saturate: cast.saturate,
-            round_mode: cast.round_mode.map(|mode| RoundMode::name(mode).into()),
-            node: cast.node,
-            graph: cast.graph.to_string(),
-        },
     }
 }
 
-fn inspected_quantizer(quantizer: QuantizerNode) -> InspectedQuantizer {
-    let name = |ty: ElementType| ty.name().to_owned();
+fn inspected_quantizer(quantizer: &QuantizerNode) -> InspectedQuantizer {
     let fate = if quantizer.is_constant { Fate::Folded } else { Fate::Kernel };
     InspectedQuantizer {
+        node: quantizer.node.clone(),
+        op: quantizer.operator.into(),
+        x: quantizer.x.map(name),
+        scale: quantizer.scale.map(name),
+        y: quantizer.y.map(name),
+        zero_point: quantizer.has_zero_point,
+        version: quantizer.version,
+        axis: quantizer.axis,
+        block_size: quantizer.block_size,
+        saturate: quantizer.saturate,
+        precision: quantizer.precision.map(name),
+        graph: quantizer.graph.to_string(),
         fate: fate.to_string(),
-        declared: DeclaredQuantizer {
-            op: quantizer.operator.into(),
-            x: quantizer.x.map(name),
-            scale: quantizer.scale.map(name),
-            y: quantizer.y.map(name),
-            zero_point: quantizer.has_zero_point,
-            version: quantizer.version,
-            axis: quantizer.axis,
-            block_size: quantizer.block_size,
-            saturate: quantizer.saturate,
-            precision: quantizer.precision.map(name),
-            node: quantizer.node,
-            graph: quantizer.graph.to_string(),
-        },
     }
+}
+
+fn name(ty: ElementType) -> String {
+    ty.name().into()
 }
 
 const HEADS: [&str; 9] =
@@ -232,39 +216,37 @@ fn of_rows(heads: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 fn quantizer_row(quantizer: &InspectedQuantizer) -> Vec<String> {
-    let InspectedQuantizer { declared, fate } = quantizer;
-    let block_size = match declared.block_size {
-        0 => "-".into(),
-        size => size.to_string(),
-    };
+    let block_size = Some(quantizer.block_size).filter(|size| *size > 0);
     vec![
-        single_line(&declared.node),
-        declared.op.clone(),
-        type_name(&declared.x).into(),
-        type_name(&declared.scale).into(),
-        type_name(&declared.y).into(),
-        declared.axis.to_string(),
-        block_size,
-        declared.version.to_string(),
-        single_line(&declared.graph),
-        fate.clone(),
+        single_line(&quantizer.node),
+        quantizer.op.clone(),
+        type_name(&quantizer.x).into(),
+        type_name(&quantizer.scale).into(),
+        type_name(&quantizer.y).into(),
+        quantizer.axis.to_string(),
+        or_none(block_size),
+        quantizer.version.to_string(),
+        single_line(&quantizer.graph),
+        quantizer.fate.clone(),
     ]
 }
 
 fn row(cast: &InspectedCast) -> Vec<String> {
-    let InspectedCast { declared, fate } = cast;
-    let or_none = |text: Option<String>| text.unwrap_or("-".into());
     vec![
-        single_line(&declared.node),
-        declared.op.clone(),
-        type_name(&declared.from).into(),
-        type_name(&declared.to).into(),
-        declared.version.to_string(),
-        or_none(declared.saturate.map(|value| value.to_string())),
-        or_none(declared.round_mode.clone()),
-        single_line(&declared.graph),
-        fate.clone(),
+        single_line(&cast.node),
+        cast.op.clone(),
+        type_name(&cast.from).into(),
+        type_name(&cast.to).into(),
+        cast.version.to_string(),
+        or_none(cast.saturate),
+        or_none(cast.round_mode.as_ref()),
+        single_line(&cast.graph),
+        cast.fate.clone(),
     ]
+}
+
+fn or_none(cell: Option<impl ToString>) -> String {
+    cell.map_or("-".into(), |cell| cell.to_string())
 }
 
 /// How many operators compute in FLOAT instead of half precision, which, and why: a line for each

@@ -8,11 +8,10 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::untrusted::without_panic;
 
-use crate::cli::found::samples::error_of;
 use crate::cli::input::chosen::search::{Judge, Score};
 use crate::cli::input::declared::Input;
 use crate::cli::input::sets::{Provenance, Set, Tensors, shapes_of};
-use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::metrics::compared;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
@@ -52,10 +51,8 @@ impl<'a> Both<'a> {
     ) -> TractResult<(f64, bool)> {
         let (mut worst, mut passed) = (0f64, true);
         for (a, b) in pair(reference, converted)?.of(reference, converted) {
-            let mut metrics = Metrics::new(a, b, (self.tolerance)(&a.name));
-            metrics.add(a, b)?;
-            let finished = metrics.finish();
-            worst = worst.max(error_of(&finished));
+            let finished = compared(a, b, (self.tolerance)(&a.name))?;
+            worst = worst.max(finished.relative_error());
             passed &= finished.passed;
         }
         Ok((worst, passed))

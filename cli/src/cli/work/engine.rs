@@ -83,16 +83,12 @@ impl Walked {
         observer: Option<&mut dyn Observer>,
     ) -> TractResult<Vec<NamedTensor>> {
         let names = self.0.output_names();
-        let named = |(output, name): (OnnxTensor, &str)| NamedTensor {
-            name: name.into(),
-            ty: output.element_type(),
-            tensor: output.into_tensor(),
-        };
         let outputs = match observer {
             Some(observer) => self.0.run_observed(inputs, observer)?,
             None => self.0.run(inputs)?,
         };
-        Ok(outputs.into_iter().zip(names).map(named).collect())
+        let named = names.into_iter().zip(outputs);
+        Ok(named.map(|(name, output)| NamedTensor::of(name, output)).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onnx_cast_graph::has_bodies;
 use tract_onnx::pb::{ModelProto, NodeProto, ValueInfoProto};
 
 /// The nodes of a model that are in no subgraph.
@@ -32,7 +33,7 @@ impl<'a> MainGraph<'a> {
             given(&node.input).for_each(|name| users.entry(name).or_default().push(place));
         }
         let mut constants = held.clone();
-        for node in nodes.iter().filter(|node| node.attribute.iter().all(|a| a.g.is_none())) {
+        for node in nodes.iter().filter(|node| !has_bodies(node)) {
             if node.input.iter().all(|input| input.is_empty() || constants.contains(&**input)) {
                 constants.extend(node.output.iter().map(String::as_str));
             }

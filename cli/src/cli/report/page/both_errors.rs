@@ -1,11 +1,8 @@
 //! Both errors of each inner tensor along the graph, before the band in which the conversion's roundings put it.
 
-use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::charts::{
-    EXACT, KEPT, LINE, NO_NUMBER, RANGE, Result, WIDE, named, powers, with_titles,
-};
+use super::charts::{Area, EXACT, KEPT, LINE, RANGE, Result, WIDE, drawn, power, powers};
 use crate::cli::found::verdict::{BothErrors, Judgement};
 use crate::cli::measure::number::Num;
 
@@ -22,14 +19,9 @@ struct Place {
 
 impl Place {
     fn of(rows: &[BothErrors]) -> Option<Place> {
-        // What is exact stands at the bottom, what is no number at the top.
-        let height = |Num(error): Num| match error {
-            error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
-            _ => NO_NUMBER,
-        };
         let worst = rows.iter().max_by(|x, y| x.local.0.total_cmp(&y.local.0))?;
         let most = |of: fn(&BothErrors) -> Option<Num>| {
-            rows.iter().filter_map(of).map(height).max_by(f64::total_cmp)
+            rows.iter().filter_map(of).map(power).max_by(f64::total_cmp)
         };
         let written =
             |error: Option<Num>| error.map_or("unknown".into(), |error| error.to_string());
@@ -44,7 +36,7 @@ impl Place {
         );
         Some(Place {
             accumulated: most(|row| row.accumulated),
-            local: height(worst.local),
+            local: power(worst.local),
             band: most(|row| row.band.filter(|band| !band.0.is_nan())),
             title,
         })
@@ -61,19 +53,12 @@ pub(super) fn both_errors(judgement: &Judgement) -> Option<String> {
     if places.len() < 3 {
         return None;
     }
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
-    plot(&area, &places).ok()?;
-    drop(area);
-    let titles: Vec<String> = places.iter().map(|place| place.title.clone()).collect();
-    let svg = with_titles(&svg, "<circle ", &titles);
-    Some(named(
-        &svg,
-        "The accumulated and the local error of the tensors in the order of computation",
-    ))
+    let titles = places.iter().map(|place| place.title.clone()).collect();
+    let name = "The accumulated and the local error of the tensors in the order of computation";
+    drawn((WIDE, name), ("<circle ", titles), |area| plot(area, &places))
 }
 
-fn plot(area: &DrawingArea<SVGBackend, Shift>, places: &[Place]) -> Result<()> {
+fn plot(area: &Area, places: &[Place]) -> Result<()> {
     let end = places.len() as f64;
     let mut chart = powers(area, end, "tensors in the order of computation", "∞")?;
     let all = || places.iter().enumerate().map(|(place, found)| (place as f64, found));
@@ -86,7 +71,6 @@ fn plot(area: &DrawingArea<SVGBackend, Shift>, places: &[Place]) -> Result<()> {
     chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
     let local = all().map(|(place, found)| Circle::new((place, found.local), 3, KEPT.filled()));
     chart.draw_series(local)?;
-    area.present()?;
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::iter;
+use std::ops::Range;
 
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
@@ -26,8 +27,8 @@ pub(super) const WIDE: (u32, u32) = (860, 240);
 pub(super) const EXACT: f64 = -9.0;
 pub(super) const NO_NUMBER: f64 = 3.0;
 /// Text and axes.
-pub(super) const INK: RGBColor = RGBColor(1, 1, 1);
-pub(super) const GRID: RGBColor = RGBColor(2, 2, 2);
+const INK: RGBColor = RGBColor(1, 1, 1);
+const GRID: RGBColor = RGBColor(2, 2, 2);
 /// Values that the target holds.
 pub(super) const KEPT: RGBColor = RGBColor(3, 3, 3);
 /// Values beyond what it holds.
@@ -41,6 +42,8 @@ pub(super) const LINE: RGBColor = RGBColor(8, 8, 8);
 /// The target's range.
 pub(super) const RANGE: RGBColor = RGBColor(7, 7, 7);
 
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 pub(super) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// How many values have each exponent, and which of them the target holds. `None` if there is
@@ -60,8 +63,8 @@ pub(crate) fn exponents(source: &SourceRange, target: Option<&Reach>) -> Option<
         let smallest = target.min_positive.unwrap_or(Num(1.0));
         (smallest.0.log2(), target.max.0.log2())
     });
-    let title = "How many values have which power of two, and which of them the target holds";
-    draw(&bars, reach, "power of two of the values").map(|svg| named(&svg, title))
+    let name = "How many values have which power of two, and which of them the target holds";
+    draw(&bars, reach, "power of two of the values", name)
 }
 
 /// How many values have a relative error of each power of ten.
@@ -80,21 +83,16 @@ pub(crate) fn errors(tensor: &ComparedTensor) -> Option<String> {
             }
         })
         .collect();
-    let title = "How many values have a relative error of which power of ten";
-    draw(&bars, None, "power of ten of the relative errors").map(|svg| named(&svg, title))
+    let name = "How many values have a relative error of which power of ten";
+    draw(&bars, None, "power of ten of the relative errors", name)
 }
 
 /// The error of each tensor against its depth in the graph; casts are marked. `None` if there are
 /// too few tensors.
 pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
-    // What is exact stands at the bottom, what is no number at the top.
-    let height = |Num(error): Num| match error {
-        error if error.is_finite() => error.log10().clamp(EXACT, NO_NUMBER),
-        _ => NO_NUMBER,
-    };
     let mut worst: BTreeMap<(usize, bool), (f64, &Point)> = BTreeMap::new();
     for point in &profile.points {
-        let found = (height(point.error), point);
+        let found = (power(point.error), point);
         let place = worst.entry((point.depth, point.is_cast())).or_insert(found);
         if place.0 < found.0 {
             *place = found;
@@ -103,11 +101,7 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     if worst.len() < 3 {
         return None;
     }
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, WIDE).into_drawing_area();
     let centre = profile.around.iter().find(|node| node.is_centre).map(|node| node.depth);
-    plot_profile(&area, &worst, centre).ok()?;
-    drop(area);
     let titles = worst.values().map(|(_, point)| {
         let error = match point.error {
             Num(error) if error.is_finite() => format!("relative error {error:.1e}"),
@@ -115,47 +109,92 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
         };
         format!("{}, which {} {} makes: {error}", point.tensor, point.op, point.node)
     });
-    let svg = with_titles(&svg, "<circle ", &titles.collect::<Vec<_>>());
-    Some(named(&svg, "The largest relative error of the tensors at each depth of the graph"))
+    let name = "The largest relative error of the tensors at each depth of the graph";
+    drawn((WIDE, name), ("<circle ", titles.collect()), |area| plot_profile(area, &worst, centre))
+}
+
+/// How high an error stands: what is exact at the bottom, what is no number at the top.
+pub(super) fn power(Num(error): Num) -> f64 {
+    if error.is_finite() { error.log10().clamp(EXACT, NO_NUMBER) } else { NO_NUMBER }
+}
+
+/// A chart of a size with a name for those who do not see it, whose last elements of a kind have
+/// titles; `None` if it cannot be drawn.
+pub(super) fn drawn(
+    (size, name): ((u32, u32), &str),
+    (element, titles): (&str, Vec<String>),
+    plot: impl FnOnce(&Area) -> Result<()>,
+) -> Option<String> {
+    let mut svg = String::new();
+    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+    plot(&area).ok()?;
+    area.present().ok()?;
+    drop(area);
+    Some(named(&with_titles(&svg, element, &titles), name))
+}
+
+/// Axes that end there, with as many labels, a width for those of the second, and a grid above a
+/// band.
+struct Frame<'a> {
+    x: Range<f64>,
+    y: Range<f64>,
+    labels: (usize, usize),
+    width: u32,
+    /// What the first axis is about.
+    places: &'a str,
+    band: Option<[(f64, f64); 2]>,
+}
+
+impl Frame<'_> {
+    fn chart<'a, 'b>(
+        self,
+        area: &'a Area<'b>,
+        label: &dyn Fn(&f64) -> String,
+    ) -> Result<Chart<'a, 'b>> {
+        let mut chart = ChartBuilder::on(area)
+            .margin(6)
+            .margin_right(14)
+            .x_label_area_size(38)
+            .y_label_area_size(self.width)
+            .build_cartesian_2d(self.x, self.y)?;
+        chart.draw_series(self.band.map(|band| Rectangle::new(band, RANGE.filled())))?;
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(GRID)
+            .axis_style(INK)
+            .label_style(("sans-serif", 13, &INK))
+            .axis_desc_style(("sans-serif", 13, &INK))
+            .x_desc(self.places)
+            .x_labels(self.labels.0)
+            .y_labels(self.labels.1)
+            .x_label_formatter(&|place| format!("{place:.0}"))
+            .y_label_formatter(label)
+            .draw()?;
+        Ok(chart)
+    }
 }
 
 /// A chart of errors by powers of ten, along places from 0 to an end; what is no number has a label of its
 /// own.
 pub(super) fn powers<'a, 'b>(
-    area: &'a DrawingArea<SVGBackend<'b>, Shift>,
+    area: &'a Area<'b>,
     end: f64,
     places: &str,
     no_number: &str,
-) -> Result<ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>> {
-    let mut chart = ChartBuilder::on(area)
-        .margin(6)
-        .margin_right(14)
-        .x_label_area_size(38)
-        .y_label_area_size(56)
-        .build_cartesian_2d(-1.0..end, EXACT - 0.5..NO_NUMBER + 0.5)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(INK)
-        .label_style(("sans-serif", 13, &INK))
-        .axis_desc_style(("sans-serif", 13, &INK))
-        .x_desc(places)
-        .x_labels(10)
-        .y_labels(9)
-        .x_label_formatter(&|place| format!("{place:.0}"))
-        .y_label_formatter(&|power| match *power {
-            power if power <= EXACT => "exact".into(),
-            power if power >= NO_NUMBER - 0.5 => no_number.into(),
-            power => format!("1e{power:.0}"),
-        })
-        .draw()?;
-    Ok(chart)
+) -> Result<Chart<'a, 'b>> {
+    let y = EXACT - 0.5..NO_NUMBER + 0.5;
+    let frame = Frame { x: -1.0..end, y, labels: (10, 9), width: 56, places, band: None };
+    frame.chart(area, &|power| match *power {
+        power if power <= EXACT => "exact".into(),
+        power if power >= NO_NUMBER - 0.5 => no_number.into(),
+        power => format!("1e{power:.0}"),
+    })
 }
 
 fn plot_profile(
-    area: &DrawingArea<SVGBackend, Shift>,
+    area: &Area,
     worst: &BTreeMap<(usize, bool), (f64, &Point)>,
     centre: Option<usize>,
 ) -> Result<()> {
@@ -184,7 +223,6 @@ fn plot_profile(
         let size = if *is_cast { 5 } else { 3 };
         Circle::new((*depth as f64, *power), size, colour.filled())
     }))?;
-    area.present()?;
     Ok(())
 }
 
@@ -195,7 +233,7 @@ pub(super) fn named(svg: &str, title: &str) -> String {
 }
 
 /// The drawing, whose last elements of a kind say what they are where a pointer rests on them.
-pub(super) fn with_titles(svg: &str, element: &str, titles: &[String]) -> String {
+fn with_titles(svg: &str, element: &str, titles: &[String]) -> String {
     let others = svg.matches(element).count().saturating_sub(titles.len());
     let mut titles = iter::repeat_n(None, others).chain(titles.iter().map(Some));
     let name = element.trim_matches(['<', ' ']);
@@ -232,28 +270,17 @@ fn colour(exponent: i32, target: Option<&Reach>) -> RGBColor {
     }
 }
 
-fn draw(bars: &[Bar], reach: Option<(f64, f64)>, title: &str) -> Option<String> {
-    if bars.is_empty() {
-        return None;
-    }
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-    plot(&area, bars, reach, title).ok()?;
-    drop(area);
+fn draw(bars: &[Bar], reach: Option<(f64, f64)>, places: &str, name: &str) -> Option<String> {
     let titles: Vec<String> = bars.iter().map(|bar| bar.title.clone()).collect();
-    Some(with_titles(&svg, "<rect ", &titles))
+    let plot = |area: &Area| plot(area, bars, reach, places);
+    (!bars.is_empty()).then(|| drawn((SIZE, name), ("<rect ", titles), plot)).flatten()
 }
 
-fn plot(
-    area: &DrawingArea<SVGBackend, Shift>,
-    bars: &[Bar],
-    reach: Option<(f64, f64)>,
-    title: &str,
-) -> Result<()> {
+fn plot(area: &Area, bars: &[Bar], reach: Option<(f64, f64)>, places: &str) -> Result<()> {
     const MARGIN: f64 = 2.0;
-    let places = || bars.iter().map(|bar| f64::from(bar.place));
-    let mut low = places().fold(f64::INFINITY, f64::min) - MARGIN;
-    let mut high = places().fold(f64::NEG_INFINITY, f64::max) + 1.0 + MARGIN;
+    let powers = || bars.iter().map(|bar| f64::from(bar.place));
+    let mut low = powers().fold(f64::INFINITY, f64::min) - MARGIN;
+    let mut high = powers().fold(f64::NEG_INFINITY, f64::max) + 1.0 + MARGIN;
     if let Some((smallest, largest)) = reach {
         // Show the ends of the range, unless the values would then fill less than a third of the
         // chart.
@@ -263,31 +290,12 @@ fn plot(
     }
     let most = bars.iter().map(|bar| bar.count).max().unwrap_or(1);
     let top = height(most) * 1.08;
-    let mut chart = ChartBuilder::on(area)
-        .margin(6)
-        .margin_right(14)
-        .x_label_area_size(38)
-        .y_label_area_size(40)
-        .build_cartesian_2d(low..high, 0.0..top)?;
-    if let Some((smallest, largest)) = reach {
-        let band = [(smallest.max(low), 0.0), (largest.min(high), top)];
-        chart.draw_series([Rectangle::new(band, RANGE.filled())])?;
-    }
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(INK)
-        .label_style(("sans-serif", 13, &INK))
-        .axis_desc_style(("sans-serif", 13, &INK))
-        .x_desc(title)
-        .x_labels(8)
-        // One label for each power of ten at most: labels between two of them would be empty.
-        .y_labels((top as usize + 1).min(7))
-        .x_label_formatter(&|place| format!("{place:.0}"))
-        .y_label_formatter(&|height| count_at(*height))
-        .draw()?;
+    let band =
+        reach.map(|(smallest, largest)| [(smallest.max(low), 0.0), (largest.min(high), top)]);
+    // One label for each power of ten at most: labels between two of them would be empty.
+    let labels = (8, (top as usize + 1).min(7));
+    let frame = Frame { x: low..high, y: 0.0..top, labels, width: 40, places, band };
+    let mut chart = frame.chart(area, &|height| count_at(*height))?;
     chart.draw_series(bars.iter().map(|bar| {
         let place = f64::from(bar.place);
         Rectangle::new(
@@ -295,7 +303,6 @@ fn plot(
             bar.colour.filled(),
         )
     }))?;
-    area.present()?;
     Ok(())
 }
 

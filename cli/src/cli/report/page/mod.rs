@@ -218,20 +218,7 @@ fn without_control_characters(html: &str) -> String {
 
 /// HTML of a text: what stands between backquotes becomes code, and everything is escaped.
 fn coded(text: &str) -> Value {
-    let mut html = String::new();
-    let mut parts = text.split('`').peekable();
-    let mut is_code = false;
-    while let Some(part) = parts.next() {
-        let part = HtmlEscape(part);
-        html += &match (is_code, parts.peek()) {
-            (true, Some(_)) => format!("<code>{part}</code>"),
-            // A backquote without a partner is shown as it is.
-            (true, None) => format!("`{part}"),
-            (false, _) => part.to_string(),
-        };
-        is_code = !is_code;
-    }
-    Value::from_safe_string(html)
+    Value::from_safe_string(phrases::coded(text, |part| HtmlEscape(part).to_string()))
 }
 
 /// HTML of a name that may go on in the next line behind its parts.

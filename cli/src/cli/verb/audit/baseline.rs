@@ -12,7 +12,7 @@ use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::{Code, Finding};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
-use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::metrics::OutputMetrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::at;
@@ -33,7 +33,7 @@ pub(super) struct Baseline<'a> {
     probed: &'a Probed,
     name: String,
     watched: Watched<'a>,
-    metrics: Vec<Metrics>,
+    metrics: OutputMetrics,
     pub(super) notes: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Baseline<'a> {
     pub(super) fn of(path: &Path, probed: &'a Probed) -> TractResult<Baseline<'a>> {
         let name = format!("the baseline {}", path.display());
         let watched = at(&name, Watched::of(probed, &[]))?;
-        Ok(Baseline { probed, name, watched, metrics: vec![], notes: vec![] })
+        Ok(Baseline { probed, name, watched, metrics: OutputMetrics::default(), notes: vec![] })
     }
 
     /// Runs it on a set that its conversion, which takes these inputs, has run on and has made
@@ -80,23 +80,13 @@ impl<'a> Baseline<'a> {
         let set = self.carried(takes, set)?;
         let run = at(&self.name, self.watched.run(&set, false, None))?;
         let pairs = at("the baseline has other outputs", pair(&run.outputs, outputs))?;
-        for (place, (a, b)) in pairs.places.into_iter().enumerate() {
-            let (Some(a), Some(b)) = (run.outputs.get(a), outputs.get(b)) else { continue };
-            let cosine = Some(LEAST_COSINE);
-            let tolerance = Tolerance { cosine, ..Tolerance::default() };
-            if self.metrics.len() <= place {
-                self.metrics.push(Metrics::new(a, b, tolerance));
-            }
-            if let Some(metrics) = self.metrics.get_mut(place) {
-                metrics.add(a, b)?;
-            }
-        }
-        Ok(())
+        let tolerance = Tolerance { cosine: Some(LEAST_COSINE), ..Tolerance::default() };
+        self.metrics.add(&pairs.of(&run.outputs, outputs), |_| tolerance)
     }
 
     /// Whether the outputs were other ones.
     pub(super) fn outputs_differ(&mut self) -> bool {
-        std::mem::take(&mut self.metrics).into_iter().any(|metrics| !metrics.finish().passed)
+        std::mem::take(&mut self.metrics).finish().iter().any(|output| !output.passed)
     }
 
     /// What it does as well as the conversion. `values` are not finite in that: the baseline runs

@@ -5,8 +5,7 @@ use tract_onnx::prelude::TractResult;
 use super::open::Sides;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::samples::{SampleResult, sort};
-use crate::cli::measure::metrics::Metrics;
-use crate::cli::measure::pairing::pair;
+use crate::cli::measure::metrics::compared;
 use crate::cli::tensor::NamedTensor;
 
 /// What has been found of the sets so far. Of one set alone nothing is.
@@ -31,17 +30,12 @@ impl Samples {
     pub(super) fn add(
         &mut self,
         place: usize,
-        reference: &[NamedTensor],
-        converted: &[NamedTensor],
+        outputs: &[(&NamedTensor, &NamedTensor)],
         limits: &Limits,
     ) -> TractResult<()> {
         let Some(name) = self.names.get(place) else { return Ok(()) };
-        let mut outputs = vec![];
-        for (a, b) in pair(reference, converted)?.of(reference, converted) {
-            let mut metrics = Metrics::new(a, b, limits.output(&a.name));
-            metrics.add(a, b)?;
-            outputs.push(metrics.finish());
-        }
+        let outputs = outputs.iter().map(|(a, b)| compared(a, b, limits.output(&a.name)));
+        let outputs = outputs.collect::<TractResult<Vec<_>>>()?;
         self.results.push(SampleResult::of_outputs(name, &outputs));
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onnx_cast_graph::NodeView;
 use tract_onnx::pb::NodeProto;
 use tract_onnx_cast::audit::Outcome;
 use tract_onnx_cast::survey::{CastKind, CastNode};
@@ -77,11 +78,8 @@ pub(super) fn divergence(
 
 /// Nodes, as reports have them.
 fn named(nodes: &[&NodeProto]) -> Vec<GraphNode> {
-    let named = |node: &&NodeProto| {
-        let made = node.output.first().map_or("", String::as_str);
-        let name = if node.name.is_empty() { made } else { &node.name };
-        GraphNode { node: name.into(), op: node.op_type.clone() }
-    };
+    let named =
+        |node: &&NodeProto| GraphNode { node: node.label().into(), op: node.op_type.clone() };
     nodes.iter().map(named).collect()
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use tract_onnx::pb::{ModelProto, NodeProto};
+use onnx_cast_graph::NodeView;
+use tract_onnx::pb::ModelProto;
 
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::profile::{Neighbour, Point, Profile};
@@ -48,28 +49,17 @@ impl<'a> Graph<'a> {
         Graph { graph, depths }
     }
 
-    fn name(node: &NodeProto) -> String {
-        let made = node.output.first().map_or("", String::as_str);
-        if node.name.is_empty() { made } else { &node.name }.into()
-    }
-
     fn point(&self, tensor: &ComparedTensor) -> Option<Point> {
         let name = tensor.converted();
         let place = self.graph.place(name)?;
         let node = self.graph.nodes().get(place)?;
-        let is_apart = tensor.apart() > 0;
-        let error = match tensor.sqnr {
-            _ if tensor.problem.is_some() => return None,
-            _ if is_apart => f64::INFINITY,
-            Some(Num(ratio)) => 10f64.powf(-ratio / 20.0),
-            None => return None,
-        };
-        Some(Point {
+        let is_measured = tensor.apart() > 0 || tensor.sqnr.is_some();
+        (is_measured && tensor.problem.is_none()).then(|| Point {
             tensor: name.into(),
-            node: Graph::name(node),
+            node: node.label().into(),
             op: node.op_type.clone(),
             depth: self.depths.get(place).copied().unwrap_or(0),
-            error: Num(error),
+            error: Num(tensor.relative_error()),
         })
     }
 
@@ -96,7 +86,7 @@ impl<'a> Graph<'a> {
             let inputs = self.inputs(*place);
             let from = chosen.iter().enumerate().filter(|(_, other)| inputs.contains(other));
             Some(Neighbour {
-                node: Graph::name(node),
+                node: node.label().into(),
                 op: node.op_type.clone(),
                 depth: self.depths.get(*place).copied().unwrap_or(0),
                 is_centre: *place == centre,

@@ -23,8 +23,8 @@ use crate::cli::found::look::Seen;
 use crate::cli::found::samples::SampleResult;
 use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeights;
-use crate::cli::measure::metrics::Metrics;
-use crate::cli::measure::pairing::{Pairs, pair};
+use crate::cli::measure::metrics::OutputMetrics;
+use crate::cli::measure::pairing::pair;
 use crate::cli::measure::scores::Scores;
 use crate::cli::message::{ErrorKind, Problem, add_once, at, one_line};
 use crate::cli::tensor::NamedTensor;
@@ -138,19 +138,24 @@ pub(super) fn measure(
         let a = reference.outputs(place, &sides.reference_sets, &mut notes)?;
         let b = converted.outputs(place, &sides.converted_sets, &mut notes)?;
         let (a, b) = dumped.add(a, b, limits, &mut notes)?;
-        metrics.add(&a, &b, limits, &mut notes)?;
-        samples.add(place, &a, &b, limits)?;
+        let pairs = pair(&a, &b)?;
+        add_once(&mut notes, pairs.note.clone());
+        let outputs = pairs.of(&a, &b);
+        if place == 0 {
+            notes.extend(outputs.iter().filter_map(|(a, b)| other_type(a, b)));
+        }
+        metrics.add(&outputs, |name| limits.output(name))?;
+        samples.add(place, &outputs, limits)?;
         let tokens = sides.tokens(place);
-        let outputs = pair(&a, &b)?.of(&a, &b);
         for (a, b) in &outputs {
             scores.add(a, b, tokens.as_deref())?;
         }
-        if inside.is_wanted(&outputs, metrics.0.iter().any(Metrics::may_fail)) {
+        if inside.is_wanted(&outputs, metrics.may_fail()) {
             inside.add(place, (&mut reference, &mut converted), &outputs);
         }
     }
     let rows = converted.rows();
-    let mut outputs = metrics.finish(limits)?;
+    let mut outputs = known(metrics.finish(), limits)?;
     scores.put(&mut outputs);
     let mut measured = Measured {
         sets,
@@ -181,48 +186,24 @@ pub(super) fn measure(
     Ok(measured)
 }
 
-/// The outputs of both sides, compared a set at a time.
-#[derive(Default)]
-struct OutputMetrics(Vec<Metrics>);
+/// A note on an output that is of another type on both sides.
+fn other_type(a: &NamedTensor, b: &NamedTensor) -> Option<String> {
+    let is_text = |output: &NamedTensor| output.ty.family() == Family::Text;
+    (a.ty != b.ty && !is_text(a) && !is_text(b)).then(|| {
+        format!(
+            "output `{}` is {} in the reference and {} converted: their values are compared",
+            a.name, a.ty, b.ty
+        )
+    })
+}
 
-impl OutputMetrics {
-    fn add(
-        &mut self,
-        reference: &[NamedTensor],
-        converted: &[NamedTensor],
-        limits: &Limits,
-        notes: &mut Vec<String>,
-    ) -> TractResult<()> {
-        let Pairs { places, note } = pair(reference, converted)?;
-        add_once(notes, note);
-        for (index, (a, b)) in places.into_iter().enumerate() {
-            let (Some(a), Some(b)) = (reference.get(a), converted.get(b)) else { continue };
-            if self.0.len() <= index {
-                let is_text = |output: &NamedTensor| output.ty.family() == Family::Text;
-                if a.ty != b.ty && !is_text(a) && !is_text(b) {
-                    notes.push(format!(
-                        "output `{}` is {} in the reference and {} converted: their values are compared",
-                        a.name, a.ty, b.ty
-                    ));
-                }
-                self.0.push(Metrics::new(a, b, limits.output(&a.name)));
-            }
-            if let Some(metrics) = self.0.get_mut(index) {
-                metrics.add(a, b)?;
-            }
-        }
-        Ok(())
+/// The outputs, if there are any, and no tolerance is for another one.
+fn known(outputs: Vec<ComparedTensor>, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
+    ensure!(!outputs.is_empty(), "there are no outputs to compare");
+    let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+    if let Some(name) = limits.unknown_outputs(&names).next() {
+        let message = format!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+        return Err(Problem { kind: ErrorKind::Call, message }.into());
     }
-
-    fn finish(self, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
-        ensure!(!self.0.is_empty(), "there are no outputs to compare");
-        let outputs: Vec<ComparedTensor> = self.0.into_iter().map(Metrics::finish).collect();
-        let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
-        if let Some(name) = limits.unknown_outputs(&names).next() {
-            let message =
-                format!("there is a tolerance for `{name}`, but the outputs are {names:?}");
-            return Err(Problem { kind: ErrorKind::Call, message }.into());
-        }
-        Ok(outputs)
-    }
+    Ok(outputs)
 }

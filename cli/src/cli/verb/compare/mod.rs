@@ -158,6 +158,8 @@ impl Verb for Compare {
         check_places(&self.to, &self.input, read)?;
         let is_shared = self.search.keep_inputs.is_some() && self.converted.len() > 1;
         ensure!(!is_shared, "--keep-inputs is for one conversion: each has inputs of its own");
+        let is_idle = self.weights_only && resources.engine.is_some();
+        ensure!(!is_idle, "--engine says how models run, and --weights-only runs none");
         let request = |converted: &PathBuf| {
             let file = self.to.tolerance.as_deref();
             let (mut limits, limits_file) = Limits::of(&file_of(converted), file)?;

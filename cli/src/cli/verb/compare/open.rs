@@ -47,6 +47,25 @@ pub(crate) struct CompareRequest {
     pub(crate) samples: Option<u64>,
 }
 
+impl CompareRequest {
+    /// A pair as it is: on the inputs beside it or random ones, with no search and no limits.
+    pub(crate) fn of(reference: &Path, converted: &Path) -> CompareRequest {
+        CompareRequest {
+            reference: reference.into(),
+            converted: converted.into(),
+            input: InputArgs::default(),
+            limits: Limits::default(),
+            limits_file: None,
+            all_tensors: false,
+            is_of_weights: false,
+            graph: None,
+            is_strict: false,
+            search: SearchArgs::none(),
+            samples: Some(0),
+        }
+    }
+}
+
 /// What the sides are called in messages.
 pub(super) const SIDES: [&str; 2] = ["the reference", "the converted model"];
 

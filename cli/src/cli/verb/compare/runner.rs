@@ -6,7 +6,7 @@ use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::Interpreter;
 
 use crate::cli::found::look::Seen;
-use crate::cli::input::sets::{Provenance, Set};
+use crate::cli::input::sets::Set;
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
@@ -41,7 +41,7 @@ impl<'a> Runner<'a> {
 
     /// The same, looking at the numbers that operators are given where inputs were chosen.
     pub(super) fn looking(self, sets: &[Set]) -> Runner<'a> {
-        let is_chosen = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
+        let is_chosen = |set: &Set| set.recipe().is_some();
         Runner { operators: sets.iter().any(is_chosen).then(Operators::default), ..self }
     }
 

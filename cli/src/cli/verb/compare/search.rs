@@ -10,7 +10,7 @@ use tract_onnx::prelude::*;
 use super::open::{CompareRequest, SIDES, Sides};
 use crate::cli::input::chosen::search::{Searched, search};
 use crate::cli::input::recipe::Recipe;
-use crate::cli::input::sets::{Provenance, Set, tell_search, write_sets};
+use crate::cli::input::sets::{Set, tell_search, write_sets};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::work::adapt_inputs::carried;
@@ -24,10 +24,7 @@ use crate::cli::work::both::Both;
 pub(super) fn search_further(request: &CompareRequest, sides: &mut Sides) -> TractResult<()> {
     let is_given = !request.input.inputs.is_empty() || request.input.sets.is_some();
     let budget = request.search.budget(is_given);
-    let recipe = sides.reference_sets.first().and_then(|set| match &set.provenance {
-        Provenance::Random { recipe, .. } => Some(recipe.clone()),
-        Provenance::Given => None,
-    });
+    let recipe = sides.reference_sets.first().and_then(Set::recipe).cloned();
     if let (Some(budget), Some(recipe)) = (budget, recipe)
         && let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model)
     {

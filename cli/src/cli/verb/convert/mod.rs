@@ -19,7 +19,7 @@ use crate::cli::message::single_line;
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::Verb;
-use crate::cli::report::destinations::{check_files, check_folders, write_json};
+use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use request::{Conversion, ConvertRequest};
@@ -134,7 +134,6 @@ impl Verb for Convert {
             ("--report", self.report.as_ref()),
         ];
         let read = [&self.model].into_iter().chain(&self.keep_from).map(PathBuf::as_path);
-        check_folders(&written)?;
         check_files(&written, &self.input, read)?;
         for place in [&self.output, &request::data_of(&self.output)] {
             let is_there = place.symlink_metadata().is_ok();

@@ -12,7 +12,7 @@ use tract_onnx_cast::convert::{Converted, Options, Weights, convert};
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use super::trial::{Written, write};
-use crate::cli::args::input::{InputArgs, SearchArgs};
+use crate::cli::args::input::InputArgs;
 use crate::cli::found::compared::Compared;
 use crate::cli::found::finding::{Code, Severity};
 use crate::cli::found::head::Head;
@@ -315,21 +315,10 @@ impl ConvertRequest {
     fn compare(&self, loader: &Loader, draft: &Path) -> TractResult<Compared> {
         let mut limits = Limits::default();
         limits.judge_by(self.tolerance, &[]);
-        let request = CompareRequest {
-            reference: self.model.clone(),
-            converted: draft.into(),
-            input: self.input.clone(),
-            limits,
-            limits_file: None,
-            all_tensors: false,
-            is_of_weights: false,
-            graph: None,
-            // What was decided stands on these sets.
-            search: SearchArgs::none(),
-            is_strict: false,
-            samples: Some(SAMPLES),
-        };
-        request.answer(loader)
+        // What was decided stands on these sets.
+        let (input, samples) = (self.input.clone(), Some(SAMPLES));
+        let pair = CompareRequest::of(&self.model, draft);
+        CompareRequest { input, limits, samples, ..pair }.answer(loader)
     }
 
     /// Why what was written does not hold: outputs beyond the tolerance, or, where none was given,

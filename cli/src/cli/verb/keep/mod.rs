@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use onnx_cast_graph::has_bodies;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
@@ -32,7 +33,7 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::single_line;
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
-use crate::cli::report::destinations::{check_files, check_folders, write_json};
+use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::work::engine::Engine;
@@ -145,7 +146,6 @@ impl Verb for Keep {
     /// Finds the list and shows it as converters take it.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let written = [("--json", self.to.json.as_ref())];
-        check_folders(&written)?;
         check_files(&written, &self.input, [self.model.as_path()].into_iter())?;
         let (tolerance, fallback) = self.tolerances();
         let mut input = self.input.with_sets(self.sets);
@@ -304,8 +304,7 @@ impl KeepRequest {
             return sets::of_cases(&model.takes, cases, &self.input);
         }
         let mut sets = sets::gather(&model.source(proto), file, &self.input)?;
-        let is_random = |set: &Set| matches!(set.provenance, Provenance::Random { .. });
-        if self.input.sets.is_none() && sets.first().is_some_and(is_random) {
+        if self.input.sets.is_none() && sets.first().is_some_and(|set| set.recipe().is_some()) {
             // Each set is a run of every trial.
             sets.truncate(SETS);
         }
@@ -337,8 +336,7 @@ fn notes(sets: &[Set], proto: &ModelProto) -> Vec<String> {
         notes
             .push(format!("{unnamed} node(s) have no name of their own, so no list can hold them"));
     }
-    if nodes.iter().any(|node| node.attribute.iter().any(|a| a.g.is_some() || !a.graphs.is_empty()))
-    {
+    if nodes.iter().any(has_bodies) {
         notes.push("what is in subgraphs is taken to stay FLOAT, save its results".into());
     }
     notes

@@ -14,7 +14,7 @@ use super::quantized::QuantizerEffect;
 use super::reference::{CountedRuns, RUNS, Reference};
 use super::simulated::exposing;
 use super::suspects::jumps;
-use crate::cli::measure::metrics::Metrics;
+use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{listed, quoted, single_line};
 use crate::cli::report::phrases::tolerance as tolerance_in_words;
@@ -267,9 +267,7 @@ impl<'a> Search<'a> {
     fn failure(&self, place: usize, outputs: &[NamedTensor]) -> TractResult<Option<String>> {
         let wanted = self.reference.outputs.get(place).map_or(&[][..], |wanted| wanted);
         for (want, got) in wanted.iter().zip(outputs) {
-            let mut metrics = Metrics::new(want, got, self.tolerance);
-            metrics.add(want, got)?;
-            let compared = metrics.finish();
+            let compared = compared(want, got, self.tolerance)?;
             if !compared.passed {
                 let (name, why) = (single_line(&compared.name), compared.difference());
                 let (of, elements) = (compared.mismatches, compared.elements);

@@ -11,7 +11,7 @@ use super::search::Trial;
 use super::simulated::Original;
 use crate::cli::input::chosen::search::{Budget, search};
 use crate::cli::input::chosen::values::is_finite;
-use crate::cli::input::sets::{Provenance, Set, tell_search};
+use crate::cli::input::sets::{Set, tell_search};
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::work::both::Both;
@@ -27,11 +27,7 @@ pub(super) fn searched(
     sets: &mut Vec<Set>,
     (budget, seed): (Budget, u64),
 ) -> TractResult<()> {
-    let recipe = sets.first().and_then(|set| match &set.provenance {
-        Provenance::Random { recipe, .. } => Some(recipe.clone()),
-        Provenance::Given => None,
-    });
-    let Some(recipe) = recipe else { return Ok(()) };
+    let Some(recipe) = sets.first().and_then(Set::recipe).cloned() else { return Ok(()) };
     progress::tell("searching");
     let types = Reference::of(proto, runs)?.types;
     let original = Original::new(proto.clone(), runs.folder, runs.to, types)?;

@@ -13,7 +13,7 @@ use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
 use super::values::declared;
-use crate::cli::output_file::{Drafts, MadeFolders};
+use crate::cli::output_file::{Drafts, MadeFolders, folder_of};
 
 /// The names of what a case holds.
 pub(super) const MODEL: &str = "model.onnx";
@@ -26,9 +26,7 @@ pub(super) const SET: &str = "test_data_set_0";
 ///
 /// When it cannot be written.
 pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> {
-    let parent = place.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let _made = MadeFolders::of(parent.unwrap_or(Path::new(".")))
-        .with_context(|| place.display().to_string())?;
+    let _made = MadeFolders::of(folder_of(place)).with_context(|| place.display().to_string())?;
     let mut drafts = Drafts::default();
     let folder = drafts.folder(place)?;
     write_into(part, &folder)?;

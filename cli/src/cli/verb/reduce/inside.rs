@@ -61,10 +61,7 @@ impl Observer for Recorder {
 }
 
 fn values<'a>(tensors: impl Iterator<Item = &'a ObservedTensor>) -> Values {
-    let named = |held: &ObservedTensor| {
-        let (name, ty) = (held.name.to_string(), held.element_type);
-        (name.clone(), NamedTensor { name, ty, tensor: (*held.tensor).clone() })
-    };
+    let named = |held: &ObservedTensor| (held.name.to_string(), NamedTensor::observed(held));
     tensors.filter(|held| !held.is_constant).map(named).collect()
 }
 

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
+use crate::cli::args::input::{InputArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
@@ -144,19 +144,9 @@ impl Reduce {
         };
         let (mut limits, limits_file) = Limits::of(&file_of(converted), self.limits.as_deref())?;
         limits.judge_by(self.tolerance.of_every_output(), &self.per_output);
-        Ok(Of::Pair(Box::new(CompareRequest {
-            reference: self.reference.clone(),
-            converted: converted.clone(),
-            input,
-            limits,
-            limits_file,
-            all_tensors: false,
-            is_of_weights: false,
-            graph: None,
-            is_strict: false,
-            search: SearchArgs::none(),
-            samples: None,
-        })))
+        let pair = CompareRequest::of(&self.reference, converted);
+        let pair = CompareRequest { input, limits, limits_file, samples: None, ..pair };
+        Ok(Of::Pair(Box::new(pair)))
     }
 }
 

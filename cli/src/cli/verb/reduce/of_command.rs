@@ -5,16 +5,17 @@ use std::path::Path;
 
 use anyhow::Context;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::CastOnnx;
 
 use super::case::{self, SET};
 use super::one::{CheckTrial, One};
 use super::part::Part;
 use super::readme::{self, Told};
 use super::request::{OneRequest, Reduced, ReducedCase};
-use super::shrink::{Saving, shrunk};
+use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;
-use super::trial::Runs;
+use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name};
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Set};
@@ -77,7 +78,7 @@ fn search(
     place: &Path,
     reduced: &mut Reduced,
 ) -> TractResult<()> {
-    let finding = format!("the command {}", trial.whole.end.told());
+    let (finding, onnx) = (format!("the command {}", trial.whole.end.told()), trial.onnx.clone());
     let told = Told {
         models: vec![reduced.model.clone()],
         nodes: reduced.nodes,
@@ -86,25 +87,27 @@ fn search(
         is_pair: false,
     };
     let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
-    let Some(part) = one.reduced(trial, &mut |part| write(part))? else {
+    let mut attempts = Attempts { trial, save: &write };
+    let Some(part) = one.reduced(&mut attempts)? else {
         reduced.problem = Some(
             "the command fails on the model's file, and not on the same graph written anew".into(),
         );
         return Ok(());
     };
-    let part = opened(part, trial, &mut |part| write(part))?;
-    let part = shrunk(part, trial, &mut |part| write(part))?;
-    let part = simpler(part, trial, &mut |part| write(part))?;
+    let part = opened(part, onnx, &mut attempts)?;
+    let part = shrunk(part, &mut attempts)?;
+    let part = simpler(part, &mut attempts)?;
     reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
     Ok(())
 }
 
 /// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
 /// the last.
-fn opened(mut part: Part, trial: &mut CheckTrial, saved: &mut Saving) -> TractResult<Part> {
+fn opened(mut part: Part, onnx: Option<CastOnnx>, attempts: &mut Attempts) -> TractResult<Part> {
     const TIMES: usize = 2;
-    while let Some(onnx) = trial.onnx.clone() {
-        let side = Side::of(onnx, part.model.clone(), None)?;
+    let Some(onnx) = onnx else { return Ok(part) };
+    loop {
+        let side = Side::of(onnx.clone(), part.model.clone(), None)?;
         // A part whose bodies cannot be looked into is left as it is.
         let bodies = side.bodies(&by_name(part.inputs.clone())).unwrap_or_default();
         let mut inner = None;
@@ -112,8 +115,7 @@ fn opened(mut part: Part, trial: &mut CheckTrial, saved: &mut Saving) -> TractRe
             let last = body.times.get(TIMES..).and_then(<[Values]>::last);
             for values in body.times.iter().take(TIMES).chain(last) {
                 let Ok(Some(opened)) = side.opened(body.body, values) else { continue };
-                let one = One::of(opened, values.clone());
-                inner = one.reduced(trial, saved)?;
+                inner = One::of(opened, values.clone()).reduced(attempts)?;
                 if inner.is_some() {
                     break;
                 }
@@ -124,10 +126,9 @@ fn opened(mut part: Part, trial: &mut CheckTrial, saved: &mut Saving) -> TractRe
         }
         match inner {
             Some(inner) => part = inner,
-            None => break,
+            None => return Ok(part),
         }
     }
-    Ok(part)
 }
 
 fn case_of(part: &Part, place: &Path, finding: String) -> ReducedCase {

@@ -11,9 +11,8 @@ use tract_onnx_cast::CastOnnx;
 
 use super::case::{MODEL, SET, write_into};
 use super::part::{Part, exported};
-use super::shrink::Saving;
 use super::side::{self, Side};
-use super::trial::{Runs, Trial};
+use super::trial::{Attempts, Runs, Trial};
 use super::values::{Values, by_name};
 use crate::cli::process::command::{Check, Ended};
 use crate::cli::tensor::NamedTensor;
@@ -135,14 +134,10 @@ impl One {
     ///
     /// # Errors
     ///
-    /// As [`Trial::shown`].
-    pub(super) fn reduced(
-        &self,
-        trial: &mut dyn Trial,
-        saved: &mut Saving,
-    ) -> TractResult<Option<Part>> {
+    /// As [`Attempts::shown`].
+    pub(super) fn reduced(&self, attempts: &mut Attempts) -> TractResult<Option<Part>> {
         let all = self.side.nodes();
-        let mut search = Search { one: self, trial, saved, best: None };
+        let mut search = Search { one: self, attempts, best: None };
         if !search.shows(&all)? {
             return Ok(None);
         }
@@ -157,8 +152,7 @@ impl One {
 /// A search for fewer nodes.
 struct Search<'a, 's> {
     one: &'a One,
-    trial: &'a mut dyn Trial,
-    saved: &'a mut Saving<'s>,
+    attempts: &'a mut Attempts<'s>,
     /// The smallest part so far.
     best: Option<Part>,
 }
@@ -167,11 +161,7 @@ impl Search<'_, '_> {
     /// Whether the part of these nodes shows it; a part that cannot be made does not.
     fn shows(&mut self, nodes: &[NodeId]) -> TractResult<bool> {
         let Ok(part) = self.one.part(nodes) else { return Ok(false) };
-        if self.trial.runs().left() == 0 {
-            return Ok(false);
-        }
-        let Some(shown) = self.trial.shown(part)? else { return Ok(false) };
-        (self.saved)(&shown)?;
+        let Some(shown) = self.attempts.shown(part)? else { return Ok(false) };
         self.best = Some(shown);
         Ok(true)
     }
@@ -179,7 +169,7 @@ impl Search<'_, '_> {
     /// The first nodes that show it: their number is halved, the last of them is needed.
     fn first(&mut self, all: Vec<NodeId>) -> TractResult<Vec<NodeId>> {
         let (mut none, mut some) = (0, all.len());
-        while none + 1 < some && self.trial.runs().left() > 0 {
+        while none + 1 < some && self.attempts.left() > 0 {
             let half = (none + some) / 2;
             let (start, _) = all.split_at(half);
             if self.shows(start)? { some = half } else { none = half }
@@ -211,7 +201,7 @@ impl Search<'_, '_> {
     fn last(&mut self, nodes: Vec<NodeId>) -> TractResult<Vec<NodeId>> {
         let (mut all, mut none) = (0, nodes.len());
         // The last alone was tried.
-        while all + 2 < none && self.trial.runs().left() > 0 {
+        while all + 2 < none && self.attempts.left() > 0 {
             let half = (all + none) / 2;
             let (_, end) = nodes.split_at(half);
             if self.shows(end)? { all = half } else { none = half }
@@ -227,7 +217,7 @@ impl Search<'_, '_> {
         while length > 0 && nodes.len() > 1 {
             let mut start = 0;
             while start < nodes.len() && nodes.len() > 1 {
-                if self.trial.runs().left() <= KEPT {
+                if self.attempts.left() <= KEPT {
                     return Ok(());
                 }
                 let end = (start + length).min(nodes.len());

@@ -1,13 +1,11 @@
 //! What a case says of itself: what is wrong, the numbers, how to run it, the versions.
 
-use std::fmt::Write;
-
 use tract_onnx::pb::ModelProto;
 
 use super::part::Part;
 use super::side::named_nodes;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{shortened, single_line};
+use crate::cli::message::{listed, quoted, shortened, single_line};
 
 /// What there is to say of a case.
 pub(super) struct Told {
@@ -26,12 +24,8 @@ pub(super) struct Told {
 pub(super) fn text(told: &Told, part: &Part) -> String {
     let Told { models, nodes, finding, how, is_pair } = told;
     let left = named_nodes(&part.model);
-    let shown = left.iter().take(8).map(|(node, op)| format!("`{}` ({op})", single_line(node)));
-    let mut list = shown.collect::<Vec<_>>().join(", ");
-    if left.len() > 8 {
-        let _ = write!(list, " and {} more", left.len() - 8);
-    }
-    let models = models.iter().map(|m| format!("`{}`", single_line(m))).collect::<Vec<_>>();
+    let list = listed(left.iter().map(|(node, op)| format!("{} ({op})", quoted(node))), 8);
+    let models: Vec<String> = models.iter().map(|model| quoted(model)).collect();
     let finding = if *is_pair { finding.clone() } else { of_command(finding, part) };
     let mut lines = vec![format!("# {}", shortened(&single_line(&finding), 200)), String::new()];
     let count = left.len();

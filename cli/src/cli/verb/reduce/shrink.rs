@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use super::part::{Part, for_tensors};
-use super::trial::Trial;
+use super::trial::Attempts;
 use super::values::{declared, read};
 use crate::cli::tensor::{NamedTensor, elements};
 
@@ -17,22 +17,17 @@ use crate::cli::tensor::{NamedTensor, elements};
 ///
 /// # Errors
 ///
-/// As [`Trial::shown`].
-pub(super) fn shrunk(
-    mut part: Part,
-    trial: &mut dyn Trial,
-    saved: &mut Saving,
-) -> TractResult<Part> {
+/// As [`Attempts::shown`].
+pub(super) fn shrunk(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
     let mut done: Vec<usize> = vec![];
     while let Some(size) = sizes(&part).into_iter().find(|size| !done.contains(size)) {
         done.push(size);
         for (start, end) in ranges(size, &part) {
-            if trial.runs().left() == 0 {
+            if attempts.left() == 0 {
                 return Ok(part);
             }
             let Ok(Some(smaller)) = cut(&part, size, start, end) else { continue };
-            if let Some(shown) = trial.shown(smaller)? {
-                saved(&shown)?;
+            if let Some(shown) = attempts.shown(smaller)? {
                 // What was halved may be halved again.
                 done.retain(|done| *done == size || *done > end - start);
                 part = shown;
@@ -42,9 +37,6 @@ pub(super) fn shrunk(
     }
     Ok(part)
 }
-
-/// What is done with a smaller part.
-pub(super) type Saving<'a> = dyn FnMut(&Part) -> TractResult<()> + 'a;
 
 /// The places of an axis to try: one of its ends alone, or a half.
 fn ranges(size: usize, part: &Part) -> Vec<(usize, usize)> {

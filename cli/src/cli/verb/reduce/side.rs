@@ -33,9 +33,7 @@ struct Recorder {
 impl Observer for Recorder {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         for made in outputs.iter().flatten().filter(|_| node.graph.is_empty()) {
-            let (name, ty) = (made.name.to_string(), made.element_type);
-            let tensor = NamedTensor { name: name.clone(), ty, tensor: (*made.tensor).clone() };
-            self.values.insert(name, tensor);
+            self.values.insert(made.name.to_string(), NamedTensor::observed(made));
         }
         Ok(())
     }
@@ -55,12 +53,8 @@ pub(super) fn run(
 ) -> TractResult<Vec<NamedTensor>> {
     let model = Interpreter::of_proto(onnx.clone(), proto, folder)?;
     let outputs = model.run(in_order(model.input_names().into_iter(), values)?)?;
-    let named = |(output, name): (tract_onnx_cast::OnnxTensor, &str)| NamedTensor {
-        name: name.into(),
-        ty: output.element_type(),
-        tensor: output.into_tensor(),
-    };
-    Ok(outputs.into_iter().zip(model.output_names()).map(named).collect())
+    let named = model.output_names().into_iter().zip(outputs);
+    Ok(named.map(|(name, output)| NamedTensor::of(name, output)).collect())
 }
 
 impl Side {

@@ -8,8 +8,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
 use super::part::{Part, for_tensors};
-use super::shrink::Saving;
-use super::trial::Trial;
+use super::trial::Attempts;
 use super::values::read;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
@@ -18,38 +17,21 @@ use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 ///
 /// # Errors
 ///
-/// As [`Trial::shown`].
-pub(super) fn simpler(
-    mut part: Part,
-    trial: &mut dyn Trial,
-    saved: &mut Saving,
-) -> TractResult<Part> {
+/// As [`Attempts::shown`].
+pub(super) fn simpler(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
+    let mut shown = |part: Option<Part>| part.map_or(Ok(None), |part| attempts.shown(part));
     for place in (0..places(&part)).rev() {
-        while let Some(shown) = tried(without_last_input(&part, place), trial, saved)? {
-            part = shown;
+        while let Some(fewer) = shown(without_last_input(&part, place))? {
+            part = fewer;
         }
     }
     for simple in [whole, power] {
-        if let Some(shown) = tried(changed(&part, &mut |x| each(x, simple))?, trial, saved)? {
-            part = shown;
+        if let Some(plain) = shown(changed(&part, &mut |x| each(x, simple))?)? {
+            part = plain;
             break;
         }
     }
-    if let Some(shown) = tried(changed(&part, &mut alike)?, trial, saved)? {
-        part = shown;
-    }
-    Ok(part)
-}
-
-fn tried(
-    part: Option<Part>,
-    trial: &mut dyn Trial,
-    saved: &mut Saving,
-) -> TractResult<Option<Part>> {
-    let Some(part) = part.filter(|_| trial.runs().left() > 0) else { return Ok(None) };
-    let shown = trial.shown(part)?;
-    shown.iter().try_for_each(saved)?;
-    Ok(shown)
+    Ok(shown(changed(&part, &mut alike)?)?.unwrap_or(part))
 }
 
 fn whole(values: f64) -> f64 {

@@ -18,6 +18,33 @@ pub(super) trait Trial {
     fn runs(&self) -> &Runs;
 }
 
+/// Attempts at smaller parts, of which those that show the finding are saved.
+pub(super) struct Attempts<'a> {
+    pub(super) trial: &'a mut dyn Trial,
+    pub(super) save: &'a dyn Fn(&Part) -> TractResult<()>,
+}
+
+impl Attempts<'_> {
+    /// How many runs are left.
+    pub(super) fn left(&self) -> usize {
+        self.trial.runs().left()
+    }
+
+    /// The part, as [`Trial::shown`] has it; nothing either where no run is left.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trial::shown`], or when the part cannot be saved.
+    pub(super) fn shown(&mut self, part: Part) -> TractResult<Option<Part>> {
+        if self.left() == 0 {
+            return Ok(None);
+        }
+        let shown = self.trial.shown(part)?;
+        shown.iter().try_for_each(self.save)?;
+        Ok(shown)
+    }
+}
+
 /// How often parts were run, and how often they may be.
 pub(super) struct Runs {
     pub(super) made: usize,

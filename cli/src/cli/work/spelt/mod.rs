@@ -9,8 +9,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use onnx_cast_graph::needed;
-use tract_onnx::pb::attribute_proto::AttributeType;
+use onnx_cast_graph::{NodeView, default_opset, int_attribute, needed};
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
@@ -23,10 +22,7 @@ pub(crate) fn spelt<'a>(
     folder: Option<&Path>,
 ) -> Cow<'a, ModelProto> {
     let is_coded = |node: &NodeProto| CODED.contains(&node.op_type.as_str());
-    let is_default = |domain: &str| matches!(domain, "" | "ai.onnx");
-    let is_since = |opset: i64| {
-        model.opset_import.iter().any(|held| is_default(&held.domain) && held.version >= opset)
-    };
+    let is_since = |opset| default_opset(&model.opset_import).is_some_and(|held| held >= opset);
     let Some(graph) = model.graph.as_ref().filter(|graph| graph.node.iter().any(is_coded)) else {
         return Cow::Borrowed(model);
     };
@@ -157,16 +153,10 @@ impl Parts<'_> {
     }
 }
 
-fn attribute(name: &str, i: i64) -> AttributeProto {
-    let of = AttributeType::Int.into();
-    AttributeProto { name: name.into(), i, r#type: of, ..AttributeProto::default() }
-}
-
 impl Writer<'_> {
     fn written(&mut self, node: &NodeProto) -> Option<Vec<NodeProto>> {
         let output = node.output.first()?;
-        let label = if node.name.is_empty() { output } else { &node.name };
-        let parts = Parts { label, output, nodes: vec![] };
+        let parts = Parts { label: node.label(), output, nodes: vec![] };
         match node.op_type.as_str() {
             "QLinearConv" => self.linear(node, "Conv", parts),
             "QLinearMatMul" => self.linear(node, "MatMul", parts),
@@ -258,7 +248,7 @@ impl Writer<'_> {
             return None;
         }
         let along = |axis: i64| {
-            if is_of_one_scale { vec![] } else { vec![attribute("axis", axis)] }
+            if is_of_one_scale { vec![] } else { vec![int_attribute("axis", axis)] }
         };
         let value = parts.output;
         let coded = "DequantizeLinear";

@@ -1,12 +1,13 @@
 //! `MatMulNBits`: the weights of few bits, dequantised in blocks, and the product with them.
 
+use onnx_cast_graph::int_attribute;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_proto::DataType;
 use tract_onnx::pb::{AttributeProto, NodeProto, TensorProto};
 use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::tensor_proto;
 
-use super::{Parts, Writer, attribute};
+use super::{Parts, Writer};
 
 /// A weight in codes: of each of `rows` columns of the weight, its rows in `blocks` of `size`, the last one padded.
 struct Packed {
@@ -72,8 +73,8 @@ impl Writer<'_> {
         let codes = self.bytes(value, &format!("codes{bits}"), &[depth, rows], codes)?;
         let scales = self.hold(value, "scales", DataType::Float, &[blocks, rows], scales)?;
         let zeros = self.bytes(value, "zeros", &[blocks, rows], turned(&zeros, rows, blocks)?)?;
-        let size = attribute("block_size", i64::try_from(size).ok()?);
-        let blocks = vec![attribute("axis", 0), size];
+        let size = int_attribute("block_size", i64::try_from(size).ok()?);
+        let blocks = vec![int_attribute("axis", 0), size];
         let weight = parts.add("DequantizeLinear", vec![codes, scales, zeros], blocks, None);
         let name = self.weight(value);
         Some(parts.add("Identity", vec![weight], vec![], name))
@@ -88,7 +89,7 @@ impl Writer<'_> {
         let name = format!("{value}:scales");
         let dims = vec![i64::try_from(count).ok()?];
         self.constants.push(TensorProto { name: name.clone(), dims, ..scales });
-        let axis = vec![attribute("axis", 0)];
+        let axis = vec![int_attribute("axis", 0)];
         let mut weight = parts.add("DequantizeLinear", vec![codes, name, zeros], axis, None);
         let shape = self.numbers(value, "shape", &[rows, blocks.checked_mul(size)?])?;
         weight = parts.add("Reshape", vec![weight, shape], vec![], None);
@@ -99,8 +100,8 @@ impl Writer<'_> {
             }
             weight = parts.add("Slice", taken, vec![], None);
         }
-        let order = AttributeProto { ints: vec![1, 0], ..attribute("perm", 0) };
-        let order = AttributeProto { r#type: AttributeType::Ints.into(), ..order };
+        let (name, r#type) = ("perm".into(), AttributeType::Ints.into());
+        let order = AttributeProto { name, r#type, ints: vec![1, 0], ..AttributeProto::default() };
         let name = self.weight(value);
         Some(parts.add("Transpose", vec![weight], vec![order], name))
     }

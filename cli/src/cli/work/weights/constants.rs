@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use anyhow::Context;
+use onnx_cast_graph::{NodeView, subgraphs};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
@@ -114,6 +115,12 @@ impl<'a> Constant<'a> {
             && is_text(self) == is_text(other)
     }
 
+    /// Whether it is a matrix that the other one may be, turned.
+    pub(super) fn is_turned(&self, other: &Constant) -> bool {
+        let is_matrix = self.shape.len() == 2;
+        is_matrix && self.shape != other.shape && self.shape.iter().rev().eq(&other.shape)
+    }
+
     /// The same without its values, which the model computes again when they are wanted.
     pub(super) fn forgotten(self, model: &Rc<Interpreter>) -> Constant<'a> {
         Constant { held: HeldIn::Computed(model.clone()), ..self }
@@ -185,11 +192,10 @@ fn of_nodes<'a>(nodes: &'a [NodeProto], path: &str, found: &mut Vec<Constant<'a>
         if node.op_type == "Constant" {
             found.extend(node.attribute.iter().find_map(|held| of_attribute(output, path, held)));
         }
-        let name = if node.name.is_empty() { output } else { &node.name };
         for attribute in &node.attribute {
-            for inner in attribute.g.iter().chain(&attribute.graphs) {
+            for inner in subgraphs(attribute) {
                 let separator = if path.is_empty() { "" } else { "/" };
-                let path = format!("{path}{separator}{name}.{}", attribute.name);
+                let path = format!("{path}{separator}{}.{}", node.label(), attribute.name);
                 of_graph(inner, &path, found);
             }
         }

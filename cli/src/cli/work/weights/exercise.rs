@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use onnx_cast_graph::{free_names, subgraphs};
+use onnx_cast_graph::{NodeView, free_names, int, subgraphs};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx_cast::audit::Numbers;
 
 use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::measure::value::coordinates;
+use crate::cli::message::listed;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::weights::constants::ChangedWeight;
 use crate::cli::work::weights::folded::Constancy;
@@ -72,7 +73,7 @@ impl Exercise {
                     let condition = node.input.first().filter(|_| node.op_type == "If");
                     match condition {
                         Some(condition) => exercise.branches.push(Branch {
-                            node: name_of(node),
+                            node: node.label().into(),
                             condition: condition.clone(),
                             is_then: attribute.name == "then_branch",
                             reads: read,
@@ -94,7 +95,7 @@ impl Exercise {
         };
         let made_of = constancy.known.get(data)?;
         let shape = made_of.largest.as_ref()?.shape.clone();
-        let axis = node.attribute.iter().find(|a| a.name == "axis").map_or(0, |axis| axis.i);
+        let axis = int(node, "axis").unwrap_or(0);
         let rank = shape.len() as i64;
         let axis = usize::try_from(if axis < 0 { axis + rank } else { axis }).ok()?;
         let is_table = shape.len() > 1 && *shape.get(axis)? > 1;
@@ -207,12 +208,10 @@ impl Exercise {
         let row = |place: &usize| coordinates(*place, shape).get(axis).copied();
         let differing: BTreeSet<usize> = weight.change.places.iter().filter_map(row).collect();
         let unread: Vec<usize> = differing.difference(&read).copied().collect();
-        let named: Vec<String> = unread.iter().take(NAMED).map(usize::to_string).collect();
-        let more = unread.len().saturating_sub(NAMED);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let (plural, rows) = (if unread.len() == 1 { "" } else { "s" }, named.join(", "));
+        let rows = listed(unread.iter().map(usize::to_string), NAMED);
+        let plural = if unread.len() == 1 { "" } else { "s" };
         (!unread.is_empty())
-            .then(|| format!("no run has read the row{plural} {rows}{more} where values differ"))
+            .then(|| format!("no run has read the row{plural} {rows} where values differ"))
     }
 }
 
@@ -226,9 +225,4 @@ impl Branch {
         let which = if self.is_then { "then_branch" } else { "else_branch" };
         format!("only the {which} of `{}` reads it, which did not run", self.node)
     }
-}
-
-fn name_of(node: &NodeProto) -> String {
-    let output = node.output.first().cloned().unwrap_or_default();
-    if node.name.is_empty() { output } else { node.name.clone() }
 }

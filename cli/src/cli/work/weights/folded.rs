@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onnx_cast_graph::needed;
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use onnx_cast_graph::{default_opset, has_bodies, int_attribute, needed};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::Interpreter;
@@ -56,8 +55,7 @@ impl<'a> Constancy<'a> {
         }
         let mut nodes: Vec<&NodeProto> = vec![];
         for node in &graph.node {
-            let is_pure = !is_random(&node.op_type)
-                && node.attribute.iter().all(|a| a.g.is_none() && a.graphs.is_empty());
+            let is_pure = !is_random(&node.op_type) && !has_bodies(node);
             let is_constant = node.op_type == "Constant";
             if !is_pure || (node.input.is_empty() && !is_constant) {
                 continue;
@@ -72,11 +70,15 @@ impl<'a> Constancy<'a> {
             let largest = made_of.iter().filter_map(|made_of| made_of.largest.clone());
             let largest = largest.max_by_key(|largest| largest.size);
             let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).take(ROOTS).collect();
-            let made_of = MadeOf { roots, largest };
-            known.extend(node.output.iter().map(|output| (output.clone(), made_of.clone())));
+            note(&mut known, node, &MadeOf { roots, largest });
         }
         Constancy { known, nodes }
     }
+}
+
+/// Notes what all that a node makes is computed of.
+fn note(known: &mut HashMap<String, MadeOf>, node: &NodeProto, made_of: &MadeOf) {
+    known.extend(node.output.iter().map(|output| (output.clone(), made_of.clone())));
 }
 
 /// Whether an operator makes other values each time.
@@ -112,9 +114,7 @@ impl Computed {
                 node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
             let largest = made_of.first().and_then(|codes| codes.largest.clone());
             let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).collect();
-            known.extend(node.output.iter().map(|output| {
-                (output.clone(), MadeOf { roots: HashSet::clone(&roots), largest: largest.clone() })
-            }));
+            note(&mut known, node, &MadeOf { roots, largest });
         }
         let model = alone(holder.proto, graph, &nodes, &names);
         let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
@@ -177,11 +177,7 @@ fn scaled_behind(
         graph.node.get(*taker).filter(|taker| taker.op_type == op)
     };
     let is_weight = |name: &&String| known.contains_key(*name);
-    let is_default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    let has_axes = model
-        .opset_import
-        .iter()
-        .any(|imported| is_default(&imported.domain) && imported.version >= 13);
+    let has_axes = default_opset(&model.opset_import).is_some_and(|opset| opset >= 13);
     let meaning = |product: &NodeProto| {
         let codes = product.input.get(1).filter(is_weight)?;
         let name = codes.strip_suffix("_quantized").filter(|name| sought.contains(name))?;
@@ -196,18 +192,12 @@ fn scaled_behind(
             return None;
         }
         let zero = product.input.get(3).filter(|zero| !zero.is_empty());
-        let axis = AttributeProto {
-            name: "axis".into(),
-            i: -1,
-            r#type: AttributeType::Int.into(),
-            ..AttributeProto::default()
-        };
         Some(NodeProto {
             op_type: "DequantizeLinear".into(),
             name: name.into(),
             input: [codes, scale].into_iter().chain(zero.filter(is_weight)).cloned().collect(),
             output: vec![name.into()],
-            attribute: if is_of_columns { vec![axis] } else { vec![] },
+            attribute: if is_of_columns { vec![int_attribute("axis", -1)] } else { vec![] },
             ..NodeProto::default()
         })
     };

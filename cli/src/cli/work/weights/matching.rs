@@ -4,6 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 
+use onnx_cast_graph::NodeView;
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
@@ -109,11 +110,11 @@ pub(super) fn by_place(
     let (in_a, in_b) = (by_name(a, &taken_a), by_name(b, &taken_b));
     let mut nodes: HashMap<(&str, &str), &NodeProto> = HashMap::new();
     for node in of_b.graph.iter().flat_map(|graph| &graph.node) {
-        nodes.insert((&node.op_type, named(node)), node);
+        nodes.insert((&node.op_type, node.label()), node);
     }
     let mut found = vec![];
     for node in of_a.graph.iter().flat_map(|graph| &graph.node) {
-        let Some(other) = nodes.get(&(node.op_type.as_str(), named(node))) else { continue };
+        let Some(other) = nodes.get(&(node.op_type.as_str(), node.label())) else { continue };
         for (mine, theirs) in node.input.iter().zip(&other.input) {
             let Some((x, y)) = in_a.get(mine).zip(in_b.get(theirs)) else { continue };
             let fits = a.get(*x).zip(b.get(*y)).is_some_and(|(x, y)| x.may_be(y));
@@ -123,11 +124,6 @@ pub(super) fn by_place(
         }
     }
     found
-}
-
-fn named(node: &NodeProto) -> &str {
-    let made = node.output.first().map_or("", String::as_str);
-    if node.name.is_empty() { made } else { &node.name }
 }
 
 impl WeightSample {

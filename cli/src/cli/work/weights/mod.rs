@@ -114,8 +114,7 @@ impl Weights {
             matching::by_place((reference.proto, &left_a), (converted.proto, &left_b), &pairs)
         {
             if let (Some(x), Some(y)) = (left_a.get(x), left_b.get(y)) {
-                let is_turned = x.shape != y.shape && x.shape.iter().rev().eq(&y.shape);
-                weights.compare(x, y, "place", is_turned && x.shape.len() == 2, folders)?;
+                weights.compare(x, y, "place", x.is_turned(y), folders)?;
             }
         }
         weights.settle_doubts(&left_a, &left_b, &pairs);
@@ -212,9 +211,7 @@ impl Weights {
         let Some(other) = others.constants.get_mut(place).and_then(Option::take) else {
             return Ok(Some(constant));
         };
-        let is_turned = constant.shape != other.shape
-            && constant.shape.len() == 2
-            && constant.shape.iter().rev().eq(&other.shape);
+        let is_turned = constant.is_turned(&other);
         let (a, b) = if is_converted { (&other, &constant) } else { (&constant, &other) };
         if !self.compare(a, b, "name", is_turned, folders)? {
             if let Some(held) = others.constants.get_mut(place) {

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use onnx_cast_graph::{free_names, subgraphs};
+use onnx_cast_graph::{NodeView, free_names, has_bodies, subgraphs};
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
+
 /// The model with what its bodies compute among the nodes of the main graph, before the node whose
 /// bodies they are. It is to be read and cannot be run: both branches are there, and what is iterated
 /// once.
@@ -24,14 +25,9 @@ pub(in crate::cli::verb::compare) fn spread(model: &ModelProto) -> Cow<'_, Model
     Cow::Owned(copy)
 }
 
-/// Whether a node has subgraphs.
-pub(super) fn has_bodies(node: &NodeProto) -> bool {
-    node.attribute.iter().any(|attribute| attribute.g.is_some())
-}
-
 /// Whether a node of a graph that is spread had bodies before.
 pub(in crate::cli::verb::compare) fn had_bodies(node: &NodeProto) -> bool {
-    ["If", "Scan", "Loop"].iter().any(|op| is(node, op)) || has_bodies(node)
+    ["If", "Scan", "Loop"].iter().any(|op| node.is(op)) || has_bodies(node)
 }
 
 fn spread_nodes(
@@ -41,7 +37,7 @@ fn spread_nodes(
     held: &mut Vec<TensorProto>,
 ) {
     for mut node in nodes {
-        if is(&node, "If") {
+        if node.is("If") {
             for (name, branch) in take_graphs(&mut node) {
                 let path = path(prefix, &node, &name);
                 let branch = localised(branch, &path, &HashMap::new());
@@ -76,11 +72,6 @@ fn spread_nodes(
     }
 }
 
-/// Whether a node is of this operator of ONNX's.
-fn is(node: &NodeProto, op: &str) -> bool {
-    node.op_type == op && matches!(node.domain.as_str(), "" | "ai.onnx")
-}
-
 /// The states of a `Scan` or a `Loop`: the place of the first among the inputs, of the node and of its
 /// body, how many there are, and the place of the first among the body's outputs.
 struct States {
@@ -91,11 +82,10 @@ struct States {
 
 fn states(node: &NodeProto) -> Option<States> {
     let inputs = node.input.len();
-    if is(node, "Loop") {
+    if node.is("Loop") {
         return Some(States { first: 2, count: inputs.checked_sub(2)?, made: 1 });
     }
-    let scanned =
-        node.attribute.iter().find(|a| a.name == "num_scan_inputs" && is(node, "Scan"))?;
+    let scanned = node.attribute.iter().find(|a| a.name == "num_scan_inputs" && node.is("Scan"))?;
     let count = inputs.checked_sub(usize::try_from(scanned.i).ok()?)?;
     Some(States { first: 0, count, made: 0 })
 }
@@ -105,11 +95,8 @@ fn states(node: &NodeProto) -> Option<States> {
 /// is cut, and told from others by its digest.
 fn path(prefix: &str, node: &NodeProto, attribute: &str) -> String {
     const LONGEST: usize = 1000;
-    let name = if node.name.is_empty() {
-        node.output.first().cloned().unwrap_or_default()
-    } else {
-        format!("{prefix}{}", node.name)
-    };
+    let prefix = if node.name.is_empty() { "" } else { prefix };
+    let name = format!("{prefix}{}", node.label());
     match name.char_indices().nth(LONGEST) {
         None => format!("{name}.{attribute}"),
         Some((end, _)) => {

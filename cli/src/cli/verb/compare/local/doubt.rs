@@ -13,7 +13,7 @@ use std::sync::Arc;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
-use super::families;
+use super::families::{self, Step};
 use super::numbers::{filled, floats_of, is_computed_in, numbers, rounding, smallest, tensor};
 
 /// A value free of its type's rounding, and by how much each element may be off.
@@ -228,21 +228,20 @@ pub(super) fn doubts(
     inputs: &[Option<Twin>],
     made: &[Option<SharedTensor>],
 ) -> Vec<Carried> {
-    let no_doubt = |made| Carried { doubts: vec![0.0; families::length(made)], share: 1.0 };
-    let none = || made.iter().map(no_doubt).collect::<Vec<_>>();
+    let step = Step { node, inputs, made };
     let by_family = match node.op_type {
-        op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(node, inputs, made),
-        op if ELEMENTWISE.contains(&op) => families::elementwise(node, inputs, made),
-        op if SUMS.iter().any(|(name, _)| *name == op) => families::sums(node, inputs, made),
-        "Cast" | "CastLike" => families::cast(node, inputs, made),
-        "QuantizeLinear" => families::quantized(node, inputs, made),
-        "DynamicQuantizeLinear" => families::quantized_as_it_runs(made),
-        "DequantizeLinear" => families::dequantized(node, inputs, made),
-        _ if inputs.iter().flatten().all(Twin::is_exact) => Some(none()),
+        op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(step),
+        op if ELEMENTWISE.contains(&op) => families::elementwise(step),
+        op if SUMS.iter().any(|(name, _)| *name == op) => families::sums(step),
+        "Cast" | "CastLike" => families::cast(step),
+        "QuantizeLinear" => families::quantized(step),
+        "DynamicQuantizeLinear" => families::quantized_as_it_runs(step),
+        "DequantizeLinear" => families::dequantized(step),
+        _ if inputs.iter().flatten().all(Twin::is_exact) => Some(step.certain()),
         _ => None,
     };
     let mut doubts =
-        by_family.or_else(|| families::sampled(node, inputs, made)).unwrap_or_else(none);
+        by_family.or_else(|| families::sampled(step)).unwrap_or_else(|| step.certain());
     if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
         return doubts;
     }

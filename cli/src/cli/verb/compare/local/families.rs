@@ -13,6 +13,22 @@ use super::numbers::{floats_of, magnitudes, numbers, rounding, tensor};
 
 type Doubts = Option<Vec<Carried>>;
 
+/// A node, what it has run on, and what it made of that.
+#[derive(Clone, Copy)]
+pub(super) struct Step<'a> {
+    pub(super) node: &'a NodeRun<'a>,
+    pub(super) inputs: &'a [Option<Twin>],
+    pub(super) made: &'a [Option<SharedTensor>],
+}
+
+impl Step<'_> {
+    /// That there is no doubt.
+    pub(super) fn certain(self) -> Vec<Carried> {
+        let none = |made| Carried { doubts: vec![0.0; length(made)], share: 1.0 };
+        self.made.iter().map(none).collect()
+    }
+}
+
 /// The power of an error that is anything up to a doubt, of that of the doubt.
 pub(super) const UNIFORM: f64 = 1.0 / 3.0;
 
@@ -56,16 +72,12 @@ fn apart(a: f64, b: f64) -> f64 {
 }
 
 /// The doubt of elements goes where the elements go.
-pub(super) fn moved(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn moved(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     let (_, first, count) = MOVED.iter().find(|(name, ..)| *name == node.op_type)?;
     let is_certain = |twin: &Twin| matches!(twin.doubt, Doubt::Relative(share) if share == 0.0);
     if inputs.iter().skip(*first).take(*count).flatten().all(is_certain) {
-        let none = |made| Carried { doubts: vec![0.0; length(made)], share: 1.0 };
-        return Some(made.iter().map(none).collect());
+        return Some(step.certain());
     }
     if IN_PLACE.contains(&node.op_type)
         && let ([Some(twin), ..], [Some(made)]) = (inputs, made)
@@ -87,11 +99,8 @@ pub(super) fn moved(
 }
 
 /// What each input alone changes, at either end of its doubt.
-pub(super) fn elementwise(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn elementwise(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     let given = values(inputs);
     let base = run(node, &given)?;
     let none = || -> Vec<Vec<f64>> { made.iter().map(|made| vec![0.0; length(made)]).collect() };
@@ -158,11 +167,8 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
 
 /// γₙ for the sum of n terms, by the sum of their magnitudes, and the doubt of each factor by the
 /// magnitudes of the others.
-pub(super) fn sums(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn sums(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
     let result = made.first()?.as_ref()?;
     if !matches!(result.0.family(), Family::Float(_)) || inputs.len() > 3 {
@@ -260,24 +266,18 @@ fn terms(node: &NodeRun, inputs: &[Option<Twin>], result: &SharedTensor) -> f64 
 }
 
 /// A cast to floating-point numbers keeps the doubt.
-pub(super) fn cast(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn cast(step: Step) -> Doubts {
+    let Step { inputs, made, .. } = step;
     let twin = inputs.first()?.as_ref()?;
     match made.first()?.as_ref()?.0.family() {
         Family::Float(_) => Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]),
-        _ => elementwise(node, inputs, made),
+        _ => elementwise(step),
     }
 }
 
 /// Half a step, or what the range cuts off, in codes.
-pub(super) fn quantized(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn quantized(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     let (x, codes) = (inputs.first()?.as_ref()?, numbers(made.first()?.as_ref()?)?);
     let x_share = x.share;
     let scale = inputs.get(1)?.as_ref()?;
@@ -311,7 +311,7 @@ pub(super) fn quantized(
 }
 
 /// Half a step of the values; the scale is right but for its rounding.
-pub(super) fn quantized_as_it_runs(made: &[Option<SharedTensor>]) -> Doubts {
+pub(super) fn quantized_as_it_runs(Step { made, .. }: Step) -> Doubts {
     let doubt = |(place, made): (usize, &Option<SharedTensor>)| {
         let doubt = if place == 0 { 0.5 } else { 0.0 };
         Carried { doubts: vec![doubt; length(made)], share: UNIFORM }
@@ -320,14 +320,11 @@ pub(super) fn quantized_as_it_runs(made: &[Option<SharedTensor>]) -> Doubts {
 }
 
 /// The doubt in codes, in steps.
-pub(super) fn dequantized(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn dequantized(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     let codes = inputs.first()?.as_ref()?;
     if matches!(codes.value.0.family(), Family::Float(_)) {
-        return elementwise(node, inputs, made);
+        return elementwise(step);
     }
     let mut given = values(inputs);
     *given.first_mut()? = beside(&codes.value);
@@ -370,11 +367,8 @@ fn beside((ty, codes): &SharedTensor) -> Option<SharedTensor> {
 
 /// What becomes of the result where the inputs are moved at random: as far as any element went
 /// in any run, or all of them in the mean.
-pub(super) fn sampled(
-    node: &NodeRun,
-    inputs: &[Option<Twin>],
-    made: &[Option<SharedTensor>],
-) -> Doubts {
+pub(super) fn sampled(step: Step) -> Doubts {
+    let Step { node, inputs, made } = step;
     if node.has_bodies() {
         return None;
     }

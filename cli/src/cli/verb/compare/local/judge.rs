@@ -11,7 +11,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
-use crate::cli::message::single_line;
+use crate::cli::message::{listed, quoted};
 
 /// What a verdict is made of.
 pub(in super::super) struct Grounds<'a> {
@@ -160,14 +160,10 @@ fn error(output: &ComparedTensor) -> f64 {
     let is_number = |ty: &str| {
         ElementType::from_name(ty).is_some_and(|ty| matches!(ty.family(), Family::Float(_)))
     };
-    match output.sqnr {
-        _ if output.problem.is_some() || output.apart() > 0 => f64::INFINITY,
-        _ if output.identical || output.differing == 0 => 0.0,
-        _ if !is_number(&output.reference_type) && !is_number(&output.converted_type) => {
-            output.differing as f64 / output.elements.max(1) as f64
-        }
-        Some(Num(ratio)) => 10f64.powf(-ratio / 20.0),
-        None => f64::INFINITY,
+    let are_numbers = is_number(&output.reference_type) || is_number(&output.converted_type);
+    match output.relative_error() {
+        error if are_numbers || output.problem.is_some() || output.apart() > 0 => error,
+        _ => output.differing as f64 / output.elements.max(1) as f64,
     }
 }
 
@@ -285,12 +281,7 @@ fn with_others(culprit: Culprit, others: &[String]) -> Culprit {
     let Some((wrong, made)) = parts(&culprit).filter(|_| !others.is_empty()) else {
         return culprit;
     };
-    let named = others.iter().take(NAMED).map(|node| format!("`{}`", single_line(node)));
-    let more = match others.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    let named = named.collect::<Vec<_>>().join(", ");
-    let text = format!("{wrong}; {named}{more} take it too; of the reference's inputs {made}");
+    let named = listed(others.iter().map(|node| quoted(node)), NAMED);
+    let text = format!("{wrong}; {named} take it too; of the reference's inputs {made}");
     Culprit { text, ..culprit }
 }

@@ -9,11 +9,15 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 use tract_onnx_cast::{ElementType, Result};
 
+use super::effects::QuantizerEffect;
+
 /// What a quantiser makes of a value.
 pub(super) type Change<'a> = Box<dyn Fn(&Tensor) -> TractResult<Tensor> + 'a>;
 
 /// A quantiser that is applied alone.
 pub(super) struct Single<'a> {
+    /// What it is called, and what it does to each output once that is known.
+    pub(super) effect: QuantizerEffect,
     pub(super) value: String,
     /// The one node that gets it, by its name, where not all do.
     pub(super) only: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use onnx_cast_graph::subgraphs;
+use onnx_cast_graph::has_bodies;
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
@@ -84,13 +84,6 @@ impl QuantizerEffect {
     }
 }
 
-/// A quantiser, and what it is called.
-pub(super) struct Labelled<'a> {
-    /// Without its effects.
-    pub(super) label: QuantizerEffect,
-    pub(super) single: Single<'a>,
-}
-
 /// A model of which none, or one, of its quantisers is there.
 pub(super) struct Bench<'a> {
     /// Without quantisers.
@@ -111,10 +104,13 @@ impl Bench<'_> {
     /// When the model cannot be run.
     pub(super) fn effects(
         &self,
-        mut quantisers: Vec<Labelled>,
+        mut quantisers: Vec<Single>,
         runs: &mut CountedRuns,
     ) -> TractResult<(Vec<QuantizerEffect>, Option<String>)> {
-        let is_whole = has_bodies(self.model);
+        // Bodies take values that their node does not.
+        let functions = self.model.functions.iter().flat_map(|function| &function.node);
+        let nodes = self.model.graph.iter().flat_map(|graph| &graph.node);
+        let is_whole = nodes.chain(functions).any(has_bodies);
         let nodes = self.model.graph.as_ref().map_or(0, |graph| graph.node.len());
         let (all, most) = (quantisers.len(), (NODE_RUNS / nodes.max(1)).max(TOGETHER));
         let note = (all > most && !is_whole).then(|| {
@@ -123,40 +119,38 @@ impl Bench<'_> {
         if note.is_some() {
             quantisers = self.noisiest(quantisers, most, runs)?;
         }
-        let (mut labels, singles): (Vec<_>, Vec<_>) =
-            quantisers.into_iter().map(|held| (held.label, held.single)).unzip();
-        for (part, place) in labels.chunks_mut(TOGETHER).zip((0..).step_by(TOGETHER)) {
-            let end = place + part.len();
-            progress::tell(format_args!("quantisers {} to {end} of {}", place + 1, singles.len()));
-            if is_whole {
-                for (label, at) in part.iter_mut().zip(place..) {
-                    label.outputs = self.by_whole_run(at, runs)?;
-                }
+        let count = quantisers.len();
+        for (place, part) in (0..).step_by(TOGETHER).zip(quantisers.chunks_mut(TOGETHER)) {
+            let places = place..place + part.len();
+            progress::tell(format_args!("quantisers {} to {} of {count}", place + 1, places.end));
+            let outputs = if is_whole {
+                places.map(|at| self.by_whole_run(at, runs)).collect::<TractResult<_>>()?
             } else {
-                self.along(part, singles.get(place..end).unwrap_or_default(), runs)?;
+                self.along(part, runs)?
+            };
+            for (single, outputs) in part.iter_mut().zip(outputs) {
+                single.effect.outputs = outputs;
             }
         }
-        labels.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
-        Ok((labels, note))
+        let mut effects: Vec<QuantizerEffect> =
+            quantisers.into_iter().map(|single| single.effect).collect();
+        effects.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
+        Ok((effects, note))
     }
 
     /// Those that change their values most.
     fn noisiest<'a>(
         &self,
-        quantisers: Vec<Labelled<'a>>,
+        quantisers: Vec<Single<'a>>,
         most: usize,
         runs: &mut CountedRuns,
-    ) -> TractResult<Vec<Labelled<'a>>> {
-        let (labels, singles): (Vec<_>, Vec<_>) =
-            quantisers.into_iter().map(|held| (held.label, held.single)).unzip();
-        let mut own = OwnNoise::new(&singles);
+    ) -> TractResult<Vec<Single<'a>>> {
+        let mut own = OwnNoise::new(&quantisers);
         self.walk(&mut own, runs)?;
         let noise = own.noise;
-        let held = labels.into_iter().zip(singles);
-        let held = held.map(|(label, single)| Labelled { label, single });
-        let mut all: Vec<(f64, Labelled)> = noise.into_iter().zip(held).collect();
+        let mut all: Vec<(f64, Single)> = noise.into_iter().zip(quantisers).collect();
         all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        Ok(all.into_iter().take(most).map(|(_, held)| held).collect())
+        Ok(all.into_iter().take(most).map(|(_, single)| single).collect())
     }
 
     /// Runs the model without quantisers, watched.
@@ -185,33 +179,23 @@ impl Bench<'_> {
     /// The effects of some quantisers, by one walk.
     fn along(
         &self,
-        labels: &mut [QuantizerEffect],
-        singles: &[Single],
+        quantisers: &[Single],
         runs: &mut CountedRuns,
-    ) -> TractResult<()> {
-        let mut alone = Alone::new(singles);
+    ) -> TractResult<Vec<Vec<OutputEffect>>> {
+        let mut alone = Alone::new(quantisers);
         self.walk(&mut alone, runs)?;
         for want in self.wanted {
             alone.quantise(&want.name.as_str().into(), &want.tensor);
         }
-        for (place, label) in labels.iter_mut().enumerate() {
-            let outputs = self.wanted.iter().filter(|want| self.is_ranked(want)).map(|want| {
-                if alone.failed.contains(&place) {
-                    return Ok(OutputEffect { name: want.name.clone(), sqnr: None });
-                }
-                output_effect(want, alone.output(&want.name, place))
-            });
-            label.outputs = outputs.collect::<TractResult<_>>()?;
-        }
-        Ok(())
+        let output = |want: &NamedTensor, place: usize| match alone.failed.contains(&place) {
+            true => Ok(OutputEffect { name: want.name.clone(), sqnr: None }),
+            false => output_effect(want, alone.output(&want.name, place)),
+        };
+        let ranked: Vec<&NamedTensor> =
+            self.wanted.iter().filter(|want| self.is_ranked(want)).collect();
+        let outputs = |place| ranked.iter().map(|want| output(want, place)).collect();
+        (0..quantisers.len()).map(outputs).collect()
     }
-}
-
-/// Whether a node holds bodies, which take values that the node does not.
-fn has_bodies(model: &ModelProto) -> bool {
-    let functions = model.functions.iter().flat_map(|function| &function.node);
-    let mut nodes = model.graph.iter().flat_map(|graph| &graph.node).chain(functions);
-    nodes.any(|node| node.attribute.iter().any(|held| subgraphs(held).next().is_some()))
 }
 
 /// A plan's quantisers. One with the scale of another tensor changes nothing that is not changed
@@ -224,7 +208,7 @@ pub(super) fn labelled<'a>(
     subject: &'a Subject,
     plan: &Plan,
     finder: &Finder,
-) -> TractResult<(Vec<Labelled<'a>>, Vec<Entry>)> {
+) -> TractResult<(Vec<Single<'a>>, Vec<Entry>)> {
     let (mut found, mut entries) = (vec![], vec![]);
     for entry in plan.entries.iter().filter(|entry| !matches!(entry.how, How::Like(_))) {
         let Some(parameters) = finder.of(entry)? else { continue };
@@ -234,7 +218,7 @@ pub(super) fn labelled<'a>(
             _ => "activation",
         };
         let nodes = entry.by.iter().filter_map(|place| subject.nodes().get(*place));
-        let label = QuantizerEffect {
+        let effect = QuantizerEffect {
             tensor: entry.value.clone(),
             kind: kind.into(),
             ty: parameters.ty.name().into(),
@@ -242,12 +226,12 @@ pub(super) fn labelled<'a>(
             outputs: vec![],
         };
         let only = entry.only.and_then(|place| subject.nodes().get(place));
-        let single = Single {
+        found.push(Single {
+            effect,
             value: entry.value.clone(),
             only: only.map(|node| node.name.clone()),
             change: Box::new(move |x| parameters.applied(x)),
-        };
-        found.push(Labelled { label, single });
+        });
         entries.push(entry.clone());
     }
     Ok((found, entries))

@@ -14,7 +14,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::alone::{Change, Single};
-use super::effects::{Labelled, QuantizerEffect};
+use super::effects::QuantizerEffect;
 use super::parameters::{Parameters, there_and_back};
 use crate::cli::message::{listed, quoted};
 use crate::cli::work::spelt::spelt;
@@ -119,32 +119,27 @@ impl Given {
     }
 
     /// The quantisers that can be left out.
-    pub(super) fn labelled(&self) -> Vec<Labelled<'_>> {
+    pub(super) fn labelled(&self) -> Vec<Single<'_>> {
         let nodes = self.proto.graph.as_ref().map_or(&[][..], |graph| &graph.node);
-        let labelled = |found: &'_ Found| {
+        let single = |place: usize| {
+            let found = self.quantisers.get(place)?;
             let node = nodes.get(found.at)?;
-            let ty = match &found.how {
-                How::Static(constants) => constants.ty,
-                How::Dynamic => ElementType::Uint8,
+            let (ty, change): (ElementType, Change) = match &found.how {
+                How::Static(held) => (held.ty, Box::new(|x| held.applied(x))),
+                How::Dynamic => {
+                    (ElementType::Uint8, Box::new(|x| Parameters::dynamic(x)?.applied(x)))
+                }
             };
-            let label = QuantizerEffect {
+            let effect = QuantizerEffect {
                 tensor: node.input.first()?.clone(),
                 kind: "activation".into(),
                 ty: ty.name().into(),
                 nodes: vec![node.name.clone()],
                 outputs: vec![],
             };
-            Some((label, node.output.first()?.clone()))
+            Some(Single { effect, value: node.output.first()?.clone(), only: None, change })
         };
-        let all = self.quantisers.iter().filter_map(|found| {
-            let (label, value) = labelled(found)?;
-            let change: Change = match &found.how {
-                How::Static(constants) => Box::new(|x| constants.applied(x)),
-                How::Dynamic => Box::new(|x| Parameters::dynamic(x)?.applied(x)),
-            };
-            Some(Labelled { label, single: Single { value, only: None, change } })
-        });
-        all.collect()
+        (0..self.quantisers.len()).filter_map(single).collect()
     }
 
     /// What is not told.

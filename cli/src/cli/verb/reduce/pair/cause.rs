@@ -5,10 +5,11 @@ use std::collections::HashSet;
 use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
-use super::finding::{Finding, compared, noise};
+use super::finding::{Finding, noise};
 use super::matched::{Matched, Pair};
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::Culprit;
+use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;

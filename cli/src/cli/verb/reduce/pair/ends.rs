@@ -1,33 +1,28 @@
 //! Casts at the ends of a part: a converter puts them there, and they are seldom what is wrong. One
 //! that is blamed stays.
 
-use onnx_cast_graph::{NodeView, int, subgraphs};
+use onnx_cast_graph::{NodeView, has_bodies, int};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::Part;
-use crate::cli::verb::reduce::shrink::Saving;
-use crate::cli::verb::reduce::trial::Trial;
+use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{are_alike, declared, saturated};
 
 /// The part without Casts between numbers at its ends, as long as it shows what it did.
 ///
 /// # Errors
 ///
-/// As [`Trial::shown`].
-pub(super) fn without_casts(
-    mut part: Part,
-    trial: &mut dyn Trial,
-    saved: &mut Saving,
-) -> TractResult<Part> {
+/// As [`Attempts::shown`].
+pub(super) fn without_casts(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
     for fewer in [without_first, without_last] {
-        let Some(fewer) = fewer(&part)?.filter(|_| trial.runs().left() > 0) else { continue };
-        if let Some(mut shown) = trial.shown(fewer)? {
+        let Some(fewer) = fewer(&part)? else { continue };
+        if let Some(mut shown) = attempts.shown(fewer)? {
             let outputs = shown.outputs.iter().map(declared).collect();
             shown.model.graph.iter_mut().for_each(|graph| graph.output = Vec::clone(&outputs));
-            saved(&shown)?;
+            (attempts.save)(&shown)?;
             part = shown;
         }
     }
@@ -106,7 +101,7 @@ fn drop_last(model: &mut ModelProto) -> Option<()> {
 
 /// Whether no node holds a body, which may take any value.
 fn is_plain(graph: &GraphProto) -> bool {
-    graph.node.iter().flat_map(|node| &node.attribute).all(|held| subgraphs(held).next().is_none())
+    !graph.node.iter().any(has_bodies)
 }
 
 /// What a Cast makes.

@@ -2,14 +2,10 @@
 
 use std::fmt;
 
-use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::verdict::{FaultKind, Verdict};
-use crate::cli::measure::metrics::Metrics;
-use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::tensor::NamedTensor;
 
 /// What is wrong with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,21 +68,6 @@ pub(super) struct Finding {
     pub(super) error: f64,
     /// In words.
     pub(super) text: String,
-}
-
-/// Compares a tensor of both sides; nothing if it passes.
-///
-/// # Errors
-///
-/// When a tensor is not of its type's carrier.
-pub(super) fn compared(
-    reference: &NamedTensor,
-    converted: &NamedTensor,
-    tolerance: Tolerance,
-) -> TractResult<ComparedTensor> {
-    let mut metrics = Metrics::new(reference, converted, tolerance);
-    metrics.add(reference, converted)?;
-    Ok(metrics.finish())
 }
 
 impl Finding {

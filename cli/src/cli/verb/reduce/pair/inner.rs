@@ -6,8 +6,9 @@ use tract_onnx::prelude::*;
 
 use super::Reducer;
 use super::cause::{Cause, Search};
-use super::finding::{compared, noise};
+use super::finding::noise;
 use super::matched::Pair;
+use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::inside::Inside;

@@ -27,12 +27,14 @@ use super::request::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;
-use super::trial::{Runs, Trial};
+use super::trial::{Attempts, Runs, Trial};
 use super::values::by_name;
-use crate::cli::args::input::{InputArgs, SearchArgs};
+use crate::cli::args::input::InputArgs;
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::{Judgement, Verdict};
+use crate::cli::measure::metrics::compared;
+use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::at;
 use crate::cli::output_file::Drafts;
@@ -42,7 +44,6 @@ use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{Cause, Search};
 use ends::without_casts;
-use finding::compared;
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
 
@@ -131,10 +132,8 @@ fn worst_set(
 
 /// How far outputs are off; 0 if all pass.
 fn off(right: &[NamedTensor], found: &[NamedTensor], limits: &Limits) -> TractResult<f64> {
-    let pairs = crate::cli::measure::pairing::pair(right, found)?;
     let mut worst = 0f64;
-    for (x, y) in pairs.places {
-        let (Some(x), Some(y)) = (right.get(x), found.get(y)) else { continue };
+    for (x, y) in pair(right, found)?.of(right, found) {
         let tensor = compared(x, y, limits.output(&x.name))?;
         worst = worst.max(if tensor.passed { 0.0 } else { tensor.largest_error() });
     }
@@ -156,20 +155,9 @@ fn compare(
         inputs: if inputs.is_empty() { vec![] } else { vec![folder] },
         ..InputArgs::default()
     };
-    CompareRequest {
-        reference: request.reference.clone(),
-        converted: request.converted.clone(),
-        input,
-        limits: request.limits.clone(),
-        limits_file: None,
-        all_tensors: true,
-        is_of_weights: false,
-        graph: None,
-        is_strict: false,
-        search: SearchArgs::none(),
-        samples: Some(0),
-    }
-    .answer(loader)
+    let pair = CompareRequest::of(&request.reference, &request.converted);
+    CompareRequest { input, limits: request.limits.clone(), all_tensors: true, ..pair }
+        .answer(loader)
 }
 
 /// The causes that were found.
@@ -394,9 +382,9 @@ fn smallest(
     write: &dyn Fn(&Part) -> TractResult<()>,
 ) -> TractResult<Part> {
     write(&part)?;
-    let smaller = without_casts(part.clone(), trial, &mut |part| write(part))?;
-    let smaller = shrunk(smaller, trial, &mut |part| write(part))?;
-    let smaller = simpler(smaller, trial, &mut |part| write(part))?;
+    let attempts = &mut Attempts { trial, save: write };
+    let smaller = without_casts(part.clone(), attempts)?;
+    let smaller = simpler(shrunk(smaller, attempts)?, attempts)?;
     // What runs node by node is to hold where a plan runs as well.
     if trial.holds(&smaller) {
         return Ok(smaller);

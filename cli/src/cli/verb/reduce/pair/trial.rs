@@ -6,12 +6,12 @@ use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
-use super::finding::{Finding, Kind, compared};
-use crate::cli::args::input::{InputArgs, SearchArgs};
+use super::finding::{Finding, Kind};
 use crate::cli::found::compared::Compared;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::found::verdict::{Culprit, Verdict};
+use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::request::Request;
 use crate::cli::tensor::NamedTensor;
@@ -122,20 +122,8 @@ impl PairTrial<'_> {
     fn compared(&self, part: &Part, limits: Limits) -> TractResult<Compared> {
         let folder = tempfile::tempdir_in(&self.scratch)?;
         write_into(part, folder.path())?;
-        CompareRequest {
-            reference: folder.path().join(REFERENCE),
-            converted: folder.path().join(MODEL),
-            input: InputArgs::default(),
-            limits,
-            limits_file: None,
-            all_tensors: false,
-            is_of_weights: false,
-            graph: None,
-            is_strict: false,
-            search: SearchArgs::none(),
-            samples: Some(0),
-        }
-        .answer(self.loader)
+        let [reference, model] = [REFERENCE, MODEL].map(|name| folder.path().join(name));
+        CompareRequest { limits, ..CompareRequest::of(&reference, &model) }.answer(self.loader)
     }
 
     /// Whether a comparison, which runs a plan, tells the parts apart as well.
