@@ -43,17 +43,26 @@ pub(crate) struct InputArgs {
     pub(crate) random: bool,
 }
 
-/// How many sets of random inputs a model is judged by.
-#[derive(Args, Clone, Copy, Default)]
+/// The inputs that a model is judged by, of which there may be several sets.
+#[derive(Args)]
 pub(crate) struct SetsArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
     /// How many sets of random inputs, each with the next seed [default: up to 6 of different
     /// sizes, 3 where all sizes are set and for `keep` and `convert`, or 1 for a model of more than
     /// 64 MiB].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub(crate) sets: Option<u64>,
+    sets: Option<u64>,
     /// Take random inputs, though there are recorded ones beside the model (test_data_set_*).
     #[arg(long, conflicts_with = "inputs")]
-    pub(crate) random: bool,
+    random: bool,
+}
+
+impl SetsArgs {
+    /// All that was said of the inputs.
+    pub(crate) fn input(&self) -> InputArgs {
+        InputArgs { sets: self.sets, random: self.random, ..self.input.clone() }
+    }
 }
 
 /// How long inputs are searched for that show more.
@@ -94,11 +103,6 @@ impl InputArgs {
             argument.split_once('=').map_or(argument.as_str(), |(_, file)| file).into()
         };
         self.inputs.iter().map(file)
-    }
-
-    /// These, with so many sets of random inputs.
-    pub(crate) fn with_sets(&self, sets: SetsArgs) -> InputArgs {
-        InputArgs { sets: sets.sets, random: sets.random, ..self.clone() }
     }
 
     /// Refuses what only says which of many samples are taken.

@@ -10,7 +10,7 @@ use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
-use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor};
+use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor, Result};
 
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
 use crate::cli::process::progress::{Progress, Unit};
@@ -43,16 +43,12 @@ impl<'a> Told<'a> {
 }
 
 impl Observer for Told<'_> {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         self.progress.add(1);
         self.observer.node(node, outputs)
     }
 
-    fn constant(&mut self, constant: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+    fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
         self.observer.constant(constant)
     }
 

@@ -63,8 +63,6 @@ pub(crate) struct Audit {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Inputs")]
-    input: InputArgs,
-    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     /// Raise a limit, to N or without end: KIND is rounded, truncated, flushed, saturated, nan_lost, wrapped,
     /// overflowed, became_nan, undefined, made_infinite, made_nan, became_subnormal, sign_lost,
@@ -94,7 +92,7 @@ impl Verb for Audit {
         let requests = requests(&self)?;
         let models = requests.iter().map(|request| &request.model);
         let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));
-        check_places(&self.to, &self.input, read.map(PathBuf::as_path))?;
+        check_places(&self.to, &self.sets.input, read.map(PathBuf::as_path))?;
         let models = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
             let model = request.model.display().to_string();
             Audited { model, head: Head::unusable(problem), ..Audited::default() }
@@ -119,7 +117,7 @@ impl Verb for Audit {
 /// A model for each path, or for each folder below a path with a model.onnx in it.
 fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
     let mut models: Vec<(PathBuf, Vec<Case>)> = vec![];
-    let input = args.input.with_sets(args.sets);
+    let input = args.sets.input();
     for path in &args.paths {
         if !path.is_dir() {
             let is_wanted = input.takes_recorded(false);

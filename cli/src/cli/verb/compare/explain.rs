@@ -10,31 +10,22 @@ use super::error_profile::profile;
 use super::inner::bodies::{had_bodies, spread};
 use super::measure::Measured;
 use super::open::{CompareRequest, Loaded, Sides};
-use crate::cli::found::audited::AuditedCast;
-use crate::cli::found::compared::{CastChanges, ComparedTensor, Divergence, Divergences};
+use crate::cli::found::compared::{Compared, ComparedTensor, Divergence, Divergences};
 use crate::cli::found::profile::Profile;
 use crate::cli::work::half::half_type;
 use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::probed::casts_of;
 
-/// Why the two sides differ.
-#[derive(Default)]
-pub(super) struct Explained {
-    /// The inner tensors that somebody wants to know.
-    pub(super) tensors: Vec<ComparedTensor>,
-    pub(super) casts: CastChanges,
-    /// What the casts of the converted model did, worst first.
-    pub(super) converted_casts: Vec<AuditedCast>,
-    pub(super) divergences: Divergences,
-    pub(super) profile: Profile,
-    pub(super) notes: Vec<String>,
-}
-
-/// Explains what was measured.
-pub(super) fn explain(request: &CompareRequest, sides: &Sides, measured: &Measured) -> Explained {
-    let mut explained = Explained { tensors: measured.saved.clone(), ..Explained::default() };
+/// Explains what was measured: why the two sides differ.
+pub(super) fn explain(
+    request: &CompareRequest,
+    sides: &Sides,
+    measured: &Measured,
+    notes: &mut Vec<String>,
+) -> Compared {
+    let mut explained = Compared { tensors: measured.saved.clone(), ..Compared::default() };
     if let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) {
-        explained.of_models(a, b, sides, measured);
+        explained.of_models((a, b), sides, measured, notes);
         if let Some(inner) = measured.inner.as_ref().filter(|inner| !inner.tensors.is_empty()) {
             explained.tensors = if request.all_tensors { inner.tensors.clone() } else { vec![] };
         }
@@ -48,15 +39,21 @@ pub(super) fn explain(request: &CompareRequest, sides: &Sides, measured: &Measur
             first_difference: explained.divergence(all().find(|t| !t.passed), &growth),
             ..Divergences::default()
         };
-        explained.profile = explained.profile(proto, all());
+        explained.profile = explained.error_profile(proto, all());
     }
     explained
 }
 
-impl Explained {
+impl Compared {
     /// How the casts of two models differ, and where the graphs part, if what is inside was
     /// compared.
-    fn of_models(&mut self, a: &Loaded, b: &Loaded, sides: &Sides, measured: &Measured) {
+    fn of_models(
+        &mut self,
+        (a, b): (&Loaded, &Loaded),
+        sides: &Sides,
+        measured: &Measured,
+        notes: &mut Vec<String>,
+    ) {
         let inner = measured.inner.as_ref();
         let tensors = inner.map_or(&[][..], |inner| &inner.tensors);
         let all = || tensors.iter().chain(&measured.outputs);
@@ -69,7 +66,7 @@ impl Explained {
         }
         self.casts = changes(a, b, &renamed);
         if let (Some(half), None) = (half_type(&a.probed.proto), half_type(&b.probed.proto)) {
-            self.notes.push(format!(
+            notes.push(format!(
                 "the reference is {half} and the converted model is not: the original comes first, then its conversion"
             ));
         }
@@ -89,10 +86,10 @@ impl Explained {
                 .divergence(all().find(|t| t.beyond_target > 0 && !t.is_masked()), &growth),
             first_damage: self.divergence(all().find(|t| t.apart() > 0), &growth),
         };
-        self.profile = self.profile(&spread_b, all());
+        self.profile = self.error_profile(&spread_b, all());
         let mut places = self.divergences.gravest_first();
-        self.notes.extend(places.find_map(|place| closed(place, &spread_b, all())));
-        self.notes.extend(inner.and_then(|inner| inner.differs_from.clone()));
+        notes.extend(places.find_map(|place| closed(place, &spread_b, all())));
+        notes.extend(inner.and_then(|inner| inner.differs_from.clone()));
     }
 
     fn divergence(&self, tensor: Option<&ComparedTensor>, growth: &Growth) -> Option<Divergence> {
@@ -100,7 +97,7 @@ impl Explained {
     }
 
     /// The error along a graph, and about the place where the graphs part for the worst.
-    fn profile<'a>(
+    fn error_profile<'a>(
         &self,
         graph: &ModelProto,
         tensors: impl Iterator<Item = &'a ComparedTensor>,

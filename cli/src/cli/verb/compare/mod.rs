@@ -26,7 +26,7 @@ use anyhow::ensure;
 use clap::Args;
 use tract_onnx::prelude::TractResult;
 
-use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
+use crate::cli::args::input::{SearchArgs, SetsArgs};
 use crate::cli::args::report::ReportArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
@@ -49,7 +49,6 @@ use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text
 use crate::cli::verb::weights;
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
-use explain::Explained;
 use measure::Measured;
 use open::Sides;
 pub(crate) use open::{CompareRequest, OpenModels};
@@ -83,8 +82,6 @@ pub(crate) struct Compare {
     /// What is to be judged.
     #[arg(required = true)]
     converted: Vec<PathBuf>,
-    #[command(flatten, next_help_heading = "Inputs")]
-    input: InputArgs,
     #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     #[command(flatten, next_help_heading = "Inputs")]
@@ -155,7 +152,7 @@ impl Verb for Compare {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let read =
             self.converted.iter().chain([&self.reference]).chain(&self.graph).map(PathBuf::as_path);
-        check_places(&self.to, &self.input, read)?;
+        check_places(&self.to, &self.sets.input, read)?;
         let is_shared = self.search.keep_inputs.is_some() && self.converted.len() > 1;
         ensure!(!is_shared, "--keep-inputs is for one conversion: each has inputs of its own");
         let is_idle = self.weights_only && resources.engine.is_some();
@@ -167,7 +164,7 @@ impl Verb for Compare {
             Ok(CompareRequest {
                 reference: self.reference.clone(),
                 converted: converted.clone(),
-                input: self.input.with_sets(self.sets),
+                input: self.sets.input(),
                 limits,
                 limits_file,
                 // Model Explorer colours every node.
@@ -217,8 +214,10 @@ impl Request for CompareRequest {
         let mut sides = open::open(loader, self)?;
         search::search_further(self, &mut sides)?;
         let paired = pair::pair(&sides)?;
-        let measured = measure::measure(self, &sides, paired)?;
-        let explained = explain::explain(self, &sides, &measured);
+        let mut measured = measure::measure(self, &sides, paired)?;
+        let mut notes = std::mem::take(&mut measured.notes);
+        let explained = explain::explain(self, &sides, &measured, &mut notes);
+        measured.notes = notes;
         Ok(self.report(&sides, measured, explained))
     }
 
@@ -243,11 +242,9 @@ impl Request for CompareRequest {
 
 impl CompareRequest {
     /// What the four stages have found, judged.
-    fn report(&self, sides: &Sides, measured: Measured, explained: Explained) -> Compared {
+    fn report(&self, sides: &Sides, measured: Measured, explained: Compared) -> Compared {
         let Measured { outputs, mut notes, weights, unexercised, sets, samples, .. } = measured;
         let (judgement, operators) = (measured.judgement, measured.operators);
-        let Explained { tensors, casts, converted_casts, divergences, profile, .. } = explained;
-        notes.extend(explained.notes);
         notes.extend(outputs.iter().filter_map(emptiness));
         let weights = weights.unwrap_or_default();
         let failed = |tensor: &&ComparedTensor| !tensor.passed;
@@ -273,7 +270,7 @@ impl CompareRequest {
         rows.extend(narrow);
         let status = status(&rows);
         rows.extend(inputs.warning(status));
-        rows.extend(headroom::warning(converted_casts.iter()));
+        rows.extend(headroom::warning(explained.converted_casts.iter()));
         let tolerance_file = self.limits_file.as_ref().map(|path| path.display().to_string());
         Compared {
             reference: self.reference.display().to_string(),
@@ -294,11 +291,7 @@ impl CompareRequest {
             judgement,
             is_judged_by_tolerance: self.limits.has_tolerance(),
             outputs,
-            tensors,
-            divergences,
-            casts,
-            profile,
-            converted_casts,
+            ..explained
         }
     }
 }

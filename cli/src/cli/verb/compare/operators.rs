@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use tract_onnx_cast::Family;
 use tract_onnx_cast::audit::range;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::{Family, Result};
 
 use super::local::Trace;
 use crate::cli::found::look::Seen;
@@ -57,18 +57,14 @@ impl<'a> Observed<'a> {
 }
 
 impl Observer for Observed<'_> {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         if let Some(operators) = &mut self.operators {
             operators.look_at(node);
         }
         self.trace.node(node, outputs)
     }
 
-    fn constant(&mut self, tensor: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
         self.trace.constant(tensor)
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use clap::{ArgGroup, Args};
 
-use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::input::SetsArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
@@ -85,8 +85,6 @@ pub(crate) struct Convert {
     #[arg(long)]
     unverified: bool,
     #[command(flatten, next_help_heading = "Inputs")]
-    input: InputArgs,
-    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
@@ -134,13 +132,13 @@ impl Verb for Convert {
             ("--report", self.report.as_ref()),
         ];
         let read = [&self.model].into_iter().chain(&self.keep_from).map(PathBuf::as_path);
-        check_files(&written, &self.input, read)?;
+        check_files(&written, &self.sets.input, read)?;
         for place in [&self.output, &request::data_of(&self.output)] {
             let is_there = place.symlink_metadata().is_ok();
             ensure!(!is_there, "-o: {} is there already", place.display());
         }
         let (tolerance, has_tolerance) = self.tolerance();
-        let (model, mut input) = (model_file(self.model)?, self.input.with_sets(self.sets));
+        let (model, mut input) = (model_file(self.model)?, self.sets.input());
         let cases = if input.takes_recorded(false) { cases::beside(&model) } else { vec![] };
         // Each set is a run of every trial.
         (input.random, input.takes_few) = (cases.is_empty(), true);

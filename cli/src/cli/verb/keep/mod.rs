@@ -79,8 +79,6 @@ pub(crate) struct Keep {
     #[arg(long = "to", value_name = "TYPE", value_parser = parse_type)]
     ty: String,
     #[command(flatten, next_help_heading = "Inputs")]
-    input: InputArgs,
-    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     #[command(flatten, next_help_heading = "Inputs")]
     search: SearchArgs,
@@ -146,9 +144,9 @@ impl Verb for Keep {
     /// Finds the list and shows it as converters take it.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let written = [("--json", self.to.json.as_ref())];
-        check_files(&written, &self.input, [self.model.as_path()].into_iter())?;
+        check_files(&written, &self.sets.input, [self.model.as_path()].into_iter())?;
         let (tolerance, fallback) = self.tolerances();
-        let mut input = self.input.with_sets(self.sets);
+        let mut input = self.sets.input();
         input.random = !input.takes_recorded(self.model.is_dir());
         let search = self.search.budget(!input.inputs.is_empty() || input.sets.is_some());
         let (model, to, is_fewest) = (self.model, self.ty, self.fewest);

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use crate::cli::args::input::{InputArgs, SetsArgs};
+use crate::cli::args::input::SetsArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
@@ -92,8 +92,6 @@ pub(crate) struct Reduce {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     check_timeout: Option<u64>,
     #[command(flatten, next_help_heading = "Inputs")]
-    input: InputArgs,
-    #[command(flatten, next_help_heading = "Inputs")]
     sets: SetsArgs,
     #[command(flatten, next_help_heading = "Tolerance")]
     tolerance: ToleranceArgs,
@@ -114,7 +112,7 @@ impl Verb for Reduce {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let read = [&self.reference].into_iter().chain(&self.converted).chain(&self.limits);
         let written = [("--json", self.to.json.as_ref())];
-        check_files(&written, &self.input, read.map(PathBuf::as_path))?;
+        check_files(&written, &self.sets.input, read.map(PathBuf::as_path))?;
         check_free(&self.output)?;
         let request = ReduceRequest { output: self.output.clone(), of: self.of()? };
         let reduced = ask(&request, resources)?;
@@ -126,7 +124,7 @@ impl Verb for Reduce {
 
 impl Reduce {
     fn of(&self) -> anyhow::Result<Of> {
-        let input = self.input.with_sets(self.sets);
+        let input = self.sets.input();
         let (Some(converted), None) = (&self.converted, &self.check) else {
             let check = Check {
                 command: self.check.clone().unwrap_or_default(),

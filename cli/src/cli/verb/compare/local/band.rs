@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
-use tract_onnx_cast::{ElementType, Family, OnnxTensor};
+use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result};
 
 use super::doubt::MOVED;
 use super::numbers::{is_computed_in, largest, numbers, rounding, tensor};
@@ -106,11 +106,7 @@ impl Perturbed<'_> {
 }
 
 impl Observer for Perturbed<'_> {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_result = !MOVED.iter().any(|(name, ..)| *name == node.op_type)
             && !node.has_bodies()
             && node.op_type != "Constant";
@@ -134,7 +130,7 @@ impl Observer for Perturbed<'_> {
         Ok(())
     }
 
-    fn constant(&mut self, constant: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+    fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
         if constant.element_type.bits() <= 16 && constant.tensor.len() >= WEIGHT {
             self.perturb(constant);
         }

@@ -8,7 +8,7 @@ use tract_onnx::pb::{
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
-use tract_onnx_cast::{ElementType, OnnxTensor};
+use tract_onnx_cast::{ElementType, OnnxTensor, Result};
 
 /// So many elements of a constant are kept: larger ones stay in their files.
 const KEPT: usize = 4096;
@@ -94,7 +94,7 @@ impl Trace {
     pub(in crate::cli::verb::compare) fn of(
         model: &Interpreter,
         inputs: Vec<OnnxTensor>,
-    ) -> tract_onnx_cast::Result<Trace> {
+    ) -> Result<Trace> {
         let mut trace = Trace::empty(model.input_names());
         model.run_observed(inputs, &mut trace)?;
         Ok(trace)
@@ -218,11 +218,7 @@ impl Trace {
 }
 
 impl Observer for Trace {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let name =
             |tensor: &Option<ObservedTensor>| tensor.as_ref().map_or_else(String::new, full_name);
         let made: Vec<String> = outputs.iter().map(name).collect();
@@ -261,7 +257,7 @@ impl Observer for Trace {
         Ok(())
     }
 
-    fn constant(&mut self, tensor: &mut ObservedTensor) -> tract_onnx_cast::Result<()> {
+    fn constant(&mut self, tensor: &mut ObservedTensor) -> Result<()> {
         self.constants.insert(full_name(tensor), Held::of(tensor));
         Ok(())
     }

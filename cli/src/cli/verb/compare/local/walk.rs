@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 
-use tract_onnx_cast::Family;
+use tract_onnx_cast::{Family, Result};
 
 use super::doubt::{Carried, Doubt, Twin, doubts};
 use super::families::UNIFORM;
@@ -319,11 +319,7 @@ fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<SharedTensor> {
 }
 
 impl Observer for Walk<'_> {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
         let twin = |(place, input): (usize, &Option<ObservedTensor>)| {
             self.twin(input.as_ref()?, is_code(place))
