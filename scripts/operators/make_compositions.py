@@ -316,7 +316,7 @@ def moved() -> Iterator[Case]:
         inputs = [cache, more, integers(*at, ty=np.int64)]
         yield case("TensorScatter", {"mode": mode}, inputs, opset=24)
     yield case("TensorScatter", {"axis": 2}, [cache, more], opset=24)
-    for size, theta in (((2, 3, 4, 5), (2, 2, 3)), ((2, 1, 2, 4, 3), (2, 3, 4))):
+    for size, theta in (((2, 3, 4, 5), (2, 2, 3)), ((2, 1, 2, 4, 3), (2, 3, 4)), ((1, 1, 1, 2), (1, 2, 3))):
         for align in (0, 1):
             inputs = [drawn(theta, 5), integers(*size, ty=np.int64)]
             yield case("AffineGrid", {"align_corners": align}, inputs)
@@ -411,6 +411,7 @@ def kernels() -> Iterator[Case]:
     ages = integers(5, 2, 9, 2, ty=np.int64)
     coded = {"keys_int64s": [2, 5], "values_floats": [0.5, 1.5], "default_float": -2.0}
     yield case("ai.onnx.ml.LabelEncoder", coded, [ages])
+    yield case("ai.onnx.ml.LabelEncoder", coded, [integers(ty=np.int64)])
 
 
 def recurrent() -> Iterator[Case]:

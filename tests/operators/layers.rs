@@ -10,7 +10,7 @@ use crate::reduce::groups;
 use crate::table::{Row, row};
 use crate::tensor::{axis_of, indices, place};
 
-use ElementType::{Float, Float16};
+use ElementType::{Double, Float, Float16};
 
 pub const ROWS: &[Row] = &[
     row("BatchNormalization", batch, batch_normalised),
@@ -59,7 +59,7 @@ fn batch_normalised(ask: &Ask) -> Option<Vec<Answer>> {
 }
 
 fn instance(d: &mut Draw) -> Option<usize> {
-    let x = d.operand(&[Float, Float, Float16], 3..6)?;
+    let x = d.operand(&[Float, Float16, Double], 3..6)?;
     let channels = [d.sized(x, 1)?];
     let mut attributes = vec![];
     eps(d, &mut attributes);

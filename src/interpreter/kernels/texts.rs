@@ -179,7 +179,8 @@ pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     };
     let values: Vec<Tensor> = wanted.iter().map(slice).collect::<TractResult<_>>()?;
     let mut y = match values.as_slice() {
-        [] => otherwise.slice(0, 0, 0)?,
+        [] if to.ty == ElementType::String => tensor1::<String>(&[]),
+        [] => Tensor::zero_dt(otherwise.datum_type(), &[0])?,
         values => Tensor::stack_tensors(0, values)?,
     };
     y.set_shape(x.tensor.shape())?;

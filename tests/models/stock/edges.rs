@@ -156,6 +156,7 @@ fn of_no_rows() -> Vec<Case> {
         one(operator, vec![x], vec![], Some(shape(&[1, 2, 1], &[y; 2])))
     };
     vec![
+        normalised("LayerNormalization"),
         normalised("RMSNormalization"),
         normalised("SimplifiedLayerNormalization"),
         pooled("GlobalAveragePool", f32::NAN),
