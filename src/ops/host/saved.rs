@@ -89,7 +89,7 @@ macro_rules! by_text {
     };
 }
 
-by_text!(String, bool, u8, i32, i64, u32, usize, f32, f64, AxesMapping);
+by_text!(String, bool, u8, i32, i64, u32, usize, f32, f64);
 
 /// An enumeration whose members are saved by their names.
 macro_rules! members {
@@ -124,6 +124,20 @@ macro_rules! by_debug {
             }
         }
     };
+}
+
+/// By its text, of which tract reads an output without axes as none.
+impl Parameter for AxesMapping {
+    fn put(&self, saved: &mut Saved) {
+        saved.texts.push(self.to_string());
+    }
+
+    fn take(row: &mut Row) -> TractResult<AxesMapping> {
+        let text = row.text()?;
+        let (inputs, outputs) = text.split_once("->").context("has no outputs")?;
+        let [inputs, outputs] = [inputs, outputs].map(|axes| axes.split(',').collect::<Vec<_>>());
+        AxesMapping::from_strs(&inputs, &outputs)
+    }
 }
 
 impl Parameter for Label {
