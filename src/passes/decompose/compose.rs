@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, attribute, is_default_domain};
 use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::prelude::TractResult;
 
@@ -13,6 +13,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::node::refusal;
+use crate::onnx::operators::attributes::is_value;
 use crate::onnx::operators::honoured::is_of_user;
 use crate::passes::context::Context;
 use crate::passes::diagnostics::Diagnostics;
@@ -65,7 +66,9 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> Tr
 /// What stands for a node, unless somebody else builds it.
 pub(super) fn of(node: &Node, operators: &OnnxOpRegister) -> Option<&'static Composition> {
     let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
-    composition(domain, &node.op_type).filter(|_| !is_of_user(node, operators))
+    let has = |(name, value)| attribute(node, name).is_some_and(|given| is_value(given, value));
+    composition(domain, &node.op_type)
+        .filter(|composition| composition.when.is_none_or(has) && !is_of_user(node, operators))
 }
 
 fn put(

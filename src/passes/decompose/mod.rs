@@ -1,7 +1,7 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
-//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too of what is several
-//! operators in one: `FusedMatMul`, `FusedConv`, `FusedGemm` (`fused`), `BatchNormalization` in training (`training`), and
-//! whatever is a composition of operators, which is kept as text (`compose`, read by `read`, written out by `writer`).
+//! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too
+//! `FusedMatMul`, which is several operators in one (`fused`), and whatever is a composition of operators, which is kept as text
+//! (`compose`, read by `read`, written out by `writer`).
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
@@ -10,7 +10,6 @@ mod fused;
 mod packed;
 mod quantized;
 mod read;
-mod training;
 mod writer;
 
 use onnx_cast_graph::{
@@ -40,7 +39,7 @@ const MICROSOFT: &str = "com.microsoft";
 pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let is_candidate = |id: &NodeId| {
         let node = graph.node(*id);
-        node.domain == MICROSOFT || node.is("QLinearMatMul") || training::is_trained(node)
+        node.domain == MICROSOFT || node.is("QLinearMatMul")
     };
     let candidates: Vec<NodeId> =
         graph.all_nodes(graph.main()).into_iter().filter(is_candidate).collect();
@@ -73,7 +72,7 @@ pub(super) fn output_types(
         return composition.output_types(inputs);
     }
     let place = match (node.domain.as_str(), node.op_type.as_str()) {
-        (MICROSOFT, "FusedConv" | "FusedGemm" | "FusedMatMul") => 0,
+        (MICROSOFT, "FusedMatMul") => 0,
         (MICROSOFT, "QLinearWhere") => 1,
         (MICROSOFT, "GatherBlockQuantized" | "QLinearConcat") => 2,
         (MICROSOFT, "QGemm") if node.gives(7) => 0,
@@ -109,7 +108,6 @@ fn write_out(
             let product = parts.add("MatMul", &[a, b], vec![]);
             parts.quantize_float(product, 6)?;
         }
-        "BatchNormalization" if training::is_trained(node) => parts.batch_normalization()?,
         _ if !is_microsoft => return Ok(()),
         "GatherBlockQuantized" => {
             let bits = int(node, "bits").unwrap_or(4);
@@ -122,8 +120,6 @@ fn write_out(
         }
         _ if known => return Ok(()),
         "QGemm" => parts.gemm()?,
-        "FusedConv" => parts.fused_conv()?,
-        "FusedGemm" => parts.fused_gemm()?,
         "FusedMatMul" => parts.fused_matmul()?,
         other => match other.strip_prefix("QLinear") {
             Some(operator) => {

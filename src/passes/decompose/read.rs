@@ -25,6 +25,8 @@ pub(super) struct Composition {
     pub(super) by: usize,
     /// The types of the first output, where it stands for some alone.
     pub(super) only: Vec<ElementType>,
+    /// An attribute that the node has, and its value.
+    pub(super) when: Option<(&'static str, &'static str)>,
     pub(super) statements: Vec<Statement>,
 }
 
@@ -116,6 +118,7 @@ fn header(line: &'static str) -> Option<Composition> {
     let word = |key: &str| words.split(' ').find_map(|word| word.strip_prefix(key));
     let only = word("only=").unwrap_or_default().split(',').filter(|name| !name.is_empty());
     let only = only.map(ElementType::from_name).collect::<Option<_>>()?;
+    let when = word("when:").map_or(Some(None), |when| when.split_once('=').map(Some))?;
     let by = word("by=").map_or(Some(0), |by| by.parse().ok())?;
     let output = |text: &'static str| match text.split_once(':') {
         None => Some((text, Typed::AsInput(by))),
@@ -135,6 +138,7 @@ fn header(line: &'static str) -> Option<Composition> {
         is_wide: words.split(' ').any(|word| word == "wide"),
         by,
         only,
+        when,
         statements: vec![],
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_cast_graph::{Node, NodeView, attribute, int_attribute, value_attribute};
+use onnx_cast_graph::{Node, NodeView, attribute, float_attribute, int_attribute, value_attribute};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
 
@@ -135,8 +135,12 @@ impl<'a> Writer<'a> {
         self.composition.inputs.iter().position(|name| *name == input)
     }
 
-    /// An attribute of the node, or its default.
+    /// An attribute of the node, or its default; a number of a list: `params.1`.
     fn attribute(&self, name: &str) -> Option<AttributeProto> {
+        if let Some((list, place)) = name.split_once('.') {
+            let list = self.attribute(list)?.floats;
+            return Some(float_attribute(name, *list.get(place.parse::<usize>().ok()?)?));
+        }
         let own = attribute(self.call.node, name).cloned();
         own.or_else(|| parsed(self.version?.attribute(name)?))
     }
