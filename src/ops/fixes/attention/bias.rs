@@ -38,7 +38,7 @@ impl<T: Real> Mask<T> {
         let row = (at(place.batch, batches) * heads + at(place.head, heads)) * queries
             + at(place.query, queries);
         let row = self.elements.get(row * keys..(row + 1) * keys).unwrap_or_default();
-        let hidden = -T::INFINITY;
+        let hidden = T::neg_infinity();
         for (key, bias) in bias.iter_mut().enumerate() {
             *bias = *bias + row.get(key).copied().unwrap_or(hidden);
         }
@@ -48,7 +48,7 @@ impl<T: Real> Mask<T> {
 impl Attend {
     /// What is added for each key, minus infinity for those that the query does not see.
     pub(super) fn bias<T: Real>(&self, mask: Option<&Mask<T>>, place: &Place, bias: &mut [T]) {
-        let hidden = -T::INFINITY;
+        let hidden = T::neg_infinity();
         let own = place.offset + place.query as i64;
         let last = if self.is_causal { own } else { i64::MAX };
         let last = self.right.map_or(last, |right| last.min(own.saturating_add(right as i64)));
@@ -65,7 +65,7 @@ impl Attend {
 
 /// The softmax of a row in its place; zeros where all is hidden.
 pub(super) fn softmax<T: Real>(row: &mut [T]) {
-    let hidden = -T::INFINITY;
+    let hidden = T::neg_infinity();
     // NaN stays, whichever comes first.
     let greater =
         |greatest: T, x: &T| if greatest.is_nan() || *x <= greatest { greatest } else { *x };
@@ -76,7 +76,7 @@ pub(super) fn softmax<T: Real>(row: &mut [T]) {
     }
     let mut sum = T::default();
     for x in row.iter_mut() {
-        *x = (*x - greatest).exp();
+        *x = (*x - greatest).power();
         sum = sum + *x;
     }
     for x in row.iter_mut() {

@@ -130,17 +130,17 @@ impl Attend {
         scores.iter_mut().for_each(|score| *score = *score * scale);
         emit(0, scores);
         if self.softcap > 0.0 {
-            let cap = T::of(self.softcap);
-            scores.iter_mut().for_each(|score| *score = (*score / cap).tanh() * cap);
+            let cap: T = self.softcap.into();
+            scores.iter_mut().for_each(|score| *score = (*score / cap).tangent() * cap);
         }
         emit(1, scores);
         self.bias(mask, place, bias);
         scores.iter_mut().zip(&*bias).for_each(|(score, bias)| *score = *score + *bias);
         emit(2, scores);
-        if bias.iter().all(|bias| *bias == -T::INFINITY) {
+        if bias.iter().all(|bias| *bias == T::neg_infinity()) {
             scores.fill(T::default());
         } else if self.in_double {
-            let mut wide: Vec<f64> = scores.iter().map(|score| score.to_f64()).collect();
+            let mut wide: Vec<f64> = scores.iter().map(|score| (*score).into()).collect();
             softmax(&mut wide);
             scores.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
         } else {
@@ -222,7 +222,7 @@ fn first_place(batch: usize, head: usize, length: Option<i64>, sizes: &Sizes<usi
 fn mask<T: Real>(mask: &Tensor) -> TractResult<Mask<T>> {
     let plain = mask.try_as_plain_ram()?;
     let elements = if mask.datum_type() == bool::datum_type() {
-        let number = |is_seen: &bool| if *is_seen { T::default() } else { -T::INFINITY };
+        let number = |is_seen: &bool| if *is_seen { T::default() } else { T::neg_infinity() };
         plain.as_slice::<bool>()?.iter().map(number).collect()
     } else {
         plain.as_slice::<T>()?.to_vec()

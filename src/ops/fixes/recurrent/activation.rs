@@ -66,15 +66,16 @@ impl Activation {
     /// Puts the function of each element in its place, once it is clipped to a magnitude. NaN stays.
     pub(super) fn apply<T: Real>(&self, level: Level, clip: Option<f32>, elements: &mut [T]) {
         if let Some(clip) = clip {
-            let (low, high) = (-T::of(clip), T::of(clip));
+            let high: T = clip.into();
+            let low = -high;
             map(level, elements, |x| if x < low { low } else { if x > high { high } else { x } });
         }
-        let (zero, one) = (T::default(), T::ONE);
-        let (alpha, beta) = (T::of(self.alpha), T::of(self.beta));
+        let (zero, one) = (T::zero(), T::one());
+        let (alpha, beta): (T, T) = (self.alpha.into(), self.beta.into());
         match self.function {
             Function::Affine => map(level, elements, |x| alpha * x + beta),
             Function::Elu => {
-                map(level, elements, |x| if x < zero { alpha * x.exp_minus_one() } else { x })
+                map(level, elements, |x| if x < zero { alpha * x.exp_m1() } else { x })
             }
             Function::HardSigmoid => map(level, elements, |x| {
                 let y = alpha * x + beta;
@@ -83,11 +84,11 @@ impl Activation {
             }),
             Function::LeakyRelu => map(level, elements, |x| if x < zero { alpha * x } else { x }),
             Function::Relu => map(level, elements, |x| if x < zero { zero } else { x }),
-            Function::ScaledTanh => map(level, elements, |x| alpha * (beta * x).tanh()),
+            Function::ScaledTanh => map(level, elements, |x| alpha * (beta * x).tangent()),
             Function::Sigmoid => map(level, elements, T::sigmoid),
             Function::Softplus => map(level, elements, T::softplus),
             Function::Softsign => map(level, elements, |x| x / (one + x.abs())),
-            Function::Tanh => map(level, elements, T::tanh),
+            Function::Tanh => map(level, elements, T::tangent),
             Function::ThresholdedRelu => map(level, elements, |x| if x < alpha { zero } else { x }),
         }
     }

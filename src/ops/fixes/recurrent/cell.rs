@@ -216,7 +216,7 @@ impl<T: Real> Run<'_, T> {
         add_scaled(level, input, of_input, c);
         self.apply(0, input);
         if self.layer.couples_gates {
-            forget.iter_mut().zip(&*input).for_each(|(forget, input)| *forget = T::ONE - *input);
+            forget.iter_mut().zip(&*input).for_each(|(forget, input)| *forget = T::one() - *input);
         } else {
             add_scaled(level, forget, of_forget, c);
             self.apply(0, forget);
@@ -312,7 +312,7 @@ impl<T: Real> Run<'_, T> {
             #[inline(always)]
             || {
                 for ((h, new), update) in h.iter_mut().zip(&*new).zip(&*update) {
-                    *h = (T::ONE - *update) * *new + *update * *h;
+                    *h = (T::one() - *update) * *new + *update * *h;
                 }
             },
         );
@@ -321,7 +321,7 @@ impl<T: Real> Run<'_, T> {
 
 /// What a DynamicQuantizeLinear makes of elements, as the numbers that its codes stand for.
 fn in_bytes<T: Real>(elements: &[T]) -> Vec<T> {
-    let numbers = || elements.iter().map(|x| x.to_f64() as f32);
+    let numbers = || elements.iter().map(|x| (*x).into() as f32);
     let (least, greatest) = (numbers().fold(0.0, f32::min), numbers().fold(0.0, f32::max));
     let scale = (greatest - least) / 255.0;
     if scale <= 0.0 {
@@ -329,7 +329,7 @@ fn in_bytes<T: Real>(elements: &[T]) -> Vec<T> {
     }
     let zero = (0.0 - least / scale).round_ties_even();
     let value = |x: f32| ((x / scale).round_ties_even() + zero).clamp(0.0, 255.0) - zero;
-    numbers().map(|x| T::of(value(x) * scale)).collect()
+    numbers().map(|x| (value(x) * scale).into()).collect()
 }
 
 /// `out += x · y`; nothing where x is empty.

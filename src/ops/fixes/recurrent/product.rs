@@ -3,10 +3,8 @@
 //! The weights are laid out once, in panels of [`LANES`] of their rows, so that each element of a row meets a whole panel's
 //! worth of neighbours.
 
-use std::fmt::Debug;
-use std::ops::{Add, Div, Mul, Neg, Sub};
-
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::num_traits::Float;
 
 use crate::cast::kernel::level::Level;
 
@@ -15,35 +13,26 @@ const LANES: usize = 32;
 
 /// FLOAT or DOUBLE.
 pub(in crate::ops::fixes) trait Real:
-    Datum
-    + Copy
-    + Default
-    + Debug
-    + PartialOrd
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
+    Datum + Float + Default + From<f32> + Into<f64>
 {
-    const ONE: Self;
-    const INFINITY: Self;
-
-    /// A number that is given as a FLOAT: an attribute.
-    fn of(number: f32) -> Self;
     fn of_f64(number: f64) -> Self;
-    fn to_f64(self) -> f64;
     /// x · y + z, rounded once where the CPU has an instruction for that.
     fn multiply_add<const FUSED: bool>(self, y: Self, z: Self) -> Self;
-    fn exp(self) -> Self;
-    fn is_nan(self) -> bool;
-    fn tanh(self) -> Self;
-    fn sigmoid(self) -> Self;
-    /// e^x − 1.
-    fn exp_minus_one(self) -> Self;
+    /// e^x, in vectors where there is a way.
+    fn power(self) -> Self;
+    /// tanh x, in vectors where there is a way.
+    fn tangent(self) -> Self;
+
+    #[inline(always)]
+    fn sigmoid(self) -> Self {
+        Self::one() / (Self::one() + (-self).power())
+    }
+
     /// log(1 + e^x).
-    fn softplus(self) -> Self;
-    fn abs(self) -> Self;
+    fn softplus(self) -> Self {
+        let tail = (-self.abs()).exp().ln_1p();
+        if self > Self::zero() { self + tail } else { tail }
+    }
 }
 
 /// Rows of weights, in panels.
@@ -200,19 +189,8 @@ fn add_product<T: Real, const FUSED: bool, const WIDTH: usize>(
 }
 
 impl Real for f64 {
-    const ONE: f64 = 1.0;
-    const INFINITY: f64 = f64::INFINITY;
-
-    fn of(number: f32) -> f64 {
-        number.into()
-    }
-
     fn of_f64(number: f64) -> f64 {
         number
-    }
-
-    fn to_f64(self) -> f64 {
-        self
     }
 
     #[inline(always)]
@@ -220,50 +198,18 @@ impl Real for f64 {
         if FUSED { self.mul_add(y, z) } else { self * y + z }
     }
 
-    fn exp(self) -> f64 {
-        f64::exp(self)
+    fn power(self) -> f64 {
+        self.exp()
     }
 
-    fn is_nan(self) -> bool {
-        f64::is_nan(self)
-    }
-
-    fn tanh(self) -> f64 {
-        f64::tanh(self)
-    }
-
-    fn sigmoid(self) -> f64 {
-        1.0 / (1.0 + (-self).exp())
-    }
-
-    fn exp_minus_one(self) -> f64 {
-        self.exp_m1()
-    }
-
-    fn softplus(self) -> f64 {
-        let tail = (-self.abs()).exp().ln_1p();
-        if self > 0.0 { self + tail } else { tail }
-    }
-
-    fn abs(self) -> f64 {
-        f64::abs(self)
+    fn tangent(self) -> f64 {
+        self.tanh()
     }
 }
 
 impl Real for f32 {
-    const ONE: f32 = 1.0;
-    const INFINITY: f32 = f32::INFINITY;
-
-    fn of(number: f32) -> f32 {
-        number
-    }
-
     fn of_f64(number: f64) -> f32 {
         number as f32
-    }
-
-    fn to_f64(self) -> f64 {
-        self.into()
     }
 
     #[inline(always)]
@@ -272,44 +218,20 @@ impl Real for f32 {
     }
 
     #[inline(always)]
-    fn exp(self) -> f32 {
+    fn power(self) -> f32 {
         exp(self)
     }
 
     #[inline(always)]
-    fn is_nan(self) -> bool {
-        f32::is_nan(self)
-    }
-
-    #[inline(always)]
-    fn tanh(self) -> f32 {
+    fn tangent(self) -> f32 {
         // Near 0 the quotient would lose what distinguishes it from 1: Cephes' polynomial there.
         let square = self * self;
         let near = [2.063_908_8e-2, -5.373_971_6e-2, 1.333_144_2e-1, -3.333_328e-1];
         let near = near.iter().fold(-5.704_988_7e-3, |sum, next| sum * square + next);
         let near = near * square * self + self;
-        let magnitude = f32::abs(self);
+        let magnitude = self.abs();
         let far = 1.0 - 2.0 / (exp(2.0 * magnitude) + 1.0);
         if magnitude < 0.625 { near } else { far.copysign(self) }
-    }
-
-    #[inline(always)]
-    fn sigmoid(self) -> f32 {
-        1.0 / (1.0 + exp(-self))
-    }
-
-    fn exp_minus_one(self) -> f32 {
-        self.exp_m1()
-    }
-
-    fn softplus(self) -> f32 {
-        let tail = (-f32::abs(self)).exp().ln_1p();
-        if self > 0.0 { self + tail } else { tail }
-    }
-
-    #[inline(always)]
-    fn abs(self) -> f32 {
-        f32::abs(self)
     }
 }
 

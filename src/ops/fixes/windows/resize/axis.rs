@@ -1,28 +1,9 @@
 //! One axis of a tensor, resized by a plan.
 
-use std::ops::{Add, Mul};
-
 use tract_onnx::tract_core::internal::*;
 
 use super::plan::Plan;
-
-/// A type that is computed in.
-pub(super) trait Real: Copy + Add<Output = Self> + Mul<Output = Self> {
-    fn of(x: f64) -> Self;
-}
-
-impl Real for f32 {
-    #[allow(clippy::cast_possible_truncation, reason = "it is rounded")]
-    fn of(x: f64) -> f32 {
-        x as f32
-    }
-}
-
-impl Real for f64 {
-    fn of(x: f64) -> f64 {
-        x
-    }
-}
+use crate::ops::fixes::recurrent::Real;
 
 /// Room for so many elements.
 fn room<T>(count: usize) -> TractResult<Vec<T>> {
@@ -47,7 +28,7 @@ pub(super) fn weighted<T: Real>(
         .zip(weights)
         .map(|(places, weights)| {
             let taps = places.iter().zip(weights).filter(|(_, weight)| **weight != 0.0);
-            taps.map(|(place, weight)| (*place, T::of(*weight))).collect()
+            taps.map(|(place, weight)| (*place, T::of_f64(*weight))).collect()
         })
         .collect();
     let rows = data.len() / (before * inner).max(1);
@@ -61,7 +42,7 @@ pub(super) fn weighted<T: Real>(
             let at = |place: usize| row.get(place * inner..).and_then(|row| row.get(..inner));
             let slice = |place: &usize| at(*place).unwrap_or_default();
             match taps.as_slice() {
-                [] => made.resize(made.len() + inner, T::of(0.0)),
+                [] => made.resize(made.len() + inner, T::zero()),
                 [(a, v)] => made.extend(slice(a).iter().map(|a| *v * *a)),
                 [(a, v), (b, w), rest @ ..] => {
                     let from = made.len();

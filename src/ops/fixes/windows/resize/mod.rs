@@ -12,6 +12,7 @@ mod plan;
 
 use tract_onnx::tract_core::internal::*;
 
+use crate::ops::fixes::recurrent::Real;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{refused, unplanned};
 use crate::ops::host::integers::read;
@@ -156,12 +157,12 @@ impl Resize {
     }
 
     /// Weighted sums in a type, along each axis.
-    fn weighted<T: axis::Real + Datum>(&self, data: &Tensor, axes: &[Axis]) -> TractResult<Tensor> {
+    fn weighted<T: Real>(&self, data: &Tensor, axes: &[Axis]) -> TractResult<Tensor> {
         let is_single = T::datum_type() == DatumType::F32 || !data.datum_type().is_float();
         let mut shape: TVec<usize> = data.shape().into();
         let numbers = data.cast_to::<T>()?;
         let mut numbers = numbers.try_as_plain_ram()?.as_slice::<T>()?.to_vec();
-        let extrapolated = T::of(self.extrapolation_value.into());
+        let extrapolated = self.extrapolation_value.into();
         for axis in axes {
             let plan = self.rule.plan(axis, is_single)?;
             let inner = shape.get(axis.at + 1..).unwrap_or_default().iter().product();
