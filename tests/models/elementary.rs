@@ -7,7 +7,7 @@ use tract_onnx::prelude::tract_ndarray::Array1;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use ElementType::{BFloat16, Bool, Double, Float, Float16, Int8};
+use ElementType::{BFloat16, Bool, Double, Float, Float16, Int8, Int32, Uint8};
 
 /// An operator, and what it is of DOUBLE.
 struct Case {
@@ -252,6 +252,12 @@ fn logarithms_of_sums_do_not_overflow() {
 #[test]
 fn shapes_that_tract_refuses_are_computed() {
     assert_same(&of("MatMul", &[&[1., 2., 3.], &[1., 10., 100.]], vec![]), &[321.]);
+    let greatest = Sketch::new()
+        .input("x", Float, &[1, 2, 2])
+        .node("GlobalMaxPool", &["x"], &["y"], vec![])
+        .output("y", Float, &[1, 2, 1]);
+    let x = Tensor::from_shape(&[1, 2, 2], &[f32::NAN, 1., 2., 3.]).unwrap();
+    assert_same(&greatest.run(vec![x]).unwrap()[0], &[f32::NAN, 3.]);
     let mean = Sketch::new()
         .input("a", Float, &[3])
         .input("b", Float, &[2, 3])
@@ -323,6 +329,72 @@ fn types_and_attributes_that_tract_has_not_are_computed() {
         .output("y", Bool, &[5]);
     let y = of(21, truths, tensor1(&[false, true]));
     assert_eq!(y, tensor1(&[true, false, true, true, true]));
+}
+
+#[test]
+fn an_einsum_of_two_sizes_of_one_letter_is_refused() {
+    let sketch = Sketch::new()
+        .input("a", Float, &[3, 4])
+        .input("b", Float, &[3, 4])
+        .node("Einsum", &["a", "b"], &["y"], vec![string("equation", "ij,jk->ik")])
+        .output("y", Float, &[3, 4]);
+    let error = format!("{:#}", sketch.load().unwrap().into_typed().expect_err("two sizes"));
+    let expected = "node `Einsum_y` (Einsum): has a letter for sizes of 4 by 3";
+    assert!(error.contains(expected), "{error}");
+}
+
+/// Sums beyond 2^24, which FLOATs do not hold.
+#[test]
+fn products_of_constants_are_exact() {
+    let codes = |name: &str, code: f32, dims: [i64; 2]| tract_onnx::pb::TensorProto {
+        dims: dims.into(),
+        ..tensor(name, Uint8, &[code; 1028])
+    };
+    let sketch = Sketch::new()
+        .initializer(codes("a", 255., [1, 1028]))
+        .initializer(codes("b", 255., [1028, 1]))
+        .initializer(tensor("za", Uint8, &[1.]))
+        .initializer(tensor("zb", Uint8, &[0.]))
+        .node("MatMulInteger", &["a", "b", "za", "zb"], &["y"], vec![])
+        .node("MatMulInteger", &["a", "b", "", "zb"], &["z"], vec![])
+        .output("y", Int32, &[1, 1])
+        .output("z", Int32, &[1, 1]);
+    let made = sketch.run(vec![]).unwrap();
+    assert_eq!(made, [tensor2(&[[1028 * 254 * 255]]), tensor2(&[[1028 * 255 * 255]])]);
+}
+
+#[test]
+fn shifts_by_all_bits_leave_none() {
+    let sketch = Sketch::new()
+        .input("x", Uint8, &[3])
+        .initializer(tensor("bits", Uint8, &[8., 9., 7.]))
+        .node("BitShift", &["x", "bits"], &["y"], vec![string("direction", "LEFT")])
+        .output("y", Uint8, &[3]);
+    let y = sketch.run(vec![tensor1(&[1u8, 255, 1])]).unwrap();
+    assert_eq!(y[0], tensor1(&[0u8, 0, 128]));
+}
+
+#[test]
+fn places_far_beyond_an_image_are_reflected_into_it() {
+    for ty in [Float, Double] {
+        let x = Tensor::from_shape(&[1, 1, 2, 2], &[5f32; 4]).unwrap();
+        let points = Tensor::from_shape(&[1, 1, 2, 2], &[1e30f32, -1e30, -3e38, 1e9]).unwrap();
+        let sketch = Sketch::new()
+            .input("x", Float, &[1, 1, 2, 2])
+            .input("points", Float, &[1, 1, 2, 2])
+            .cast("x", ty, "data")
+            .cast("points", ty, "grid")
+            .node(
+                "GridSample",
+                &["data", "grid"],
+                &["made"],
+                vec![string("padding_mode", "reflection")],
+            )
+            .cast("made", Float, "y")
+            .output("y", Float, &[1, 1, 1, 2]);
+        let y = sketch.run(vec![x, points]).unwrap();
+        assert_same(&y[0], &[5.; 2]);
+    }
 }
 
 /// As ONNX has it, the output is as long as its strides, whatever is appended before padding is taken away.

@@ -15,6 +15,7 @@ use tract_onnx::tract_core::ops::math::{Add, abs, div, pow};
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
 use crate::onnx::node::from_front;
+use crate::ops::fixes::arithmetic::extremum::Extremum;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
 use crate::ops::host::hook::{Instead, Site, Wired, Wires};
@@ -66,16 +67,18 @@ fn of_no_terms(a: &TypedFact, b: &TypedFact) -> Option<TVec<TDim>> {
     Some(shape)
 }
 
-/// Wires the mean of no elements for each channel, or the greatest.
+/// Wires the mean of no elements for each channel, or the greatest, NaN if there is one.
 pub(crate) fn global_pool(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [input] = inputs else { return Ok(None) };
     let fact = model.outlet_fact(*input)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());
+    let is_mean = site.proto.op_type == "GlobalAveragePool";
     if !ty.is_float() || shape.iter().skip(2).all(|dim| *dim != 0.to_dim()) {
-        return Ok(None);
+        let greatest = Extremum(Reduce::new((2..shape.len()).collect(), Reducer::Max));
+        let is_ours = ty.is_float() && !is_mean;
+        return is_ours.then(|| model.wire_node(&site.name, greatest, inputs)).transpose();
     }
     shape.iter_mut().skip(2).for_each(|dim| *dim = 1.to_dim());
-    let is_mean = site.proto.op_type == "GlobalAveragePool";
     let value = tensor0(if is_mean { f64::NAN } else { f64::NEG_INFINITY });
     let value = value.cast_to_dt(ty)?.into_owned().broadcast_into_rank(shape.len())?;
     let value = model.add_const(site.part("of-none"), value)?;

@@ -1,4 +1,5 @@
-//! `BitShift` of signed integers, and by as many bits as there are or more, which ONNX defines since opset 28.
+//! `BitShift` of signed integers, which ONNX has since opset 28, and by as many bits as there are or more, which it defines
+//! since then, as onnx's evaluator and ONNX Runtime had it before.
 
 #![forbid(unsafe_code)]
 
@@ -9,14 +10,17 @@ use crate::ops::host::element_wise::binary_by_eval;
 use crate::ops::host::hook::{Instead, Site};
 use crate::ops::host::integers::{is_integer, pairs, read, write};
 
-const DEFINED_SINCE: i64 = 28;
-
 /// The same as tract's, where nothing is left undefined.
 pub(crate) fn bit_shift(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, y] = inputs else { return Ok(None) };
-    let (x, y) = (model.outlet_fact(*x)?.datum_type, model.outlet_fact(*y)?.datum_type);
-    // Before, all types are unsigned, and tract's fewer bits are all that is defined.
-    if x != y || !is_integer(x) || site.opset < DEFINED_SINCE {
+    let bits = model.outlet_fact(*y)?;
+    let (x, y) = (model.outlet_fact(*x)?.datum_type, bits.datum_type);
+    if x != y || !is_integer(x) {
+        return Ok(None);
+    }
+    let known = bits.konst.as_ref().map(|bits| read(bits, &SymbolValues::default())).transpose()?;
+    let all = 8 * i128::try_from(x.size_of())?;
+    if x.is_unsigned() && known.is_some_and(|known| known.iter().all(|bits| *bits < all)) {
         return Ok(None);
     }
     let direction: Option<&str> = site.proto.get_attr_opt("direction")?;

@@ -1,15 +1,18 @@
 //! `MatMul` and `Gemm` of the integers that tract's kernels do not have.
 //!
 //! tract panics when it looks for a kernel of INT64, UINT32 or UINT64 (tract-core, `ops/einsum`), and multiplies `Gemm` by
-//! factors of FLOAT.
+//! factors of FLOAT. A `MatMulInteger` of constants it folds in FLOAT (`ops/einsum/eval.rs`, `eval_q`).
 
 use tract_onnx::tract_core::axes::Axis;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, ArrayViewD, IxDyn};
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
+use tract_onnx::tract_core::ops::cast::cast;
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 use tract_onnx::tract_core::ops::einsum::EinSum;
-use tract_onnx::tract_core::ops::math::{Add, Mul};
+use tract_onnx::tract_core::ops::math::{Add, Mul, Sub};
+use tract_onnx::tract_hir::internal::Expansion;
+use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 
 use crate::error::Error;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
@@ -52,6 +55,39 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     };
     let op = IntegerEinSum { node: site.node(), axes: axes.clone(), ty };
     model.wire_node(&site.name, op, inputs).map(Some)
+}
+
+/// Wires `MatMulInteger` of constants, as a product of INT32.
+pub(crate) fn matmul_integer(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<Wires>> {
+    let [a, b, ..] = inputs else { return Ok(None) };
+    let is_constant = |outlet| TractResult::Ok(model.outlet_fact(outlet)?.konst.is_some());
+    if !is_constant(*a)? || !is_constant(*b)? {
+        return Ok(None);
+    }
+    let mut operands = tvec!();
+    for (place, operand) in [*a, *b].into_iter().enumerate() {
+        let number = |model: &mut TypedModel, part: &str, value: OutletId| {
+            model.wire_node(site.part(&format!("{part}-{place}")), cast(DatumType::I32), &[value])
+        };
+        let mut operand = number(model, "number", operand)?;
+        if let Some(zero) = site.given(inputs, place + 2) {
+            let mut zero = number(model, "zero", zero)?;
+            let shape = model.outlet_fact(*zero.first().context("a zero point")?)?.shape.to_tvec();
+            if place == 0 && shape.len() == 1 && shape.first() != Some(&1.to_dim()) {
+                // It is one of each row.
+                zero = model.wire_node(site.part("rows"), AxisOp::Add(1), &zero)?;
+            }
+            let name = site.part(&format!("difference-{place}"));
+            let both = wire_rank_broadcast(&name, model, &[&*operand, &*zero].concat())?;
+            operand = model.wire_node(name, TypedBinOp(Box::new(Sub), None), &both)?;
+        }
+        operands.extend(operand);
+    }
+    MatMulInference::default().wire(&site.name, model, &operands).map(Some)
 }
 
 /// Wires `Gemm` of integers and of DOUBLE, which tract multiplies by FLOATs. The factors of integers must be integers.

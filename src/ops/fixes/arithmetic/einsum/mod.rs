@@ -26,7 +26,7 @@ use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Hook, Mapped, Wired, hooked};
+use crate::ops::host::hook::{Hook, Mapped, Wired, hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 
@@ -81,6 +81,7 @@ impl Expansion for Einsum {
         let ranks = ranks.collect::<TractResult<Vec<usize>>>()?;
         let ty = model.outlet_fact(*inputs.first().context("an operand")?)?.datum_type;
         let (terms, kept) = self.equation.resolve(&ranks)?;
+        self.check_sizes(model, inputs, &terms)?;
         let mut wiring = Wiring { model, prefix, parts: 0, node: &self.node, ty };
         let mut operands = vec![];
         for (input, letters) in inputs.iter().zip(terms) {
@@ -109,6 +110,31 @@ impl Expansion for Einsum {
             product = wiring.multiply(&product, &operand, letters)?;
         }
         Ok(tvec!(wiring.arrange(&product, &kept)?))
+    }
+}
+
+impl Einsum {
+    /// Fails where a letter stands for two sizes that are known, none of them 1.
+    fn check_sizes(
+        &self,
+        model: &TypedModel,
+        inputs: &[OutletId],
+        terms: &[Vec<char>],
+    ) -> TractResult<()> {
+        let mut known: Vec<(char, i64)> = vec![];
+        for (input, letters) in inputs.iter().zip(terms) {
+            let shape = model.outlet_fact(*input)?.shape.to_tvec();
+            let sizes = letters.iter().zip(shape.iter().map(TDim::as_i64));
+            for (letter, size) in sizes.filter_map(|(letter, size)| Some((*letter, size?))) {
+                let other = known.iter().find(|(other, had)| *other == letter && *had != size);
+                if let Some((_, other)) = other.filter(|_| size != 1) {
+                    let problem = format!("has a letter for sizes of {other} by {size}");
+                    bail!(refused(&self.node, "Einsum", problem));
+                }
+                known.extend(Some((letter, size)).filter(|_| size != 1));
+            }
+        }
+        Ok(())
     }
 }
 

@@ -27,8 +27,8 @@ fn place(op: &GridSample, coordinate: f64, size: usize) -> (f64, f64, f64) {
 /// A place between two ends, from which it is reflected as often as it takes.
 fn reflect(x: f64, low: f64, high: f64) -> f64 {
     let range = high - low;
-    if (low..=high).contains(&x) || range == 0.0 {
-        return if range == 0.0 { low } else { x };
+    if (low..=high).contains(&x) || range == 0.0 || x.is_infinite() {
+        return if range == 0.0 || x.is_infinite() { low } else { x };
     }
     let beyond = if x < low { low - x } else { x - high };
     let rest = beyond % range;
@@ -67,7 +67,9 @@ fn taps(op: &GridSample, coordinate: f64, size: usize) -> Taps {
         PaddingMode::Border => {
             Some(usize::try_from(place).unwrap_or(0).min(size.saturating_sub(1)))
         }
-        PaddingMode::Reflection => Some(reflect(place as f64, low, high) as usize),
+        PaddingMode::Reflection => {
+            Some((reflect(place as f64, low, high) as usize).min(size.saturating_sub(1)))
+        }
     };
     (0..).zip(weights).map(|(step, weight)| (index(first.saturating_add(step)), weight)).collect()
 }

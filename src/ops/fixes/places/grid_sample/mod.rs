@@ -85,7 +85,7 @@ impl Sample {
             }
             PaddingMode::Reflection => {
                 let (_, (low, high)) = self.place(0.0, size);
-                Some(reflect(index as f32, low, high) as usize)
+                Some((reflect(index as f32, low, high) as usize).min(size.saturating_sub(1)))
             }
         }
     }
@@ -183,14 +183,9 @@ fn batches_of<T: Datum + Copy>(
 }
 
 /// tract's reflection at both ends.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    reason = "as tract computes"
-)]
 fn reflect(x: f32, low: f32, high: f32) -> f32 {
     let range = high - low;
-    if range == 0.0 {
+    if range == 0.0 || x.is_infinite() {
         return low;
     }
     let (beyond, is_below) = if x < low {
@@ -200,9 +195,10 @@ fn reflect(x: f32, low: f32, high: f32) -> f32 {
     } else {
         return x;
     };
-    let times = (beyond / range) as i32;
-    let rest = beyond - times as f32 * range;
-    if (times % 2 == 0) == is_below { low + rest } else { high - rest }
+    let times = (beyond / range).floor();
+    // A place that is so far off has no digits left of where it is between the ends.
+    let rest = (beyond - times * range).clamp(0.0, range);
+    if (times % 2.0 == 0.0) == is_below { low + rest } else { high - rest }
 }
 
 typed_op!(Sample, "GridSample");
