@@ -44,6 +44,11 @@ use run::Run;
 use schedule::Schedules;
 use value::Value;
 
+/// The operators that are computed here and not by tract, with their domains.
+pub(crate) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+    kernels::operators().chain(run::OPERATORS.iter().map(|(name, ..)| ("", *name)))
+}
+
 /// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes, runs operators of control
 /// flow and sequences that tract does not have, and holds few values at a time; a plan that tract has optimised runs faster,
 /// and often.
