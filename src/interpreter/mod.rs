@@ -42,6 +42,7 @@ use node::Builder;
 pub use observer::{NodeRun, ObservedTensor, Observer, SharedTensor};
 use run::Run;
 use schedule::Schedules;
+pub use value::OnnxValue;
 use value::Value;
 
 /// The operators that are computed here and not by tract, with their domains.
@@ -147,7 +148,28 @@ impl Interpreter {
         without_panic(|| self.outputs(inputs, Run::observed_by(self, observer))).map_err(Error::of)
     }
 
-    fn outputs(&self, inputs: Vec<OnnxTensor>, mut run: Run) -> TractResult<Vec<OnnxTensor>> {
+    /// As [`Interpreter::run`], where inputs or outputs may be sequences or optionals.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interpreter::run`], but for such outputs.
+    pub fn run_values(&self, inputs: Vec<OnnxValue>) -> Result<Vec<OnnxValue>> {
+        without_panic(|| self.values(inputs, Run::new(self))).map_err(Error::of)
+    }
+
+    fn outputs(&self, inputs: Vec<OnnxTensor>, run: Run) -> TractResult<Vec<OnnxTensor>> {
+        let inputs = inputs.into_iter().map(OnnxValue::Tensor).collect();
+        let tensor = |(value, name): (OnnxValue, &str)| match value {
+            OnnxValue::Tensor(tensor) => Ok(tensor),
+            _ => {
+                let problem = format!("has the output `{name}`, which is no tensor");
+                Err(Error::from(Cause::Model { problem }).into())
+            }
+        };
+        self.values(inputs, run)?.into_iter().zip(self.output_names()).map(tensor).collect()
+    }
+
+    fn values(&self, inputs: Vec<OnnxValue>, mut run: Run) -> TractResult<Vec<OnnxValue>> {
         let main = self.graph.main();
         let wanted = self.input_names();
         if inputs.len() != wanted.len() {
@@ -157,13 +179,7 @@ impl Interpreter {
         }
         let inputs = inputs.into_iter().map(Value::from).collect();
         let outputs = run.body(main, inputs)?;
-        let tensor = |(value, name): (Value, &str)| {
-            value.into_onnx().ok_or_else(|| {
-                let problem = format!("has the output `{name}`, which is no tensor");
-                Error::from(Cause::Model { problem }).into()
-            })
-        };
-        outputs.into_iter().zip(self.output_names()).map(tensor).collect()
+        Ok(outputs.into_iter().map(Value::into_onnx).collect::<Result<_>>()?)
     }
 
     /// The inputs of a body that somebody has to give.

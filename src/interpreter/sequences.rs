@@ -172,7 +172,13 @@ pub(super) fn split(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<Ve
     };
     let (mut at, mut pieces) = (0, vec![]);
     for length in lengths {
-        let mut piece = data.tensor.slice(axis, at, at + length)?;
+        let mut piece = if length == 0 {
+            let mut shape = data.tensor.shape().to_vec();
+            shape.iter_mut().skip(axis).take(1).for_each(|size| *size = 0);
+            Tensor::zero_dt(data.tensor.datum_type(), &shape)?
+        } else {
+            data.tensor.slice(axis, at, at + length)?
+        };
         if is_squeezed {
             piece.remove_axis(axis)?;
         }

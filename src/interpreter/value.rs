@@ -6,6 +6,7 @@ use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
 use super::observer::ObservedTensor;
 use crate::cast::element_type::ElementType;
+use crate::error::Result;
 use crate::tensor::typed::OnnxTensor;
 
 /// A tensor that several values may share.
@@ -23,10 +24,35 @@ pub(super) enum Value {
     Optional(Option<Box<Value>>),
 }
 
-impl From<OnnxTensor> for Value {
-    fn from(tensor: OnnxTensor) -> Value {
+/// What a model takes or makes ([`Interpreter::run_values`](super::Interpreter::run_values)).
+#[derive(Debug, Clone, PartialEq)]
+pub enum OnnxValue {
+    /// A tensor.
+    Tensor(OnnxTensor),
+    /// A sequence of tensors.
+    Sequence(Vec<OnnxTensor>),
+    /// A tensor or a sequence, or nothing.
+    Optional(Option<Box<OnnxValue>>),
+}
+
+impl From<OnnxTensor> for Typed {
+    fn from(tensor: OnnxTensor) -> Typed {
         let ty = tensor.element_type();
-        Value::Tensor(Typed { ty, tensor: tensor.into_tensor().into() })
+        Typed { ty, tensor: tensor.into_tensor().into() }
+    }
+}
+
+impl From<OnnxValue> for Value {
+    fn from(value: OnnxValue) -> Value {
+        match value {
+            OnnxValue::Tensor(tensor) => Value::Tensor(tensor.into()),
+            OnnxValue::Sequence(tensors) => {
+                Value::Sequence(tensors.into_iter().map(Typed::from).collect())
+            }
+            OnnxValue::Optional(held) => {
+                Value::Optional(held.map(|held| Box::new(Value::from(*held))))
+            }
+        }
     }
 }
 
@@ -46,6 +72,10 @@ impl Typed {
         Ok(Typed { ty, tensor: tensor.into() })
     }
 
+    fn into_onnx(self) -> Result<OnnxTensor> {
+        OnnxTensor::new(self.ty, Arc::unwrap_or_clone(self.tensor))
+    }
+
     /// A tensor of one type that tract has as well.
     pub(super) fn native(tensor: Tensor) -> TractResult<Typed> {
         match ElementType::native(tensor.datum_type()) {
@@ -56,14 +86,19 @@ impl Typed {
 }
 
 impl Value {
-    pub(super) fn into_onnx(self) -> Option<OnnxTensor> {
-        match self {
-            Value::Tensor(Typed { ty, tensor }) => {
-                let tensor = Arc::try_unwrap(tensor).unwrap_or_else(|shared| (*shared).clone());
-                OnnxTensor::new(ty, tensor).ok()
+    /// As whoever runs the model gets it.
+    pub(super) fn into_onnx(self) -> Result<OnnxValue> {
+        Ok(match self {
+            Value::Tensor(tensor) => OnnxValue::Tensor(tensor.into_onnx()?),
+            Value::Sequence(tensors) => {
+                let tensors = tensors.into_iter().map(Typed::into_onnx);
+                OnnxValue::Sequence(tensors.collect::<Result<_>>()?)
             }
-            _ => None,
-        }
+            Value::Optional(held) => {
+                let held = held.map(|held| held.into_onnx().map(Box::new));
+                OnnxValue::Optional(held.transpose()?)
+            }
+        })
     }
 
     /// What it is called in messages.

@@ -8,7 +8,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::HalfArithmetic;
 use tract_onnx_cast::audit::AuditRow;
-use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, OnnxValue};
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{ElementType, OnnxTensor, model_proto, tensor_proto};
 
@@ -224,6 +224,29 @@ fn sequences_are_built_and_taken_apart() {
     let outputs = walk(model(21, main), vec![float(&[1.0, 2.0, 3.0, 4.0, 5.0])]).unwrap();
     assert_eq!(outputs[0], tensor1(&[5f32, 1.0, 2.0, 3.0, 4.0]));
     assert_eq!((&outputs[1], &outputs[2]), (&tensor0(3i64), &tensor0(true)));
+}
+
+#[test]
+fn sequences_and_optionals_go_in_and_come_out() {
+    use OnnxValue::{Optional, Sequence, Tensor};
+    let nodes = [
+        node("SequenceInsert", &["parts", "x"], &["more"], vec![]),
+        node("SplitToSequence", &["x", "lengths"], &["pieces"], vec![]),
+        node("Optional", &["more"], &["held"], vec![]),
+        node("OptionalHasElement", &["nothing"], &["has"], vec![]),
+    ];
+    let names = ["more", "pieces", "held", "has"].map(untyped);
+    let mut main = graph(&["parts", "x", "nothing"].map(untyped), &nodes, &names);
+    main.initializer.push(int64("lengths", &[0, 2, 0]));
+    let model = model(18, main);
+    let model = Interpreter::of_proto(tract_onnx_cast::onnx(), model, None).expect("a model");
+    let (tensor, parts) = (float(&[1.0, 2.0]), vec![float(&[3.0])]);
+    let given = vec![Sequence(parts.clone()), Tensor(tensor.clone()), Optional(None)];
+    let made = model.run_values(given).expect("outputs");
+    let more = Sequence([parts, vec![tensor.clone()]].concat());
+    let pieces = Sequence(vec![float(&[]), tensor, float(&[])]);
+    let has = OnnxTensor::new(ElementType::Bool, tensor0(false)).expect("BOOL");
+    assert_eq!(made, [more.clone(), pieces, Optional(Some(more.into())), Tensor(has)]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use prost::Message;
 use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx::prelude::*;
@@ -267,4 +268,42 @@ fn a_reader_that_leaves_is_no_error() {
         let output = child.wait_with_output().expect("it ends");
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
     }
+}
+
+/// A field of a message, whose number is below 16: its length and its bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("a short one");
+    [&[number << 3 | 2, length], bytes].concat()
+}
+
+#[test]
+fn sequences_are_read_and_compared_by_their_tensors() {
+    let folder = Folder::new();
+    let sequence = |name: &str| {
+        let float = field(1, &[1 << 3, ElementType::Float as u8]);
+        let ty = field(4, &field(1, &float));
+        [field(1, name.as_bytes()), field(2, &ty)].concat()
+    };
+    let ends = [field(11, &sequence("x")), field(12, &sequence("y"))].concat();
+    let nodes = [node("Identity", &["x"], &["y"], vec![])];
+    let mut made = model(17, graph(&[], &nodes, &[])).encode_to_vec();
+    made.extend(field(7, &ends));
+    let values = |values: &[f32]| {
+        let tensor = |x: &f32| tensor_proto::write("", ElementType::Float, &tensor1(&[*x]));
+        let tensors = values.iter().map(|x| field(3, &tensor(x).expect("FLOAT").encode_to_vec()));
+        [vec![2 << 3, 1], tensors.collect::<Vec<_>>().concat()].concat()
+    };
+    for (case, expected) in [("same", &[1.0, 2.0][..]), ("other", &[1.0, 3.0]), ("few", &[1.0])] {
+        folder.write(&format!("{case}/model.onnx"), &made);
+        folder.write(&format!("{case}/input_0.pb"), &values(&[1.0, 2.0]));
+        folder.write(&format!("{case}/output_0.pb"), &values(expected));
+    }
+    let path = |case: &str| folder.path(case).display().to_string();
+    let ran = |case: &str| stdout(&onnx_cast(["test", &path(case)]));
+    assert!(ran("same").ends_with("1 passed, 0 failed\n"), "{}", ran("same"));
+    let other = ran("other");
+    assert!(other.contains("output `y`: tensor 1: 1 of 1 values differ"), "{other}");
+    assert!(ran("few").contains("output `y`: 2 tensors, expected 1"), "{}", ran("few"));
+    let by_nodes = onnx_cast(["test", "--engine", "nodes", &path("same")]);
+    assert_eq!(by_nodes.status.code(), Some(0), "{}", stdout(&by_nodes));
 }

@@ -1,6 +1,7 @@
 //! `onnx-cast test`: every case in turn, the outputs of each against the expected ones.
 
 mod expected;
+mod values;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ use crate::cli::report::terminal::{BAD, GOOD, Output, print_note};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::{Loader, Ran};
 use expected::difference;
+use values::Header;
 
 /// Run test cases and compare the outputs with the expected ones.
 ///
@@ -190,14 +192,13 @@ impl Request for TestRequest {
 
     fn answer(&self, loader: &Loader) -> TractResult<Tested> {
         let TestRequest { case, tolerance } = self;
-        let model = loader.open(&case.model)?;
-        let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
-        let expected = case.outputs()?;
-        ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
-        let Ran { outputs, note } = model.run(tensors)?;
-        notes.extend(note);
-        let note = (!notes.is_empty()).then(|| notes.join("; "));
-        Ok(Tested { failure: failure(&outputs, &expected, *tolerance)?, note })
+        self.of_tensors(loader).or_else(|error| match Header::of(&case.model) {
+            Ok(Some(header)) => {
+                let note = (!loader.walks()).then(|| NO_TENSORS.into());
+                Ok(Tested { failure: header.failure((case, loader), *tolerance)?, note })
+            }
+            _ => Err(error),
+        })
     }
 
     fn model(&self) -> &Path {
@@ -206,6 +207,24 @@ impl Request for TestRequest {
 
     fn places(&self) -> Vec<PathBuf> {
         vec![self.case.set.clone()]
+    }
+}
+
+/// The note on a case that no plan can be made for.
+const NO_TENSORS: &str = "tract has no sequences and no optionals, the model was run node by node";
+
+impl TestRequest {
+    /// The answer where all that the model takes and makes is tensors.
+    fn of_tensors(&self, loader: &Loader) -> TractResult<Tested> {
+        let TestRequest { case, tolerance } = self;
+        let model = loader.open(&case.model)?;
+        let (tensors, mut notes) = about(ErrorKind::Input, inputs_of(case, &model.takes))?;
+        let expected = case.outputs()?;
+        ensure!(!expected.is_empty(), "there is no output_*.pb to compare with");
+        let Ran { outputs, note } = model.run(tensors)?;
+        notes.extend(note);
+        let note = (!notes.is_empty()).then(|| notes.join("; "));
+        Ok(Tested { failure: failure(&outputs, &expected, *tolerance)?, note })
     }
 }
 
