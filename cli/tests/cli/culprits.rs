@@ -291,3 +291,34 @@ fn a_last_node_that_is_missing_is_no_rounding() {
     let short = of(&[4, 8], vec![product("y")], &[4, 8], weight());
     assert_eq!(judged(&whole, &short), broken("product", "missing_node"));
 }
+
+/// Inputs that nobody gave may lie beyond what a quantiser was calibrated for, and those that are
+/// given may not.
+#[test]
+fn a_range_that_cuts_made_up_inputs_off_is_no_fault() {
+    let tanh = |x: &str| node("Tanh", &[x], &["t"], vec![]).named("tanh");
+    let last = || add("last", &["t", "x"], "y");
+    let reference = of(&[4, 16], vec![tanh("x"), last()], &[4, 16], vec![]);
+    let [quantise, dequantise] = coded("x", ["scale", "scale"]);
+    let held = vec![one("scale", Float, 1.0 / 255.0), one("zero", Uint8, 128.0)];
+    let nodes = vec![quantise, dequantise, tanh("x_DequantizeLinear_Output"), last()];
+    let quantised = of(&[4, 16], nodes, &[4, 16], held);
+    assert_ne!(judged(&reference, &quantised).0, "broken");
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &quantised));
+    let given = folder.text("sets");
+    said(0, &["compare", &a, &a, "--sets", "1", "--keep-inputs", &given]);
+    assert!(said(1, &["compare", &a, &b, "-i", &given]).contains("cuts off"));
+}
+
+/// Where the values that a product takes have a mean of 0, the outputs hardly tell a wrong zero point.
+#[test]
+fn the_zero_point_of_a_quantised_weight_is_held_against_its_values() {
+    let [reference, sound] = dynamic(1.0, ["f", "scale"]);
+    assert_eq!(verdict(&reference, &sound), "rounded");
+    let [_, mut wrong] = dynamic(1.0, ["f", "scale"]);
+    let graph = wrong.graph.as_mut().expect("a graph");
+    *graph.initializer.last_mut().expect("the zero point") = one("zero", Int8, 3.0);
+    let report = compared(&reference, &wrong);
+    assert_eq!(report["verdict"], "broken", "{report}");
+}

@@ -97,6 +97,14 @@ impl ComparedWeight {
         }
         self.text = text;
     }
+
+    /// Notes that all values are off alike.
+    pub(crate) fn add_shift(&mut self, shift: Option<f64>) {
+        self.is_error |= shift.is_some();
+        let told =
+            |by| format!("; all are off by about {} alike, as by another zero point", Num(by));
+        self.text.extend(shift.map(told));
+    }
 }
 
 impl ComparedWeights {

@@ -35,6 +35,8 @@ pub(crate) struct Holder<'a> {
 pub(crate) struct ChangedWeight {
     pub(crate) fact: ComparedWeight,
     pub(crate) change: Change,
+    /// By how much all its codes stand for other values alike, if they do.
+    pub(super) shift: Option<f64>,
     /// The constants of the converted model that hold it.
     pub(crate) roots: HashSet<String>,
 }

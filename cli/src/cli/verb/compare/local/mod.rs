@@ -51,7 +51,7 @@ use quantisers::Wrong;
 use rounds::{OwnRounding, Rounds};
 use site::{Site, Sites};
 pub(super) use trace::Trace;
-use twins::inputs_of;
+use twins::{inputs_of, other_inputs};
 use walk::Walk;
 use weights::Weights;
 
@@ -221,7 +221,9 @@ impl<'a> Look<'a> {
         };
         let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
         let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
-        let (found, wrong, others) = rounds.walked(run)?;
+        let (found, mut wrong, others) = rounds.walked(run)?;
+        let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
+        wrong.iter_mut().for_each(|wrong| wrong.is_made_up = wrong.is_cut_off && is_made_up);
         if let Some(others) = others {
             *links = others;
         }
@@ -320,33 +322,6 @@ fn of_graph(subject: &Subject) -> TractResult<Interpreter> {
     Ok(Interpreter::of_proto(onnx, graph.clone(), folder.as_deref())?)
 }
 
-/// The inputs of a run that tensors were saved of with other ones, or perhaps with other ones.
-fn other_inputs(
-    subject: &Subject,
-    model: &Interpreter,
-    (given, held): (&[OnnxTensor], &[(String, SharedTensor)]),
-    place: usize,
-) -> Vec<(String, &'static str)> {
-    let Sides { reference_sets, converted_sets, .. } = subject.sides;
-    let set = reference_sets.get(place).or(converted_sets.get(place));
-    let random = set.map_or(&[][..], |set| match &set.provenance {
-        Provenance::Random { inputs, .. } => inputs,
-        Provenance::Given => &[],
-    });
-    let inputs = model.input_names().into_iter().zip(given);
-    let other = inputs.filter_map(|(name, given)| {
-        let was = held.iter().find(|(held, _)| held == name).map(|(_, (_, tensor))| &**tensor);
-        match was {
-            Some(was) if was != given.tensor() => {
-                Some((name.into(), "was saved with other values"))
-            }
-            Some(_) => None,
-            None => random.iter().any(|x| x == name).then(|| (name.into(), "is random here")),
-        }
-    });
-    other.collect()
-}
-
 /// So many roundings at a tensor's largest value are left to the kernels of another runtime, whose
 /// functions are polynomials.
 const SAVED: f64 = 64.0;
@@ -369,12 +344,12 @@ fn saved_inputs(
     let first = subject.sides.reference.saved.first().context("there are saved tensors")?;
     let others = first.outputs()?;
     let input = |name: &str| {
-        if let Some((_, (ty, tensor))) = held.iter().find(|(held, _)| held == name) {
-            return Ok(OnnxTensor::new(*ty, Tensor::clone(tensor))?);
-        }
-        let other = others.iter().find(|other| other.name == name);
-        let other = other.with_context(|| format!("input `{name}` was not saved"))?;
-        Ok(OnnxTensor::new(other.ty, other.tensor.clone())?)
+        let held = held.iter().find(|(held, _)| held == name).map(|(_, (ty, held))| (*ty, &**held));
+        let other =
+            || others.iter().find(|o| o.name == name).map(|other| (other.ty, &other.tensor));
+        let (ty, tensor) =
+            held.or_else(other).with_context(|| format!("input `{name}` was not saved"))?;
+        Ok(OnnxTensor::new(ty, tensor.clone())?)
     };
     model.input_names().into_iter().map(input).collect()
 }
@@ -400,15 +375,16 @@ impl Local {
     /// Names the nodes to blame.
     fn explain(&mut self, fault: &Fault) {
         let Fault { b, sites, .. } = fault;
-        let sure = sites.deviating().filter(|site| site.is_sure);
+        let sure = sites.deviating().filter(|s| s.is_sure);
         // Of values that are not the reference's, the fault may be before the quantiser.
         let is_given = |value: &str| match sites.get(value) {
             Some(site) => site.is_replaced,
             None => b.inputs.contains(value),
         };
         let quantisers = self.quantisers.drain(..).filter(|wrong| !fault.is_cut_by_both(wrong));
-        let (wrong, doubtful): (Vec<Wrong>, Vec<Wrong>) =
-            quantisers.partition(|wrong| !wrong.is_cut_off || is_given(&wrong.value));
+        let (made_up, quantisers): (Vec<_>, Vec<_>) = quantisers.partition(|w| w.is_made_up);
+        let is_sure = |wrong: &Wrong| !wrong.is_cut_off || is_given(&wrong.value);
+        let (wrong, doubtful): (Vec<_>, Vec<_>) = quantisers.into_iter().partition(is_sure);
         let mut found: Vec<Culprit> = wrong.into_iter().map(|wrong| wrong.culprit).collect();
         let known: Vec<String> = found.iter().map(|held| held.node.clone()).collect();
         let is_known =
@@ -445,6 +421,7 @@ impl Local {
             }
         }
         let beyond = sites.all.iter().filter(|site| site.broken_off + site.beyond_type > 0);
-        self.beyond = beyond.map(|site| fault.beyond(site)).collect();
+        self.beyond = made_up.into_iter().map(|wrong| wrong.culprit).collect();
+        self.beyond.extend(beyond.map(|site| fault.beyond(site)));
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct Wrong {
     /// Whether its range cuts values off, and but few other than those of the sign that it lacks.
     pub(super) is_cut_off: bool,
     pub(super) is_cut_at_zero: bool,
+    /// Whether the values are of inputs that nobody gave, for which it was not calibrated.
+    pub(super) is_made_up: bool,
     /// Its codes, and what takes them back.
     codes: String,
     taker: String,
@@ -272,6 +274,7 @@ fn wrong(
         taker: label(node.name, node.op_type).into(),
         is_cut_at_zero: kind == FaultKind::Scale && (cut_off / power).sqrt() <= CUT_OFF,
         is_cut_off: kind == FaultKind::Scale,
+        is_made_up: false,
     };
     let (error, want, got) = worst;
     let step = scale.abs() * STEP;

@@ -44,14 +44,14 @@ pub(super) struct OwnRounding {
 }
 
 impl OwnRounding {
-    /// On the way to values that the reference makes by several nodes, where they differ.
+    /// On the way to values that the reference makes by few nodes, where they differ.
     fn of(reference: &Trace, sites: &Sites) -> OwnRounding {
         let given: HashSet<&str> =
             sites.all.iter().filter(|site| site.is_replaced).map(|site| &*site.reference).collect();
         let (mut wanted, mut inside) = (HashSet::new(), HashSet::new());
         for site in sites.deviating() {
             let nodes = region(reference, &site.reference, |value| given.contains(value));
-            if (2..=FEW).contains(&nodes.len()) {
+            if (1..=FEW).contains(&nodes.len()) {
                 wanted.insert(site.reference.clone());
                 inside.extend(nodes.into_iter().flat_map(|ran| ran.outputs.clone()));
             }

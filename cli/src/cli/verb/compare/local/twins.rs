@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::interpreter::SharedTensor;
+use tract_onnx_cast::OnnxTensor;
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
+use super::Subject;
 use super::numbers::{
     cast, is_computed_in, largest, numbers, numbers_in, rounding, smallest, tensor, wide,
 };
-use crate::cli::verb::compare::open::Loaded;
+use crate::cli::input::sets::Provenance;
+use crate::cli::verb::compare::open::{Loaded, Sides};
 
 /// So many elements are held against each other at once.
 const BLOCK: usize = 1 << 14;
@@ -89,4 +92,31 @@ pub(super) fn laid_out(exact: &SharedTensor, held: &SharedTensor) -> Option<(Sha
         }
         _ => None,
     }
+}
+
+/// The inputs of a run that tensors were saved of with other ones, or perhaps with other ones.
+pub(super) fn other_inputs(
+    subject: &Subject,
+    model: &Interpreter,
+    (given, held): (&[OnnxTensor], &[(String, SharedTensor)]),
+    place: usize,
+) -> Vec<(String, &'static str)> {
+    let Sides { reference_sets, converted_sets, .. } = subject.sides;
+    let set = reference_sets.get(place).or(converted_sets.get(place));
+    let random = set.map_or(&[][..], |set| match &set.provenance {
+        Provenance::Random { inputs, .. } => inputs,
+        Provenance::Given => &[],
+    });
+    let inputs = model.input_names().into_iter().zip(given);
+    let other = inputs.filter_map(|(name, given)| {
+        let was = held.iter().find(|(held, _)| held == name).map(|(_, (_, tensor))| &**tensor);
+        match was {
+            Some(was) if was != given.tensor() => {
+                Some((name.into(), "was saved with other values"))
+            }
+            Some(_) => None,
+            None => random.iter().any(|x| x == name).then(|| (name.into(), "is random here")),
+        }
+    });
+    other.collect()
 }
