@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
-use tract_onnx_cast::ElementType::{self, BFloat16, Float, Float16, Int8, Int32, Uint8};
+use tract_onnx_cast::ElementType::{self, BFloat16, Double, Float, Float16, Int8, Int32, Uint8};
 
-use crate::common::proto::{Change, cast, float, int, node};
+use crate::common::proto::{Change, cast, float, int, node, unshaped};
 use crate::program::{Folder, json, said};
 use crate::verdict::{add, broken, coded, held, judged, of, one, values, verdict};
 
@@ -321,4 +321,44 @@ fn the_zero_point_of_a_quantised_weight_is_held_against_its_values() {
     *graph.initializer.last_mut().expect("the zero point") = one("zero", Int8, 3.0);
     let report = compared(&reference, &wrong);
     assert_eq!(report["verdict"], "broken", "{report}");
+}
+
+/// Of a sum that cancels, DOUBLE has digits that FLOAT has not, on whichever side it is.
+#[test]
+fn what_double_has_of_more_digits_is_rounding() {
+    let (rows, columns) = (256, 16);
+    let weight: Vec<f32> = values(rows * columns, 5).iter().map(|w| w * 0.1).collect();
+    let weight = |ty| held("w", ty, &[rows as i64, columns as i64], &weight);
+    let (shape, made) = ([8, rows as i64], [8, columns as i64]);
+    let product = |x: &str, y: &str| node("MatMul", &[x, "w"], &[y], vec![]).named("product");
+    let tanh = node("Tanh", &["f"], &["y"], vec![]).named("tanh");
+    let float = of(&shape, vec![product("x", "f"), tanh.clone()], &made, vec![weight(Float)]);
+    let nodes = vec![cast("x", Double, "d"), product("d", "p"), cast("p", Float, "f"), tanh];
+    let double = of(&shape, nodes, &made, vec![weight(Double)]);
+    for (a, b) in [(&float, &double), (&double, &float)] {
+        assert_eq!(verdict(a, b), "rounded");
+    }
+}
+
+/// Where a size is computed of rounded values, a shape tells no fault.
+#[test]
+fn a_size_that_rounding_makes_another_is_imprecise() {
+    let sized = |ty| {
+        let nodes = vec![
+            cast("x", ty, "n"),
+            node("Mul", &["n", "factor"], &["m"], vec![]).named("scaled"),
+            node("ReduceSum", &["m"], &["s"], vec![int("keepdims", 0)]).named("sum"),
+            node("Abs", &["s"], &["a"], vec![]).named("size"),
+            cast("a", Float, "whole"),
+            node("Ceil", &["whole"], &["c"], vec![]).named("ceil"),
+            node("Range", &["zero", "c", "step"], &["y"], vec![]).named("range"),
+        ];
+        let held =
+            vec![one("factor", ty, 300.0), one("zero", Float, 0.0), one("step", Float, 0.25)];
+        let mut model = of(&[4, 8], nodes, &[1], held);
+        model.graph.as_mut().expect("a graph").output = vec![unshaped("y", Float)];
+        model
+    };
+    let (reference, narrow) = (sized(Float), sized(BFloat16));
+    assert_eq!(judged(&reference, &narrow).0, "imprecise");
 }

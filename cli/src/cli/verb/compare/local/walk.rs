@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 
-use tract_onnx_cast::{Family, Result};
+use tract_onnx_cast::{ElementType, Family, Result};
 
 use super::doubt::{Carried, Doubt, Twin, doubts};
 use super::families::UNIFORM;
@@ -143,6 +143,19 @@ impl<'a> Walk<'a> {
 
     /// What an input is, free of its type's rounding.
     fn twin(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
+        let (twin, ty) = (self.twin_of(input, is_code)?, wide(input.element_type));
+        let is_wider = twin.value.0 == ElementType::Double && ty == ElementType::Float;
+        if !is_wider {
+            return Some(twin);
+        }
+        // A conversion from DOUBLE computes in FLOAT.
+        let values = numbers(&twin.value)?.into_iter().zip(twin.doubts());
+        let doubts = values.map(|(x, doubt)| doubt + x.abs() * rounding(ty)).collect::<Vec<f64>>();
+        let (value, doubt) = (cast(&twin.value, ty)?, Doubt::Each(doubts.into()));
+        Some(Twin { value, doubt, ..twin })
+    }
+
+    fn twin_of(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
         let name = full_name(input);
         if let Some(twin) = self.twins.get(&name) {
             return Some(twin.clone());
