@@ -273,6 +273,17 @@ pub fn value_attribute(tensor: TensorProto) -> AttributeProto {
     AttributeProto { name, r#type, t: Some(tensor), ..AttributeProto::default() }
 }
 
+/// A node of a message that makes one value, whose name it has.
+pub fn message_node(op_type: &str, input: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        name: output.into(),
+        op_type: op_type.into(),
+        input: input.iter().map(|name| (*name).to_owned()).collect(),
+        output: vec![output.into()],
+        ..NodeProto::default()
+    }
+}
+
 /// What a declaration says of a tensor: its element type and its shape.
 pub fn tensor_type(declared: Option<&TypeProto>) -> Option<&type_proto::Tensor> {
     let type_proto::Value::TensorType(tensor) = declared?.value.as_ref()?;

@@ -25,6 +25,11 @@ impl Case {
         self.path == self.model
     }
 
+    /// Whether it has files of inputs, and none is missing.
+    pub(crate) fn has_inputs(&self) -> bool {
+        self.inputs().is_ok_and(|files| !files.is_empty())
+    }
+
     /// The files of the inputs, in their order.
     pub(crate) fn inputs(&self) -> anyhow::Result<Vec<PathBuf>> {
         self.data("input_")

@@ -18,6 +18,11 @@ pub(crate) struct Declared {
 }
 
 impl Declared {
+    /// The input of that name.
+    pub(crate) fn input(&self, name: &str) -> Option<&Input> {
+        self.inputs.iter().find(|input| input.name == name)
+    }
+
     /// Tensors for the inputs, in their order, with their names and types.
     pub(crate) fn named(&self, tensors: Vec<Arc<Tensor>>) -> Vec<NamedTensor> {
         let named = |(input, tensor): (&Input, Arc<Tensor>)| NamedTensor {

@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read, Seek};
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use prost::Message;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
@@ -64,6 +64,15 @@ pub(crate) fn read_npy(path: &Path) -> TractResult<Array> {
     let source = path.display().to_string();
     let read = || npy::read(BufReader::new(open_regular(path)?.into_file()), &source);
     at(&source, read())
+}
+
+/// Reads a file that holds one array.
+pub(crate) fn read_array(path: &Path) -> TractResult<Array> {
+    match Format::of(path) {
+        Some(Format::TensorProto) => read_tensor_proto(path),
+        Some(Format::Npy) => read_npy(path),
+        _ => bail!("{}: is neither a .npy nor a .pb", path.display()),
+    }
 }
 
 /// The arrays of a .npz file may be so many times as long as the file, or have so many bytes, all of them together.

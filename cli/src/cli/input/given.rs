@@ -45,7 +45,7 @@ impl Given {
     ) -> TractResult<Given> {
         let mut given = Given::nothing(model, others);
         for argument in arguments {
-            let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
+            let is_input = |name: &str| model.input(name).is_some();
             let arrays = at(format!("-i {argument}"), arrays(argument, &is_input))?;
             given.take(model, &format!("-i {argument}"), arrays)?;
         }
@@ -63,9 +63,8 @@ impl Given {
         source: &str,
         arrays: NamedArrays,
     ) -> TractResult<()> {
-        let is_input = |name: &str| model.inputs.iter().any(|input| input.name == name);
         // An archive may hold more than one model's inputs, but not none of them.
-        let is_archive = arrays.iter().any(|(name, _)| is_input(name));
+        let is_archive = arrays.iter().any(|(name, _)| model.input(name).is_some());
         for (name, array) in arrays {
             let mut places = model.inputs.iter().zip(&mut self.tensors);
             let place = places.find(|(input, _)| input.name == name);
@@ -104,8 +103,7 @@ fn arrays(argument: &str, is_input: &impl Fn(&str) -> bool) -> TractResult<Named
             return Ok(arrays);
         }
         (Some(Format::Npy | Format::TensorProto), None) => bail!("it should be NAME={file}"),
-        (Some(Format::Npy), _) => files::read_npy(path)?,
-        (Some(Format::TensorProto), _) => files::read_tensor_proto(path)?,
+        (Some(Format::Npy | Format::TensorProto), Some(_)) => files::read_array(path)?,
         (None, None) => bail!("it should be NAME=FILE, or the FILE.npz of several inputs"),
         (None, Some(_)) => bail!("the file should be a .pb, .npy or .npz"),
     };

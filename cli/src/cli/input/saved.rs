@@ -107,8 +107,7 @@ fn unnamed(index: usize) -> String {
 fn folder(path: &Path) -> TractResult<Content> {
     let model = path.join("model.onnx");
     if model.is_file() {
-        let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
-        let sets = cases::sets_in(path, &model)?.into_iter().filter(has_data);
+        let sets = cases::sets_in(path, &model)?.into_iter().filter(Case::has_inputs);
         return Ok(Content::Model(model, sets.collect()));
     }
     let mut saved = vec![];

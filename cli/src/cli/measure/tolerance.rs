@@ -37,6 +37,14 @@ impl Tolerance {
         rtol.is_some() || atol.is_some() || ulp.is_some() || !is_whole
     }
 
+    /// The parts that there are, by the names of their options.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let Tolerance { rtol, atol, ulp, cosine, sqnr } = *self;
+        let all =
+            [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine), ("sqnr", sqnr)];
+        all.into_iter().filter_map(|(name, part)| Some((name, part?)))
+    }
+
     /// This one, and for its missing parts the other.
     pub(crate) fn or(self, other: Tolerance) -> Tolerance {
         Tolerance {

@@ -269,9 +269,7 @@ pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
 
 /// What something was judged by, as it is typed.
 pub(crate) fn tolerance(tolerance: &Tolerance) -> String {
-    let Tolerance { rtol, atol, ulp, cosine, sqnr } = *tolerance;
-    let parts = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine), ("sqnr", sqnr)];
-    let given = parts.iter().filter_map(|(name, x)| Some(format!("{name} {}", typed((*x)?))));
+    let given = tolerance.parts().map(|(name, part)| format!("{name} {}", typed(part)));
     given.collect::<Vec<_>>().join(", ")
 }
 

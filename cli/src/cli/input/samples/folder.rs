@@ -7,7 +7,6 @@ use anyhow::{Context, ensure};
 use tract_onnx::prelude::*;
 
 use super::{Other, Sample, cases_in, lines, natural};
-use crate::cli::input::array::Array;
 use crate::cli::input::declared::Declared;
 use crate::cli::input::files::{self, Format};
 use crate::cli::message::at;
@@ -118,7 +117,10 @@ fn of_names(model: &Declared, folder: &Path) -> Option<Other> {
 fn of_files(files: Vec<(String, PathBuf)>) -> Other {
     let name = files.first().map(|(_, file)| file.display().to_string()).unwrap_or_default();
     Other::of_arrays(name, move |_| {
-        files.iter().map(|(name, file)| Ok((name.clone(), Some(array(file)?)))).collect()
+        files
+            .iter()
+            .map(|(name, file)| Ok((name.clone(), Some(files::read_array(file)?))))
+            .collect()
     })
 }
 
@@ -130,14 +132,6 @@ fn of_array(model: &Declared, path: PathBuf) -> Other {
 
 fn of_archive(path: PathBuf) -> Other {
     Other::of_arrays(path.display().to_string(), move |model| {
-        files::read_npz(&path, |name| model.inputs.iter().any(|input| input.name == name))
+        files::read_npz(&path, |name| model.input(name).is_some())
     })
-}
-
-fn array(path: &Path) -> TractResult<Array> {
-    match Format::of(path) {
-        Some(Format::TensorProto) => files::read_tensor_proto(path),
-        Some(Format::Npy) => files::read_npy(path),
-        _ => anyhow::bail!("{}: is neither a .npy nor a .pb", path.display()),
-    }
 }

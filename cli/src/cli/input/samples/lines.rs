@@ -57,7 +57,7 @@ fn read(
     let object: Map<String, Value> = serde_json::from_str(line)
         .context("it should be an object, with \"NaN\" and \"Infinity\" as strings")?;
     let array = |(name, value): (String, Value)| {
-        let Some(input) = model.inputs.iter().find(|input| input.name == name) else {
+        let Some(input) = model.input(&name) else {
             return Ok((name, None));
         };
         let array = at(format!("input `{name}`"), array(input, &value))?;

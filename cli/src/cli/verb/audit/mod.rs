@@ -144,8 +144,7 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
             true => cases::sets_in(path, &file_of(path))?,
             false => cases::beside(path),
         };
-        let has_inputs = |set: &Case| set.inputs().is_ok_and(|files| !files.is_empty());
-        let sets: Vec<Case> = sets.into_iter().filter(has_inputs).collect();
+        let sets: Vec<Case> = sets.into_iter().filter(Case::has_inputs).collect();
         if input.takes_recorded(path.is_dir()) {
             let bare = models.iter_mut().filter(|(_, own)| own.is_empty());
             bare.for_each(|(_, own)| own.clone_from(&sets));

@@ -12,7 +12,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use onnx_cast_graph::{free_names, int_attribute, subgraphs};
+use onnx_cast_graph::{free_names, int_attribute, message_node, subgraphs};
 use tract_onnx::pb::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
     ValueInfoProto,
@@ -301,30 +301,38 @@ impl Trial for Original {
 /// The function that rounds a value, and its domain. A function has an opset of its own, so that it
 /// can cast to types that the model's opset does not have.
 const ROUND: &str = "Round";
-const DOMAIN: &str = "onnx-cast.keep";
+pub(super) const DOMAIN: &str = "onnx-cast.keep";
 /// The first opset that casts to both types.
 const ROUND_SINCE: i64 = 13;
 
 /// A node that rounds a value to half precision, as FLOAT.
 fn rounding(from: &str, to: &str) -> NodeProto {
-    NodeProto {
-        name: format!("{to}:round"),
-        op_type: ROUND.into(),
-        domain: DOMAIN.into(),
-        input: vec![from.into()],
-        output: vec![to.into()],
-        ..Default::default()
-    }
+    NodeProto { domain: DOMAIN.into(), ..message_node(ROUND, &[from], to) }
 }
 
 fn rounding_function(to: ElementType) -> FunctionProto {
+    let cast = |from: &str, to: ElementType, output: &str| {
+        let attribute = vec![int_attribute("to", to as i64)];
+        NodeProto { attribute, ..message_node("Cast", &[from], output) }
+    };
+    let nodes = vec![cast("x", to, "half"), cast("half", ElementType::Float, "y")];
+    function(ROUND, &["x"], nodes, ROUND_SINCE)
+}
+
+/// A function of ours that makes `y`.
+pub(super) fn function(
+    name: &str,
+    input: &[&str],
+    node: Vec<NodeProto>,
+    version: i64,
+) -> FunctionProto {
     FunctionProto {
-        name: Some(ROUND.into()),
+        name: Some(name.into()),
         domain: Some(DOMAIN.into()),
-        input: vec!["x".into()],
+        input: input.iter().map(|name| (*name).to_owned()).collect(),
         output: vec!["y".into()],
-        node: vec![cast("x", to, "half"), cast("half", ElementType::Float, "y")],
-        opset_import: vec![OperatorSetIdProto { version: ROUND_SINCE, ..Default::default() }],
+        node,
+        opset_import: vec![OperatorSetIdProto { version, ..Default::default() }],
         ..Default::default()
     }
 }
@@ -351,17 +359,6 @@ pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
         graph.output.extend(inner.map(bare));
     }
     proto
-}
-
-fn cast(from: &str, to: ElementType, output: &str) -> NodeProto {
-    NodeProto {
-        name: output.into(),
-        op_type: "Cast".into(),
-        input: vec![from.into()],
-        output: vec![output.into()],
-        attribute: vec![int_attribute("to", to as i64)],
-        ..Default::default()
-    }
 }
 
 /// What a conversion makes of a tensor; nothing where that is the tensor itself.

@@ -84,8 +84,5 @@ fn versions(model: &ModelProto) -> String {
 
 /// A tolerance as options of `compare`.
 pub(super) fn options(tolerance: Tolerance) -> String {
-    let Tolerance { rtol, atol, ulp, cosine, sqnr } = tolerance;
-    let all = [("rtol", rtol), ("atol", atol), ("ulp", ulp), ("cosine", cosine), ("sqnr", sqnr)];
-    let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
-    given.map(|(name, value)| format!(" --{name} {value:e}")).collect()
+    tolerance.parts().map(|(name, part)| format!(" --{name} {part:e}")).collect()
 }

@@ -113,8 +113,7 @@ fn recorded(model: &Path, input: &InputArgs) -> anyhow::Result<Option<Case>> {
     if !model.is_dir() || !input.inputs.is_empty() {
         return Ok(None);
     }
-    let has_data = |case: &Case| case.inputs().is_ok_and(|inputs| !inputs.is_empty());
-    let case = sets_in(model, model)?.into_iter().find(has_data);
+    let case = sets_in(model, model)?.into_iter().find(Case::has_inputs);
     if case.is_some() {
         input.check_nothing_is_random("those of the folder are recorded")?;
         input.check_all_is_taken("those of the folder are recorded")?;

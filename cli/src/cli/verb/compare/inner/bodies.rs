@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use onnx_cast_graph::{NodeView, free_names, has_bodies, subgraphs};
+use onnx_cast_graph::{NodeView, free_names, has_bodies, message_node, subgraphs};
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 
 /// The model with what its bodies compute among the nodes of the main graph, before the node whose
@@ -59,7 +59,7 @@ fn spread_nodes(
                 spread_nodes(body.node, &format!("{path}/"), all, held);
                 let fed = body.input.iter().zip(&node.input).skip(first).take(count);
                 all.extend(fed.zip(body.output.iter().skip(made)).map(|((inner, first), next)| {
-                    identity(&[&first.clone(), &next.name], &inner.name)
+                    message_node("Identity", &[&first.clone(), &next.name], &inner.name)
                 }));
                 node.input.extend(body.output.into_iter().map(|output| output.name));
             }
@@ -105,15 +105,6 @@ fn path(prefix: &str, node: &NodeProto, attribute: &str) -> String {
             let start = name.get(..end).unwrap_or_default();
             format!("{start}…{:016x}.{attribute}", digest.finish())
         }
-    }
-}
-
-fn identity(inputs: &[&str], output: &str) -> NodeProto {
-    NodeProto {
-        op_type: "Identity".into(),
-        input: inputs.iter().map(|input| (*input).to_owned()).collect(),
-        output: vec![output.into()],
-        ..NodeProto::default()
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use onnx_cast_graph::{attribute, int, int_attribute};
+use onnx_cast_graph::{NodeView, attribute, int, int_attribute, message_node};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
@@ -175,27 +175,22 @@ fn in_float(node: &mut NodeProto) -> Vec<NodeProto> {
             return vec![];
         }
     };
-    let made = |op_type: &str, input: Vec<String>, end: &str| NodeProto {
-        name: format!("{}:{end}", node.name),
-        op_type: op_type.into(),
-        input,
-        output: vec![format!("{}:{end}", node.output.first().map_or("", String::as_str))],
-        ..NodeProto::default()
-    };
+    let product = node.output.first().map_or("", String::as_str);
+    let made =
+        |op: &str, input: &[&str], end: &str| message_node(op, input, &format!("{product}:{end}"));
     let float = |name: &String, end: &str| NodeProto {
         attribute: vec![int_attribute("to", ElementType::Float as i64)],
-        ..made("Cast", vec![name.clone()], end)
+        ..made("Cast", &[name], end)
     };
-    let result = |node: &NodeProto| node.output.first().cloned().unwrap_or_default();
     let mut added: Vec<NodeProto> =
         node.input.get(1).map(|weight| float(weight, "weight")).into_iter().collect();
     if let Some(zero) = node.input.get(3).filter(|name| !name.is_empty()) {
         let zero = float(zero, "zero");
-        let operands = added.iter().map(result).chain([result(&zero)]).collect();
-        let moved = made("Sub", operands, "moved");
+        let operands: Vec<&str> = added.iter().chain([&zero]).map(NodeView::label).collect();
+        let moved = made("Sub", &operands, "moved");
         added.extend([zero, moved]);
     }
-    let weight = added.last().map(result).unwrap_or_default();
+    let weight = added.last().map_or(String::new(), |last| last.label().to_owned());
     node.op_type = op.into();
     node.input.truncate(1);
     node.input.push(weight);

@@ -3,18 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tract_onnx::pb::{FunctionProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto};
+use onnx_cast_graph::message_node;
+use tract_onnx::pb::{FunctionProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::parameters::{Finder, Parameters};
 use super::plan::{Entry, How, Plan};
 use super::subject::Subject;
+use crate::cli::verb::keep::simulated::{DOMAIN, function};
 
-/// The function that quantises a value and brings it back, and its domain. A function has an opset
-/// of its own, so that a model of any opset can have it.
+/// The function that quantises a value and brings it back. It has an opset of its own, so that a
+/// model of any opset can have it.
 const ROUND: &str = "Quantize";
-const DOMAIN: &str = "onnx-cast.keep";
 /// The first opset whose quantisers have all the types.
 const ROUND_SINCE: i64 = 21;
 
@@ -119,14 +120,8 @@ impl Rewrite {
         let zeros = scalar(parameters.zero_points()?.slice(0, 0, 1)?)?;
         self.weights.push(tensor_proto::write(&scale, ElementType::Float, &scales)?);
         self.weights.push(tensor_proto::write(&zero, parameters.ty, &zeros)?);
-        self.nodes.push(NodeProto {
-            name: format!("{value}:quantise"),
-            op_type: ROUND.into(),
-            domain: DOMAIN.into(),
-            input: vec![exact, scale, zero],
-            output: vec![quantised],
-            ..NodeProto::default()
-        });
+        let node = message_node(ROUND, &[&exact, &scale, &zero], &quantised);
+        self.nodes.push(NodeProto { domain: DOMAIN.into(), ..node });
         Ok(())
     }
 
@@ -150,20 +145,7 @@ impl Rewrite {
 }
 
 fn rounding_function() -> FunctionProto {
-    let node = |op_type: &str, x: &str, y: &str| NodeProto {
-        name: y.into(),
-        op_type: op_type.into(),
-        input: vec![x.into(), "scale".into(), "zero".into()],
-        output: vec![y.into()],
-        ..NodeProto::default()
-    };
-    FunctionProto {
-        name: Some(ROUND.into()),
-        domain: Some(DOMAIN.into()),
-        input: vec!["x".into(), "scale".into(), "zero".into()],
-        output: vec!["y".into()],
-        node: vec![node("QuantizeLinear", "x", "codes"), node("DequantizeLinear", "codes", "y")],
-        opset_import: vec![OperatorSetIdProto { version: ROUND_SINCE, ..Default::default() }],
-        ..FunctionProto::default()
-    }
+    let node = |op: &str, x: &str, y: &str| message_node(op, &[x, "scale", "zero"], y);
+    let nodes = vec![node("QuantizeLinear", "x", "codes"), node("DequantizeLinear", "codes", "y")];
+    function(ROUND, &["x", "scale", "zero"], nodes, ROUND_SINCE)
 }
