@@ -242,7 +242,8 @@ impl Joining<'_, '_, '_> {
         }
         self.fix_unknown(id, schema, &first_of);
         self.by_attribute(id);
-        let why = |place| stays_by_place(node, place);
+        let is_double = self.context.to() == ElementType::Double;
+        let why = |place| stays_by_place(node, place, is_double);
         for place in 0..node.input_places() {
             if let (Some(point), Some(why)) = (self.taken(id, place), why(place)) {
                 self.context.classes.fix(point, why);
@@ -368,10 +369,10 @@ fn is_free(node: &Node, context: &Context) -> bool {
     moves || makes_any || (takes && !makes)
 }
 
-/// Why an input stays as it is, though its schema lets it have another type.
-fn stays_by_place(node: &Node, place: usize) -> Option<&'static str> {
+/// Why an input stays as it is, though its schema lets it have another type. DOUBLE has all that FLOAT statistics have.
+fn stays_by_place(node: &Node, place: usize, is_double: bool) -> Option<&'static str> {
     match (node.op_type(), place) {
-        ("BatchNormalization", 3 | 4) if node.opset >= 14 => Some("statistics"),
+        ("BatchNormalization", 3 | 4) if node.opset >= 14 && !is_double => Some("statistics"),
         ("Resize", 1) if node.opset >= 11 => Some("a region of interest"),
         _ => None,
     }

@@ -190,7 +190,8 @@ fn attributes_change(node: &Node, old: &Schema, new: &Schema) -> Option<String> 
             return Some(format!("it has no attribute `{}` since {}", given.name, new.since));
         }
     }
-    let is_given = |name: &str| attribute(node, name).is_some();
+    let has_body = |name: &str| node.bodies().iter().any(|held| held.attribute == name);
+    let is_given = |name: &str| attribute(node, name).is_some() || has_body(name);
     let other = before.attributes.iter().find(|known| {
         let default = after.attribute(known.name).map(|new| new.default);
         !is_given(known.name) && default.is_some_and(|default| default != known.default)

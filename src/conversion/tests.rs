@@ -396,6 +396,9 @@ fn bodies_are_converted_with_what_they_capture() {
         z = Cast(z_FLOAT16) to FLOAT
         out z FLOAT";
     assert_eq!(told(proto.graph.as_ref().expect("a graph")), lines(expected));
+    // Bodies are attributes, which the operator needs in each version.
+    let raised = Options { opset: Some(21), ..to(Float16) };
+    assert_eq!(written(&model.encode_to_vec(), &raised).0.opset_import[0].version, 21);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::ElementType::{Bool, Float, Float8E4M3FN, Int32, Int64, Uint4};
+use tract_onnx_cast::ElementType::{Bool, Float, Float8E4M3FN, Int8, Int32, Int64, Uint4};
 
 use crate::common::proto::{
     dim, graph, graph_attribute, int, int64, model, node, shaped, symbol, tensor, unshaped, value,
@@ -163,6 +163,24 @@ fn caches_hold_what_a_run_puts_out() {
     assert_eq!(told["taken_for"], "what the output `present.0.key` held before");
 }
 
+#[test]
+fn each_cache_holds_its_own_output() {
+    let cache = |name: &str| open(name, Float, &["batch", "1", "past", "4"]);
+    let x = open("x", Float, &["batch", "1", "seq", "4"]);
+    let attention = node(
+        "Attention",
+        &["x", "x", "x", "", "past_key", "past_value"],
+        &["y", "present_key", "present_value"],
+        vec![],
+    );
+    let outputs = ["y", "present_key", "present_value"].map(|name| unshaped(name, Float));
+    let inputs = [x, cache("past_value"), cache("past_key")];
+    let look = looked(&model(23, graph(&inputs, &[attention], &outputs)), &[]);
+    let told = |place: usize| look["inputs"][place]["taken_for"].clone();
+    assert_eq!(told(1), "what the output `present_value` held before");
+    assert_eq!(told(2), "what the output `present_key` held before");
+}
+
 /// What `run` says of the first set of a model's inputs.
 fn looked(model: &ModelProto, arguments: &[&str]) -> Value {
     let folder = Folder::new();
@@ -236,6 +254,56 @@ fn inputs_are_taken_for_what_takes_them() {
     let truth = TensorProto { dims: vec![], ..tensor("c", Bool, &[1.0]) };
     let branches = [node("If", &["c"], &["y"], both)];
     assert_eq!(told(ids("i"), &branches, vec![table(9), truth]), "indices below 9");
+}
+
+#[test]
+fn times_conditions_and_what_is_added_to_scores_are_told_apart() {
+    let told = |input: ValueInfoProto, nodes: &[NodeProto], constants: Vec<TensorProto>| {
+        let look = looked(&of(&[input], nodes, constants), &[]);
+        look["inputs"][0]["taken_for"].as_str().expect("words").to_owned()
+    };
+    let angles = [
+        cast("widen", "step", "t", Float),
+        node("Mul", &["t", "frequency"], &["angle"], vec![]),
+        node("Cos", &["angle"], &["y"], vec![]),
+    ];
+    let frequency = scalar("frequency", 0.5);
+    let steps = open("step", Int64, &["batch"]);
+    assert_eq!(told(steps, &angles, vec![frequency]), "numbers from 0 to 999");
+    let chosen = [node("Mul", &["has_mask_input", "one"], &["y"], vec![])];
+    let flag = value("has_mask_input", Float, &[1]);
+    assert_eq!(told(flag, &chosen, vec![scalar("one", 1.0)]), "a condition");
+    let added = [
+        node("Identity", &["mask"], &["same"], vec![]),
+        node("Neg", &["mask"], &["scores"], vec![]),
+        node("Add", &["scores", "same"], &["y"], vec![]),
+    ];
+    let mask = open("mask", Float, &["batch", "1", "1", "seq"]);
+    assert_eq!(told(mask, &added, vec![]), "a mask that is added");
+    // Indices of the first axis alone, whatever the size of the others.
+    let table = TensorProto { dims: vec![5, 3], ..tensor("table", Float, &[0.5; 15]) };
+    let rows = [node("GatherND", &["table", "i"], &["y"], vec![])];
+    assert_eq!(told(open("i", Int64, &["n", "1"]), &rows, vec![table]), "indices below 5");
+    let images = TensorProto { dims: vec![3, 1, 4, 4], ..tensor("images", Float, &[0.5; 48]) };
+    let boxes = TensorProto { dims: vec![2, 4], ..tensor("boxes", Float, &[0.0; 8]) };
+    let regions = [node("RoiAlign", &["images", "boxes", "i"], &["y"], vec![])];
+    assert_eq!(told(value("i", Int64, &[2]), &regions, vec![images, boxes]), "indices below 3");
+}
+
+#[test]
+fn the_range_of_a_quantised_input_is_taken_for_what_it_holds() {
+    let x = [open("x", Float, &["n", "16"])];
+    let plain = of(&x, &[node("Neg", &["x"], &["y"], vec![])], vec![]);
+    let coded = [
+        node("QuantizeLinear", &["x", "by", "zero"], &["codes"], vec![]),
+        node("DequantizeLinear", &["codes", "by", "zero"], &["same"], vec![]),
+        node("Neg", &["same"], &["y"], vec![]),
+    ];
+    let zero = TensorProto { dims: vec![], ..tensor("zero", Int8, &[0.0]) };
+    let coded = of(&x, &coded, vec![scalar("by", 0.5), zero]);
+    let report = compared(0, [&plain, &coded], &["--search", "0"]);
+    let told = &report["inputs"]["look"]["inputs"][0]["taken_for"];
+    assert_eq!(*told, "numbers from -64 to 63.5");
 }
 
 #[test]

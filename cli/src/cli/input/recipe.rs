@@ -34,8 +34,8 @@ type Run<'a> = Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> + '
 pub(crate) struct Source<'a> {
     pub(crate) takes: &'a Declared,
     pub(crate) proto: &'a ModelProto,
-    /// What the model is compared with takes.
-    pub(crate) other: Option<&'a Declared>,
+    /// What the model is compared with, and what it takes.
+    pub(crate) other: Option<(&'a Declared, &'a ModelProto)>,
     pub(crate) run: Run<'a>,
 }
 

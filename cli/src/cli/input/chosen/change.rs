@@ -42,7 +42,10 @@ pub(crate) enum Kind {
 
 /// Whether values of a role may change, and may be scaled.
 pub(crate) fn is_changeable(role: &Role, ty: ElementType) -> bool {
-    let is_fixed = matches!(role, Role::Position { .. } | Role::ShapeTarget | Role::Cache { .. });
+    let is_fixed = matches!(
+        role,
+        Role::Position { .. } | Role::ShapeTarget | Role::Cache { .. } | Role::AddedMask
+    );
     !is_fixed && ty.family() != Family::Text
 }
 

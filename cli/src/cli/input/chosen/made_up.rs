@@ -34,16 +34,37 @@ pub(crate) struct MadeUp {
     pub(crate) is_tame: bool,
 }
 
+/// What the inputs are taken for; where the model leaves it open, by what it is compared with, whose quantisers know
+/// what they were calibrated with.
+fn roles(source: &Source) -> Vec<Taken> {
+    let mut taken = roles::of(source.proto, source.takes);
+    let Some((takes, proto)) = source.other else { return taken };
+    if taken.iter().any(|taken| taken.role == Role::Plain) {
+        let mut others = roles::of(proto, takes);
+        for (input, taken) in source.takes.inputs.iter().zip(&mut taken) {
+            let place = takes.inputs.iter().position(|other| other.name == input.name);
+            let other = place.and_then(|place| others.get_mut(place));
+            if let Some(other) = other.filter(|other| matches!(other.role, Role::Within { .. }))
+                && taken.role == Role::Plain
+            {
+                std::mem::swap(taken, other);
+            }
+        }
+    }
+    taken
+}
+
 impl MadeUp {
     /// Of those inputs that are random, with what is known of sizes.
     pub(crate) fn of(source: &Source, random: &[bool], known: SymbolValues) -> MadeUp {
         let is_random = random.iter().any(|random| *random);
         let plain = || Taken { role: Role::Plain, why: String::new() };
         let taken = match is_random {
-            true => roles::of(source.proto, source.takes),
+            true => roles(source),
             false => random.iter().map(|_| plain()).collect(),
         };
-        let unset = Unset::of(source.takes, &taken, random, known, source.other);
+        let other = source.other.map(|(takes, _)| takes);
+        let unset = Unset::of(source.takes, &taken, random, known, other);
         let plan = unset.attempts().swap_remove(0);
         let rounds = vec![Lengths::default()];
         MadeUp { taken, unset, plan, rounds, left_out: vec![], held: vec![], is_tame: false }

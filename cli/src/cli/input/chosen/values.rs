@@ -24,6 +24,8 @@ const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
 const EVEN: (usize, usize) = (4, 3);
 /// Of large numbers one in so many is at least so many times as large.
 const RARE: (usize, f64) = (8, 4.0);
+/// What is taken from the scores of what is hidden: FLOAT16 holds it, and nothing is left of their exponentials.
+const HIDDEN: i64 = 10_000;
 /// The largest magnitude that such numbers come near.
 pub(super) const LARGEST: f64 = 180.0;
 /// Types that do not hold so much have numbers of one scale.
@@ -102,6 +104,10 @@ pub(crate) fn of_role(
         }
         Role::Mask | Role::Condition => {
             (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng)).take(elements).collect()
+        }
+        Role::AddedMask => {
+            let rows = (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng)).take(elements);
+            rows.map(|is_seen| (is_seen - 1) * HIDDEN).collect()
         }
         Role::Threshold { limit } => {
             let number = |place: usize| match (around.index + place) % 2 {

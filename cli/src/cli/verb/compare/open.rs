@@ -333,7 +333,7 @@ impl Sides {
 
 /// The sets that `-i` gives of a model, and those that are made up of the rest.
 fn made_up(first: &Loaded, second: Option<&Loaded>, args: &InputArgs) -> TractResult<Vec<Set>> {
-    let other = second.map(|second| &second.model.takes);
+    let other = second.map(|second| (&second.model.takes, &second.probed.proto));
     let source = Source { other, ..first.model.source(&first.probed.proto) };
     sets::gather(&source, &first.path, args)
 }

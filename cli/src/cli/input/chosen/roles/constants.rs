@@ -1,10 +1,10 @@
 //! What a graph says of numbers and sizes without being run.
 
-use onnx_cast_graph::{Graph, NodeView, Origin, ValueId, attribute, tensor_type};
+use onnx_cast_graph::{Graph, Node, NodeView, Origin, ValueId, attribute, int, tensor_type};
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as Dimension;
 use tract_onnx_cast::audit::Numbers;
-use tract_onnx_cast::tensor_proto;
+use tract_onnx_cast::{ElementType, Family, tensor_proto};
 
 use super::Bound;
 use crate::cli::input::declared::Declared;
@@ -60,6 +60,23 @@ pub(super) fn largest(graph: &Graph, value: Option<ValueId>) -> Option<f64> {
     numbers(graph, value?)?.into_iter().map(f64::abs).reduce(f64::max)
 }
 
+/// The least and the greatest number that a `QuantizeLinear` of one constant scale holds.
+pub(super) fn range(graph: &Graph, quantiser: &Node) -> Option<(f64, f64)> {
+    let scale = number(graph, quantiser.input(1))?;
+    let (ty, zero) = match quantiser.input(2) {
+        Some(zero) => (tensor(graph, zero)?.data_type, number(graph, Some(zero))?),
+        None => (int(quantiser, "output_dtype").map_or(Some(0), |id| id.try_into().ok())?, 0.0),
+    };
+    let ty = ElementType::from_id(ty).unwrap_or(ElementType::Uint8);
+    let size = 2f64.powi(i32::try_from(ty.bits()).ok().filter(|bits| *bits <= 16)?);
+    let low = match ty.family() {
+        Family::Signed => -size / 2.0,
+        Family::Unsigned => 0.0,
+        _ => return None,
+    };
+    Some(((low - zero) * scale, (low + size - 1.0 - zero) * scale))
+}
+
 /// Whether a value is made of constants alone, as far as a few steps back tell.
 pub(super) fn is_constant(graph: &Graph, value: Option<ValueId>) -> bool {
     fn holds(graph: &Graph, value: ValueId, steps: usize) -> bool {
@@ -78,7 +95,7 @@ pub(super) fn is_constant(graph: &Graph, value: Option<ValueId>) -> bool {
 
 /// The sizes of a value's axes, as far as they are known.
 pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<Vec<Option<Bound>>> {
-    let mut at = value;
+    let (mut at, mut is_product) = (value, false);
     for _ in 0..STEPS {
         if let Some(tensor) = graph.constant(at) {
             let fixed = |dim: &i64| u64::try_from(*dim).ok().map(Bound::Fixed);
@@ -88,7 +105,8 @@ pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<V
             && let Some(place) = takes.inputs.iter().position(|i| *i.name == *graph.value(at).name)
         {
             let rank = takes.inputs.get(place)?.rank()?;
-            return Some((0..rank).map(|axis| Some(Bound::Axis(place, axis))).collect());
+            let axis = |axis| (!is_product || axis + 1 < rank).then_some(Bound::Axis(place, axis));
+            return Some((0..rank).map(axis).collect());
         }
         let node = graph.node(graph.maker(at)?);
         match node.op_type() {
@@ -97,9 +115,15 @@ pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<V
                 let fixed = |dim: &i64| u64::try_from(*dim).ok().map(Bound::Fixed);
                 return Some(dims.iter().map(fixed).collect());
             }
-            "Identity" | "Cast" | "CastLike" | "DequantizeLinear" | "Relu" | "Tanh" => {
+            "Identity" | "Cast" | "CastLike" | "DequantizeLinear" | "Relu" | "Tanh" | "Sigmoid"
+            | "Gelu" | "LeakyRelu" | "Elu" | "LayerNormalization" | "Dropout" => {
                 at = node.input(0)?;
             }
+            // The rows of a product with a weight are those of its first factor.
+            "MatMul" | "Gemm" if is_constant(graph, node.input(1)) => {
+                (at, is_product) = (node.input(0)?, true);
+            }
+            "Add" if is_constant(graph, node.input(1)) => at = node.input(0)?,
             "Mul" | "Add" if graph.constant(node.input(0)?).is_some() => at = node.input(0)?,
             _ => break,
         }

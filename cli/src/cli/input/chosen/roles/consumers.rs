@@ -4,7 +4,7 @@ use onnx_cast_graph::{Graph, Node, NodeView, int};
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{ElementType, Family};
 
-use super::constants::{is_constant, largest, number, rank, sizes};
+use super::constants::{is_constant, largest, number, range, rank};
 use super::follow::{Followed, Way};
 use super::{Bound, Evidence, Role, settings};
 
@@ -58,65 +58,6 @@ impl Meeting<'_> {
         index.or_else(|| self.of_values(followed)).or_else(|| self.of_turns(followed))
     }
 
-    /// Indices and positions.
-    fn of_index(&self, followed: &Followed) -> Option<Asked> {
-        let Meeting { graph, node, place, way } = *self;
-        let is_whole = followed.is_integer() || way.is_whole;
-        let whole = is_whole && !way.is_scaled;
-        match (node.op_type.as_str(), place) {
-            (
-                "Gather"
-                | "GatherElements"
-                | "GatherBlockQuantized"
-                | "ScatterElements"
-                | "Scatter",
-                1,
-            ) if whole => {
-                let below = followed.bound(graph, node.input(0), int(node, "axis").unwrap_or(0));
-                let below = below.unwrap_or(Bound::Fixed(2));
-                Some((90, self.index(followed, below), "takes it for indices".into()))
-            }
-            ("GatherND" | "ScatterND", 1) if whole => {
-                let all = sizes(graph, node.input(0)?, followed.takes).unwrap_or_default();
-                let fixed = |size: &Option<Bound>| match size {
-                    Some(Bound::Fixed(size)) => Some(*size),
-                    _ => None,
-                };
-                let below = all.iter().filter_map(fixed).min().unwrap_or(1);
-                let below = Bound::Fixed(below);
-                Some((90, self.index(followed, below), "takes it for indices".into()))
-            }
-            ("OneHot", 0) if whole => {
-                let depth = number(graph, node.input(1)).map_or(2, |depth| depth as u64);
-                Some((90, index(Bound::Fixed(depth), way.shift), "takes it for indices".into()))
-            }
-            ("EmbedLayerNormalization", 0 | 1) => {
-                let below = followed.bound(graph, node.input(2 + 2 * place), 0);
-                let below = below.unwrap_or(Bound::Fixed(2));
-                Some((90, index(below, 0), "takes it for rows of a table".into()))
-            }
-            ("RotaryEmbedding", place) if place == 1 || place == 3 => {
-                let table = node.input(if place == 1 { 2 } else { 1 });
-                let below = followed.bound(graph, table, 0).filter(|_| followed.is_integer())?;
-                Some((92, Role::Position { below }, "takes it for positions".into()))
-            }
-            ("Sin" | "Cos", 0) if followed.is_integer() => {
-                let below = Bound::Fixed(1 << 20);
-                Some((75, Role::Position { below }, "turns it into angles".into()))
-            }
-            _ => None,
-        }
-    }
-
-    /// Indices of what is not a table of tokens may count from the end.
-    fn index(&self, followed: &Followed, below: Bound) -> Role {
-        let name = followed.input.name.to_ascii_lowercase();
-        let is_place = ["indices", "index", "idx", "rows"].iter().any(|word| name.contains(word));
-        let is_table = is_constant(self.graph, self.node.input(0)) && !is_place;
-        let has_negative = !is_table && self.way.shift == 0;
-        Role::Index { below, shift: self.way.shift, has_negative }
-    }
-
     /// Whole numbers, of which a division tells hours, days, buckets.
     fn of_turns(&self, followed: &Followed) -> Option<Asked> {
         let Meeting { graph, node, way, .. } = *self;
@@ -162,7 +103,14 @@ impl Meeting<'_> {
             | ("MultiHeadAttention", 4)
             | ("SkipLayerNormalization", 5)
             | ("Compress", 1) => mask(80, "takes it for a mask"),
+            ("Attention", 3) if followed.is_float() && node.is_onnx() => {
+                Some((92, Role::AddedMask, "adds it to the scores".into()))
+            }
             ("Attention", 3) => mask(80, "takes it for a mask"),
+            ("Add", _) if followed.is_float() && !way.is_scaled && followed.is_called("mask") => {
+                (!is_constant(graph, self.other())).then_some(())?;
+                Some((92, Role::AddedMask, "adds it".into()))
+            }
             ("CumSum", 0) if followed.is_integer() && !way.is_scaled => mask(60, "counts it"),
             ("Mul", _) if !followed.is_float() && !way.is_scaled => {
                 (!is_constant(graph, self.other())).then_some(())?;
@@ -296,6 +244,10 @@ impl Meeting<'_> {
                 | "QLinearMatMul",
                 0,
             ) if is_small => Some((60, Role::WholeType, "takes it for quantised values".into())),
+            ("QuantizeLinear", 0) if followed.is_float() && !way.is_scaled => {
+                let (low, high) = range(graph, node)?;
+                within(30, low, high, "holds as much")
+            }
             ("BitCast", 0) if followed.is_integer() => {
                 let of = target(node);
                 let role =
@@ -398,7 +350,7 @@ impl Meeting<'_> {
     }
 }
 
-fn index(below: Bound, shift: i64) -> Role {
+pub(super) fn index(below: Bound, shift: i64) -> Role {
     Role::Index { below, shift, has_negative: false }
 }
 

@@ -2,8 +2,9 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use onnx_cast_graph::{Graph, Node, NodeView, Use, ValueId};
+use onnx_cast_graph::{Graph, Node, Use, ValueId};
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
 use tract_onnx_cast::Family;
 
@@ -43,6 +44,11 @@ impl Followed<'_> {
 
     pub(super) fn is_float(&self) -> bool {
         matches!(self.input.ty.family(), Family::Float(_))
+    }
+
+    /// Whether a word is part of the input's name.
+    pub(super) fn is_called(&self, word: &str) -> bool {
+        self.input.name.to_ascii_lowercase().contains(word)
     }
 
     /// The bound that an axis of a value sets.
@@ -148,14 +154,10 @@ impl Walk<'_> {
                         let meeting = Meeting { graph, node, place, way };
                         let next = meet(&meeting, &self.followed, &mut self.evidence);
                         self.is_counted_with &= next.is_some() && meeting.counts();
-                        // The others are the scale and the zero point, or which values were dropped.
-                        let is_first = node.is("DynamicQuantizeLinear") || node.is("Dropout");
-                        let taken = if is_first { 1 } else { usize::MAX };
-                        let outputs = node.outputs().iter().take(taken).flatten();
-                        to_do.extend(next.into_iter().flat_map(|way| {
-                            let outputs = outputs.clone();
-                            outputs.map(move |output| (*output, way))
-                        }));
+                        let outputs = || carried(node, place).filter_map(|at| node.output(at));
+                        to_do.extend(
+                            next.into_iter().flat_map(|way| outputs().map(move |at| (at, way))),
+                        );
                     }
                 }
             }
@@ -186,6 +188,19 @@ impl Walk<'_> {
         to_do.extend(
             reached.into_iter().filter_map(|(place, way)| Some((node.output(place)?, way))),
         );
+    }
+}
+
+/// The places of a node's outputs that hold what it takes at a place: of several caches each has its own.
+fn carried(node: &Node, place: usize) -> Range<usize> {
+    match (node.op_type.as_str(), place) {
+        // The others are the scale and the zero point, or which values were dropped.
+        ("DynamicQuantizeLinear" | "Dropout", _) => 0..1,
+        ("GroupQueryAttention", 3) | ("Attention", 4) | ("MultiHeadAttention", 6) => 1..2,
+        ("GroupQueryAttention", 4) | ("Attention", 5) | ("MultiHeadAttention", 7) => 2..3,
+        ("LSTM", 5) => 0..2,
+        ("LSTM", 6) => 2..3,
+        _ => 0..node.outputs().len(),
     }
 }
 

@@ -1,13 +1,14 @@
 //! What an input is taken for: what its values have to be for the nodes that take them.
 //!
 //! [`of`] imports the model's graph without its weights, `follow` goes from each input to the nodes that take it, through what only
-//! moves or casts values, `consumers` says what each of them asks for, and `names` what the inputs' names say. The weightiest evidence
+//! moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
 //! decides.
 
 mod caches;
 mod constants;
 mod consumers;
 mod follow;
+mod indices;
 mod names;
 mod settings;
 mod words;
@@ -26,6 +27,8 @@ pub(crate) enum Role {
     Index { below: Bound, shift: i64, has_negative: bool },
     /// 0 and 1 in runs.
     Mask,
+    /// 0 and numbers far below it in runs, which are added to what a softmax is of.
+    AddedMask,
     /// One truth value, which changes from set to set.
     Condition,
     /// Whole numbers that ascend from the length of what is cached.
@@ -78,6 +81,7 @@ impl Taken {
             Role::Index { below: Bound::Fixed(below), .. } => format!("indices below {below}"),
             Role::Index { .. } => "indices".into(),
             Role::Mask => "a mask".into(),
+            Role::AddedMask => "a mask that is added".into(),
             Role::Condition => "a condition".into(),
             Role::Position { .. } => "positions".into(),
             Role::Length { .. } => "lengths".into(),

@@ -12,12 +12,16 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
     let is_integer = matches!(input.ty.family(), Family::Signed | Family::Unsigned);
     let is_wide = is_integer && input.ty.bits() >= 32;
     let is_one = input.rank() == Some(0);
+    let is_short = input.rank().is_some_and(|rank| rank <= 1);
+    let is_single = input.rank() == Some(1) && input.size(0) == Some(1);
     let is_float = matches!(input.ty.family(), Family::Float(_));
     let (weight, role) = match () {
         () if input.ty == ElementType::Bool => {
             let is_one = input.rank() == Some(0);
             (20, if is_one { Role::Condition } else { Role::Mask })
         }
+        // Such as whether there is a mask: that of one place alone would be no mask.
+        () if has(&["mask"]) && (is_one || is_single) => (91, Role::Condition),
         () if has(&["mask"]) && !has(&["position"]) => (91, Role::Mask),
         () if is_wide && has(&["position", "pos_id"]) => {
             (93, Role::Position { below: Bound::Fixed(1 << 20) })
@@ -31,7 +35,10 @@ pub(super) fn evidence(input: &Input) -> Option<Evidence> {
         () if is_one && name == "start" => (20, Role::Within { low: 0.0, high: 0.0 }),
         () if is_one && name == "limit" => (20, Role::Within { low: 3.0, high: 6.0 }),
         () if is_one && name == "delta" => (20, Role::Within { low: 0.5, high: 1.0 }),
-        () if has(&["timestep"]) => (40, Role::Within { low: 0.0, high: 999.0 }),
+        () if has(&["timestep", "time_step"]) => (80, Role::Within { low: 0.0, high: 999.0 }),
+        () if is_float && is_short && (name == "t" || has(&["time"])) => {
+            (40, Role::Within { low: 0.0, high: 1.0 })
+        }
         () if is_float && has(&["audio", "waveform", "wav", "pcm", "speech", "sound"]) => {
             (62, Role::Within { low: -1.0, high: 1.0 })
         }
