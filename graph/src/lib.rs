@@ -69,8 +69,8 @@ pub use import::{At, Problem, Step};
 pub use new_node::{Made, NewNode, Place};
 pub use node::{
     HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,
-    float_attribute, has_bodies, int, int_attribute, ints_attribute, is_default_domain, message_node,
-    subgraphs, tensor_type, tensor_type_mut, value_attribute, word,
+    float_attribute, has_bodies, int, int_attribute, ints_attribute, is_default_domain,
+    message_node, subgraphs, tensor_type, tensor_type_mut, value_attribute, word,
 };
 pub use order::{free_names, given, needed, sorted};
 pub use part::Given;

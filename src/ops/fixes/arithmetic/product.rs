@@ -58,11 +58,7 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 }
 
 /// Wires `MatMulInteger` of constants, as a product of INT32.
-pub(crate) fn matmul_integer(
-    site: &Site,
-    model: &mut TypedModel,
-    inputs: &[OutletId],
-) -> TractResult<Option<Wires>> {
+pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b, ..] = inputs else { return Ok(None) };
     let is_constant = |outlet| TractResult::Ok(model.outlet_fact(outlet)?.konst.is_some());
     if !is_constant(*a)? || !is_constant(*b)? {
