@@ -6,6 +6,7 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::num_traits::AsPrimitive;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
+use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::label::Label;
@@ -45,23 +46,44 @@ where
     f64: AsPrimitive<T>,
 {
     let plain = input.try_as_plain_ram()?;
-    let mut sums: Option<Vec<f64>> = None;
     let mut shape: TVec<usize> = input.shape().into();
-    for axis in axes.iter().rev() {
-        let (outer, inner) = shape.split_at(*axis);
-        let [count, inner @ ..] = inner else { bail!("has no axis {axis}") };
-        let sizes = [outer.iter().product(), *count, inner.iter().product()];
+    let mut groups: Vec<(bool, usize)> = vec![];
+    for (axis, size) in shape.iter_mut().enumerate() {
+        let is_summed = axes.contains(&axis);
+        match groups.last_mut().filter(|(other, _)| *other == is_summed) {
+            Some((_, sizes)) => *sizes *= *size,
+            None => groups.push((is_summed, *size)),
+        }
+        *size = if is_summed { 1 } else { *size };
+    }
+    let mut sums: Option<Vec<f64>> = None;
+    let mut inner = 1;
+    while let Some((is_summed, count)) = groups.pop() {
+        if !is_summed {
+            inner *= count;
+            continue;
+        }
+        let sizes = [groups.iter().map(|(_, size)| size).product(), count, inner];
         sums = Some(match &sums {
-            Some(sums) => sum_of_axis(sums, sizes),
-            None => sum_of_axis(plain.as_slice::<T>()?, sizes),
+            Some(sums) => Level::best().run(
+                #[inline(always)]
+                || sum_of_axis(sums, sizes),
+            ),
+            None => {
+                let terms = plain.as_slice::<T>()?;
+                Level::best().run(
+                    #[inline(always)]
+                    || sum_of_axis(terms, sizes),
+                )
+            }
         });
-        shape[*axis] = 1;
     }
     let sums: Vec<T> = sums.unwrap_or_default().into_iter().map(AsPrimitive::as_).collect();
     tensor1(&sums).into_shape(&shape)
 }
 
 /// The sums along the second of three axes.
+#[inline(always)]
 fn sum_of_axis<T: Copy + Into<f64>>(terms: &[T], [outer, count, inner]: [usize; 3]) -> Vec<f64> {
     const LANES: usize = 8;
     let mut sums = vec![0.0; outer * inner];
