@@ -249,11 +249,12 @@ fn clip(d: &mut Draw) -> Option<usize> {
 
 fn clipped(ask: &Ask) -> Option<Vec<Answer>> {
     let x = ask.input(0)?;
-    let bound = |at: usize, name: &str| {
-        let attribute = ask.attributes.float(name).map(f64::from);
+    let bound = |at: usize, name: &str, farthest: f32| {
+        let default = Some(farthest).filter(|_| ask.opset < 11);
+        let attribute = ask.attributes.float(name).or(default).map(f64::from);
         ask.input(at).map(|val| numbers(val)[0]).or(attribute)
     };
-    let (least, most) = (bound(1, "min"), bound(2, "max"));
+    let (least, most) = (bound(1, "min", f32::MIN), bound(2, "max", f32::MAX));
     // Where they cross, versions differ, and NaN is no bound.
     if least.is_some_and(|x| x.is_nan()) || least > most && most.is_some() {
         return None;

@@ -6,7 +6,7 @@ use tract_onnx::prelude::*;
 use super::Case;
 use super::Way::{Constant, Input, Open};
 use super::cases::{of, one, shape};
-use crate::common::proto::{int, node, string};
+use crate::common::proto::{int, ints, node, string};
 
 pub fn cases() -> Vec<Case> {
     [
@@ -136,6 +136,12 @@ fn of_no_elements() -> Vec<Case> {
         ),
         open("Hardmax", vec![], none()),
         open("LpNormalization", vec![], none()),
+        one(
+            "MeanVarianceNormalization",
+            vec![("x", Input, shape::<f32>(&[1, 3, 1, 0], &[]))],
+            vec![ints("axes", &[3])],
+            Some(shape::<f32>(&[1, 3, 1, 0], &[])),
+        ),
         open("ReduceSum", vec![int("keepdims", 0)], tensor0(0f32)),
         then("Slice", sliced, bounds, tensor1(&[0i64, 0])),
         logic("And"),

@@ -86,7 +86,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["IsInf"], By::Build(is_nan::build), "has no kernel for FLOAT16 and DOUBLE", "IsInf of FLOAT16 and DOUBLE"),
     fix(&["IsNaN"], By::Build(is_nan::build), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
     fix(&["LogSoftmax"], hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
-    fix(&["LayerNormalization", "LpNormalization"], hook(shapes::of_nothing), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
+    fix(&["LayerNormalization", "LpNormalization", "MeanVarianceNormalization"], hook(shapes::of_nothing), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
     fix(&["MatMul"], hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
     fix(&["MatMulInteger"], hook(product::matmul_integer), "takes products for what an expansion makes of them", "product of an expansion"),
     fix(&["QLinearMatMul"], PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
