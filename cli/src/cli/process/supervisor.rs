@@ -216,8 +216,9 @@ struct Worker {
 
 /// What glibc's allocator is set by.
 const TUNABLES: &str = "GLIBC_TUNABLES";
-/// From 4 MiB on, memory that is freed goes back to the system, however often it was asked for.
-const LARGE_ONES_GO_BACK: &str = "glibc.malloc.mmap_threshold=4194304:\
+/// From 32 MiB on, memory that is freed goes back to the system, however often it was asked for. What is smaller is
+/// wanted again by the next layer: mapped anew each time, its pages would be most of what the system does.
+const LARGE_ONES_GO_BACK: &str = "glibc.malloc.mmap_threshold=33554432:\
     glibc.malloc.trim_threshold=67108864:glibc.malloc.hugetlb=1";
 
 impl Worker {
