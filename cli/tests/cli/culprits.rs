@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
-use tract_onnx_cast::ElementType::{self, BFloat16, Double, Float, Float16, Int8, Int32, Uint8};
+use tract_onnx_cast::ElementType::{
+    self, BFloat16, Bool, Double, Float, Float16, Int8, Int32, Uint8,
+};
 
-use crate::common::proto::{Change, cast, float, int, node, unshaped};
+use crate::common::proto::{Change, cast, float, graph_attribute, int, node, unshaped};
 use crate::program::{Folder, json, said};
-use crate::verdict::{add, broken, coded, held, judged, of, one, values, verdict};
+use crate::verdict::{add, broken, coded, held, judged, of, one, packed, values, verdict};
 
 const ROWS: usize = 64;
 const COLUMNS: usize = 24;
@@ -361,4 +363,32 @@ fn a_size_that_rounding_makes_another_is_imprecise() {
     };
     let (reference, narrow) = (sized(Float), sized(BFloat16));
     assert_eq!(judged(&reference, &narrow).0, "imprecise");
+}
+
+/// The codes of a product in a body are constants of the graph around it.
+#[test]
+fn weights_of_blocks_that_a_body_captures_are_held_against_the_references() {
+    let inside = |mut model: ModelProto| {
+        let graph = model.graph.as_mut().expect("a graph");
+        let mut nodes = std::mem::take(&mut graph.node);
+        nodes[1].output = vec!["z".into()];
+        let body = crate::common::proto::graph(&[], &nodes, &[unshaped("z", Float)]);
+        let branches = ["then_branch", "else_branch"];
+        let branches = branches.map(|name| graph_attribute(name, body.clone()));
+        graph.node = vec![node("If", &["condition"], &["y"], branches.into()).named("if")];
+        graph.initializer.push(one("condition", Bool, 1.0));
+        // Off by less than half a step.
+        if let Some(weight) = graph.initializer.iter_mut().find(|held| held.name == "w") {
+            let values = weight.raw_data.chunks_exact(4).enumerate().map(|(place, x)| {
+                let x = f32::from_le_bytes(x.try_into().expect("four bytes"));
+                x + (place % 7) as f32 * 0.01 - 0.03
+            });
+            *weight = held("w", Float, &[16, 8], &values.collect::<Vec<f32>>());
+        }
+        model
+    };
+    let [reference, converted] = packed(false).map(inside);
+    assert_eq!(verdict(&reference, &converted), "rounded");
+    let [_, swapped] = packed(true).map(inside);
+    assert_eq!(judged(&reference, &swapped).0, "broken");
 }

@@ -274,7 +274,7 @@ fn operators_on_codes_are_looked_into() {
 }
 
 /// `MatMulNBits` of 4 bits in blocks of 16: of 16 rows, 8 columns.
-fn packed(is_swapped: bool) -> [ModelProto; 2] {
+pub(crate) fn packed(is_swapped: bool) -> [ModelProto; 2] {
     let code = |place: usize| (place * 7 + place / 16 * 3) % 16;
     let weight: Vec<f32> =
         (0..128).map(|place| (code(place % 8 * 16 + place / 8) as f32 - 8.0) / 8.0).collect();

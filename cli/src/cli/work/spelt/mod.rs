@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use onnx_cast_graph::{NodeView, default_opset, int_attribute, needed};
-use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
 /// The model with its products of codes written out. The parts of a node have its name, with their
@@ -21,15 +21,14 @@ pub(crate) fn spelt<'a>(
     reference: Option<&ModelProto>,
     folder: Option<&Path>,
 ) -> Cow<'a, ModelProto> {
-    let is_coded = |node: &NodeProto| CODED.contains(&node.op_type.as_str());
     let is_since = |opset| default_opset(&model.opset_import).is_some_and(|held| held >= opset);
-    let Some(graph) = model.graph.as_ref().filter(|graph| graph.node.iter().any(is_coded)) else {
+    let Some(graph) = model.graph.as_ref().filter(|graph| has_codes(graph)) else {
         return Cow::Borrowed(model);
     };
     let taken = graph.node.iter().flat_map(|node| &node.output);
     let held = graph.initializer.iter().map(|held| &held.name);
     let mut writer = Writer {
-        held: graph.initializer.iter().map(|held| (held.name.as_str(), held)).collect(),
+        held: HashMap::new(),
         of_reference: weights_by_value(reference),
         names: taken.chain(held).cloned().collect(),
         has_axes: is_since(13),
@@ -37,29 +36,17 @@ pub(crate) fn spelt<'a>(
         folder,
         constants: vec![],
     };
-    let (mut nodes, mut replaced) = (vec![], HashSet::new());
-    for node in &graph.node {
-        match writer.written(node) {
-            Some(parts) => {
-                replaced.extend(&node.input);
-                nodes.extend(parts);
-            }
-            None => nodes.push(node.clone()),
-        }
-    }
-    let constants = std::mem::take(&mut writer.constants);
     let mut spelt = model.clone();
-    if let Some(graph) = &mut spelt.graph {
-        graph.node = nodes;
-        let used: HashSet<&str> = graph.node.iter().flat_map(needed).collect();
-        let is_output = |name: &str| graph.output.iter().any(|output| output.name == name);
-        // What only a node took that was written out has others in its place.
-        graph.initializer.retain(|held| {
-            !replaced.contains(&held.name) || used.contains(&*held.name) || is_output(&held.name)
-        });
-        graph.initializer.extend(constants);
-    }
+    spelt.graph.iter_mut().for_each(|copy| writer.graph(graph, copy));
     Cow::Owned(spelt)
+}
+
+/// Whether a graph has products of codes, or a body in it.
+fn has_codes(graph: &GraphProto) -> bool {
+    graph.node.iter().any(|node| {
+        let mut bodies = node.attribute.iter().filter_map(|held| held.g.as_ref());
+        CODED.contains(&node.op_type.as_str()) || bodies.any(has_codes)
+    })
 }
 
 const CODED: [&str; 12] = [
@@ -153,7 +140,42 @@ impl Parts<'_> {
     }
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    /// Writes out the products of a graph in its copy, and those of its bodies.
+    fn graph(&mut self, graph: &'a GraphProto, copy: &mut GraphProto) {
+        self.held.extend(graph.initializer.iter().map(|held| (held.name.as_str(), held)));
+        let (mut nodes, mut replaced) = (vec![], HashSet::new());
+        for (node, mut other) in graph.node.iter().zip(std::mem::take(&mut copy.node)) {
+            if let Some(parts) = self.written(node) {
+                replaced.extend(&node.input);
+                nodes.extend(parts);
+                continue;
+            }
+            for (held, copied) in node.attribute.iter().zip(&mut other.attribute) {
+                if let (Some(body), Some(copied)) = (&held.g, &mut copied.g) {
+                    self.body(body, copied);
+                }
+            }
+            nodes.push(other);
+        }
+        copy.node = nodes;
+        let used: HashSet<&str> = copy.node.iter().flat_map(needed).collect();
+        let is_output = |name: &str| copy.output.iter().any(|output| output.name == name);
+        // What only a node took that was written out has others in its place.
+        copy.initializer.retain(|held| {
+            !replaced.contains(&held.name) || used.contains(&*held.name) || is_output(&held.name)
+        });
+        copy.initializer.append(&mut self.constants);
+    }
+
+    /// The same of a body, whose values may have the names of others outside, and which sees their constants.
+    fn body(&mut self, body: &'a GraphProto, copy: &mut GraphProto) {
+        let outside = (self.held.clone(), std::mem::take(&mut self.constants));
+        let of_reference = std::mem::take(&mut self.of_reference);
+        self.graph(body, copy);
+        ((self.held, self.constants), self.of_reference) = (outside, of_reference);
+    }
+
     fn written(&mut self, node: &NodeProto) -> Option<Vec<NodeProto>> {
         let output = node.output.first()?;
         let parts = Parts { label: node.label(), output, nodes: vec![] };
