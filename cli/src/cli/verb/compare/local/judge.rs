@@ -63,6 +63,7 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
     judgement.culprits.sort_by_key(place);
     let limit = limit_of_use(&local.types, outputs, limits);
     let worst = shown.map_or(0.0, error);
+    let unlike = outputs.iter().chain(saved).find_map(problem);
     let (verdict, reason) = match () {
         () if !judgement.culprits.is_empty() => {
             (Verdict::Broken, judgement.culprits.first().map(told).unwrap_or_default())
@@ -73,16 +74,7 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
             let told = "so nothing is said of how its nodes compute";
             (Verdict::Imprecise, format!("{of_others}, {told}; {said}"))
         }
-        () if outputs.iter().chain(saved).any(|tensor| tensor.problem.is_some()) => {
-            let with = outputs.iter().chain(saved).find(|tensor| tensor.problem.is_some());
-            let problem = with.map(|tensor| format!("`{}`: {}", tensor.name, tensor.difference()));
-            let problem = problem.unwrap_or_default();
-            // A size may be computed of rounded values: no node is then wrong by itself.
-            match why.is_none() && local.inside > 0 && is_computed {
-                true => (Verdict::Imprecise, format!("its types explain it, but {problem}")),
-                false => (Verdict::Broken, problem),
-            }
-        }
+        () if unlike.is_some() => apart(unlike, &local, is_computed && why.is_none()),
         () if !is_computed && (!is_same || !saved.iter().all(is_equal)) => {
             let alone =
                 "nothing says how it was computed: give a tolerance, or the model by --graph";
@@ -96,10 +88,36 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
             let limit = share(limit);
             (Verdict::Imprecise, format!("{types}{said}; the limit is {limit}{alone}"))
         }
+        () if local.cuts_made_up => cut_off(&local, &mut judgement, &said),
         () => explained(&local, why.as_deref(), &said, (worst, ALONE * unit(outputs)), &judgement),
     };
     (judgement.verdict, judgement.reason) = (Some(verdict), reason);
     judgement
+}
+
+/// Why a tensor cannot be compared, if it cannot.
+fn problem(tensor: &ComparedTensor) -> Option<String> {
+    let told = || format!("`{}`: {}", tensor.name, tensor.difference());
+    tensor.problem.is_some().then(told)
+}
+
+/// The verdict on tensors that cannot be compared.
+fn apart(problem: Option<String>, local: &Local, was_looked_into: bool) -> (Verdict, String) {
+    let problem = problem.unwrap_or_default();
+    // A size may be computed of rounded values: no node is then wrong by itself.
+    if was_looked_into && local.inside > 0 {
+        return (Verdict::Imprecise, format!("its types explain it, but {problem}"));
+    }
+    (Verdict::Broken, problem)
+}
+
+/// The verdict where a quantiser cuts off what inputs make that nobody gave.
+fn cut_off(local: &Local, judgement: &mut Judgement, said: &str) -> (Verdict, String) {
+    judgement.culprits = blamed(local, judgement);
+    let first = judgement.culprits.first().map(|c| format!("{} `{}`: {}", c.op, c.node, c.text));
+    let first = first.unwrap_or_default();
+    let real = "of inputs that nobody gave: give real ones with -i";
+    (Verdict::Imprecise, format!("{first}, {real}; {said}"))
 }
 
 /// The verdict on outputs that are of use: rounded, unless it stands on too little.

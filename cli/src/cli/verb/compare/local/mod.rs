@@ -94,6 +94,8 @@ pub(super) struct Local {
     nodes: usize,
     /// Nodes whose type does not hold what they make, the first first.
     pub(super) beyond: Vec<Culprit>,
+    /// Whether the first of these cut off what inputs make that nobody gave.
+    pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
     quantisers: Vec<Wrong>,
     /// The nodes that take constants, with their operators.
@@ -223,7 +225,10 @@ impl<'a> Look<'a> {
         let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
         let (found, mut wrong, others) = rounds.walked(run)?;
         let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
-        wrong.iter_mut().for_each(|wrong| wrong.is_made_up = wrong.is_cut_off && is_made_up);
+        for wrong in &mut wrong {
+            // A range that starts at 0 lacks what makes values so, whatever the inputs are.
+            wrong.is_made_up = is_made_up && wrong.is_cut_off && !wrong.is_cut_at_zero;
+        }
         if let Some(others) = others {
             *links = others;
         }
@@ -421,6 +426,7 @@ impl Local {
             }
         }
         let beyond = sites.all.iter().filter(|site| site.broken_off + site.beyond_type > 0);
+        self.cuts_made_up = !made_up.is_empty();
         self.beyond = made_up.into_iter().map(|wrong| wrong.culprit).collect();
         self.beyond.extend(beyond.map(|site| fault.beyond(site)));
     }
