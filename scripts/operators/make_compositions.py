@@ -9,6 +9,7 @@ onnx's evaluator's of the others; or what a case says where neither has the oper
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,46 @@ def learned() -> Iterator[Case]:
     yield case(
         name, {"offset": [1.0, 2.0, 3.0], "scale": [0.5] * 3}, [grid([[1, 2, 3], [4, -5, 6]])]
     )
+    rows = grid([[1.5, -3.0, 2.0], [0.0, 0.0, 0.0], [-1.0, -2.0, -4.0]], FLOAT)
+    for norm in ("MAX", "L1", "L2"):
+        yield case(LEARNED + "Normalizer", {"norm": norm}, [rows])
+    yield case(LEARNED + "Normalizer", {}, [grid([[3, -6, 2], [-1, -2, -4]], np.int64)])
+    for places in ([2, 0], [[1, 1, 0]]):
+        for values in (rows, integers(4, 5, 6, ty=np.int64)):
+            inputs = [values, grid(places, np.int64)]
+            yield case(LEARNED + "ArrayFeatureExtractor", {}, inputs)
+    line = {"coefficients": [0.5, -0.25, 1.0], "intercepts": [0.125], "classlabels_ints": [4, 9]}
+    for several in (0, 1):
+        more = {"multi_class": several, "post_transform": "LOGISTIC"}
+        yield case(LEARNED + "LinearClassifier", line | more, [x], 2)
+    refused = "has 3 coefficients for 1 scores of 2 features"
+    line = {"coefficients": [0.5, -0.25, 1.0]}
+    yield Case(LEARNED + "LinearRegressor", 21, line, [drawn((2, 2), 1)], refused=refused)
+    numbers = grid([[math.nan], [0.5], [1.0], [-1.0]], FLOAT)
+    for mode in ("LEQ", "LT", "GTE", "GT", "EQ"):
+        for is_true in (0, 1):
+            more = {"nodes_missing_value_tracks_true": [is_true, 0, 0]}
+            attributes = tree(f"BRANCH_{mode}") | more
+            yield case(LEARNED + "TreeEnsembleClassifier", attributes, [numbers], 2)
+    yield case(LEARNED + "TreeEnsembleClassifier", tree("BRANCH_GTE"), [numbers], 2)
+
+
+def tree(mode: str) -> dict[str, object]:
+    """Of one question about 0.5, and three classes."""
+    return {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_values": [0.5, 0.0, 0.0],
+        "nodes_modes": [mode, "LEAF", "LEAF"],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "class_treeids": [0] * 6,
+        "class_nodeids": [1, 1, 1, 2, 2, 2],
+        "class_ids": [0, 1, 2, 0, 1, 2],
+        "class_weights": [0.25, 0.125, 0.5, 0.75, -0.25, 0.375],
+        "classlabels_int64s": [3, 5, 7],
+    }
 
 
 def attention() -> Iterator[Case]:
@@ -258,7 +299,8 @@ def grouped() -> Iterator[Case]:
     for more in ({}, {"rotary_interleaved": 1}, {"local_window_size": 2}, {"softcap": 0.7}):
         yield case(name, turned | more, [q, k, v, *empty, *first, *tables], 3)
     step = [drawn((2, 1, 64), 9), drawn((2, 1, 32), 10), drawn((2, 1, 32), 11)]
-    for more in ({}, {"scale": 0.2}, {"local_window_size": 3}, {"rotary_interleaved": 1}):
+    kinds = {"scale": 0.2, "local_window_size": 3, "rotary_interleaved": 1, "smooth_softmax": 1}
+    for more in ({}, *({kind: value} for kind, value in kinds.items())):
         yield case(name, turned | more, [*step, *past, integers(5, 5), grid(6), *tables], 3)
     yield case(
         name,

@@ -1,10 +1,11 @@
 //! ONNX Runtime's operators that are quantisers around another operator.
 
+use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Rules, from_f32, tensor_proto};
 
-use crate::common::proto::{Sketch, float, int, ints};
+use crate::common::proto::{Sketch, float, int, ints, string};
 
 use ElementType::{Bool, Float, Int4, Int8, Int32, Int64, Uint8};
 
@@ -265,6 +266,46 @@ fn what_may_be_left_out_has_its_default() {
         .node("com.microsoft.Range", &["first", "last"], &["y"], vec![])
         .output("y", Float, &[3]);
     assert_eq!(range.run(vec![]).expect("a run")[0], tensor1(&[1f32, 2.0, 3.0]));
+}
+
+#[test]
+fn a_pad_takes_lists_of_one_axis_more() {
+    let pad = Sketch::new()
+        .input("x", Float, &[1, 2])
+        .initializer(shaped("pads", Int64, &[1, 4], &[0.0, 1.0, 0.0, 1.0]))
+        .initializer(shaped("value", Float, &[1], &[3.0]))
+        .node("com.microsoft.Pad", &["x", "pads", "value"], &["y"], vec![])
+        .output("y", Float, &[1, 4]);
+    assert_eq!(pad.run(vec![row(&[1.0, 2.0])]).expect("a run")[0], row(&[3.0, 1.0, 2.0, 3.0]));
+}
+
+/// The type of the input tells which of the defaults counts, and each has a value where it is left out.
+#[test]
+fn a_category_mapper_has_both_defaults() {
+    let run = |defaults: &[AttributeProto], from: ElementType, to: ElementType, x: Tensor| {
+        let names = ["one", "two"].map(|name| name.as_bytes().to_vec()).into();
+        let ty = AttributeType::Strings as i32;
+        let names = AttributeProto { strings: names, r#type: ty, ..int("cats_strings", 0) };
+        let attributes = [&[ints("cats_int64s", &[1, 2]), names], defaults].concat();
+        let sketch = Sketch::new()
+            .input("x", from, &[2])
+            .node("ai.onnx.ml.CategoryMapper", &["x"], &["y"], attributes)
+            .output("y", to, &[2]);
+        sketch.run(vec![x]).expect("a run").remove(0)
+    };
+    let names = |names: [&str; 2]| tensor1(&names.map(String::from));
+    let (number, name) = (int("default_int64", 7), string("default_string", "none"));
+    for (defaults, number, name) in [
+        (vec![], -1i64, "_Unused"),
+        (vec![number.clone()], 7, "_Unused"),
+        (vec![name.clone()], -1, "none"),
+        (vec![number, name], 7, "none"),
+    ] {
+        let numbers = run(&defaults, ElementType::String, Int64, names(["two", "three"]));
+        assert_eq!(numbers, tensor1(&[2i64, number]));
+        let texts = run(&defaults, Int64, ElementType::String, tensor1(&[1i64, 3]));
+        assert_eq!(texts, names(["one", name]));
+    }
 }
 
 #[test]

@@ -83,6 +83,7 @@ const ZERO: &str = "a product by zero, which stock takes for zero, NaN too";
 
 /// The models whose graphs have more nodes than stock's, because stock's compute something else.
 const MORE_NODES: &[(&str, &str)] = &[
+    ("models/whole/skl_mlp", "tract looks at no index of an ArrayFeatureExtractor"),
     ("expanded_tests/test_attention_3d_softcap_expanded", SIGN),
     ("expanded_tests/test_shrink_hard_expanded_ver18", SIGN),
     ("expanded_tests/test_flexattention_soft_cap_expanded_ver26", SIGN),

@@ -700,6 +700,28 @@ fn tree(weights: [f32; 2], more: &[AttributeProto]) -> [NodeProto; 1] {
 }
 
 #[test]
+fn labels_may_be_texts() {
+    let names = texts("classlabels_strings", &["no", "yes", "maybe"]);
+    let gives = |nodes: &[NodeProto], expected: [Tensor; 2]| {
+        let mut case =
+            Case::new(nodes, &[("x", shaped(&[2, 2], &[0f32, 3., 2., 1.]))], DatumType::String);
+        case.outputs.push(("scores", DatumType::F32));
+        let outputs = case.outputs_of(case.typed(Form::Data).unwrap(), Form::Data).unwrap();
+        assert_eq!(outputs.iter().map(spell).collect::<Vec<_>>(), expected.each_ref().map(spell));
+    };
+    let labels = |labels: [&str; 2]| tensor1(&labels.map(String::from));
+    let scores = shaped(&[2, 3], &[-0.25f32, 0., 0., 0.75, 0., 0.]);
+    let trees = tree([-0.25, 0.75], std::slice::from_ref(&names));
+    gives(&trees, [labels(["yes", "no"]), scores]);
+    let rows = floats("coefficients", &[1., 0., 0., 1., -1., 2.]);
+    let attributes = [rows, floats("intercepts", &[0., 0., 0.5]), names];
+    let rows = node("LinearClassifier", &["x"], &["y", "scores"], &attributes);
+    let rows = NodeProto { domain: "ai.onnx.ml".into(), ..rows };
+    let scores = shaped(&[2, 3], &[0f32, 3., 6.5, 2., 1., 0.5]);
+    gives(&[rows], [labels(["maybe", "no"]), scores]);
+}
+
+#[test]
 fn trees_of_two_classes_give_the_label_of_their_score() {
     let x = || shaped(&[3, 2], &[0f32, 9., 1., 9., 0.5, 9.]);
     let case = |nodes: &[NodeProto], label| {

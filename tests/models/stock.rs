@@ -125,6 +125,7 @@ fn element_type(tensor: &Tensor) -> ElementType {
         DatumType::U32 => "UINT32",
         DatumType::I32 => "INT32",
         DatumType::I64 => "INT64",
+        DatumType::String => "STRING",
         other => panic!("{other:?}"),
     };
     ElementType::from_name(name).expect("a type")

@@ -13,8 +13,9 @@ use onnx_cast_graph::{
     BodyId, Graph, NewNode, NodeId, NodeView, Place, ValueId, attribute, float_attribute,
     ints_attribute, tensor_type_mut, value_attribute,
 };
+use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_shape_proto::dimension::Value as DimValue;
-use tract_onnx::pb::{TensorProto, TypeProto};
+use tract_onnx::pb::{AttributeProto, TensorProto, TypeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
@@ -43,6 +44,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             give_numbers(graph, id);
             give_pads(graph, context, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
+            give_one_default(graph, context, id);
             if Operator::of(graph.node(id)).is_none() {
                 graph.drop_unwanted_outputs(id);
             }
@@ -187,6 +189,31 @@ fn give_pads(graph: &mut Graph, context: &Context, id: NodeId) {
     let node = graph.node_mut(id);
     node.attributes.retain(|given| given.name == "mode");
     node.opset = PADS_ARE_AN_INPUT;
+}
+
+/// Gives a `CategoryMapper` the default of the type that it makes alone: tract tells by it what it maps.
+fn give_one_default(graph: &mut Graph, context: &Context, id: NodeId) {
+    const DEFAULTS: [&str; 2] = ["default_int64", "default_string"];
+    let node = graph.node(id);
+    if (&*node.domain, &*node.op_type) != ("ai.onnx.ml", "CategoryMapper") {
+        return;
+    }
+    let (wanted, r#type) = match node.input(0).and_then(|input| context.facts.ty(input)) {
+        Some(ElementType::String) => (DEFAULTS[0], AttributeType::Int),
+        Some(ElementType::Int64) => (DEFAULTS[1], AttributeType::String),
+        _ => return,
+    };
+    let default = AttributeProto {
+        name: wanted.into(),
+        r#type: r#type as i32,
+        i: -1,
+        s: "_Unused".into(),
+        ..AttributeProto::default()
+    };
+    let default = attribute(node, wanted).cloned().unwrap_or(default);
+    let node = graph.node_mut(id);
+    node.attributes.retain(|given| !DEFAULTS.contains(&given.name.as_str()));
+    node.attributes.push(default);
 }
 
 /// tract counts the inputs of a `Conv`, one without a name too, and pads by a constant where there is one, whatever `mode` is.

@@ -24,6 +24,7 @@ pub fn cases() -> Vec<Case> {
     cases.extend(of_axes());
     cases.extend(of_windows());
     cases.push(of_trees());
+    cases.extend(of_rows());
     cases
 }
 
@@ -482,12 +483,28 @@ fn of_codes() -> Vec<Case> {
     vec![one("MatMulNBits", weights, sizes, Some(product))]
 }
 
-fn of_trees() -> Case {
-    let floats = |name: &str, values: &[f32]| tract_onnx::pb::AttributeProto {
-        floats: values.into(),
-        r#type: 6,
-        ..int(name, 0)
+fn floats(name: &str, values: &[f32]) -> tract_onnx::pb::AttributeProto {
+    tract_onnx::pb::AttributeProto { floats: values.into(), r#type: 6, ..int(name, 0) }
+}
+
+fn of_rows() -> Vec<Case> {
+    let names = tract_onnx::pb::AttributeProto {
+        strings: ["no", "yes"].map(|name| name.as_bytes().to_vec()).into(),
+        r#type: 8,
+        ..int("classlabels_strings", 0)
     };
+    let rows = || floats("coefficients", &[1.0, -1.0]);
+    let attributes = vec![rows(), floats("intercepts", &[0.0]), names];
+    let lines = node("ai.onnx.ml.LinearClassifier", &["x"], &["y", "scores"], attributes);
+    let tensors = vec![("x", Input, shape(&[1, 2], &[3f32, 1.0]))];
+    let y = Some(tensor1(&["yes".to_string()]));
+    let classifier = Case { tensors, y, ..of("LinearClassifier", vec![lines]) };
+    let line = node("ai.onnx.ml.LinearRegressor", &["x"], &["y"], vec![rows()]);
+    let tensors = vec![("x", Input, shape(&[1, 1], &[3f32]))];
+    vec![classifier, Case { tensors, ..of("LinearRegressor", vec![line]) }]
+}
+
+fn of_trees() -> Case {
     let modes = tract_onnx::pb::AttributeProto {
         strings: ["BRANCH_LEQ", "LEAF", "LEAF"].map(|mode| mode.as_bytes().to_vec()).into(),
         r#type: 8,

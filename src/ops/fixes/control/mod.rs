@@ -1,6 +1,7 @@
 //! Operators that run a body, follow a tree, or draw.
 
 pub(crate) mod branches;
+pub(crate) mod classes;
 pub(crate) mod random;
 pub(crate) mod scan;
 pub(crate) mod tree_ensemble;

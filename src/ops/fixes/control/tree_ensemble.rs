@@ -7,16 +7,22 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tract_onnx::model::ParsingContext;
-use tract_onnx::pb::NodeProto;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array2, Axis};
 
+use super::classes;
 use crate::onnx::node::refusal;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Hook, Instead, Site, build_hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
+
+const CHILDREN: [&str; 2] = ["nodes_truenodeids", "nodes_falsenodeids"];
+
+const NAN_IS_TRUE: &str = "nodes_missing_value_tracks_true";
 
 /// Builds tract's operator without the base value of the one score, which it does not take.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
@@ -26,7 +32,47 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     if base.is_some_and(|base| base.len() == 1) && is_of_one_score(node)? {
         stock.attribute.retain(|attribute| attribute.name != "base_values");
     }
+    ask_less(&mut stock);
     build_hooked(context, node, &stock, Hook::Instead(wire))
+}
+
+/// Has a node that asks for at least a value ask for less, with its children and the way of NaN exchanged: tract takes it for a
+/// leaf (tract-onnx-opl, `ml/tree.rs`, `Cmp::try_from`).
+fn ask_less(node: &mut NodeProto) {
+    let modes = node.attribute.iter_mut().find(|attribute| attribute.name == "nodes_modes");
+    let Some(modes) = modes else { return };
+    let mut places = vec![];
+    for (place, mode) in modes.strings.iter_mut().enumerate() {
+        if mode == b"BRANCH_GTE" {
+            *mode = b"BRANCH_LT".into();
+            places.push(place);
+        }
+    }
+    if places.is_empty() {
+        return;
+    }
+    let count = modes.strings.len();
+    let mut take = |name: &str| {
+        let place = node.attribute.iter().position(|attribute| attribute.name == name);
+        place.map(|place| node.attribute.swap_remove(place).ints).unwrap_or_default()
+    };
+    let mut is_true = take(NAN_IS_TRUE);
+    let (mut yes, mut no) = (take(CHILDREN[0]), take(CHILDREN[1]));
+    if is_true.is_empty() {
+        is_true = vec![0; count];
+    }
+    for place in places {
+        if let (Some(yes), Some(no)) = (yes.get_mut(place), no.get_mut(place)) {
+            std::mem::swap(yes, no);
+        }
+        if let Some(is_true) = is_true.get_mut(place) {
+            *is_true = i64::from(*is_true == 0);
+        }
+    }
+    for (name, ints) in [(NAN_IS_TRUE, is_true), (CHILDREN[0], yes), (CHILDREN[1], no)] {
+        let (name, r#type) = (name.into(), AttributeType::Ints as i32);
+        node.attribute.push(AttributeProto { name, r#type, ints, ..AttributeProto::default() });
+    }
 }
 
 /// Checks that every path in a tree ends: tract follows it while it runs the model. For tract the id of a node is its place in its
@@ -35,7 +81,7 @@ fn check_trees(node: &NodeProto) -> TractResult<()> {
     let numbers =
         |name| -> TractResult<Vec<i64>> { Ok(node.get_attr_opt_vec(name)?.unwrap_or_default()) };
     let (trees, ids) = (numbers("nodes_treeids")?, numbers("nodes_nodeids")?);
-    let (true_ids, false_ids) = (numbers("nodes_truenodeids")?, numbers("nodes_falsenodeids")?);
+    let (true_ids, false_ids) = (numbers(CHILDREN[0])?, numbers(CHILDREN[1])?);
     let modes: Vec<&str> = node.get_attr_opt_vec("nodes_modes")?.unwrap_or_default();
     let lengths = [ids.len(), true_ids.len(), false_ids.len(), modes.len()];
     if lengths.iter().any(|length| *length != trees.len()) {
@@ -114,6 +160,13 @@ fn labels(node: &NodeProto) -> TractResult<Tensor> {
 }
 
 fn wire(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    match wire_two(site, model, inputs)? {
+        Some(wires) => Ok(Some(wires)),
+        None => classes::with_texts(site, model, inputs),
+    }
+}
+
+fn wire_two(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let node = &site.proto;
     let transform: Option<&str> = node.get_attr_opt("post_transform")?;
     let logistic = match transform.unwrap_or("NONE") {

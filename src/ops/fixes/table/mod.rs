@@ -1,7 +1,7 @@
 //! What tract 0.23.9 computes wrongly, a row for operators that are put right alike.
 
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
-use super::control::{branches, random, scan, tree_ensemble};
+use super::control::{branches, classes, random, scan, tree_ensemble};
 use super::places::{
     expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression, top,
 };
@@ -85,6 +85,8 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["InstanceNormalization"], PRODUCTS, "squares DOUBLE in FLOAT", "means of squares of DOUBLE"),
     fix(&["IsInf"], By::Build(is_nan::build), "has no kernel for FLOAT16 and DOUBLE", "IsInf of FLOAT16 and DOUBLE"),
     fix(&["IsNaN"], By::Build(is_nan::build), "has no kernel for DOUBLE", "IsNaN of DOUBLE"),
+    fix(&["LinearClassifier"], By::Build(classes::build), "has no labels of STRING", "LinearClassifier, TreeEnsembleClassifier of STRING labels"),
+    fix(&["LinearRegressor"], hook(classes::regressor), "multiplies by rows of another length", "LinearClassifier, LinearRegressor of rows of another length"),
     fix(&["LogSoftmax"], hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
     fix(&["LayerNormalization", "LpNormalization", "MeanVarianceNormalization"], hook(shapes::of_nothing), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
     fix(&["MatMul"], hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
