@@ -300,10 +300,12 @@ fn a_last_node_that_is_missing_is_no_rounding() {
 fn a_range_that_cuts_made_up_inputs_off_is_no_fault() {
     let tanh = |x: &str| node("Tanh", &[x], &["t"], vec![]).named("tanh");
     let last = || add("last", &["t", "x"], "y");
-    let reference = of(&[4, 16], vec![tanh("x"), last()], &[4, 16], vec![]);
-    let [quantise, dequantise] = coded("x", ["scale", "scale"]);
+    // The range of what takes an input itself is what it holds.
+    let neg = || node("Neg", &["x"], &["n"], vec![]).named("neg");
+    let reference = of(&[4, 16], vec![neg(), tanh("n"), last()], &[4, 16], vec![]);
+    let [quantise, dequantise] = coded("n", ["scale", "scale"]);
     let held = vec![one("scale", Float, 1.0 / 255.0), one("zero", Uint8, 128.0)];
-    let nodes = vec![quantise, dequantise, tanh("x_DequantizeLinear_Output"), last()];
+    let nodes = vec![neg(), quantise, dequantise, tanh("n_DequantizeLinear_Output"), last()];
     let quantised = of(&[4, 16], nodes, &[4, 16], held);
     assert_eq!(judged(&reference, &quantised).0, "imprecise");
     let folder = Folder::new();

@@ -295,8 +295,8 @@ fn sequences_are_read_and_compared_by_their_tensors() {
     };
     for (case, expected) in [("same", &[1.0, 2.0][..]), ("other", &[1.0, 3.0]), ("few", &[1.0])] {
         folder.write(&format!("{case}/model.onnx"), &made);
-        folder.write(&format!("{case}/input_0.pb"), &values(&[1.0, 2.0]));
-        folder.write(&format!("{case}/output_0.pb"), &values(expected));
+        folder.write(&format!("{case}/input_0.pb"), values(&[1.0, 2.0]));
+        folder.write(&format!("{case}/output_0.pb"), values(expected));
     }
     let path = |case: &str| folder.path(case).display().to_string();
     let ran = |case: &str| stdout(&onnx_cast(["test", &path(case)]));

@@ -76,7 +76,6 @@ impl Top {
                 (*made, *at) = (value, place);
             }
         }
-        drop((values_plain, places_plain));
         Ok(tvec!(values.into_tvalue(), places.into_tvalue()))
     }
 }

@@ -13,7 +13,7 @@ use super::expected::difference;
 use crate::cli::input::cases::Case;
 use crate::cli::input_file::read_regular;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{at, single_line};
+use crate::cli::message::{ErrorKind, about, at, single_line};
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 
@@ -126,7 +126,7 @@ fn read(files: &[PathBuf], names: &[&str], declared: &[End]) -> TractResult<Vec<
     let value = |(file, name): (&PathBuf, &&str)| {
         let end = declared.iter().find(|end| end.name == **name);
         let ty = end.and_then(|end| end.ty.clone()).unwrap_or_default();
-        at(file.display().to_string(), value(file, &ty))
+        about(ErrorKind::Input, at(file.display().to_string(), value(file, &ty)))
     };
     files.iter().zip(names).map(value).collect()
 }

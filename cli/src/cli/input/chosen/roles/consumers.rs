@@ -55,7 +55,17 @@ impl Meeting<'_> {
         }
         let index = self.of_index(followed).or_else(|| self.of_truth(followed));
         let index = index.or_else(|| self.of_shape(followed));
-        index.or_else(|| self.of_values(followed)).or_else(|| self.of_turns(followed))
+        let values =
+            index.or_else(|| self.of_values(followed)).or_else(|| self.calibrated(followed));
+        values.or_else(|| self.of_turns(followed))
+    }
+
+    /// What a quantiser holds, which is what it was calibrated with.
+    fn calibrated(&self, followed: &Followed) -> Option<Asked> {
+        let Meeting { graph, node, place, way } = *self;
+        let takes = followed.is_float() && !way.is_scaled && place == 0;
+        let (low, high) = range(graph, node).filter(|_| takes && node.is("QuantizeLinear"))?;
+        Some((30, Role::Within { low, high }, "holds as much".into()))
     }
 
     /// Whole numbers, of which a division tells hours, days, buckets.
@@ -244,10 +254,6 @@ impl Meeting<'_> {
                 | "QLinearMatMul",
                 0,
             ) if is_small => Some((60, Role::WholeType, "takes it for quantised values".into())),
-            ("QuantizeLinear", 0) if followed.is_float() && !way.is_scaled => {
-                let (low, high) = range(graph, node)?;
-                within(30, low, high, "holds as much")
-            }
             ("BitCast", 0) if followed.is_integer() => {
                 let of = target(node);
                 let role =
