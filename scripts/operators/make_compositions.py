@@ -358,7 +358,11 @@ def moved() -> Iterator[Case]:
         inputs = [cache, more, integers(*at, ty=np.int64)]
         yield case("TensorScatter", {"mode": mode}, inputs, opset=24)
     yield case("TensorScatter", {"axis": 2}, [cache, more], opset=24)
-    for size, theta in (((2, 3, 4, 5), (2, 2, 3)), ((2, 1, 2, 4, 3), (2, 3, 4)), ((1, 1, 1, 2), (1, 2, 3))):
+    for size, theta in (
+        ((2, 3, 4, 5), (2, 2, 3)),
+        ((2, 1, 2, 4, 3), (2, 3, 4)),
+        ((1, 1, 1, 2), (1, 2, 3)),
+    ):
         for align in (0, 1):
             inputs = [drawn(theta, 5), integers(*size, ty=np.int64)]
             yield case("AffineGrid", {"align_corners": align}, inputs)

@@ -322,8 +322,9 @@ def fused() -> Iterator[Case]:
     matrices = [drawn((2, 3), 7), drawn((4, 3), 8), drawn((4,), 9)]
     attributes = {"activation": "LeakyRelu", "activation_alpha": 0.25, "transB": 1, "alpha": 2.0}
     yield Case("com.microsoft.FusedGemm", 17, attributes, matrices, [None])
-    functions = "Relu Sigmoid Softplus Softsign Tanh Elu:alpha ThresholdedRelu:alpha".split()
-    for function in (*functions, "HardSigmoid:alpha,beta", "Selu:alpha,gamma"):
+    plain = ["Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"]
+    by_alpha = ["Elu:alpha", "ThresholdedRelu:alpha"]
+    for function in (*plain, *by_alpha, "HardSigmoid:alpha,beta", "Selu:alpha,gamma"):
         name, _, given = function.partition(":")
         names = [f"activation_{word}" for word in given.split(",") if word]
         attributes = {"activation": name} | {word: 0.25 + at / 4 for at, word in enumerate(names)}
