@@ -64,6 +64,16 @@ pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[Outl
     if !is_constant(*a)? || !is_constant(*b)? {
         return Ok(None);
     }
+    for (place, operand) in [*a, *b].into_iter().enumerate() {
+        let Some(zero) = site.given(inputs, place + 2) else { continue };
+        let (shape, zero) = (&model.outlet_fact(operand)?.shape, &model.outlet_fact(zero)?.shape);
+        // One of each row, or of each column.
+        let size = shape.iter().rev().nth(1 - place);
+        let is_list = zero.rank() == 1 && zero.first() == size;
+        if zero.volume() != 1.to_dim() && !is_list {
+            return Ok(None);
+        }
+    }
     let mut operands = tvec!();
     for (place, operand) in [*a, *b].into_iter().enumerate() {
         let number = |model: &mut TypedModel, part: &str, value: OutletId| {
