@@ -35,17 +35,19 @@ pub(crate) struct MadeUp {
 }
 
 /// What the inputs are taken for; where the model leaves it open, by what it is compared with, whose quantisers know
-/// what they were calibrated with.
+/// what they were calibrated with. Those of the model itself are a part of what is looked at, beyond their range too.
 fn roles(source: &Source) -> Vec<Taken> {
-    let mut taken = roles::of(source.proto, source.takes);
+    let mut taken = roles::of(source.proto, source.takes, false);
     let Some((takes, proto)) = source.other else { return taken };
     if taken.iter().any(|taken| taken.role == Role::Plain) {
-        let mut others = roles::of(proto, takes);
-        for (input, taken) in source.takes.inputs.iter().zip(&mut taken) {
+        let mut others = roles::of(proto, takes, true);
+        let own = roles::of(source.proto, source.takes, true);
+        for ((input, taken), own) in source.takes.inputs.iter().zip(&mut taken).zip(&own) {
             let place = takes.inputs.iter().position(|other| other.name == input.name);
             let other = place.and_then(|place| others.get_mut(place));
             if let Some(other) = other.filter(|other| matches!(other.role, Role::Within { .. }))
                 && taken.role == Role::Plain
+                && own.role == Role::Plain
             {
                 std::mem::swap(taken, other);
             }

@@ -60,9 +60,10 @@ pub(super) fn largest(graph: &Graph, value: Option<ValueId>) -> Option<f64> {
     numbers(graph, value?)?.into_iter().map(f64::abs).reduce(f64::max)
 }
 
-/// The least and the greatest number that a `QuantizeLinear` of one constant scale holds.
+/// The least and the greatest number that a `QuantizeLinear` of one constant scale holds. A scale of 1 rounds to whole numbers and
+/// was calibrated with none.
 pub(super) fn range(graph: &Graph, quantiser: &Node) -> Option<(f64, f64)> {
-    let scale = number(graph, quantiser.input(1))?;
+    let scale = number(graph, quantiser.input(1)).filter(|scale| *scale != 1.0)?;
     let (ty, zero) = match quantiser.input(2) {
         Some(zero) => (tensor(graph, zero)?.data_type, number(graph, Some(zero))?),
         None => (int(quantiser, "output_dtype").map_or(Some(0), |id| id.try_into().ok())?, 0.0),

@@ -63,7 +63,7 @@ impl Meeting<'_> {
     /// What a quantiser holds, which is what it was calibrated with.
     fn calibrated(&self, followed: &Followed) -> Option<Asked> {
         let Meeting { graph, node, place, way } = *self;
-        let takes = followed.is_float() && !way.is_scaled && place == 0;
+        let takes = followed.is_calibrated && followed.is_float() && !way.is_scaled && place == 0;
         let (low, high) = range(graph, node).filter(|_| takes && node.is("QuantizeLinear"))?;
         Some((30, Role::Within { low, high }, "holds as much".into()))
     }

@@ -35,6 +35,8 @@ pub(super) struct Way {
 pub(super) struct Followed<'a> {
     pub(super) input: &'a Input,
     pub(super) takes: &'a Declared,
+    /// Whether quantisers tell what they were calibrated with.
+    pub(super) is_calibrated: bool,
 }
 
 impl Followed<'_> {
@@ -95,14 +97,13 @@ impl<'a> Functions<'a> {
 pub(super) fn evidence(
     graph: &Graph,
     functions: &Functions,
-    input: &Input,
-    takes: &Declared,
+    followed: Followed,
 ) -> (Vec<Evidence>, Vec<Reached>) {
+    let input = followed.input;
     let inputs = graph.body(graph.main()).inputs().iter();
     let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
         return (vec![], vec![]);
     };
-    let followed = Followed { input, takes };
     let mut walk =
         Walk { followed, functions, evidence: vec![], left: MOST_USES, is_counted_with: true };
     let way = Way { shift: 0, is_scaled: false, is_joined: false, is_whole: false, divided: 1 };

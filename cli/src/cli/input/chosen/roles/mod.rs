@@ -103,8 +103,9 @@ struct Evidence {
     why: String,
 }
 
-/// What each input of a model is taken for, in their order.
-pub(crate) fn of(proto: &ModelProto, takes: &Declared) -> Vec<Taken> {
+/// What each input of a model is taken for, in their order; with `is_calibrated` by what its quantisers hold as well, where
+/// nothing else tells.
+pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> Vec<Taken> {
     let plain = || takes.inputs.iter().map(|_| Taken::plain()).collect();
     let step = |node: &str, part: &str| format!("{node}.{part}");
     let Some((graph, _)) = onnx_cast_graph::Graph::import(outline(proto), &step) else {
@@ -113,7 +114,8 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared) -> Vec<Taken> {
     let functions = follow::Functions::of(&graph);
     let mut taken: Vec<Taken> = vec![];
     for input in &takes.inputs {
-        let (mut evidence, outputs) = follow::evidence(&graph, &functions, input, takes);
+        let followed = follow::Followed { input, takes, is_calibrated };
+        let (mut evidence, outputs) = follow::evidence(&graph, &functions, followed);
         evidence.extend(names::evidence(input));
         evidence.extend(caches::evidence(&graph, input, takes, &outputs));
         taken.push(weightiest(evidence));

@@ -175,6 +175,13 @@ impl<'a> Fault<'a> {
             !is_form(ran) && !is_shaping(ran) && !self.is_scaling(ran) && !is_coder(ran)
         };
         let mut left: Vec<&Ran> = region_b.iter().filter(computes).copied().collect();
+        // A product's bias is added behind it where the product is one of codes.
+        let products = region_a.iter().filter(|ran| is_product(ran));
+        let biases = products.filter_map(|ran| ran.inputs.get(2));
+        let biases: Vec<&String> =
+            biases.map(|name| self.weights.get(name).unwrap_or(name)).collect();
+        let is_bias = |ran: &Ran| ran.op == "Add" && ran.inputs.iter().any(|x| biases.contains(&x));
+        left.retain(|ran| !is_bias(ran));
         let mut missing: Vec<&Ran> = {
             let computes = |ran: &&Ran| !is_form(ran) && !is_shaping(ran);
             region_a.into_iter().filter(computes).collect()
