@@ -53,7 +53,7 @@ fn points(graph: &Graph, id: NodeId) -> impl Iterator<Item = Point> + '_ {
 mod tests {
     use prost::Message;
 
-    use crate::cast::element_type::ElementType::Float16;
+    use crate::cast::element_type::ElementType::{Double, Float16};
     use crate::conversion::Options;
     use crate::conversion::tests::written;
     use crate::passes::testing::read;
@@ -68,5 +68,20 @@ mod tests {
             out y FLOAT16";
         let (_, converted) = written(&read(model).encode_to_vec(), &Options::new(Float16));
         assert_eq!(converted.kept, []);
+    }
+
+    #[test]
+    fn statistics_are_double_where_all_else_is() {
+        let model = "
+            in x FLOAT
+            const g FLOAT 1
+            const m FLOAT 1
+            y = BatchNormalization(x, g, g, m, m)
+            out y FLOAT";
+        let (model, converted) = written(&read(model).encode_to_vec(), &Options::new(Double));
+        assert_eq!(converted.kept, []);
+        let graph = model.graph.expect("a graph");
+        let types: Vec<i32> = graph.initializer.iter().map(|held| held.data_type).collect();
+        assert_eq!(types, [Double as i32; 2]);
     }
 }

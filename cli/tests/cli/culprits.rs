@@ -50,6 +50,23 @@ fn an_error_that_chance_does_not_explain_is_no_rounding_of_codes() {
     assert_eq!(verdict(&reference, &coarse), "broken");
 }
 
+/// A converter adds a Gemm's bias behind the product of codes.
+#[test]
+fn a_bias_that_stands_for_itself_is_no_added_node() {
+    let [mut reference, mut coarse] = dynamic(1.3, ["f", "scale"]);
+    let bias = || held("b", Float, &[COLUMNS as i64], &values(COLUMNS, 5));
+    let graph = reference.graph.as_mut().expect("a graph");
+    graph.node[0].input.push("b".into());
+    graph.initializer.push(bias());
+    let graph = coarse.graph.as_mut().expect("a graph");
+    let last = graph.node.len() - 1;
+    graph.node[last - 1].output = vec!["sum".into()];
+    graph.node.insert(last, add("biased", &["sum", "b"], "p"));
+    graph.initializer.push(bias());
+    let (verdict, node, kind) = judged(&reference, &coarse);
+    assert_eq!((verdict.as_str(), node != "biased"), ("broken", true), "{node}: {kind}");
+}
+
 #[test]
 fn a_scale_of_a_product_that_multiplies_another_value_is_named() {
     let [reference, astray] = dynamic(1.0, ["scale", "scale"]);
