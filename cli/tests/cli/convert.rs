@@ -8,7 +8,9 @@ use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx_cast::ElementType::{self, Float, Float16};
 
 use crate::common::cases::root;
-use crate::common::proto::{Sketch, bytes, tensor};
+use crate::common::proto::{
+    Change, Sketch, bytes, graph, graph_attribute, int, model, node, tensor, value,
+};
 use crate::program::*;
 
 /// `y = (x · w)²` with weights of this size.
@@ -124,6 +126,54 @@ fn nodes_stay_that_overflow() {
     assert_eq!(report["verdict"], json!("holds"));
     assert!(!kept(&report).is_empty(), "{report}");
     assert!(model.is_some());
+}
+
+/// A mask that hides by -1e9 becomes infinite where it is cast, which a row that hides all turns into NaN, so what takes it
+/// stays as far as it reaches: whoever looks at what is written finds no overflow.
+#[test]
+fn what_takes_a_value_that_does_not_fit_stays_as_well() {
+    let sketch = Sketch::new()
+        .input("scores", Float, &[2, 4])
+        .input("mask", Float, &[2, 4])
+        .initializer(tensor("one", Float, &[1.0]))
+        .initializer(tensor("least", Float, &[-1e9]))
+        .node("Sub", &["one", "mask"], &["hidden"], vec![])
+        .node("Mul", &["hidden", "least"], &["far"], vec![])
+        .node("Add", &["scores", "far"], &["masked"], vec![])
+        .node("Softmax", &["masked"], &["shares"], vec![])
+        .node("Mul", &["shares", "one"], &["y"], vec![])
+        .output("y", Float, &[2, 4]);
+    let folder = Folder::new();
+    let model = folder.write("m.onnx", bytes(&sketch.model()));
+    let out = folder.text("out.onnx");
+    let report = json(&said(0, &["convert", &model, "--to", "FLOAT16", "-o", &out, "--json"]));
+    assert_eq!(kept(&report), ["Mul", "Add", "Softmax"], "{report}");
+    said(0, &["audit", &out]);
+}
+
+/// What a step loses by an offset that FLOAT16 has no digits for: these two nodes stay, and no more of the loop.
+#[test]
+fn nodes_of_a_body_stay_too() {
+    let row = |name: &str| value(name, Float, &[4]);
+    let body = [
+        node("Add", &["step", "offset"], &["far"], vec![]).named("far"),
+        node("Sub", &["far", "offset"], &["near"], vec![]).named("near"),
+        node("Mul", &["near", "near"], &["square"], vec![]).named("square"),
+        node("Tanh", &["square"], &["told"], vec![]).named("told"),
+    ];
+    let body = graph(&[row("step")], &body, &[row("told")]);
+    let attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+    let rows = |name: &str| value(name, Float, &[6, 4]);
+    let mut main = graph(
+        &[rows("x")],
+        &[node("Scan", &["x"], &["y"], attributes).named("loop")],
+        &[rows("y")],
+    );
+    main.initializer.push(TensorProto { dims: vec![], ..tensor("offset", Float, &[4096.0]) });
+    let (report, _) = convert(0, &bytes(&model(19, main)), &["--to", "FLOAT16"]);
+    let stays = report["kept"].as_array().expect("rows");
+    let stays: Vec<_> = stays.iter().map(|row| row["node"].as_str()).collect();
+    assert_eq!(stays, [Some("far"), Some("near")], "{report}");
 }
 
 #[test]

@@ -41,6 +41,10 @@ fn named(graph: &Graph, context: &mut Context) -> Result<()> {
         let mut found = false;
         for id in nodes.iter().filter(|id| graph.node(**id).label() == name) {
             context.keep(*id, "as asked for");
+            let bodies = graph.node(*id).bodies().iter().map(|held| held.body);
+            for inner in bodies.flat_map(|body| graph.all_nodes(body)) {
+                context.keep(inner, format!("`{name}` is kept, as asked for"));
+            }
             found = true;
         }
         if !found {
@@ -83,6 +87,7 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
         return Some("it makes or takes a sequence".into());
     }
     match op.as_str() {
+        "OptionalGetElement" => Some("it takes what may be no tensor".into()),
         "Range" => Some("the numbers of a range would not be exact".into()),
         "Bernoulli" | "Multinomial" | "RandomNormal" | "RandomNormalLike" | "RandomUniform"
         | "RandomUniformLike" => Some("its random numbers would be others".into()),

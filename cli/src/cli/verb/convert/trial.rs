@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use onnx_cast_graph::NodeView;
+use onnx_cast_graph::{NodeView, has_bodies, subgraphs};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::{Framework, TractResult};
 use tract_onnx_cast::ElementType;
@@ -19,7 +19,12 @@ pub(super) struct Written<'a> {
     file: &'a [u8],
     folder: Option<&'a Path>,
     options: &'a Options,
+    /// Those of bodies and functions among them, without attributes.
     nodes: Vec<NodeProto>,
+    /// What bodies and functions make, of types that no run tells.
+    inner: HashSet<String>,
+    /// The nodes that hold bodies, which stay whole with them.
+    whole: HashSet<String>,
     types: HashMap<String, ElementType>,
     /// The nodes that stay whatever is kept besides.
     kept: HashSet<String>,
@@ -40,11 +45,21 @@ impl<'a> Written<'a> {
         types: HashMap<String, ElementType>,
         scratch: &'a Path,
     ) -> TractResult<Written<'a>> {
-        let mut nodes = proto.graph.as_ref().map_or(vec![], |graph| graph.node.clone());
-        // What the conversion knows them by.
-        nodes.iter_mut().for_each(|node| node.name = node.label().to_owned());
+        let (mut nodes, mut inner) = (vec![], HashSet::new());
+        let mut whole = HashSet::new();
+        if let Some(graph) = &proto.graph {
+            collect(&graph.node, &mut nodes);
+            let made = graph.node.iter().flat_map(|node| &node.output);
+            let made: HashSet<&String> = made.collect();
+            proto.functions.iter().for_each(|function| collect(&function.node, &mut nodes));
+            let all = nodes.iter().flat_map(|node| &node.output);
+            inner.extend(all.filter(|value| !made.contains(value)).cloned());
+            let holders = graph.node.iter().filter(|node| has_bodies(node));
+            whole.extend(holders.map(|node| node.label().to_owned()));
+        }
         let kept = convert(file, folder, options)?.kept.into_iter().map(|kept| kept.node);
-        Ok(Written { file, folder, options, nodes, types, kept: kept.collect(), scratch })
+        let kept = kept.collect();
+        Ok(Written { file, folder, options, nodes, inner, whole, types, kept, scratch })
     }
 
     /// The options that keep these nodes besides.
@@ -62,11 +77,16 @@ impl Trial for Written<'_> {
     }
 
     fn is_float(&self, value: &str) -> bool {
-        self.types.get(value) == Some(&ElementType::Float)
+        self.types.get(value) == Some(&ElementType::Float) || self.inner.contains(value)
     }
 
     fn is_never_converted(&self, node: &NodeProto) -> bool {
         self.kept.contains(&node.name)
+    }
+
+    /// What a body holds is tried before the whole of it.
+    fn suspicion(&self, node: &NodeProto) -> Option<(f64, &str)> {
+        self.whole.contains(&node.name).then_some((f64::NEG_INFINITY, ""))
     }
 
     fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
@@ -77,6 +97,22 @@ impl Trial for Written<'_> {
         // With the overloads of functions, which decoding alone drops.
         let proto = tract_onnx_cast::onnx().proto_model_for_read(&mut &*bytes)?;
         Ok((proto, Some(self.scratch.into())))
+    }
+}
+
+/// Adds nodes, and before each those of its bodies, by the names that the conversion knows.
+fn collect(nodes: &[NodeProto], all: &mut Vec<NodeProto>) {
+    for node in nodes {
+        for graph in node.attribute.iter().flat_map(subgraphs) {
+            collect(&graph.node, all);
+        }
+        all.push(NodeProto {
+            name: node.label().to_owned(),
+            op_type: node.op_type.clone(),
+            input: node.input.clone(),
+            output: node.output.clone(),
+            ..NodeProto::default()
+        });
     }
 }
 

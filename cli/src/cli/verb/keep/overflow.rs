@@ -68,10 +68,17 @@ impl Search<'_> {
             node.output.iter().filter(move |value| is_first && is_broken(value))
         });
         let begins: HashSet<&String> = begins.collect();
+        // Or where a value that stays is cast.
+        let stays =
+            |place: usize, node| kept.contains(&place) || self.original.is_never_converted(node);
+        let exact = (nodes.iter().enumerate()).filter(|(place, node)| stays(*place, node));
+        let exact = exact.flat_map(|(_, node)| &node.output);
+        let cut: HashSet<&String> = exact.filter(|value| self.reference.overflows(value)).collect();
         let concerns = |place: &usize| {
             nodes.get(*place).is_some_and(|node| {
                 let mut values = node.input.iter().chain(&node.output);
-                values.any(|value| begins.contains(value))
+                (values.any(|value| begins.contains(value))
+                    || node.input.iter().any(|value| cut.contains(value)))
                     && !self.original.is_never_converted(node)
             })
         };

@@ -111,6 +111,11 @@ impl Reference {
         self.values.keys().cloned().collect()
     }
 
+    /// Whether some of a value is too large for the narrow type.
+    pub(super) fn overflows(&self, value: &str) -> bool {
+        self.ranges.get(value).is_some_and(NarrowedValues::overflows)
+    }
+
     /// The values of which more are not finite than here.
     pub(super) fn newly<'b>(&self, broken: &'b Broken) -> HashSet<&'b str> {
         let here = |name: &str| self.broken.get(name).copied().unwrap_or(0);

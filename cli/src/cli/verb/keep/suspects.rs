@@ -26,6 +26,10 @@ impl NarrowedValues {
         self.flushed += other.flushed;
     }
 
+    pub(super) fn overflows(&self) -> bool {
+        self.overflowed > 0
+    }
+
     /// That values overflow in a type, or that most become zero, in words.
     pub(super) fn overflow(&self, to: ElementType) -> Option<String> {
         let NarrowedValues { largest, count, overflowed, flushed } = *self;
@@ -61,9 +65,8 @@ pub(super) fn jumps(
 ) -> TractResult<HashMap<usize, f64>> {
     let mut errors: HashMap<&str, f64> = HashMap::new();
     for got in got {
-        let is_narrow = matches!(got.ty, ElementType::Float16 | ElementType::BFloat16);
         if let Some(want) = wanted.get(&got.name)
-            && (is_narrow || got.ty == ElementType::Float)
+            && is_floats(got.ty)
         {
             let exact = cast(got.ty, &got.tensor, ElementType::Float)?;
             errors.insert(&got.name, error(want, &exact)?);
@@ -103,10 +106,15 @@ fn error(want: &Tensor, got: &Tensor) -> TractResult<f64> {
 
 /// How many values of a tensor of floats are infinite or NaN.
 pub(super) fn not_finite(tensor: &NamedTensor) -> TractResult<u64> {
-    if tensor.ty != ElementType::Float {
+    if !is_floats(tensor.ty) {
         return Ok(0);
     }
-    Ok(floats(&tensor.tensor)?.iter().filter(|x| !x.is_finite()).count() as u64)
+    let exact = cast(tensor.ty, &tensor.tensor, ElementType::Float)?;
+    Ok(floats(&exact)?.iter().filter(|x| !x.is_finite()).count() as u64)
+}
+
+fn is_floats(ty: ElementType) -> bool {
+    matches!(ty, ElementType::Float | ElementType::Float16 | ElementType::BFloat16)
 }
 
 fn floats(tensor: &Tensor) -> TractResult<&[f32]> {
