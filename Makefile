@@ -153,11 +153,11 @@ growth-counted:
 # Needs a C++ compiler. Fuzzes the targets of fuzz/ in turn, each for so many seconds: make fuzz SECONDS=600 TARGETS="casts load". What
 # is found is in fuzz/ beside the corpus. Only Linux. The dependencies are those that the tests have built.
 SECONDS ?= 60
-TARGETS ?= casts load tensor kernels text quantizers readers record
+TARGETS ?= casts load run tensor kernels text quantizers readers record
 FUZZED = $(TARGET)/debug
 GROWN = $(TARGET)/fuzz-corpus
 # Small inputs for what takes elements, and no more of the sanitizer than finds reads and writes beside them: that is four times as fast.
-FUZZ = case $$target in casts|load|record) most=8192 more=models;; readers|tensor) most=512 more=;; *) most=128 more=;; esac; RUST_BACKTRACE=0 \
+FUZZ = case $$target in casts|load|run|record) most=8192 more=models;; readers|tensor) most=512 more=;; *) most=128 more=;; esac; RUST_BACKTRACE=0 \
 	ASAN_OPTIONS=detect_leaks=0:max_malloc_fill_size=0:detect_stack_use_after_return=0:malloc_context_size=1:quarantine_size_mb=4 \
 	$(FUZZED)/$$target -rss_limit_mb=4096 -timeout=60 -max_len=$$most -artifact_prefix=fuzz/$$target-
 .PHONY: fuzz fuzz-build fuzz-merge

@@ -1,3 +1,3 @@
 #![no_main]
 
-onnx_cast_fuzz::target!(onnx_cast_fuzz::checks::models::load, onnx_cast_fuzz::mutate::mutate);
+onnx_cast_fuzz::target!(onnx_cast_fuzz::measured::load, onnx_cast_fuzz::mutate::mutate);

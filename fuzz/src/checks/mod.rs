@@ -4,6 +4,7 @@
 
 pub mod kernels;
 pub mod models;
+pub mod plans;
 pub mod quantizers;
 pub mod tensors;
 pub mod text;
@@ -19,9 +20,10 @@ use tract_onnx_cast::{ElementType, Family};
 type Check = fn(&[u8]);
 
 /// The checks by their targets' names.
-pub const CHECKS: [(&str, Check); 6] = [
+pub const CHECKS: [(&str, Check); 7] = [
     ("casts", models::casts),
     ("load", models::load),
+    ("run", plans::run),
     ("tensor", tensors::read_and_write),
     ("kernels", kernels::agree),
     ("text", text::agrees),
