@@ -91,7 +91,8 @@ def converted(result: Converted) -> Iterator[str]:
     if result.problem is not None:
         yield f"FAIL {result.model} as {result.to}: {result.problem}"
     else:
-        kept = f", {len(result.kept)} nodes stay as they are" if result.kept else ""
+        many = "node stays as it is" if len(result.kept) == 1 else "nodes stay as they are"
+        kept = f", {len(result.kept)} {many}" if result.kept else ""
         yield f"PASS {result.output}: {result.model} as {result.to} {result.verdict}{kept}"
     yield from (f"{row.op_type} `{row.node}` stays: {row.why}" for row in result.kept)
     yield from (f"note: {note}" for note in result.notes)

@@ -244,7 +244,8 @@ impl CastOnnx {
 
 impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_path(&self, path: impl AsRef<Path>) -> TractResult<ModelProto> {
-        let file = File::open(&path)?;
+        let place = || path.as_ref().display().to_string();
+        let file = File::open(&path).with_context(place)?;
         let length = file.metadata()?.len();
         wire::check(&mut BufReader::new(file), length, &self.limits)??;
         let mut proto = self.onnx.proto_model_for_path(&path)?;

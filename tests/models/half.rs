@@ -189,7 +189,8 @@ fn what_onnx_does_not_define_is_refused_by_name() {
     for ty in HALVES {
         // tract would speak of two types that it cannot unify.
         let message = binary("Add", ty, Float, ty).refusal();
-        assert_eq!(message, format!("node `Add_y` (Add): mixes {ty} and FLOAT (opset 24)"));
+        let mixed = format!("node `Add_y` (Add): mixes {ty} and FLOAT (opset 24)");
+        assert_eq!(message, mixed + ", as `onnx-cast fix` may mend");
         let message = binary("BitwiseAnd", ty, ty, ty).refusal();
         assert_eq!(
             message,

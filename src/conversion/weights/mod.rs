@@ -70,8 +70,9 @@ fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
     if opset >= blocks {
         return Ok(());
     }
-    let problem =
-        format!("imports opset {opset}, and {ty} are there since opset {blocks}: raise its opset");
+    let problem = format!(
+        "imports opset {opset}, and {ty} are there since {blocks}: raise it to opset {blocks}"
+    );
     Err(Cause::Model { problem }.into())
 }
 

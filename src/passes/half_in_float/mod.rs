@@ -285,7 +285,10 @@ impl Halves {
             };
             if !types.contains(&ElementType::Float) || !bound.iter().all(fits) {
                 let [one, other] = types;
-                let problem = format!("mixes {one} and {other} (opset {})", node.opset);
+                let problem = format!(
+                    "mixes {one} and {other} (opset {}), as `onnx-cast fix` may mend",
+                    node.opset
+                );
                 return Err(refusal(node, problem));
             }
             self.is_mixed = true;

@@ -53,5 +53,8 @@ fn two_halves_do_not_mix() {
         z = Add(x, y)
         out z FLOAT16";
     let error = after(model, &[types::infer]).expect_err("two types");
-    assert_eq!(error.to_string(), "node `z` (Add): mixes BFLOAT16 and FLOAT16 (opset 17)");
+    assert_eq!(
+        error.to_string(),
+        "node `z` (Add): mixes BFLOAT16 and FLOAT16 (opset 17), as `onnx-cast fix` may mend"
+    );
 }

@@ -45,8 +45,7 @@ impl Given {
     ) -> TractResult<Given> {
         let mut given = Given::nothing(model, others);
         for argument in arguments {
-            let is_input = |name: &str| model.input(name).is_some();
-            let arrays = at(format!("-i {argument}"), arrays(argument, &is_input))?;
+            let arrays = at(format!("-i {argument}"), arrays(argument, model))?;
             given.take(model, &format!("-i {argument}"), arrays)?;
         }
         Ok(given)
@@ -90,11 +89,16 @@ impl Given {
 }
 
 /// The arrays that one `-i` gives, by the input's name; without their values those of an archive
-/// that are no inputs.
-fn arrays(argument: &str, is_input: &impl Fn(&str) -> bool) -> TractResult<NamedArrays> {
-    let (name, file) = split(argument, is_input)?;
+/// that are no inputs. A single tensor may be that of the only input without naming it.
+fn arrays(argument: &str, model: &Declared) -> TractResult<NamedArrays> {
+    let is_input = |name: &str| model.input(name).is_some();
+    let (mut name, file) = split(argument, &is_input)?;
     let path = Path::new(file);
-    let array = match (Format::of(path), name) {
+    let format = Format::of(path);
+    if let ([input], Some(Format::Npy | Format::TensorProto)) = (&model.inputs[..], format) {
+        name = name.or(Some(&input.name));
+    }
+    let array = match (format, name) {
         (Some(Format::Npz), None) => return files::read_npz(path, is_input),
         (Some(Format::Npz), Some(name)) => {
             let mut arrays = files::read_npz(path, |array| array == name)?;

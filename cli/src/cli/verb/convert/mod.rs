@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use clap::{ArgGroup, Args};
 
+use crate::cli::args::half_precision;
 use crate::cli::args::input::SetsArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
@@ -49,12 +50,10 @@ pub(crate) struct Convert {
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
     /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
-    #[arg(long = "to", value_name = "TYPE", ignore_case = true,
-          value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
+    #[arg(long = "to", value_name = "TYPE", value_parser = parse_type)]
     ty: Option<String>,
     /// What is converted, where that is not FLOAT, such as DOUBLE.
-    #[arg(long, value_name = "TYPE", requires = "ty", ignore_case = true,
-          value_parser = ["FLOAT16", "BFLOAT16", "FLOAT", "DOUBLE"])]
+    #[arg(long, value_name = "TYPE", requires = "ty", value_parser = parse_type)]
     from: Vec<String>,
     /// Store the weights of products and convolutions so, for DequantizeLinear; alone or with --to.
     #[arg(long, value_name = "TYPE", ignore_case = true,
@@ -95,6 +94,19 @@ pub(crate) struct Convert {
     to: JsonArgs,
 }
 
+/// The name of a type of numbers; what weights alone may be is for another option.
+fn parse_type(text: &str) -> Result<String, String> {
+    let name = text.to_ascii_uppercase();
+    match name.as_str() {
+        "FLOAT" | "DOUBLE" => Ok(name),
+        _ => half_precision(text).map(String::from).ok_or_else(|| {
+            "it should be FLOAT16, BFLOAT16, FLOAT or DOUBLE; weights are stored in INT8, INT4 or FLOAT8E4M3FN \
+             by --weights"
+                .into()
+        }),
+    }
+}
+
 /// The least signal-to-noise ratio of an output, in decibels, where nobody says how far it may be
 /// off: errors of a hundredth of what the output is, of a twentieth, a tenth and a third.
 const FLOAT16_SQNR: f64 = 40.0;
@@ -124,8 +136,7 @@ impl Verb for Convert {
 
     /// Writes the converted model, and says what was converted, what stays, and why.
     fn run(mut self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
-        let types = self.ty.iter_mut().chain(&mut self.from).chain(&mut self.weights);
-        types.for_each(|name| name.make_ascii_uppercase());
+        self.weights.iter_mut().for_each(|name| name.make_ascii_uppercase());
         let written = [
             ("-o", Some(&self.output)),
             ("--json", self.to.json.as_ref()),

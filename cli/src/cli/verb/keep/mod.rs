@@ -20,6 +20,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
+use crate::cli::args::half_precision;
 use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
@@ -93,14 +94,9 @@ pub(crate) struct Keep {
 
 /// Reads `--to`, in any case.
 fn parse_type(text: &str) -> Result<String, String> {
-    match text.to_ascii_uppercase().as_str() {
-        "FLOAT16" | "FP16" => Ok("FLOAT16".into()),
-        "BFLOAT16" | "BF16" => Ok("BFLOAT16".into()),
-        _ => match Scheme::of(text) {
-            Some(scheme) => Ok(scheme.name.into()),
-            None => Err("it should be FLOAT16, BFLOAT16, INT8, UINT8, FLOAT8E4M3FN or INT4".into()),
-        },
-    }
+    let half = half_precision(text).map(String::from);
+    let found = half.or_else(|| Scheme::of(text).map(|scheme| scheme.name.into()));
+    found.ok_or("it should be FLOAT16, BFLOAT16, INT8, UINT8, FLOAT8E4M3FN or INT4".into())
 }
 
 /// How many sets of inputs there are where nobody says.
