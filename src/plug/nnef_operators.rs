@@ -36,7 +36,7 @@ use crate::ops::fixes::places::pad::around::Around;
 use crate::ops::fixes::places::range::IntegerRange;
 use crate::ops::fixes::places::slice::SliceByData;
 use crate::ops::fixes::places::squeeze::OtherThanOne;
-use crate::ops::fixes::places::suppression::SomeBoxes;
+use crate::ops::fixes::places::suppression::Limit;
 use crate::ops::fixes::places::top::Top;
 use crate::ops::fixes::products::requantize::Requantize;
 use crate::ops::fixes::recurrent::{Activate, Recurrent};
@@ -110,7 +110,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Resize>();
     visitor.visit::<Sample>();
     visitor.visit::<SliceByData>();
-    visitor.visit::<SomeBoxes>();
+    visitor.visit::<Limit>();
     visitor.visit::<Top>();
     visitor.visit::<TwoClasses>();
 }

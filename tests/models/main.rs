@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod allowed;
 mod as_specified;
 mod bit_cast;
 mod contrib;

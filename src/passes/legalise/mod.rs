@@ -116,11 +116,19 @@ fn give_default_value(graph: &mut Graph, id: NodeId) {
     }
 }
 
-/// Gives a `NonMaxSuppression` its numbers as lists of one, of which tract asks that they are none of ONNX's scalars.
+/// Gives a `NonMaxSuppression` its numbers as lists of one, of which tract asks that they are none of ONNX's scalars, and the
+/// limit that it has where none is given.
 fn give_lists_of_one(graph: &mut Graph, id: NodeId) {
     const NUMBERS: std::ops::Range<usize> = 2..5;
     if !graph.node(id).is("NonMaxSuppression") {
         return;
+    }
+    if graph.node(id).input(NUMBERS.start).is_none() {
+        let name = format!("{DOMAIN}:limit:{}", graph.node(id).label());
+        let limit = NewNode::of("Constant", &[], name);
+        let limit = limit.with(vec![ints_attribute("value_ints", vec![0])]);
+        let limit = graph.add_value(Place::Before(id), limit);
+        graph.set_input(id, NUMBERS.start, Some(limit));
     }
     for place in NUMBERS {
         let Some(number) = graph.node(id).input(place) else { continue };

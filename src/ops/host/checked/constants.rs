@@ -146,7 +146,9 @@ impl Checked {
                     && self.has_time(inputs.iter(), outputs.iter());
             }
             (Some(values), None) => {
-                self.folds = self.selects() || values.iter().any(|value| is_symbolic(value))
+                // tract has a symbol for the number of boxes where it could be told too.
+                let is_told = self.selects() && self.node.op_type != "NonMaxSuppression";
+                self.folds = is_told || values.iter().any(|value| is_symbolic(value))
             }
             (None, Some(made)) if MAKERS.contains(&&*self.node.op_type) => {
                 self.account.check_made(made, || self.place())?;
