@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use prost::Message;
 use serde_json::{Value, json};
-use tract_onnx::pb::ModelProto;
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
+use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx_cast::ElementType::{Bool, Float, Float16, Int64};
 
-use crate::common::proto::{Sketch, bytes, graph_attribute, int, int64, tensor};
+use crate::common::proto::{Sketch, bytes, graph_attribute, int, int64, ints, tensor};
 use crate::program::*;
 
 /// `y = tanh(…||x - 0.5| - 0.5|…)`, so many times, with another operator in the place of one `Abs`.
@@ -308,6 +309,64 @@ fn without_a_tolerance_it_is_what_a_comparison_blames() {
     done(&["convert", &folder.text("a.onnx"), "--to", "FLOAT16", "-o", &half, "--unverified"]);
     let report = reduced(&Folder::new(), 1, &[&folder.text("a.onnx"), &half]);
     assert!(report["problem"].as_str().is_some_and(|text| text.contains("rounding")), "{report}");
+}
+
+/// Of a Scan that goes the other way its body stays, and declares no size that was cut.
+#[test]
+fn bodies_declare_what_cut_inputs_make() {
+    let scan = |backwards: i64| {
+        let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
+        let body = body.node("Tanh", &["sum"], &["out"], vec![]).input("s", Float, &[6]);
+        let body = body.input("x", Float, &[6]).output("out", Float, &[6]).0;
+        let mut attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+        attributes.push(ints("scan_input_directions", &[backwards]));
+        let sketch = Sketch::new().input("x", Float, &[5, 6]).input("s", Float, &[6]);
+        let sketch = sketch.node("Scan", &["s", "x"], &["y"], attributes);
+        bytes(&sketch.output("y", Float, &[6]).model())
+    };
+    let folder = Folder::new();
+    let [a, b] = [("a.onnx", 0), ("b.onnx", 1)].map(|(name, way)| folder.write(name, scan(way)));
+    let report = reduced(&folder, 0, &[&a, &b]);
+    assert_eq!(report["cases"][0]["left"][0][1], "Scan", "{report}");
+    for name in ["model.onnx", "reference.onnx"] {
+        let model = model(&folder, name);
+        let sizes: Vec<i64> = sizes(model.graph.as_ref().expect("a graph"));
+        assert!(!sizes.is_empty() && !sizes.contains(&6), "{name}: {sizes:?}");
+    }
+}
+
+/// The sizes that a graph and those in it declare.
+fn sizes(graph: &GraphProto) -> Vec<i64> {
+    let graphs = onnx_cast_graph::all_graphs(graph).into_iter();
+    let infos = graphs.flat_map(|graph| graph.input.iter().chain(&graph.output));
+    let types = infos.filter_map(|info| onnx_cast_graph::tensor_type(info.r#type.as_ref()));
+    let sizes = types.flat_map(|ty| ty.shape.iter().flat_map(|shape| &shape.dim));
+    let known = |dimension: &Dimension| match dimension.value {
+        Some(dimension::Value::DimValue(size)) => Some(size),
+        _ => None,
+    };
+    sizes.filter_map(known).collect()
+}
+
+/// An output without its last nodes has another shape, and is what is left.
+#[test]
+fn a_last_node_that_is_missing_leaves_its_output() {
+    let before = || {
+        let sketch = Sketch::new().input("x", Float, &[4, 3]).initializer(int64("rows", &[2, 0]));
+        sketch.node("Exp", &["x"], &["e"], vec![])
+    };
+    let whole = before().node("Neg", &["e"], &["n"], vec![]);
+    let whole = whole.node("Gather", &["n", "rows"], &["g"], vec![]);
+    let whole = whole.node("Identity", &["g"], &["y"], vec![]).output("y", Float, &[2, 3]);
+    let cut = before().node("Neg", &["e"], &["y"], vec![]).output("y", Float, &[4, 3]);
+    let folder = Folder::new();
+    let a = folder.write("a.onnx", bytes(&whole.model()));
+    let b = folder.write("b.onnx", bytes(&cut.model()));
+    let report = reduced(&folder, 0, &[&a, &b]);
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["Neg"], "{report}");
+    assert_eq!(ops(&model(&folder, "reference.onnx")).last(), Some(&"Identity"), "{report}");
+    let of = |name| sizes(model(&folder, name).graph.as_ref().expect("a graph"));
+    assert_ne!(of("model.onnx"), of("reference.onnx"), "each declares what it makes");
 }
 
 #[test]

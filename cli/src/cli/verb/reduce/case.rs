@@ -1,18 +1,16 @@
 //! A part as a test case, in the layout that every ONNX runtime reads.
 
-use crate::cli::tensor::{NamedTensor, write_tensors};
+use crate::cli::tensor::write_tensors;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use prost::Message;
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::pb::type_proto::Value::TensorType;
 use tract_onnx::pb::{ModelProto, StringStringEntryProto};
 use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
-use super::values::declared;
 use crate::cli::output_file::{Drafts, MadeFolders, folder_of};
 
 /// The names of what a case holds.
@@ -40,9 +38,9 @@ pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> 
 ///
 /// When they cannot be written.
 pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
-    write_model(part.model.clone(), &part.outputs, &folder.join(MODEL))?;
+    write_model(part.model.clone(), &folder.join(MODEL))?;
     if let Some(reference) = &part.reference {
-        write_model(reference.clone(), &part.outputs, &folder.join(REFERENCE))?;
+        write_model(reference.clone(), &folder.join(REFERENCE))?;
     }
     let set = folder.join(SET);
     fs::create_dir_all(&set).with_context(|| set.display().to_string())?;
@@ -54,16 +52,7 @@ pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
 /// be read.
 const LARGE: usize = 1 << 30;
 
-fn write_model(mut model: ModelProto, outputs: &[NamedTensor], path: &Path) -> TractResult<()> {
-    if let Some(graph) = &mut model.graph {
-        for (info, output) in graph.output.iter_mut().zip(outputs) {
-            let held = info.r#type.as_mut().and_then(|ty| ty.value.as_mut());
-            let new = declared(output).r#type.and_then(|ty| ty.value);
-            if let (Some(TensorType(held)), Some(TensorType(new))) = (held, new) {
-                held.shape = new.shape;
-            }
-        }
-    }
+fn write_model(mut model: ModelProto, path: &Path) -> TractResult<()> {
     if model.encoded_len() > LARGE {
         spill(&mut model, path)?;
     }

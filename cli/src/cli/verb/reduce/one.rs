@@ -10,7 +10,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
 use super::case::{MODEL, SET, write_into};
-use super::part::{Part, exported};
+use super::part::{Part, declare_outputs, exported};
 use super::side::{self, Side};
 use super::trial::{Attempts, Runs, Trial};
 use super::values::{Values, by_name};
@@ -47,6 +47,7 @@ impl Trial for CheckTrial<'_> {
             }
         }
         self.runs.count(part.nodes());
+        declare_outputs(&mut part.model, &part.outputs);
         write_into(&part, &self.scratch)?;
         let ended = self.check.run(&self.scratch.join(MODEL), &self.scratch.join(SET))?;
         let is_shown = self.check.is_shown(&ended, Some(&self.whole));

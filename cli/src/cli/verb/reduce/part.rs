@@ -1,14 +1,15 @@
 //! A part of a model, or of a pair of models, that can be run and written.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use onnx_cast_graph::{Graph, all_graphs, is_default_domain};
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, TensorProto};
+use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 
 use super::side::nodes_in;
-use super::values::read;
+use super::values::{read, type_of};
 use crate::cli::tensor::NamedTensor;
 
 /// A part of a model, or of a pair of models.
@@ -85,13 +86,46 @@ pub(super) fn for_tensors(
     graph: &mut GraphProto,
     act: &mut dyn FnMut(&mut TensorProto) -> TractResult<()>,
 ) -> TractResult<()> {
-    graph.initializer.iter_mut().try_for_each(&mut *act)?;
+    for_graphs(graph, &mut |graph| {
+        graph.initializer.iter_mut().try_for_each(&mut *act)?;
+        let attributes = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
+        let tensors = attributes.flat_map(|held| held.t.iter_mut().chain(&mut held.tensors));
+        tensors.into_iter().try_for_each(&mut *act)
+    })
+}
+
+/// Does something with a graph and those in it.
+pub(super) fn for_graphs(
+    graph: &mut GraphProto,
+    act: &mut dyn FnMut(&mut GraphProto) -> TractResult<()>,
+) -> TractResult<()> {
+    act(graph)?;
     let attributes = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
-    for AttributeProto { t, tensors, g, graphs, .. } in attributes {
-        t.iter_mut().chain(tensors).try_for_each(&mut *act)?;
-        for inner in g.iter_mut().chain(graphs) {
-            for_tensors(inner, act)?;
-        }
+    let mut inner = attributes.flat_map(|held| held.g.iter_mut().chain(&mut held.graphs));
+    inner.try_for_each(|inner| for_graphs(inner, act))
+}
+
+/// Has a model declare what it returns as these tensors are.
+pub(super) fn declare_outputs(model: &mut ModelProto, outputs: &[NamedTensor]) {
+    let held = model.graph.iter_mut().flat_map(|graph| &mut graph.output);
+    held.zip(outputs).for_each(|(info, output)| info.r#type = Some(type_of(output)));
+}
+
+/// Leaves out the initializers that nothing needs.
+pub(super) fn drop_unused(model: &mut ModelProto) {
+    let used = used(model);
+    if let Some(graph) = &mut model.graph {
+        graph.initializer.retain(|held| used.contains(&held.name));
     }
-    Ok(())
+}
+
+/// What nodes take and graphs return.
+pub(super) fn used(model: &ModelProto) -> HashSet<String> {
+    let graphs = model.graph.iter().flat_map(all_graphs);
+    let of = |graph: &GraphProto| {
+        let taken = graph.node.iter().flat_map(|node| node.input.iter().cloned());
+        let returned = graph.output.iter().map(|output| output.name.clone());
+        taken.chain(returned).collect::<Vec<String>>()
+    };
+    graphs.flat_map(of).collect()
 }

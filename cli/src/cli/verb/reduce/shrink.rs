@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use onnx_cast_graph::{tensor_type, tensor_type_mut};
+use tract_onnx::pb::tensor_shape_proto::Dimension;
 use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use super::part::{Part, for_tensors};
+use super::part::{Part, for_graphs, for_tensors};
 use super::trial::Attempts;
 use super::values::{declared, read};
 use crate::cli::tensor::{NamedTensor, elements};
@@ -133,10 +134,12 @@ fn cut_model(
         }
         *info = of_model;
     };
+    for_graphs(graph, &mut |graph| {
+        graph.value_info.clear();
+        graph.input.iter_mut().chain(&mut graph.output).for_each(forget_sizes);
+        Ok(())
+    })?;
     graph.input.iter_mut().for_each(shapes);
-    for output in &mut graph.output {
-        forget_sizes(output);
-    }
     Ok(is_cut)
 }
 
@@ -170,9 +173,11 @@ fn element_type_mut(info: &mut tract_onnx::pb::ValueInfoProto) -> Option<&mut i3
     Some(&mut tensor_type_mut(info.r#type.as_mut())?.elem_type)
 }
 
-/// What an output's sizes are, the part says when it has run.
+/// What the sizes are of what bodies take and make, and a part returns, it says when it has run.
 fn forget_sizes(info: &mut tract_onnx::pb::ValueInfoProto) {
-    if let Some(tensor) = tensor_type_mut(info.r#type.as_mut()) {
-        tensor.shape = None;
-    }
+    let shape = tensor_type_mut(info.r#type.as_mut()).and_then(|tensor| tensor.shape.as_mut());
+    shape
+        .into_iter()
+        .flat_map(|shape| &mut shape.dim)
+        .for_each(|size| *size = Dimension::default());
 }

@@ -1,13 +1,10 @@
 //! Simpler values, constants in the place of weights, and fewer inputs, as long as the part shows what it did.
 
-use std::collections::HashSet;
-
-use onnx_cast_graph::all_graphs;
-use tract_onnx::pb::{GraphProto, ModelProto, TensorProto};
+use tract_onnx::pb::{GraphProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
-use super::part::{Part, for_tensors};
+use super::part::{Part, drop_unused, for_tensors, used};
 use super::trial::Attempts;
 use super::values::read;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
@@ -112,21 +109,10 @@ fn without_last_input(part: &Part, place: usize) -> Option<Part> {
         return None;
     }
     graph.node.get_mut(place)?.input.pop();
+    drop_unused(&mut fewer.model);
     let used = used(&fewer.model);
     let graph = fewer.model.graph.as_mut()?;
-    graph.initializer.retain(|held| used.contains(&held.name));
     graph.input.retain(|input| used.contains(&input.name));
     fewer.inputs.retain(|input| used.contains(&input.name));
     Some(fewer)
-}
-
-/// What nodes take and graphs return.
-fn used(model: &ModelProto) -> HashSet<String> {
-    let graphs = model.graph.iter().flat_map(all_graphs);
-    let of = |graph: &GraphProto| {
-        let taken = graph.node.iter().flat_map(|node| node.input.iter().cloned());
-        let returned = graph.output.iter().map(|output| output.name.clone());
-        taken.chain(returned).collect::<Vec<String>>()
-    };
-    graphs.flat_map(of).collect()
 }

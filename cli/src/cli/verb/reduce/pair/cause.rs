@@ -25,6 +25,16 @@ pub(super) struct Cause {
     pub(super) blamed: Option<String>,
     /// What a comparison without a tolerance blames, where that judges.
     pub(super) culprit: Option<Culprit>,
+    /// Whether the part may have another one in its place.
+    pub(super) is_another: bool,
+}
+
+impl Cause {
+    /// A part that ends there.
+    pub(super) fn at(end: &Matched) -> Cause {
+        let (end, inside) = (end.clone(), HashSet::new());
+        Cause { end, inside, blamed: None, culprit: None, is_another: false }
+    }
 }
 
 /// How many values are suspected at most, and how many causes are told.
@@ -153,7 +163,7 @@ impl Search<'_> {
             let node = converted.graph.node(id);
             node.shared_label().to_string()
         });
-        let alone = Cause { end: matched.clone(), inside: HashSet::new(), blamed, culprit: None };
+        let alone = Cause { blamed, ..Cause::at(matched) };
         if found.is_some() {
             return Ok(Some(alone));
         }

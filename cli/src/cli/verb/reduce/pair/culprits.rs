@@ -36,41 +36,61 @@ impl Reducer<'_> {
             return Ok(false);
         }
         let before = reduced.cases.len();
-        for culprit in all.into_iter().take(CAUSES) {
-            let number = reduced.cases.len() - before;
-            let place = numbered(place, number);
-            let told = pair.matched.clone();
-            let of_told = (size(pair, culprit), told.clone());
-            // Values that are alike by accident may have misled the pairing.
-            pair.pair_by_name();
-            let mut pairings = [of_told, (size(pair, culprit), pair.matched.clone())];
-            pairings.sort_by_key(|(size, _)| *size);
-            for (_, matched) in pairings {
-                pair.matched = matched;
-                if let Some(case) = self.of_culprit(pair, culprit, &place, reduced)? {
-                    reduced.cases.push(case);
-                    break;
-                }
+        // A comparison of a part may name another node of it.
+        for is_another in [false, true] {
+            for culprit in all.iter().take(CAUSES) {
+                let place = numbered(place, reduced.cases.len() - before);
+                let case = self.of_pairings(pair, culprit, is_another, &place, reduced)?;
+                reduced.cases.extend(case);
                 if is_spent(reduced) {
                     break;
                 }
             }
-            pair.matched = told;
-            if is_spent(reduced) {
+            if reduced.cases.len() > before {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Writes the case of a culprit as values are paired best.
+    fn of_pairings(
+        &self,
+        pair: &mut Pair,
+        culprit: &Culprit,
+        is_another: bool,
+        place: &Path,
+        reduced: &mut Reduced,
+    ) -> TractResult<Option<ReducedCase>> {
+        let told = pair.matched.clone();
+        let of_told = (size(pair, culprit), told.clone());
+        // Values that are alike by accident may have misled the pairing.
+        pair.pair_by_name();
+        let mut pairings = [of_told, (size(pair, culprit), pair.matched.clone())];
+        pairings.sort_by_key(|(size, _)| *size);
+        let mut case = None;
+        for (_, matched) in pairings {
+            pair.matched = matched;
+            case = self.of_culprit(pair, culprit, is_another, place, reduced)?;
+            if case.is_some() || is_spent(reduced) {
                 break;
             }
         }
-        Ok(reduced.cases.len() > before)
+        pair.matched = told;
+        Ok(case)
     }
 
     pub(super) fn of_culprit(
         &self,
         pair: &Pair,
         culprit: &Culprit,
+        is_another: bool,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
-        for cause in causes(pair, culprit) {
+        let ends = if is_another { 1 } else { ENDS };
+        for cause in causes(pair, culprit).into_iter().take(ends) {
+            let cause = Cause { is_another, ..cause };
             // Parts that cannot be made are paired wrongly.
             if let Ok(Some(case)) = self.written(pair, &cause, place, reduced) {
                 return Ok(Some(case));
@@ -92,9 +112,14 @@ fn size(pair: &Pair, culprit: &Culprit) -> usize {
 
 /// Parts that may show what a culprit does, the smallest first: they end at what it makes, or at what is made of that.
 fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
-    let Some(made) = made_by(&pair.converted, culprit) else { return vec![] };
-    let behind = pair.converted.behind(made);
-    let is_behind = |m: &&Matched| m.converted == made || behind.contains(&m.converted);
+    // A weight may have a name of its own in the converted model.
+    let (side, id): (&Side, fn(&Matched) -> ValueId) = match made_by(&pair.converted, culprit) {
+        Some(_) => (&pair.converted, |m| m.converted),
+        None => (&pair.reference, |m| m.reference),
+    };
+    let Some(made) = made_by(side, culprit) else { return vec![] };
+    let behind = side.behind(made);
+    let is_behind = |m: &&Matched| id(m) == made || behind.contains(&id(m));
     let ends: Vec<Matched> = pair
         .matched
         .iter()
@@ -104,10 +129,9 @@ fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
         .cloned()
         .collect();
     let cause = |(place, end): (usize, &Matched)| Cause {
-        end: end.clone(),
         inside: ends.iter().take(place).map(|end| end.reference).collect(),
-        blamed: None,
         culprit: Some(culprit.clone()),
+        ..Cause::at(end)
     };
     ends.iter().enumerate().map(cause).collect()
 }
@@ -119,7 +143,7 @@ fn made_by(side: &Side, culprit: &Culprit) -> Option<ValueId> {
         let node = graph.node(*id);
         let mut outputs = node.outputs().iter().flatten();
         let is_named = outputs.any(|made| *graph.value(*made).name == culprit.tensor);
-        is_named || node.label() == culprit.node && node.op_type == culprit.op
+        is_named || node.label() == culprit.node
     };
     let nodes = graph.all_nodes(graph.main());
     if let Some(found) = nodes.into_iter().find(inner) {

@@ -1,32 +1,85 @@
-//! Casts at the ends of a part: a converter puts them there, and they are seldom what is wrong. One
-//! that is blamed stays.
+//! What a converter puts around the nodes of a part, which is seldom what is wrong: quantisers with
+//! their dequantisers, and Casts at the ends. What is blamed stays.
 
-use onnx_cast_graph::{NodeView, has_bodies, int};
+use onnx_cast_graph::{NodeView, all_graphs, int};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::reduce::part::Part;
+use crate::cli::verb::reduce::part::{Part, drop_unused};
 use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{are_alike, declared, saturated};
 
-/// The part without Casts between numbers at its ends, as long as it shows what it did.
+/// The part without pairs of quantisers, but for those of the node that is kept, and without Casts
+/// between numbers at its ends, as long as it shows what it did.
 ///
 /// # Errors
 ///
 /// As [`Attempts::shown`].
-pub(super) fn without_casts(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
-    for fewer in [without_first, without_last] {
+pub(super) fn without_ends(
+    mut part: Part,
+    kept: Option<&str>,
+    attempts: &mut Attempts,
+) -> TractResult<Part> {
+    let without_pairs = |part: &Part| Ok(without_pairs(part, kept));
+    let ways: [&dyn Fn(&Part) -> TractResult<Option<Part>>; 3] =
+        [&without_pairs, &without_first, &without_last];
+    for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };
-        if let Some(mut shown) = attempts.shown(fewer)? {
-            let outputs = shown.outputs.iter().map(declared).collect();
-            shown.model.graph.iter_mut().for_each(|graph| graph.output = Vec::clone(&outputs));
-            (attempts.save)(&shown)?;
-            part = shown;
-        }
+        part = attempts.shown(fewer)?.unwrap_or(part);
     }
     Ok(part)
+}
+
+/// The part without nodes that quantise what the next ones dequantise; nothing if there are none.
+fn without_pairs(part: &Part, kept: Option<&str>) -> Option<Part> {
+    let mut fewer = Part { outputs: vec![], ..part.clone() };
+    let graph = fewer.model.graph.as_mut()?;
+    let mut is_fewer = false;
+    let mut place = 0;
+    while let Some(node) = graph.node.get(place).cloned() {
+        place += 1;
+        let is_kept = |node: &NodeProto| kept == Some(node.label());
+        let quantised = node.input.first().filter(|_| node.op_type == "DequantizeLinear");
+        let makes = |other: &&NodeProto| other.output.first() == quantised;
+        let Some(before) = graph.node.iter().find(makes).cloned() else { continue };
+        let is_plain = before.op_type == "QuantizeLinear" && !is_kept(&node) && !is_kept(&before);
+        let both = before.input.first().zip(node.output.first());
+        let Some((from, to)) = both.filter(|_| is_plain && uses(graph, &node.input) == 1) else {
+            continue;
+        };
+        let is_output = graph.output.iter().any(|output| output.name == *to);
+        let is_made = graph.node.iter().any(|node| node.output.contains(from));
+        if is_output && !is_made {
+            continue;
+        }
+        graph.node.retain(|held| *held != node && *held != before);
+        let (old, new) = if is_output { (from, to) } else { (to, from) };
+        rename(graph, old, new);
+        (place, is_fewer) = (0, true);
+    }
+    drop_unused(&mut fewer.model);
+    is_fewer.then_some(fewer)
+}
+
+/// How often nodes and the graph itself have the first of these names.
+fn uses(graph: &GraphProto, names: &[String]) -> usize {
+    let all = all_graphs(graph).into_iter();
+    let taken = all.flat_map(|graph| graph.node.iter().flat_map(|node| &node.input));
+    let returned = graph.output.iter().map(|output| &output.name);
+    taken.chain(returned).filter(|name| names.first() == Some(name)).count()
+}
+
+/// Gives a value another name, in bodies too.
+fn rename(graph: &mut GraphProto, old: &str, new: &str) {
+    for node in &mut graph.node {
+        let names = node.input.iter_mut().chain(&mut node.output);
+        names.filter(|name| *name == old).for_each(|name| *name = new.into());
+        let bodies =
+            node.attribute.iter_mut().flat_map(|held| held.g.iter_mut().chain(&mut held.graphs));
+        bodies.for_each(|body| rename(body, old, new));
+    }
 }
 
 /// The part that takes what the Casts of its inputs make; nothing if there is none.
@@ -56,18 +109,16 @@ fn take(model: &mut ModelProto, input: &NamedTensor) {
 
 /// Drops the Cast that alone takes an input; the type that it makes.
 fn drop_first(model: &mut ModelProto, input: &NamedTensor) -> Option<ElementType> {
-    let graph = model.graph.as_mut().filter(|graph| is_plain(graph))?;
+    let graph = model.graph.as_mut()?;
     let takes = |node: &&NodeProto| node.input.contains(&input.name);
-    let mut takers = graph.node.iter().filter(takes);
-    let (node, None) = (takers.next()?, takers.next()) else { return None };
+    let node = graph.node.iter().find(takes).filter(|node| uses(graph, &node.input) == 1)?;
     let to = to(node).filter(|to| are_alike(*to, input.ty))?;
     let made = node.output.first()?.clone();
-    if graph.output.iter().any(|output| output.name == made || output.name == input.name) {
+    if graph.output.iter().any(|output| output.name == made) {
         return None;
     }
     graph.node.retain(|node| node.output.first() != Some(&made));
-    let inner = graph.node.iter_mut().flat_map(|node| &mut node.input);
-    inner.filter(|name| **name == made).for_each(|name| name.clone_from(&input.name));
+    rename(graph, &made, &input.name);
     Some(to)
 }
 
@@ -79,29 +130,20 @@ fn without_last(part: &Part) -> TractResult<Option<Part>> {
 }
 
 fn drop_last(model: &mut ModelProto) -> Option<()> {
-    let graph = model.graph.as_mut().filter(|graph| is_plain(graph))?;
-    let [output] = &mut *graph.output else { return None };
-    let makes = |node: &NodeProto| node.output.first() == Some(&output.name);
+    let graph = model.graph.as_mut()?;
+    let [output] = &*graph.output else { return None };
+    let name = output.name.clone();
+    let makes = |node: &NodeProto| node.output.first() == Some(&name);
     let node = graph.node.iter().find(|node| makes(node))?;
     to(node).filter(|to| are_alike(*to, ElementType::Float))?;
     let from = node.input.first()?.clone();
-    if graph.node.iter().any(|node| node.input.contains(&output.name))
-        || !graph.node.iter().any(|node| node.output.contains(&from))
-    {
+    if uses(graph, &node.output) > 1 || !graph.node.iter().any(|node| node.output.contains(&from)) {
         return None;
     }
     graph.node.retain(|node| !makes(node));
-    output.r#type = None;
-    for node in &mut graph.node {
-        let names = node.input.iter_mut().chain(&mut node.output);
-        names.filter(|name| **name == from).for_each(|name| name.clone_from(&output.name));
-    }
+    graph.output.iter_mut().for_each(|output| output.r#type = None);
+    rename(graph, &from, &name);
     Some(())
-}
-
-/// Whether no node holds a body, which may take any value.
-fn is_plain(graph: &GraphProto) -> bool {
-    !graph.node.iter().any(has_bodies)
 }
 
 /// What a Cast makes.

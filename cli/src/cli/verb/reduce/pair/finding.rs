@@ -5,7 +5,7 @@ use std::fmt;
 use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::compared::ComparedTensor;
-use crate::cli::found::verdict::{FaultKind, Verdict};
+use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
 
 /// What is wrong with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +68,8 @@ pub(super) struct Finding {
     pub(super) error: f64,
     /// In words.
     pub(super) text: String,
+    /// What a comparison without a tolerance blames for it.
+    pub(super) culprit: Option<Culprit>,
 }
 
 impl Finding {
@@ -80,12 +82,17 @@ impl Finding {
             _ if !tensor.passed => Kind::Beyond,
             _ => return None,
         };
-        Some(Finding { kind, error: tensor.largest_error(), text: tensor.difference() })
+        Some(Finding {
+            kind,
+            error: tensor.largest_error(),
+            text: tensor.difference(),
+            culprit: None,
+        })
     }
 
     /// What a comparison says without a tolerance.
-    pub(super) fn told(kind: Kind, text: String) -> Finding {
-        Finding { kind, error: 1.0, text }
+    pub(super) fn told(kind: Kind, text: String, culprit: Option<Culprit>) -> Finding {
+        Finding { kind, error: 1.0, text, culprit }
     }
 
     /// Whether this is what another one is: of the same kind, and not far less grave.

@@ -30,7 +30,9 @@ impl Reducer<'_> {
         for pair in self.bodies(part).unwrap_or_default() {
             reduced.runs += 2;
             if let Some(culprit) = &cause.culprit {
-                if let Some(case) = self.of_culprit(&pair, culprit, place, reduced)? {
+                if let Some(case) =
+                    self.of_culprit(&pair, culprit, cause.is_another, place, reduced)?
+                {
                     return Ok(Some(case));
                 }
                 continue;

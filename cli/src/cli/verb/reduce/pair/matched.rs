@@ -8,6 +8,7 @@ use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
+use super::cause::reshaped;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
 use crate::cli::verb::reduce::side::Side;
@@ -21,6 +22,10 @@ pub(super) struct Matched {
     /// The type that the converted model holds it in, and its shape there.
     ty: ElementType,
     shape: Vec<usize>,
+    /// Whether it has as many elements in both, so that one can be given for the other.
+    is_as_large: bool,
+    /// Whether it has the same shape in both, so that both can take the same.
+    is_as_shaped: bool,
 }
 
 /// Two models, their values on one set of inputs, and which of these belong together.
@@ -90,7 +95,8 @@ impl Pair {
             let (a, b) = (&self.reference, &self.converted);
             let both = a.value(name).zip(b.value(name));
             let shape = self.right.get(*name).map(|tensor| tensor.tensor.shape());
-            both.is_some_and(|(x, y)| op(a, x) == op(b, y))
+            let is_output = |(x, y)| a.outputs().contains(&x) && b.outputs().contains(&y);
+            both.is_some_and(|both| is_output(both) || op(a, both.0) == op(b, both.1))
                 || shape == self.held.get(*name).map(|(_, shape)| shape.as_slice())
         };
         self.right.keys().filter(is_like).cloned().collect()
@@ -117,10 +123,10 @@ impl Pair {
             let Some((x, (ty, shape))) = both.filter(|(x, (ty, _))| are_alike(x.ty, *ty)) else {
                 continue;
             };
-            if x.tensor.len() == shape.iter().product::<usize>() {
-                let (ty, shape) = (*ty, shape.clone());
-                matched.push(Matched { reference, converted, ty, shape });
-            }
+            let is_as_large = x.tensor.len() == shape.iter().product::<usize>();
+            let is_as_shaped = x.tensor.shape() == shape.as_slice();
+            let (ty, shape) = (*ty, shape.clone());
+            matched.push(Matched { reference, converted, ty, shape, is_as_large, is_as_shaped });
         }
         matched
     }
@@ -155,6 +161,7 @@ impl Pair {
         wanted: &[Matched],
         sides: [bool; 2],
     ) -> TractResult<[Vec<NamedTensor>; 2]> {
+        let given: Vec<&Matched> = given.iter().filter(|matched| matched.is_as_large).collect();
         let tensors: Vec<[NamedTensor; 2]> =
             given.iter().map(|matched| self.given(matched)).collect::<TractResult<_>>()?;
         let mut made = [vec![], vec![]];
@@ -186,8 +193,9 @@ impl Pair {
     ///
     /// When a tensor cannot be written, or the sides' inputs cannot have the same names.
     pub(super) fn part(&self, end: &Matched, inside: &HashSet<ValueId>) -> TractResult<Part> {
-        let is_given =
-            |m: &&Matched| m.reference != end.reference && !inside.contains(&m.reference);
+        let is_given = |m: &&Matched| {
+            m.is_as_shaped && m.reference != end.reference && !inside.contains(&m.reference)
+        };
         let given: Vec<&Matched> = self.matched.iter().filter(is_given).collect();
         let tensors: Vec<[NamedTensor; 2]> =
             given.iter().map(|m| self.given(m)).collect::<TractResult<_>>()?;
@@ -199,9 +207,8 @@ impl Pair {
         let [fixed_a, fixed_b] = &self.fixed;
         let (mut part_a, stands_a) =
             a.part(&cuts(0, |m| m.reference), &[(end.reference, Some(value))], fixed_a)?;
-        let (ty, shape) = (end.ty, &end.shape);
-        let right = saturated(value, ty)?.tensor.into_shape(shape)?;
-        let right = NamedTensor { name: b.name(end.converted).to_owned(), ty, tensor: right };
+        let right = reshaped(&saturated(value, end.ty)?, &end.shape);
+        let right = NamedTensor { name: b.name(end.converted).to_owned(), ..right };
         let (mut part_b, stands_b) =
             b.part(&cuts(1, |m| m.converted), &[(end.converted, Some(&right))], fixed_b)?;
         let is_input = |part: &Graph, id: ValueId| {

@@ -43,7 +43,7 @@ use crate::cli::process::request::Request;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{Cause, Search};
-use ends::without_casts;
+use ends::without_ends;
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
 
@@ -83,9 +83,10 @@ pub(super) fn reduce(
         reduced.problem = Some(format!("no tolerance was given, and {}", judgement.reason));
         return Ok(reduced);
     }
-    let told: Vec<(String, String)> = tensors
+    // An output is never paired with another value.
+    let told: Vec<(String, String)> = outputs
         .iter()
-        .chain(&outputs)
+        .chain(&tensors)
         .map(|tensor| (tensor.name.clone(), tensor.converted().to_owned()))
         .collect();
     drop((tensors, outputs));
@@ -272,9 +273,9 @@ impl Reducer<'_> {
     ) -> TractResult<PairTrial<'_>> {
         let verdict = self.judgement.verdict.unwrap_or(Verdict::Broken);
         let judge = match &cause.culprit {
-            Some(culprit) => Judge::Verdict(verdict, Some(culprit.clone())),
+            Some(culprit) => Judge::Verdict(verdict, Some(culprit.clone()), cause.is_another),
             None if self.is_judged => Judge::Tolerance(self.tolerance(pair, &cause.end)?),
-            None => Judge::Verdict(verdict, None),
+            None => Judge::Verdict(verdict, None, false),
         };
         Ok(PairTrial {
             loader: self.loader,
@@ -295,10 +296,8 @@ impl Reducer<'_> {
         let inner: Vec<ValueId> =
             pair.matched.iter().filter(|m| pair.is_made(m)).map(|m| m.reference).collect();
         let cause = |from: usize| Cause {
-            end: end.clone(),
             inside: inner.iter().skip(from).copied().collect::<HashSet<_>>(),
-            blamed: None,
-            culprit: None,
+            ..Cause::at(&end)
         };
         let before = before(reduced);
         let mut trial = self.trial(pair, &cause(0), (before, reduced.nodes))?;
@@ -331,15 +330,17 @@ impl Reducer<'_> {
         let shown = trial.shown(pair.part(&cause.end, &cause.inside)?)?;
         reduced.runs += 1;
         let (Some(part), Some(finding)) = (shown, trial.finding.clone()) else { return Ok(None) };
-        if let Some(case) = self.inside(&part, cause, place, reduced)? {
+        let kept = finding.culprit.as_ref().map(|culprit| culprit.node.clone());
+        let kept = kept.or_else(|| cause.blamed.clone());
+        let attempts = &mut Attempts { trial: &mut trial, save: &|_| Ok(()) };
+        let fewer = without_ends(part.clone(), kept.as_deref(), attempts)?;
+        if let Some(case) = self.inside(&fewer, cause, place, reduced)? {
             return Ok(Some(case));
         }
         let value = pair.value(&cause.end)?;
         let maker = pair.converted.graph.maker(cause.end.converted);
         let end = maker.map(|id| pair.converted.graph.node(id));
-        let culprit = cause.culprit.as_ref().map(|culprit| culprit.node.clone());
-        let node = culprit.or_else(|| cause.blamed.clone());
-        let node = node.or_else(|| end.map(|node| node.shared_label().to_string()));
+        let node = kept.or_else(|| end.map(|node| node.shared_label().to_string()));
         let node = node.unwrap_or_default();
         let op = named_nodes(&part.model).into_iter().find(|(name, _)| *name == node);
         let op = op.map_or(String::new(), |(_, op)| op);
@@ -360,7 +361,7 @@ impl Reducer<'_> {
             is_pair: true,
         };
         let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
-        let part = smallest(part, &mut trial, &write)?;
+        let part = smallest(part, fewer, &mut trial, &write)?;
         reduced.runs += trial.runs.made - before - 1;
         Ok(Some(ReducedCase {
             folder: place.display().to_string(),
@@ -375,16 +376,16 @@ impl Reducer<'_> {
     }
 }
 
-/// The part with smaller shapes and simpler values, written.
+/// The part of fewer nodes with smaller shapes and simpler values, written; the part itself where that does not hold.
 fn smallest(
     part: Part,
+    fewer: Part,
     trial: &mut PairTrial,
     write: &dyn Fn(&Part) -> TractResult<()>,
 ) -> TractResult<Part> {
-    write(&part)?;
+    write(&fewer)?;
     let attempts = &mut Attempts { trial, save: write };
-    let smaller = without_casts(part.clone(), attempts)?;
-    let smaller = simpler(shrunk(smaller, attempts)?, attempts)?;
+    let smaller = simpler(shrunk(fewer, attempts)?, attempts)?;
     // What runs node by node is to hold where a plan runs as well.
     if trial.holds(&smaller) {
         return Ok(smaller);

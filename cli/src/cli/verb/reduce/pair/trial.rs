@@ -17,7 +17,7 @@ use crate::cli::process::request::Request;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::CompareRequest;
 use crate::cli::verb::reduce::case::{MODEL, REFERENCE, write_into};
-use crate::cli::verb::reduce::part::Part;
+use crate::cli::verb::reduce::part::{Part, declare_outputs};
 use crate::cli::verb::reduce::side;
 use crate::cli::verb::reduce::trial::{Runs, Trial};
 use crate::cli::verb::reduce::values::{by_name, saturated, taken};
@@ -28,8 +28,9 @@ use crate::cli::work::model::Loader;
 pub(super) enum Judge {
     /// An output is beyond this tolerance.
     Tolerance(Tolerance),
-    /// A comparison without a tolerance says so, and blames this node, or weight, for this.
-    Verdict(Verdict, Option<Culprit>),
+    /// A comparison without a tolerance says so, and blames this node, or weight, or else another
+    /// one, for this.
+    Verdict(Verdict, Option<Culprit>, bool),
 }
 
 /// Whether the converted part is off where the reference's is not.
@@ -52,13 +53,12 @@ impl Trial for PairTrial<'_> {
         let nodes = part.model.graph.iter().flat_map(onnx_cast_graph::all_graphs);
         let mut nodes = nodes.flat_map(|graph| &graph.node);
         let has_blamed = self.blamed.as_ref().is_none_or(|name| nodes.any(|n| n.label() == name));
-        let Some((found, outputs)) = self.attempt(&part).ok().flatten().filter(|_| has_blamed)
-        else {
+        let Some((found, part)) = self.attempt(&part).ok().flatten().filter(|_| has_blamed) else {
             return Ok(None);
         };
         let is_it = self.finding.as_ref().is_none_or(|finding| found.is_like(finding));
         self.finding.get_or_insert(found);
-        Ok(is_it.then_some(Part { outputs, ..part }))
+        Ok(is_it.then_some(part))
     }
 
     fn runs(&self) -> &Runs {
@@ -68,16 +68,20 @@ impl Trial for PairTrial<'_> {
 
 impl PairTrial<'_> {
     /// What the part shows, and what is right in the model's types.
-    fn attempt(&self, part: &Part) -> TractResult<Option<(Finding, Vec<NamedTensor>)>> {
+    fn attempt(&self, part: &Part) -> TractResult<Option<(Finding, Part)>> {
         let Some(reference) = part.reference.clone() else { return Ok(None) };
         let values = by_name(part.inputs.clone());
         let right = side::run(&self.onnx, reference.clone(), None, &taken(&reference, &values)?)?;
         let made = side::run(&self.onnx, part.model.clone(), None, &values)?;
         let pairs = right.iter().zip(&made);
+        let mut part = part.clone();
+        declare_outputs(&mut part.model, &made);
+        part.reference.iter_mut().for_each(|reference| declare_outputs(reference, &right));
         let outputs = pairs
             .clone()
             .map(|(x, y)| Ok(NamedTensor { name: y.name.clone(), ..saturated(x, y.ty)? }))
             .collect::<TractResult<Vec<_>>>()?;
+        part.outputs = outputs;
         let found = match &self.judge {
             Judge::Tolerance(tolerance) => {
                 let mut worst: Option<Finding> = None;
@@ -90,12 +94,11 @@ impl PairTrial<'_> {
                 }
                 worst
             }
-            Judge::Verdict(verdict, culprit) => {
-                let part = Part { outputs: outputs.clone(), ..part.clone() };
-                self.verdict(&part, *verdict, culprit.as_ref())?
+            Judge::Verdict(verdict, culprit, is_another) => {
+                self.verdict(&part, *verdict, culprit.as_ref(), *is_another)?
             }
         };
-        Ok(found.map(|found| (found, outputs)))
+        Ok(found.map(|found| (found, part)))
     }
 
     /// What a comparison without a tolerance finds, if it is that.
@@ -104,18 +107,26 @@ impl PairTrial<'_> {
         part: &Part,
         verdict: Verdict,
         culprit: Option<&Culprit>,
+        is_another: bool,
     ) -> TractResult<Option<Finding>> {
         let found = self.compared(part, Limits::default())?;
         if found.judgement.verdict != Some(verdict) {
             return Ok(None);
         }
         let Some(culprit) = culprit else {
-            return Ok(Some(Finding::told(Kind::of(verdict, None), found.judgement.reason)));
+            return Ok(Some(Finding::told(Kind::of(verdict, None), found.judgement.reason, None)));
         };
-        let is_it = |other: &&Culprit| (&other.node, other.kind) == (&culprit.node, culprit.kind);
-        let told = found.judgement.culprits.iter().find(is_it);
         let kind = Kind::of(verdict, Some(culprit.kind));
-        Ok(told.map(|told| Finding::told(kind, told.text.clone())))
+        let before = self.finding.as_ref().and_then(|finding| finding.culprit.as_ref());
+        let is_it = |other: &Culprit| match before {
+            Some(before) => (&other.node, other.kind) == (&before.node, before.kind),
+            None => {
+                let is_like = Kind::of(verdict, Some(other.kind)) == kind;
+                is_like && (is_another || other.node == culprit.node)
+            }
+        };
+        let told = found.judgement.culprits.into_iter().find(is_it);
+        Ok(told.map(|told| Finding::told(kind, told.text.clone(), Some(told))))
     }
 
     /// What a comparison says of the part.
