@@ -24,7 +24,7 @@
 //!
 //! # Architecture
 //!
-//! Nine layers; each uses only those below it.
+//! Ten layers; each uses only those below it.
 //!
 //! - `cli`, the program `onnx-cast`, is built on this crate's public items and on the graph.
 //! - `interpreter` runs a model node by node, each built as the layers below build a model ([`Interpreter`](interpreter::Interpreter)).
@@ -34,6 +34,7 @@
 //!   rounding of half precision, and wraps its builder.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
+//! - `panels` are weights of products in fewer bits than they compute in, widened where tract's kernels read them.
 //! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason. So is `conversion`
 //!   ([`mod@convert`]), which writes a model in another type for any runtime.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
@@ -71,6 +72,7 @@ mod error;
 pub mod interpreter;
 mod onnx;
 mod ops;
+mod panels;
 mod passes;
 mod plug;
 mod tensor;

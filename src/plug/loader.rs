@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use onnx_cast_graph::Graph;
@@ -26,6 +27,7 @@ use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, Options};
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::record_types;
+use crate::tensor::external::FileReader;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
 ///
@@ -36,7 +38,7 @@ use crate::plug::model_types::record_types;
 /// # TractResult::Ok(())
 /// ```
 pub fn onnx() -> CastOnnx {
-    CastOnnx::from(tract_onnx::onnx())
+    CastOnnx::from(Onnx { provider: Arc::new(FileReader), ..tract_onnx::onnx() })
 }
 
 /// A tract `Onnx` and what it takes to load models with all 26 element types.
@@ -130,7 +132,10 @@ impl CastOnnx {
     ///
     /// When the file cannot be read, is beyond the [`Limits`], is not sound, or tract cannot load it.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Loaded> {
-        self.load_proto(self.read(&path)?, path.as_ref().parent())
+        let path = path.as_ref();
+        let place = || path.display().to_string();
+        let proto = self.light_proto(path).with_context(place).map_err(Error::of)?;
+        self.load_proto(proto, path.parent())
     }
 
     /// Reads a model's file that need not be sound, and tells of its casts as far as they can be made out, and what is wrong
@@ -267,7 +272,7 @@ impl Framework<ModelProto, InferenceModel> for CastOnnx {
     }
 
     fn model_for_path(&self, path: impl AsRef<Path>) -> TractResult<InferenceModel> {
-        let proto = self.proto_model_for_path(&path)?;
+        let proto = self.light_proto(path.as_ref())?;
         Ok(self.build(proto, path.as_ref().parent(), InferenceModel::default())?.0)
     }
 

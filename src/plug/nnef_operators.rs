@@ -50,6 +50,7 @@ use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
+use crate::ops::weights::unpack::Unpack;
 
 /// Is shown each of the operators.
 trait Visitor {
@@ -113,6 +114,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Limit>();
     visitor.visit::<Top>();
     visitor.visit::<TwoClasses>();
+    visitor.visit::<Unpack>();
 }
 
 /// Makes a registry write and read them.

@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
+use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
 use tract_onnx::prelude::TractResult;
@@ -64,4 +67,27 @@ pub(super) fn inside(folder: &Path, location: &str) -> TractResult<PathBuf> {
     // A pipe would be waited for.
     anyhow::ensure!(path.is_file(), "is no file");
     Ok(path)
+}
+
+/// Reads what is asked for of a file. tract's own maps all of it each time, which counts as memory of the process.
+pub(crate) struct FileReader;
+
+impl ModelDataResolver for FileReader {
+    fn read_bytes_from_path(
+        &self,
+        buf: &mut Vec<u8>,
+        path: &Path,
+        offset: usize,
+        length: Option<usize>,
+    ) -> TractResult<()> {
+        let mut file = File::open(path)?;
+        let rest = file.metadata()?.len().saturating_sub(offset as u64);
+        let length = length.map_or(rest, |length| length as u64);
+        anyhow::ensure!(length <= rest, "holds {rest} bytes from offset {offset}, not {length}");
+        file.seek(SeekFrom::Start(offset as u64))?;
+        // As many as there are.
+        buf.reserve_exact(usize::try_from(length)?);
+        file.take(length).read_to_end(buf)?;
+        Ok(())
+    }
 }

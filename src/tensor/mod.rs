@@ -16,7 +16,7 @@ pub(crate) mod carrier;
 pub(crate) mod code_table;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
-mod external;
+pub(crate) mod external;
 mod memory;
 pub(crate) mod numbers;
 pub(crate) mod output;

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use tract_onnx::data_resolver::{self, ModelDataResolver};
+use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
@@ -14,7 +14,7 @@ use crate::cast::element_type::{self, ElementType, Family};
 use crate::cast::scalar;
 use crate::error::{self, Cause, Error, Result};
 pub(crate) use crate::tensor::external::is_external;
-use crate::tensor::external::{External, inside};
+use crate::tensor::external::{External, FileReader, inside};
 use crate::tensor::output;
 use crate::tensor::packed::{pack, packed_length, unpack};
 
@@ -27,7 +27,7 @@ use crate::tensor::packed::{pack, packed_length, unpack};
 /// When the element type is not one of the 26, a dimension is negative, the data is not exactly as long as the
 /// dimensions say, or more than one field holds data.
 pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
-    read_with(proto, folder, data_resolver::default().as_ref()).map_err(Error::of)
+    read_with(proto, folder, &FileReader).map_err(Error::of)
 }
 
 /// So many bytes of external data are read at once.

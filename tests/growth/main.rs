@@ -10,6 +10,7 @@ mod constants;
 mod hostile;
 mod models;
 mod sizes;
+mod weights;
 
 use std::fs;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

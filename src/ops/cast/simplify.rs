@@ -8,6 +8,7 @@ use tract_onnx::tract_core::ops::konst::Const;
 use super::op::OnnxCast;
 use crate::error;
 use crate::ops::host::hook::Patch;
+use crate::ops::weights::{self, Use};
 use crate::tensor::conversion::Conversion;
 
 /// The first simplification that applies to the node of a cast.
@@ -32,9 +33,29 @@ pub(super) fn simplify(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> P
 /// cast it on every run, and a matrix product can only pack weights that are constant.
 fn cast_constant(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(constant) = &model.outlet_fact(node.inputs[0])?.konst else { return Ok(None) };
-    if constant.datum_type() == DatumType::TDim {
+    let is_weight = weights::may_stay_half(op.conversion(), constant.len());
+    let stays = is_weight && matches!(weights::use_of(model, node)?, Use::Product);
+    if stays || constant.datum_type() == DatumType::TDim {
         return Ok(None);
     }
+    cast_now(op, model, node, constant)
+}
+
+/// Weights of half precision become those of the product that tract has made ready for them.
+pub(super) fn pack_weights(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
+    let Some(constant) = &model.outlet_fact(node.inputs[0])?.konst else { return Ok(None) };
+    if !weights::may_stay_half(op.conversion(), constant.len()) {
+        return Ok(None);
+    }
+    let packed = match weights::use_of(model, node)? {
+        Use::Product => return Ok(None),
+        Use::Packing(packing) => packing.take_half(model, op.conversion().source(), constant)?,
+        Use::Other => None,
+    };
+    packed.map_or_else(|| cast_now(op, model, node, constant), |patch| Ok(Some(patch)))
+}
+
+fn cast_now(op: &OnnxCast, model: &TypedModel, node: &TypedNode, constant: &Tensor) -> Patch {
     let context = || format!("node `{}`", error::shown(op.node()));
     let value = op.conversion().run(constant).with_context(context)?;
     let mut patch = TypedModelPatch::default();

@@ -9,6 +9,7 @@ use crate::cast::rules::Rules;
 use crate::error;
 use crate::ops::host::element_wise::{element_wise, typed_op};
 use crate::ops::host::hook::Patch;
+use crate::ops::weights;
 
 typed_op!(OnnxCast, "OnnxCast", |op| {
     let (from, to) = (op.conversion().source(), op.conversion().target());
@@ -24,7 +25,14 @@ typed_op!(OnnxCast, "OnnxCast", |op| {
 });
 
 impl EvalOp for OnnxCast {
-    op_out_of_plan!();
+    fn eval_out_of_plan(&self, inputs: TVec<TValue>) -> TractResult<Option<TVec<TValue>>> {
+        // tract would cast weights anew whenever it looks for what is constant.
+        let is_weight = |input: &TValue| weights::may_stay_half(self.conversion(), input.len());
+        if inputs.iter().any(is_weight) {
+            return Ok(None);
+        }
+        self.eval(&EvalContext::out_of_plan(), inputs).map(Some)
+    }
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = args_1!(inputs);
@@ -72,6 +80,10 @@ impl TypedOp for OnnxCast {
 
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         simplify::simplify(self, model, node)
+    }
+
+    fn codegen(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        simplify::pack_weights(self, model, node)
     }
 
     fn fuse(&self, model: &TypedModel, node: &TypedNode) -> Patch {

@@ -22,6 +22,7 @@ use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
 use crate::ops::quantize::small_weights::{self, SmallWeights};
+use crate::ops::weights::{self, unpack::Unpack};
 
 const N_BITS: &str = "MatMulNBits";
 pub(crate) const BNB4: &str = "MatMulBnb4";
@@ -377,6 +378,31 @@ impl Expansion for NBits {
 }
 
 impl NBits {
+    /// The weights in FLOAT, of which many are made when the product runs.
+    fn wire_weights(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        codes: OutletId,
+        constants: Constants,
+    ) -> TractResult<OutletId> {
+        let is_code = |zero: &f32| f32::from(*zero as u8).to_bits() == zero.to_bits();
+        let name = format!("{prefix}.weights");
+        let (Codes::Bits(bits), None, true, true) = (
+            self.codes,
+            &constants.order,
+            self.n * self.k >= weights::FROM,
+            constants.zeros.iter().all(is_code),
+        ) else {
+            return model.add_const(name, self.floats(&constants)?);
+        };
+        let zeros: Vec<u8> = constants.zeros.iter().map(|zero| *zero as u8).collect();
+        let zeros = model.add_const(format!("{prefix}.zeros"), tensor1(&zeros))?;
+        let scales = model.add_const(format!("{prefix}.scales"), tensor1(&constants.scales))?;
+        let op = Unpack { n: self.n, k: self.k, block: self.block, bits };
+        Ok(model.wire_node(name, op, &[codes, scales, zeros])?[0])
+    }
+
     fn wire_product(&self, prefix: &str, model: &mut TypedModel, inputs: &[OutletId]) -> Wired {
         let constants = self.constants(model, inputs)?;
         let ty = model.outlet_fact(inputs[0])?.datum_type;
@@ -385,8 +411,7 @@ impl NBits {
             Some(y) => y,
             None => {
                 let lead = leading_axes(model.outlet_fact(x)?.rank());
-                let weights = self.floats(&constants)?;
-                let weights = model.add_const(format!("{prefix}.weights"), weights)?;
+                let weights = self.wire_weights(prefix, model, inputs[1], constants)?;
                 let axes = AxesMapping::from_strs(
                     &[format!("{lead}k"), "nk".into()],
                     &[format!("{lead}n")],

@@ -74,11 +74,8 @@ impl Loader {
         is_model(path, self.onnx().proto_model_for_path(path))
     }
 
-    /// As [`Loader::read`], but weights stay in the file where models run node by node.
+    /// As [`Loader::read`], but weights stay in the file.
     pub(crate) fn read_light(&self, path: &Path) -> TractResult<ModelProto> {
-        if !self.walks() {
-            return self.read(path);
-        }
         check_file(path)?;
         is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
     }
@@ -112,11 +109,19 @@ impl Loader {
     }
 
     /// Reads and loads a model's file.
-    pub(crate) fn open(&self, path: &Path) -> TractResult<Model> {
-        check_file(path)?;
+    pub(crate) fn open(&self, file: &Path) -> TractResult<Model> {
+        check_file(file)?;
         match self.engine {
-            Engine::Plan => is_model(path, self.model(|| self.onnx().model_for_path(path))),
-            Engine::Nodes => self.walk(&self.onnx(), self.read_light(path)?, path.parent()),
+            Engine::Plan => {
+                let (onnx, path) = (self.onnx(), file.to_owned());
+                let again = move || onnx.model_for_path(&path);
+                let load = || {
+                    let model = self.model(&again)?;
+                    Ok(Model { again: Some(Arc::new(again)), ..model })
+                };
+                is_model(file, load())
+            }
+            Engine::Nodes => self.walk(&self.onnx(), self.read_light(file)?, file.parent()),
         }
     }
 
@@ -157,6 +162,8 @@ impl Loader {
 #[derive(Clone)]
 pub(crate) struct Model {
     model: InferenceModel,
+    /// What loads it once more, so that nothing of it need be kept once it is a plan.
+    again: Option<Arc<dyn Fn() -> TractResult<InferenceModel> + Send + Sync>>,
     deadline: Deadline,
     /// What runs instead of the model, of which there are only the inputs then.
     walked: Option<Walked>,
@@ -181,7 +188,7 @@ impl Model {
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let takes = Declared { inputs, symbols: model.symbols.clone() };
-        Ok(Model { model, deadline, takes, walked: None, note: None })
+        Ok(Model { model, again: None, deadline, takes, walked: None, note: None })
     }
 
     /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it takes those that are tried:
@@ -199,7 +206,7 @@ impl Model {
 
     /// Makes the model ready to run on tensors of these types and shapes, with its casts counted if somebody asks for that.
     pub(crate) fn ready(
-        mut self,
+        self,
         tensors: &[Arc<Tensor>],
         audit: Option<&Audit>,
     ) -> TractResult<Ready> {
@@ -211,19 +218,21 @@ impl Model {
             let types = self.takes.inputs.iter().map(|input| input.ty).collect();
             return Ok(Ready { facts, way: Way::Nodes { walked, types, note: self.note } });
         }
-        for (outlet, (ty, shape)) in self.model.inputs.clone().into_iter().zip(&facts) {
-            self.model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
-        }
         let names: Vec<String> = self.model.outputs.iter().map(|o| self.name(*o)).collect();
-        let (model, deadline) = (self.model, self.deadline);
-        let load = || {
-            let mut model = model.into_typed()?;
+        let (again, deadline) = (self.again, self.deadline);
+        let mut first = Some(self.model);
+        let typed = || {
+            let loaded = match &again {
+                Some(again) => first.take().map_or_else(&**again, Ok)?,
+                None => first.clone().context("a model that is kept")?,
+            };
+            let mut model = with_inputs(loaded, &facts)?.into_typed()?;
             if let Some(audit) = audit {
                 audit.watch(&mut model)?;
             }
-            plan(model)
+            Ok(model)
         };
-        let plan = deadline.within(load)?;
+        let plan = deadline.within(|| plan(typed))?;
         let types = output_element_types(plan.plan.model())?;
         Ok(Ready { facts, way: Way::Plan { plan, names, types } })
     }
@@ -232,6 +241,14 @@ impl Model {
         let label = self.model.outlet_label(outlet);
         label.unwrap_or(&self.model.node(outlet.node).name).into()
     }
+}
+
+/// The model, whose inputs are of these types and shapes.
+fn with_inputs(mut model: InferenceModel, facts: &[Taken]) -> TractResult<InferenceModel> {
+    for (outlet, (ty, shape)) in model.inputs.clone().into_iter().zip(facts) {
+        model.set_outlet_fact(outlet, InferenceFact::dt_shape(*ty, shape))?;
+    }
+    Ok(model)
 }
 
 /// The type and the shape of a tensor that a model takes.

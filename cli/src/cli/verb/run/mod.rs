@@ -193,7 +193,7 @@ impl Request for RunRequest {
             None => match sets::one(&model.takes, &self.model, &self.input)? {
                 One::Sample(tensors, notes) => (tensors, vec![], notes),
                 One::Given(given) => {
-                    let proto = loader.read(&self.model)?;
+                    let proto = loader.read_light(&self.model)?;
                     let recipe = Recipe::of(&model.source(&proto), &self.input, given, 1)?;
                     look = recipe.look(1);
                     (recipe.tensors(0, self.input.seed)?, recipe.random, recipe.notes)

@@ -1,0 +1,142 @@
+//! Constant operands of products that stay in fewer bits than FLOAT until the product runs ([`panels`](crate::panels)). While
+//! tract declutters a model, the operator that makes FLOAT of them stands before the product; when tract has chosen how the
+//! product packs its operands, the packed operand takes its place. Where something else than a product takes the weights, or
+//! tract packs them as the second operand, whose panels it asks for again and again, they are FLOAT in memory.
+//!
+//! - `unpack`: the operator that makes FLOAT of codes
+
+pub(crate) mod unpack;
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::einsum::einsum_matmul::EinSumMatMul;
+use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::matmul::optimized::{MatMulOperand, OptMatMul, ProtoFusedSpec};
+use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
+use tract_onnx::tract_core::tract_linalg::mmm::{MMMInputFormat, PackedMatrixStorage};
+
+use crate::cast::element_type::ElementType;
+use crate::ops::host::hook::Patch;
+use crate::panels::Panels;
+use crate::tensor::conversion::Conversion;
+
+/// Fewer elements are FLOAT in memory: there is little to save.
+pub(crate) const FROM: usize = 1 << 16;
+
+/// What takes weights.
+pub(crate) enum Use<'a> {
+    /// A product that has no form yet in which it runs.
+    Product,
+    Packing(Packing<'a>),
+    Other,
+}
+
+/// The packing of a product's first operand.
+pub(crate) struct Packing<'a> {
+    node: &'a TypedNode,
+    format: Box<dyn MMMInputFormat>,
+    /// The axes of its input that are K and the rows.
+    axes: [usize; 2],
+    /// What changes the weights' axes before, first to last.
+    changes: Vec<&'a AxisOp>,
+}
+
+/// What takes the output of a node, behind changes of its axes.
+pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Use<'a>> {
+    let (mut changes, mut last) = (vec![], node.id);
+    loop {
+        let is_output = model.outputs.iter().any(|output| output.node == last);
+        let Some(next) = model.single_succ(last)?.filter(|_| !is_output) else {
+            return Ok(Use::Other);
+        };
+        let is_float = model.outlet_fact(last.into())?.datum_type == f32::datum_type();
+        let is_product = match next.op_as::<EinSum>() {
+            Some(op) => op.q_params.is_none() && op.operating_dt == f32::datum_type(),
+            None => next.op_is::<EinSumMatMul>(),
+        };
+        if is_product && is_float && next.inputs.len() == 2 {
+            return Ok(Use::Product);
+        }
+        if next.op_is::<OptMatMulPack>() {
+            return Ok(packing(model, next, changes)?.map_or(Use::Other, Use::Packing));
+        }
+        let Some(change) = next.op_as::<AxisOp>() else { return Ok(Use::Other) };
+        changes.push(change);
+        last = next.id;
+    }
+}
+
+/// What a node packs, if it is the first operand of a product, of one group.
+fn packing<'a>(
+    model: &TypedModel,
+    node: &'a TypedNode,
+    changes: Vec<&'a AxisOp>,
+) -> TractResult<Option<Packing<'a>>> {
+    let Some(product) = model.single_succ(node.id)? else { return Ok(None) };
+    let takes = |spec: &ProtoFusedSpec| {
+        let ProtoFusedSpec::AddMatMul { a: MatMulOperand::Input(place), packings, .. } = spec
+        else {
+            return false;
+        };
+        let is_plain = packings.iter().all(|(_, extractor)| extractor.is_none());
+        is_plain && product.inputs.get(*place) == Some(&node.id.into())
+    };
+    let is_first = product.op_as::<OptMatMul>().is_some_and(|op| op.micro_ops.iter().any(takes));
+    let fact = model.outlet_fact(node.id.into())?;
+    let packed = fact.exotic_fact().and_then(|fact| fact.downcast_ref::<DynPackedExoticFact>());
+    let formats = packed.map(|packed| &*packed.packers);
+    let (true, Some([format]), Some(1)) = (is_first, formats, fact.shape.volume().as_i64()) else {
+        return Ok(None);
+    };
+    let (inputs, outputs) = model.node_facts(node.id)?;
+    let mapping = node.op.axes_mapping(&inputs, &outputs)?;
+    let place = |name: char| -> TractResult<usize> {
+        let axis = mapping.axis(name)?;
+        axis.inputs.first().and_then(|places| places.first().copied()).context("a packed axis")
+    };
+    Ok(Some(Packing { node, format: format.clone(), axes: [place('K')?, place('M')?], changes }))
+}
+
+impl Packing<'_> {
+    /// Where K and the rows are among the axes of the weights; `None` where they are none of them.
+    fn own_axes(&self) -> Option<[usize; 2]> {
+        let recip = |axis: usize, change: &&AxisOp| change.recip().transform_axis(axis);
+        let own = |axis| self.changes.iter().rev().try_fold(axis, recip);
+        if self.changes.iter().any(|change| matches!(change, AxisOp::Reshape(..))) {
+            return None;
+        }
+        let [k, rows] = self.axes.map(own);
+        Some([k?, rows?])
+    }
+
+    /// Puts panels in the place of the packed operand.
+    fn patch(&self, model: &TypedModel, panels: Panels) -> Patch {
+        let fact = model.outlet_fact(self.node.id.into())?;
+        let shape = fact.shape.as_concrete().context("a known shape")?;
+        let storage = PackedMatrixStorage::new_batched(shape, tvec![Box::new(panels) as _]);
+        let packed = storage.into_tensor(f32::datum_type()).into_arc_tensor();
+        let constant = Const::new_with_opt_exotic_fact(packed, fact.exotic_fact.clone())?;
+        let mut patch = TypedModelPatch::default();
+        let packed = patch.wire_node(&self.node.name, constant, &[])?;
+        patch.shunt_outside(model, self.node.id.into(), packed[0])?;
+        Ok(Some(patch))
+    }
+
+    /// Has the product take weights of half precision; `None` where it cannot.
+    pub(crate) fn take_half(&self, model: &TypedModel, ty: ElementType, weights: &Tensor) -> Patch {
+        let mut weights = Cow::Borrowed(weights);
+        for change in &self.changes {
+            change.change_tensor(weights.to_mut(), false)?;
+        }
+        match Panels::of_half(&*self.format, ty, &weights, self.axes)? {
+            Some(panels) => self.patch(model, panels),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Whether a constant that is cast stays as it is before a product.
+pub(crate) fn may_stay_half(conversion: &Conversion, elements: usize) -> bool {
+    let is_half = matches!(conversion.source(), ElementType::Float16 | ElementType::BFloat16);
+    is_half && conversion.target() == ElementType::Float && elements >= FROM
+}

@@ -1,0 +1,116 @@
+//! The operator that makes FLOAT of constant codes of few bits, if it is not a product that takes them.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::konst::Const;
+
+use super::Use;
+use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::hook::Patch;
+use crate::ops::host::saved::save;
+use crate::panels::Panels;
+use crate::panels::codes::Rows;
+
+/// N rows of K elements of [`Rows`]: its inputs are the codes, the scales and the zero points.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unpack {
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) block: usize,
+    pub(crate) bits: usize,
+}
+
+typed_op!(Unpack, "Unpack", |op| format!("{} bits in blocks of {}", op.bits, op.block));
+
+save!(Unpack, "tract_onnx_cast_unpack", { n, k, block, bits }, |op| {
+    ensure!(matches!(op.bits, 2 | 4 | 8) && op.block > 0, "{op:?} has no such codes");
+    ensure!(op.block.is_multiple_of(8 / op.bits), "{op:?} has blocks that are no bytes");
+});
+
+impl Unpack {
+    /// What is to be unpacked, as sound as the operator says.
+    fn rows<T>(
+        &self,
+        inputs: [&Tensor; 3],
+        read: impl FnOnce(&Rows) -> TractResult<T>,
+    ) -> TractResult<T> {
+        let [codes, scales, zeros] = inputs;
+        let [codes, zeros] = [codes, zeros].map(Tensor::try_as_plain_ram);
+        let (codes, zeros, scales) = (codes?, zeros?, scales.try_as_plain_ram()?);
+        let (codes, zeros) = (codes.as_slice::<u8>()?, zeros.as_slice::<u8>()?);
+        let Unpack { n, k, block, bits } = *self;
+        let rows = Rows { n, k, block, bits, codes, scales: scales.as_slice::<f32>()?, zeros };
+        let blocks = n.checked_mul(rows.blocks());
+        let bytes = blocks.and_then(|blocks| blocks.checked_mul(block / (8 / bits)));
+        let is_sound = bytes == Some(codes.len())
+            && blocks == Some(rows.scales.len())
+            && blocks == Some(zeros.len());
+        ensure!(is_sound, "{self:?} has other codes, scales or zero points");
+        read(&rows)
+    }
+
+    fn unpacked(&self, inputs: [&Tensor; 3]) -> TractResult<Tensor> {
+        self.rows(inputs, |rows| Tensor::from_shape(&[self.n, self.k], &rows.floats()))
+    }
+
+    /// The inputs, where they are constant.
+    fn constants<'a>(
+        &self,
+        model: &'a TypedModel,
+        node: &TypedNode,
+    ) -> TractResult<Option<[&'a Tensor; 3]>> {
+        let facts = model.node_input_facts(node.id)?;
+        let constants: Option<TVec<&Tensor>> =
+            facts.iter().map(|fact| fact.konst.as_deref()).collect();
+        Ok(constants.and_then(|constants| constants.as_slice().try_into().ok()))
+    }
+
+    fn fold(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        let Some(inputs) = self.constants(model, node)? else { return Ok(None) };
+        let value = Const::new(self.unpacked(inputs)?.into_arc_tensor())?;
+        let mut patch = TypedModelPatch::default();
+        let value = patch.wire_node(&node.name, value, &[])?;
+        patch.shunt_outside(model, node.id.into(), value[0])?;
+        Ok(Some(patch))
+    }
+}
+
+impl EvalOp for Unpack {
+    // What it makes is what is not to be kept.
+    not_out_of_plan!();
+
+    fn eval(&self, _: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
+        let (codes, scales, zeros) = args_3!(inputs);
+        Ok(tvec!(self.unpacked([&codes, &scales, &zeros])?.into_tvalue()))
+    }
+}
+
+impl TypedOp for Unpack {
+    fn output_facts(&self, _: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+        Ok(tvec!(f32::fact([self.n, self.k])))
+    }
+
+    fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        match super::use_of(model, node)? {
+            Use::Other => self.fold(model, node),
+            _ => Ok(None),
+        }
+    }
+
+    fn codegen(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        let packing = match super::use_of(model, node)? {
+            Use::Product => return Ok(None),
+            Use::Packing(packing) => packing,
+            Use::Other => return self.fold(model, node),
+        };
+        // K are the columns, and rows are rows.
+        let is_plain = packing.own_axes() == Some([1, 0]);
+        let inputs = self.constants(model, node)?.filter(|_| is_plain);
+        let panels = match inputs {
+            Some(inputs) => self.rows(inputs, |rows| Panels::of_codes(&*packing.format, rows))?,
+            None => None,
+        };
+        panels.map_or_else(|| self.fold(model, node), |panels| packing.patch(model, panels))
+    }
+
+    as_op!();
+}

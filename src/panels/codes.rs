@@ -1,0 +1,143 @@
+//! Rows of integers of few bits, and the panels of them.
+
+#![forbid(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::places::places;
+
+/// N rows of K codes of so many bits, 2, 4 or 8, the first in the low bits of its byte; each block of a row begins a byte, and
+/// has a scale and a zero point: an element is (code − zero point) · scale in FLOAT.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) block: usize,
+    pub(crate) bits: usize,
+    /// N × blocks × bytes of a block.
+    pub(crate) codes: &'a [u8],
+    /// N × blocks.
+    pub(crate) scales: &'a [f32],
+    /// N × blocks.
+    pub(crate) zeros: &'a [u8],
+}
+
+impl Rows<'_> {
+    /// The blocks of a row.
+    pub(crate) fn blocks(&self) -> usize {
+        self.k.div_ceil(self.block)
+    }
+
+    /// The codes of a block.
+    fn codes_of(&self, place: usize) -> impl Iterator<Item = u8> {
+        let (bits, each) = (self.bits, 8 / self.bits);
+        let bytes = self.block / each;
+        let code = move |byte: u8, index: usize| byte >> (index * bits) & (u8::MAX >> (8 - bits));
+        let bytes = self.codes[place * bytes..(place + 1) * bytes].iter();
+        bytes.flat_map(move |byte| (0..each).map(move |index| code(*byte, index)))
+    }
+
+    /// The elements in FLOAT, row by row.
+    pub(crate) fn floats(&self) -> Vec<f32> {
+        let mut elements = Vec::with_capacity(self.n * self.k);
+        for place in 0..self.n * self.blocks() {
+            let first = place % self.blocks() * self.block;
+            let (zero, scale) = (f32::from(self.zeros[place]), self.scales[place]);
+            let codes = self.codes_of(place).take(self.k - first);
+            elements.extend(codes.map(|code| (f32::from(code) - zero) * scale));
+        }
+        elements
+    }
+}
+
+/// Panels of `r` rows each. Rows that the last one has too many are zeros.
+pub(super) struct Codes {
+    r: usize,
+    k: usize,
+    block: usize,
+    /// Of each panel and each of K, `r` codes: a byte each if they have more than four bits; else two a byte, those of the first
+    /// half of the rows in the low bits.
+    codes: Vec<u8>,
+    is_byte: bool,
+    /// Of each panel and block, `r`.
+    scales: Vec<f32>,
+    /// Likewise.
+    zeros: Vec<u8>,
+}
+
+impl Codes {
+    pub(super) fn new(rows: &Rows, r: usize) -> Codes {
+        let (panels, blocks) = (rows.n.div_ceil(r), rows.blocks());
+        let is_byte = rows.bits > 4;
+        let width = if is_byte { r } else { r / 2 };
+        let mut codes = vec![0; panels * rows.k * width];
+        let mut scales = vec![0.0; panels * blocks * r];
+        let mut zeros = vec![0; panels * blocks * r];
+        for place in 0..rows.n * blocks {
+            let (row, block) = (place / blocks, place % blocks);
+            let (panel, in_panel) = (row / r, row % r);
+            let at = (panel * blocks + block) * r + in_panel;
+            (scales[at], zeros[at]) = (rows.scales[place], rows.zeros[place]);
+            let (column, shift) =
+                if is_byte || in_panel < width { (in_panel, 0) } else { (in_panel - width, 4) };
+            let first = block * rows.block;
+            for (k, code) in (first..rows.k).zip(rows.codes_of(place)) {
+                codes[(panel * rows.k + k) * width + column] |= code << shift;
+            }
+        }
+        Codes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
+    }
+
+    /// Writes the FLOAT elements of a panel, of each of K `r`.
+    pub(super) fn write(&self, panel: usize, level: Level, to: &mut [MaybeUninit<u8>]) {
+        let r = self.r;
+        let each = if self.is_byte { r } else { r / 2 };
+        let blocks = self.k.div_ceil(self.block);
+        let codes = &self.codes[panel * self.k * each..(panel + 1) * self.k * each];
+        let parameters = panel * blocks * r..(panel + 1) * blocks * r;
+        let (scales, zeros) = (&self.scales[parameters.clone()], &self.zeros[parameters]);
+        let by_block = places::<f32>(to).chunks_mut(self.block * r);
+        let of_block = codes.chunks(self.block * each).zip(scales.chunks(r).zip(zeros.chunks(r)));
+        for (to, (codes, (scales, zeros))) in by_block.zip(of_block) {
+            level.run_on(
+                codes,
+                to,
+                #[inline(always)]
+                |codes, to| {
+                    if self.is_byte {
+                        bytes(codes, scales, zeros, to);
+                    } else {
+                        halves_of_bytes(codes, scales, zeros, to);
+                    }
+                },
+            );
+        }
+    }
+}
+
+#[inline(always)]
+fn bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]) {
+    let r = scales.len();
+    for (codes, to) in codes.chunks_exact(r).zip(to.chunks_exact_mut(r)) {
+        for (((code, scale), zero), to) in codes.iter().zip(scales).zip(zeros).zip(to) {
+            to.write((f32::from(*code) - f32::from(*zero)) * scale);
+        }
+    }
+}
+
+#[inline(always)]
+fn halves_of_bytes(codes: &[u8], scales: &[f32], zeros: &[u8], to: &mut [MaybeUninit<f32>]) {
+    let (r, half) = (scales.len(), scales.len() / 2);
+    let ((low_scales, high_scales), (low_zeros, high_zeros)) =
+        (scales.split_at(half), zeros.split_at(half));
+    for (codes, to) in codes.chunks_exact(half).zip(to.chunks_exact_mut(r)) {
+        let (low, high) = to.split_at_mut(half);
+        for (((byte, scale), zero), to) in codes.iter().zip(low_scales).zip(low_zeros).zip(low) {
+            to.write((f32::from(byte & 15) - f32::from(*zero)) * scale);
+        }
+        for (((byte, scale), zero), to) in codes.iter().zip(high_scales).zip(high_zeros).zip(high) {
+            to.write((f32::from(byte >> 4) - f32::from(*zero)) * scale);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Constant operands of matrix products that are kept in fewer bits than the product computes in. tract's kernels ask for a
+//! panel at a time, which is widened then, while it is in the cache: memory holds, and memory's bandwidth moves, what the file
+//! has, and the kernels read the same bits as of FLOAT.
+//!
+//! - `codes`: integers of few bits in blocks, each with a scale and a zero point
+
+#![expect(unsafe_code, reason = "tract has a buffer for a panel, which it gives by its address")]
+
+pub(crate) mod codes;
+
+use std::alloc::Layout;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::tract_linalg::mmm::{
+    EagerPackedInput, MMMInputFormat, MMMInputValue, PackedExoticFact,
+};
+use tract_onnx::tract_core::tract_linalg::pack::PackedFormat;
+
+use self::codes::Codes;
+use crate::cast::element_type::ElementType;
+use crate::cast::kernel::level::Level;
+use crate::cast::kernel::loops::Kernel;
+use crate::cast::kernel::select::select;
+use crate::cast::rules::Rules;
+
+/// The panels of an operand, FLOAT where they are read.
+#[derive(Clone)]
+pub(crate) struct Panels(Arc<Operand>);
+
+struct Operand {
+    /// That of the FLOAT panels.
+    format: PackedFormat,
+    fact: PackedExoticFact,
+    kept: Kept,
+    level: Level,
+}
+
+/// What is kept of a panel.
+enum Kept {
+    /// Elements of half precision in the order of the FLOAT ones, and what casts them.
+    Half {
+        packed: EagerPackedInput,
+        kernel: Arc<dyn Kernel>,
+    },
+    Codes(Codes),
+}
+
+impl Panels {
+    /// Those of a tensor of half precision, FLOAT16 or BFLOAT16, all of whose axes but these two have one element; `None` where
+    /// the panels are to be in another format than FLOAT's.
+    pub(crate) fn of_half(
+        format: &dyn MMMInputFormat,
+        ty: ElementType,
+        tensor: &Tensor,
+        [k_axis, mn_axis]: [usize; 2],
+    ) -> TractResult<Option<Panels>> {
+        let Some(format) = float(format) else { return Ok(None) };
+        let own = PackedFormat::new(tensor.datum_type(), format.r, format.alignment_bytes);
+        let packed = own.pack_tensor(tensor, k_axis, mn_axis)?;
+        let Ok(packed) = packed.downcast::<EagerPackedInput>() else { return Ok(None) };
+        let size = [tensor.shape()[k_axis], tensor.shape()[mn_axis]];
+        let kernel = select(ty, ElementType::Float, Rules::default());
+        Ok(Some(Panels::new(format, size, Kept::Half { packed: *packed, kernel })))
+    }
+
+    /// Those of rows of codes; `None` where the panels are to be in another format than FLOAT's, or of an odd number of rows.
+    pub(crate) fn of_codes(
+        format: &dyn MMMInputFormat,
+        rows: &codes::Rows,
+    ) -> TractResult<Option<Panels>> {
+        let Some(format) = float(format).filter(|format| format.r.is_multiple_of(2)) else {
+            return Ok(None);
+        };
+        let codes = Codes::new(rows, format.r);
+        Ok(Some(Panels::new(format, [rows.k, rows.n], Kept::Codes(codes))))
+    }
+
+    fn new(format: PackedFormat, [k, mn]: [usize; 2], kept: Kept) -> Panels {
+        let fact = PackedExoticFact { format: Box::new(format.clone()), mn: mn.to_dim(), k };
+        Panels(Arc::new(Operand { format, fact, kept, level: Level::best() }))
+    }
+
+    /// Writes the elements of a panel, of each of K so many as a panel has rows.
+    fn write(&self, panel: usize, to: &mut [MaybeUninit<u8>]) -> TractResult<()> {
+        match &self.0.kept {
+            Kept::Half { packed, kernel } => {
+                let start = panel * packed.panel_bytes;
+                let bytes = packed.packed.as_bytes().get(start..start + to.len() / 2);
+                kernel.run(self.0.level, bytes.context("a panel of the operand")?, to);
+            }
+            Kept::Codes(codes) => codes.write(panel, self.0.level, to),
+        }
+        Ok(())
+    }
+
+    /// The elements of a panel without what tract's kernels have room for behind them, in bytes.
+    fn panel_length(&self) -> usize {
+        self.k() * self.0.format.r * size_of::<f32>()
+    }
+}
+
+/// The format of FLOAT panels, if it is one.
+fn float(format: &dyn MMMInputFormat) -> Option<PackedFormat> {
+    let format = format.downcast_ref::<PackedFormat>()?;
+    (format.dt == f32::datum_type()).then(|| format.clone())
+}
+
+impl MMMInputValue for Panels {
+    fn format(&self) -> &dyn MMMInputFormat {
+        &self.0.format
+    }
+
+    fn scratch_panel_buffer_layout(&self) -> Option<Layout> {
+        Some(self.0.format.single_panel_layout(self.k(), size_of::<f32>()))
+    }
+
+    fn panel_bytes(&self, i: usize, buffer: Option<*mut u8>) -> TractResult<*const u8> {
+        let buffer = buffer.context("room for a panel")?;
+        // SAFETY: tract gives a buffer of the layout that `scratch_panel_buffer_layout` asks for, which has room for a panel's
+        // elements, and nobody else has it until it asks for the next panel.
+        let to = unsafe { std::slice::from_raw_parts_mut(buffer.cast(), self.panel_length()) };
+        self.write(i, to)?;
+        Ok(buffer)
+    }
+
+    fn mn(&self) -> usize {
+        self.0.fact.mn.to_usize().unwrap_or(0)
+    }
+
+    fn k(&self) -> usize {
+        self.0.fact.k
+    }
+
+    fn exotic_fact(&self) -> &dyn ExoticFact {
+        &self.0.fact
+    }
+
+    fn extract_at_mn_f16(&self, _: usize, _: &mut [f16]) -> TractResult<()> {
+        bail!("{self} is for products alone")
+    }
+
+    fn extract_at_mn_f32(&self, _: usize, _: &mut [f32]) -> TractResult<()> {
+        bail!("{self} is for products alone")
+    }
+}
+
+/// Operands are equal if they are the same.
+impl PartialEq for Panels {
+    fn eq(&self, other: &Panels) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Panels {}
+
+impl Hash for Panels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.fact.hash(state);
+    }
+}
+
+impl fmt::Display for Panels {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "narrow {}", self.0.fact)
+    }
+}
+
+impl fmt::Debug for Panels {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

@@ -1,0 +1,165 @@
+//! Memory of weights: a plan holds each once, in no more bits than the file where a product can take them so, and loading it takes
+//! little more than the plan. The results are those of the same weights in FLOAT, bit for bit.
+
+use std::fs;
+
+use test_tools::tempfile;
+use tract_onnx::pb::{ModelProto, TensorProto};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Uint8};
+use tract_onnx_cast::{ElementType, Rules, from_f32, onnx, tensor_proto};
+
+use crate::common::proto::{Sketch, bytes, int, raw};
+use crate::{PEAK, alone};
+
+/// Neither is a multiple of what the kernels take at once, nor K of a block.
+const N: usize = 1501;
+const K: usize = 1000;
+const BLOCK: usize = 32;
+
+fn numbers(count: usize) -> Vec<f32> {
+    (0..count).map(|place| ((place * 31 + place / 7) % 2039) as f32 / 1024.0 - 1.0).collect()
+}
+
+fn shaped(name: &str, ty: ElementType, dims: [usize; 2], values: &[f32]) -> TensorProto {
+    let carrier = from_f32(&tensor1(values), ty, Rules::default()).expect("a conversion");
+    let carrier = carrier.into_shape(&dims).expect("as many values");
+    tensor_proto::write(name, ty, &carrier).expect("a tensor")
+}
+
+/// A product with x of so many rows.
+fn product(rows: usize, sketch: impl FnOnce(Sketch) -> Sketch) -> ModelProto {
+    let x = Sketch::new().input("x", Float, &[rows as i64, K as i64]);
+    sketch(x).output("y", Float, &[rows as i64, N as i64]).model()
+}
+
+/// With weights of a type, which are cast.
+fn cast(rows: usize, ty: ElementType) -> ModelProto {
+    product(rows, |sketch| {
+        let sketch = sketch.initializer(shaped("w", ty, [K, N], &numbers(K * N)));
+        sketch.cast("w", Float, "f").node("MatMul", &["x", "f"], &["y"], vec![])
+    })
+}
+
+/// With weights that numbers of half precision have, in FLOAT.
+fn plain(rows: usize, ty: ElementType) -> ModelProto {
+    let rounded = from_f32(&tensor1(&numbers(K * N)), ty, Rules::default()).expect("a conversion");
+    let wide = tract_onnx_cast::to_f32(&rounded, ty).expect("numbers");
+    let view = wide.try_as_plain_ram().expect("numbers");
+    let weights = shaped("w", Float, [K, N], view.as_slice().expect("numbers"));
+    product(rows, |sketch| sketch.initializer(weights).node("MatMul", &["x", "w"], &["y"], vec![]))
+}
+
+const BLOCKS: usize = K.div_ceil(BLOCK);
+
+fn code(place: usize, bits: usize) -> u8 {
+    ((place * 29 + place / 11) % (1 << bits)) as u8
+}
+
+fn scale(place: usize) -> f32 {
+    // No FLOAT16 number.
+    (place % 13 + 1) as f32 * 0.1
+}
+
+/// With codes of so many bits.
+fn codes(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
+    let each = 8 / bits;
+    let byte = |place: usize| {
+        (0..each).fold(0, |byte, part| byte | code(place * each + part, bits) << (part * bits))
+    };
+    let codes: Vec<u8> = (0..N * BLOCKS * BLOCK / each).map(byte).collect();
+    let zeros = BLOCKS.div_ceil(each);
+    let dims = [N as i64, BLOCKS as i64, (BLOCK / each) as i64];
+    let scales: Vec<f32> = (0..N * BLOCKS).map(scale).collect();
+    let names = if has_zeros { vec!["x", "w", "s", "z"] } else { vec!["x", "w", "s"] };
+    let attributes = [("K", K), ("N", N), ("bits", bits), ("block_size", BLOCK)];
+    let attributes = attributes.map(|(name, value)| int(name, value as i64)).to_vec();
+    product(rows, |sketch| {
+        sketch
+            .initializer(raw("w", Uint8 as i32, &dims, &codes))
+            .initializer(shaped("s", Float, [N, BLOCKS], &scales))
+            .initializer(raw("z", Uint8 as i32, &[N as i64, zeros as i64], &vec![1; N * zeros]))
+            .node("com.microsoft.MatMulNBits", &names, &["y"], attributes)
+    })
+}
+
+/// The same in FLOAT.
+fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
+    let mut weights = vec![0.0; K * N];
+    for n in 0..N {
+        for k in 0..K {
+            let block = n * BLOCKS + k / BLOCK;
+            // A zero point is 1 where it is the first of its byte, and 0 else.
+            let is_first = (k / BLOCK).is_multiple_of(8 / bits);
+            let middle = (1 << (bits - 1)) as f32;
+            let zero = if has_zeros { f32::from(u8::from(is_first)) } else { middle };
+            let code = code(n * BLOCKS * BLOCK + k, bits);
+            weights[k * N + n] = (f32::from(code) - zero) * scale(block);
+        }
+    }
+    let weights = shaped("w", Float, [K, N], &weights);
+    product(rows, |sketch| sketch.initializer(weights).node("MatMul", &["x", "w"], &["y"], vec![]))
+}
+
+/// What comes of a model's file: its output, the bytes that its plan holds, and the most that it took on the way.
+fn run(rows: usize, model: &ModelProto) -> TractResult<(Vec<u32>, usize, usize)> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("model.onnx");
+    fs::write(&file, bytes(model))?;
+    let before = PEAK.current_usage();
+    PEAK.reset_peak_usage();
+    let plan = onnx().model_for_path(&file)?.into_optimized()?.into_runnable()?;
+    let held = PEAK.current_usage().saturating_sub(before);
+    let most = PEAK.peak_usage().saturating_sub(before);
+    let x = tensor1(&numbers(rows * K)).into_shape(&[rows, K])?;
+    let outputs = plan.run(tvec!(x.into_tvalue()))?;
+    let output = outputs[0].try_as_plain_ram()?;
+    Ok((output.as_slice::<f32>()?.iter().map(|y| y.to_bits()).collect(), held, most))
+}
+
+/// What is there once, whatever model is loaded first.
+fn warm() {
+    run(1, &plain(1, Float16)).expect("a model");
+}
+
+/// A model, the same in FLOAT, and how many bytes of its file are of the weights.
+fn check(what: &str, rows: usize, model: &ModelProto, float: &ModelProto, weights: usize) {
+    let (expected, of_float, most_of_float) = run(rows, float).expect(what);
+    let (found, held, most) = run(rows, model).expect(what);
+    assert!(found == expected, "{what} of {rows} rows: other bits");
+    let of = |bytes: usize, weights: usize| bytes as f64 / weights as f64;
+    let own = [of(held, weights), of(most, weights)];
+    let floats = [of(of_float, N * K * 4), of(most_of_float, N * K * 4)];
+    println!("{what}, {rows} rows: {own:.2?} of the file's weights, FLOAT {floats:.2?}");
+    assert!(floats[0] < 1.1 && floats[1] < 2.1, "FLOAT: {floats:?}");
+    // Rows that are more than the weights have are the product's first operand.
+    if rows < N {
+        assert!(own[0] < 1.15 && own[1] < 3.4, "{what} of {rows} rows: {own:?}");
+    }
+}
+
+#[test]
+fn weights_of_half_precision_stay_so() {
+    let _alone = alone();
+    warm();
+    for ty in [Float16, BFloat16] {
+        for rows in [1, 5, 64, N + 3] {
+            check(ty.name(), rows, &cast(rows, ty), &plain(rows, ty), N * K * 2);
+        }
+    }
+}
+
+#[test]
+fn weights_of_few_bits_stay_so() {
+    let _alone = alone();
+    warm();
+    for (bits, has_zeros) in [(4, false), (4, true), (8, true)] {
+        for rows in [1, 5, 64, N + 3] {
+            let model = codes(rows, bits, has_zeros);
+            // With the scales, and a byte for each zero point.
+            let weights = N * BLOCKS * (BLOCK * bits / 8 + 5);
+            let what = format!("{bits} bits");
+            check(&what, rows, &model, &decoded(rows, bits, has_zeros), weights);
+        }
+    }
+}
