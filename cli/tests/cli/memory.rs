@@ -3,11 +3,13 @@
 use std::process::{Command, Output, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
+use serde_json::Value;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
-use crate::common::proto::{graph, int, model, node, value};
+use crate::common::proto::{self, graph, int, model, node, value};
 use crate::program::*;
+use crate::verdict::{self, held, values};
 
 /// More than the program takes for three sets, and less than it would for all of them at once, of 16 MiB each.
 const LIMIT_KIB: usize = 640_000;
@@ -91,4 +93,31 @@ fn a_weight_that_there_is_no_room_for_is_refused_before_anything_runs() {
     let onnx = folder.message("m.onnx", &model(13, graph));
     let why = refused(&["compare", &onnx, &onnx, "--max-memory", "1"]);
     assert!(why.contains("weight `w` takes 1.0 GiB") && why.contains("--max-memory"), "{why}");
+}
+
+/// With 1 GiB there is room for one run at a time.
+#[test]
+fn samples_are_the_same_on_any_number_of_threads() {
+    let folder = Folder::new();
+    let of = |ty| {
+        let weight = held("w", ty, &[8, 8], &values(64, 1));
+        let nodes = [
+            proto::cast("x", ty, "h"),
+            node("MatMul", &["h", "w"], &["m"], vec![]),
+            node("Tanh", &["m"], &["t"], vec![]),
+            proto::cast("t", ElementType::Float, "y"),
+        ];
+        verdict::of(&[4, 8], nodes.to_vec(), &[4, 8], vec![weight])
+    };
+    let a = folder.message("a.onnx", &of(ElementType::Float));
+    let b = folder.message("b.onnx", &of(ElementType::Float16));
+    let compared = |more: &[&str]| {
+        let words = [&["compare", &a, &b, "--json", "--samples", "7"], more].concat();
+        json(&stdout(&onnx_cast(words)))["comparisons"][0].clone()
+    };
+    let (one, many) = (compared(&["--max-memory", "1"]), compared(&["--max-memory", "64"]));
+    let has_band = |inside: &Value| inside["band"].as_f64().is_some_and(|band| band > 0.0);
+    let inside = one["errors_inside"].as_array().expect("errors");
+    assert!(inside.iter().any(has_band), "{one}");
+    assert_eq!(one, many);
 }

@@ -151,19 +151,22 @@ fn words(mut said: File) -> TractResult<String> {
 #[cfg(unix)]
 static INHERITED: Mutex<Option<u64>> = Mutex::new(None);
 
-/// Has this process use no more memory than that; commands that it starts may use what it might before.
+/// Has this process use no more memory than that, or than the system lets it, which is returned; commands that it starts may
+/// use what it might before.
 #[cfg(unix)]
-pub(crate) fn limit_memory(bytes: u64) {
+pub(crate) fn limit_memory(bytes: u64) -> u64 {
     use rlimit::Resource;
     let mut inherited = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Ok((soft, hard)) = Resource::AS.get() {
-        inherited.get_or_insert(soft);
-        let _ = Resource::AS.set(bytes.min(hard), hard);
-    }
+    let Ok((soft, hard)) = Resource::AS.get() else { return bytes };
+    inherited.get_or_insert(soft);
+    let _ = Resource::AS.set(bytes.min(hard), hard);
+    bytes.min(hard)
 }
 
 #[cfg(not(unix))]
-pub(crate) fn limit_memory(_: u64) {}
+pub(crate) fn limit_memory(bytes: u64) -> u64 {
+    bytes
+}
 
 /// Starts a process without the limit: it inherits what is set at this moment.
 #[cfg(unix)]

@@ -18,7 +18,7 @@ use crate::cli::work::model::Loader;
 
 /// The size of the working thread's stack. tract recurses over graphs and symbolic expressions,
 /// which a file may nest deep.
-const STACK_BYTES: usize = 256 << 20;
+pub(crate) const STACK_BYTES: usize = 256 << 20;
 
 /// Whether this process was started as a worker.
 pub(crate) fn is_this_process() -> bool {
@@ -97,8 +97,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let order: Order<R> = serde_json::from_str(order)?;
     let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;
     deadline.allow(load_seconds.map(Duration::from_secs));
-    limit(memory_bytes);
-    let loader = Loader::new(max_nodes, deadline.clone()).within(memory_bytes);
+    let loader = Loader::new(max_nodes, deadline.clone()).within(limit(memory_bytes));
     let loader = loader.by(order.engine, order.no_plan);
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
@@ -117,11 +116,12 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
 }
 
 /// Makes allocations fail before the machine is out of memory, and keeps the system from writing a
-/// core file when the worker dies. Systems without such limits are left as they are.
-fn limit(memory_bytes: u64) {
-    limit_memory(memory_bytes);
+/// core file when the worker dies. Systems without such limits are left as they are. Returns the memory
+/// that there is.
+fn limit(memory_bytes: u64) -> u64 {
     #[cfg(unix)]
     if let Ok((_, hard)) = rlimit::Resource::CORE.get() {
         let _ = rlimit::Resource::CORE.set(0, hard);
     }
+    limit_memory(memory_bytes)
 }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::Context;
 use tract_onnx::pb::{ModelProto, TensorProto};
@@ -23,6 +24,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Walked, heading, note_of};
 use crate::cli::work::plan::{Plan, plan};
+use crate::cli::work::probed::Probed;
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
 #[derive(Clone)]
@@ -80,18 +82,24 @@ impl Loader {
         is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
     }
 
+    /// As how many runs there are processors for, and memory: beside both models, of which weights are
+    /// mapped, each run holds so many bytes of values, and a few copies of a weight.
+    pub(crate) fn runs_at_once(&self, models: [&Probed; 2], values: usize) -> usize {
+        const OTHERS: u64 = 1 << 30;
+        let weights = models.into_iter().flat_map(|model| weights(&model.proto));
+        let all: Vec<u64> = weights.map(|(_, bytes)| bytes).collect();
+        let total = all.iter().copied().fold(OTHERS, u64::saturating_add);
+        let largest = all.into_iter().max().unwrap_or(0);
+        let run = largest.saturating_mul(4).saturating_add(values as u64).saturating_add(OTHERS);
+        let at_once = usize::try_from(self.memory_bytes.saturating_sub(total) / run);
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        at_once.map_or(processors, |at_once| at_once.clamp(1, processors))
+    }
+
     /// Refuses a model whose largest weight there is no room for, with the copy that an operator
     /// makes of it.
     fn check_need(&self, proto: &ModelProto) -> TractResult<()> {
-        let bytes = |held: &TensorProto| {
-            let ty = ElementType::from_id(held.data_type)?;
-            let dims = held.dims.iter().map(|dim| u64::try_from(*dim).ok());
-            let width = ty.carrier_bytes().unwrap_or(0) as u64;
-            Some(dims.fold(width, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0))))
-        };
-        let held = proto.graph.iter().flat_map(|graph| &graph.initializer);
-        let largest = held.max_by_key(|held| bytes(held));
-        let Some((name, size)) = largest.and_then(|held| Some((&held.name, bytes(held)?))) else {
+        let Some((name, size)) = weights(proto).max_by_key(|(_, bytes)| *bytes) else {
             return Ok(());
         };
         if size.saturating_mul(2) <= self.memory_bytes {
@@ -156,6 +164,18 @@ impl Loader {
     fn model(&self, load: impl FnOnce() -> TractResult<InferenceModel>) -> TractResult<Model> {
         Model::of(self.deadline.within(load)?, self.deadline.clone())
     }
+}
+
+/// The weights of a model by their names, with how many bytes each has as a tensor.
+fn weights(proto: &ModelProto) -> impl Iterator<Item = (&str, u64)> {
+    let held = proto.graph.iter().flat_map(|graph| &graph.initializer);
+    held.filter_map(|held: &TensorProto| {
+        let ty = ElementType::from_id(held.data_type)?;
+        let dims = held.dims.iter().map(|dim| u64::try_from(*dim).ok());
+        let width = ty.carrier_bytes().unwrap_or(0) as u64;
+        let bytes = dims.fold(width, |bytes, dim| bytes.saturating_mul(dim.unwrap_or(0)));
+        Some((held.name.as_str(), bytes))
+    })
 }
 
 /// A loaded model whose inputs have no fixed shapes yet.

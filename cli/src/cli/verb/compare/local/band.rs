@@ -1,8 +1,10 @@
 //! How far the conversion's roundings may put its values: it runs a few times with each result
 //! moved up or down by a unit in the last place, at random.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -16,6 +18,7 @@ use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
 use crate::cli::found::verdict::BothErrors;
 use crate::cli::measure::number::Num;
+use crate::cli::process::worker::STACK_BYTES;
 use crate::cli::work::engine::Told;
 
 /// A conversion whose results are moved at random, and how far its values go from `exact`.
@@ -146,29 +149,67 @@ fn power(x: &[f64], y: &[f64]) -> f64 {
 /// How far samples put the values of a conversion from what `exact` has of them, by their power.
 pub(super) type Band = HashMap<String, f64>;
 
-/// Runs the conversion perturbed. The seeds are those that it runs with.
-pub(super) fn band(
-    exact: &Trace,
-    (model, inputs): (&Interpreter, &dyn Fn() -> TractResult<Vec<OnnxTensor>>),
-    samples: u64,
-) -> TractResult<(Band, Vec<u64>)> {
-    let (mut band, mut seeds) = (Band::new(), vec![]);
-    for seed in 1..=samples {
-        let rng = StdRng::seed_from_u64(seed);
-        let mut perturbed = Perturbed { exact, rng, noise: HashMap::new() };
-        // A size that is computed of perturbed values may not fit.
-        let what = format!("rounding at random, {seed} of {samples}");
-        let mut told = Told::of(&mut perturbed, &what, exact.nodes.len());
-        if model.run_observed(inputs()?, &mut told).is_err() {
-            continue;
-        }
-        seeds.push(seed);
-        for (name, noise) in perturbed.noise {
+/// Runs of the conversion, perturbed by the seeds from 1 on. They know nothing of one another.
+pub(super) struct Samples<'a> {
+    pub(super) exact: &'a Trace,
+    pub(super) model: &'a Interpreter,
+    pub(super) inputs: Vec<OnnxTensor>,
+    pub(super) count: u64,
+}
+
+impl Samples<'_> {
+    /// Runs them on as many threads as may run at once, of which this one does other work first. The
+    /// seeds are those that the conversion ran with.
+    ///
+    /// # Errors
+    ///
+    /// Those of the other work.
+    pub(super) fn beside<T>(
+        &self,
+        at_once: usize,
+        work: impl FnOnce() -> TractResult<T>,
+    ) -> TractResult<(T, Band, Vec<u64>)> {
+        let (next, ran) = (AtomicU64::new(1), Mutex::new(BTreeMap::new()));
+        let run = || {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if seed > self.count {
+                    break;
+                }
+                if let Some(noise) = self.noise(seed) {
+                    ran.lock().unwrap_or_else(PoisonError::into_inner).insert(seed, noise);
+                }
+            }
+        };
+        let done = thread::scope(|scope| {
+            for _ in (1..at_once).zip(0..self.count) {
+                // Without a thread to be had the others do it all.
+                let thread = thread::Builder::new().stack_size(STACK_BYTES);
+                let _ = thread.spawn_scoped(scope, run);
+            }
+            let done = work()?;
+            run();
+            TractResult::Ok(done)
+        })?;
+        let ran = ran.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (mut band, seeds) = (Band::new(), ran.keys().copied().collect());
+        for (name, noise) in ran.into_values().flatten() {
             let most = band.entry(name).or_default();
             *most = most.max(noise);
         }
+        Ok((done, band, seeds))
     }
-    Ok((band, seeds))
+
+    /// How far a sample puts the values; `None` if it cannot run: a size that is computed of perturbed
+    /// values may not fit.
+    fn noise(&self, seed: u64) -> Option<HashMap<String, f64>> {
+        let rng = StdRng::seed_from_u64(seed);
+        let mut perturbed = Perturbed { exact: self.exact, rng, noise: HashMap::new() };
+        let what = format!("rounding at random, {seed} of {}", self.count);
+        let mut told = Told::of(&mut perturbed, &what, self.exact.nodes.len());
+        self.model.run_observed(self.inputs.clone(), &mut told).ok()?;
+        Some(perturbed.noise)
+    }
 }
 
 /// The errors of each value of both sides, with the band of those that samples reach.

@@ -43,7 +43,7 @@ use crate::cli::process::progress;
 use crate::cli::work::engine::Told;
 use crate::cli::work::spelt::spelt;
 use crate::cli::work::weights as compared;
-use band::Band;
+use band::{Band, Samples};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
@@ -159,7 +159,8 @@ struct First<'a> {
     traces: Rc<Traces>,
     links: Links,
     weights: Weights<'a>,
-    band: Band,
+    /// Of the first set.
+    band: Option<Band>,
 }
 
 impl<'a> Look<'a> {
@@ -197,6 +198,7 @@ impl<'a> Look<'a> {
             false => trace_b.clone(),
             true => Rc::new(Trace::of(&self.model, given()?)?),
         };
+        let at_once = b.probed.loader.runs_at_once([&a.probed, &b.probed], trace_b.bytes());
         let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
@@ -210,28 +212,31 @@ impl<'a> Look<'a> {
                 let mut links = links(trace_a, trace_b, outputs, &self.subject.weights)?;
                 let (holder, both) = (a.probed.holder(), (&**trace_a, &**trace_b, &self.model));
                 let weights = Weights::of(self.subject, holder, both, &mut links);
-                let model = (&self.model, &given as &dyn Fn() -> _);
-                let (band, seeds) = band::band(trace_b, model, self.subject.samples)?;
-                self.local.seeds = seeds;
-                First { traces: traces.clone(), links, weights, band }
+                First { traces: traces.clone(), links, weights, band: None }
             }
         };
-        let First { links, weights, .. } = self.first.insert(first);
+        let First { links, weights, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
             spelt_out(a, None)?.0.run_observed(inputs(a, &given_a)?, own)?;
             Ok(())
         };
         let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
         let rounds = Rounds { reference, links, weights, inputs, slack: 0.0, run_reference, own };
-        let (found, mut wrong, others) = rounds.walked(run)?;
+        let walked = || rounds.walked(run);
+        let (found, mut wrong, others) = if band.is_some() {
+            walked()?
+        } else {
+            let (model, exact, count) = (&self.model, &**trace_b, self.subject.samples);
+            let samples = Samples { exact, model, inputs: given()?, count };
+            let (walked, found, seeds) = samples.beside(at_once, walked)?;
+            (*band, self.local.seeds) = (Some(found), seeds);
+            walked
+        };
         let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
-        for wrong in &mut wrong {
-            // A range that starts at 0 lacks what makes values so, whatever the inputs are.
-            wrong.is_made_up = is_made_up && wrong.is_cut_off && !wrong.is_cut_at_zero;
-        }
-        if let Some(others) = others {
-            *links = others;
-        }
+        // A range that starts at 0 lacks what makes values so, whatever the inputs are.
+        let lacks = |wrong: &Wrong| is_made_up && wrong.is_cut_off && !wrong.is_cut_at_zero;
+        wrong.iter_mut().for_each(|wrong| wrong.is_made_up = lacks(wrong));
+        others.into_iter().for_each(|others| *links = others);
         found.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantisers.extend(wrong);
         Ok(())
@@ -242,7 +247,7 @@ impl<'a> Look<'a> {
         let Look { mut local, sites, first, subject, model, .. } = self;
         let Some(First { traces, links, band, weights: held }) = first else { return local };
         let Traces { sides: (a, b), outputs } = &*traces;
-        local.errors = band::both_errors((a, b, &sites), &band);
+        local.errors = band::both_errors((a, b, &sites), &band.unwrap_or_default());
         let is_output = |name: &str| outputs.iter().any(|(_, output)| output == name);
         local.inside = sites.all.iter().filter(|site| !is_output(&site.converted)).count();
         // A conversion to a wider type is as coarse as what it stands for.
