@@ -28,13 +28,14 @@ fn dynamic(times: f32, scaled: [&str; 2]) -> [ModelProto; 2] {
     let nodes = vec![
         quantiser.named("quantiser"),
         node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]).named("scales"),
-        node("MatMulInteger", &["q", "codes", "x_zero", "zero"], &["i"], vec![]).named("integer"),
+        node("MatMulInteger", &["q", "w_quantized", "x_zero", "zero"], &["i"], vec![])
+            .named("integer"),
         cast("i", Float, "f"),
         node("Mul", &scaled, &["p"], vec![]).named("scaled"),
         last,
     ];
     let weights = vec![
-        held("codes", Int8, &[ROWS as i64, COLUMNS as i64], &codes),
+        held("w_quantized", Int8, &[ROWS as i64, COLUMNS as i64], &codes),
         one("w_scale", Float, times / 127.0),
         one("zero", Int8, 0.0),
     ];
@@ -342,6 +343,29 @@ fn the_zero_point_of_a_quantised_weight_is_held_against_its_values() {
     *graph.initializer.last_mut().expect("the zero point") = one("zero", Int8, 3.0);
     let report = compared(&reference, &wrong);
     assert_eq!(report["verdict"], "broken", "{report}");
+}
+
+/// Of an output that is one number nobody can tell what chance explains.
+#[test]
+fn the_scale_of_a_quantised_weight_is_held_against_its_values() {
+    let narrow = |times: f32| {
+        dynamic(times, ["f", "scale"]).map(|mut model| {
+            let graph = model.graph.as_mut().expect("a graph");
+            let last = node("ReduceMean", &["p"], &["y"], vec![int("keepdims", 1)]).named("last");
+            *graph.node.last_mut().expect("a node") = last;
+            graph.output = vec![unshaped("y", Float)];
+            model
+        })
+    };
+    let [reference, sound] = narrow(1.0);
+    assert_eq!(verdict(&reference, &sound), "rounded");
+    let [reference, wrong] = narrow(1.06);
+    let report = compared(&reference, &wrong);
+    let culprit = &report["culprits"][0];
+    assert_eq!((&culprit["node"], &culprit["kind"]), (&json!("integer"), &json!("weight")));
+    let folder = Folder::new();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &wrong));
+    said(1, &["compare", &a, &b, "--weights-only"]);
 }
 
 /// Of a sum that cancels, DOUBLE has digits that FLOAT has not, on whichever side it is.

@@ -409,6 +409,13 @@ fn weights_that_are_quantised_or_turned_are_compared_alone() {
     assert_eq!((&weights["compared"], &weights["rounded"]), (&json!(1), &json!(1)));
     let b = folder.message("b.onnx", &quantised(0.06));
     compared(1, &[&a, &b, "--weights-only"]);
+    let columns = |place: usize| [0.5, 1.25, 3.0, 0.75][place % 4];
+    let folded: Vec<f32> =
+        numbers().iter().enumerate().map(|(place, x)| x * columns(place)).collect();
+    let b = folder.message("folded.onnx", &product(Float, &folded));
+    let report = compared(0, &[&a, &b, "--weights-only"]);
+    let text = report["weights"]["changed"][0]["text"].as_str().expect("a text");
+    assert!(text.ends_with("each channel is a number of times what it was"), "{text}");
     let turned = matrix(&numbers()).permute_axes(&[1, 0]).expect("two axes");
     let turned = turned.into_shape(&[16]).expect("a row");
     let turned = turned.try_as_plain_ram().and_then(|x| Ok(x.as_slice::<f32>()?.to_vec()));

@@ -2,11 +2,12 @@
 //!
 //! This is part of the schema that docs/report-format.md describes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::finding::{Code, Finding};
+use crate::cli::measure::alike::Alike;
 use crate::cli::measure::change::{Change, STANDS_FOR_INFINITY};
 use crate::cli::measure::number::Num;
 
@@ -52,6 +53,9 @@ pub(crate) struct ComparedWeight {
     pub(crate) is_error: bool,
     /// What was found, in words.
     pub(crate) text: String,
+    /// The constants of the converted model that hold it.
+    #[serde(skip)]
+    pub(crate) roots: HashSet<String>,
 }
 
 impl ComparedWeight {
@@ -70,8 +74,23 @@ impl ComparedWeight {
     /// no run has read, and `shows` whether the outputs differ. A weight of other values
     /// altogether, such as one that has been joined with a scale behind it, is right where they do
     /// not.
-    pub(crate) fn judge(&mut self, change: &Change, unread: Option<String>, shows: bool) {
-        let is_suspect = shows && change.is_another();
+    pub(crate) fn judge(
+        &mut self,
+        (change, alike): (&Change, Option<Alike>),
+        unread: Option<String>,
+        shows: bool,
+    ) {
+        let told = match alike {
+            Some(Alike::Times(by)) => format!("; all are about {} times what they were", Num(by)),
+            Some(Alike::Moved(by)) => {
+                format!("; all are off by about {} alike, as by another zero point", Num(by))
+            }
+            Some(Alike::Folded) => "; each channel is a number of times what it was".into(),
+            Some(Alike::Near) | None => String::new(),
+        };
+        let is_wrong = matches!(alike, Some(Alike::Times(_) | Alike::Moved(_)));
+        let is_right = matches!(alike, Some(Alike::Folded | Alike::Near));
+        let is_suspect = is_wrong || shows && change.is_another() && !is_right;
         self.is_error = change.is_damage() || change.is_local() || is_suspect || unread.is_some();
         self.unexercised = unread;
         let count = |code: &Code| self.outcomes.get(code).copied().unwrap_or(0);
@@ -95,15 +114,7 @@ impl ComparedWeight {
             text += "; ";
             text += more;
         }
-        self.text = text;
-    }
-
-    /// Notes that all values are off alike.
-    pub(crate) fn add_shift(&mut self, shift: Option<f64>) {
-        self.is_error |= shift.is_some();
-        let told =
-            |by| format!("; all are off by about {} alike, as by another zero point", Num(by));
-        self.text.extend(shift.map(told));
+        self.text = text + &told;
     }
 }
 

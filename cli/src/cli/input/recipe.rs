@@ -1,6 +1,6 @@
 //! One tensor for each input of a model: what `-i` gives, and random values for the rest.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
 use crate::cli::input::chosen::size_plan::{Part, ROUNDS};
-use crate::cli::input::chosen::values::{SCALES, is_finite, scales};
+use crate::cli::input::chosen::values::{SCALES, is_finite};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
@@ -24,11 +24,24 @@ use crate::cli::measure::number::Num;
 use crate::cli::message::{ErrorKind, about, at};
 use crate::cli::tensor::NamedTensor;
 
+/// The scales that are tried, and of how many quantisers one is too narrow at scales of so many times
+/// as much.
+const LARGEST_SCALE: f64 = 32.0;
+const SCALINGS: i32 = 12;
+const FEW: usize = 5;
+const MUCH: f64 = 2.5;
+/// Up to this scale the numbers of 1 fill a range.
+const USUAL: f64 = 8.0;
 /// How long sizes are tried.
 const TRYING: Duration = Duration::from_millis(2500);
 
 /// Runs a model on a tensor for each of its inputs.
 type Run<'a> = Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<Vec<NamedTensor>> + 'a>;
+
+/// How many quantisers a model that is compared has, and those whose ranges do not hold what they
+/// are given of such inputs.
+pub(crate) type CutOff<'a> =
+    Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<(usize, HashSet<String>)> + 'a>;
 
 /// A model whose inputs are wanted, and what helps to choose those that nobody gives.
 pub(crate) struct Source<'a> {
@@ -37,6 +50,8 @@ pub(crate) struct Source<'a> {
     /// What the model is compared with, and what it takes.
     pub(crate) other: Option<(&'a Declared, &'a ModelProto)>,
     pub(crate) run: Run<'a>,
+    /// Where what it is compared with was calibrated.
+    pub(crate) cut_off: Option<CutOff<'a>>,
 }
 
 /// How a tensor for each of a model's inputs is made.
@@ -109,6 +124,35 @@ impl Recipe {
         let mut unusual = [1, 2].into_iter().filter(|_| sets > 1 && self.has_scales());
         let is_tame = unusual.any(|place| start.elapsed() < TRYING && spoils(place));
         self.made_up.is_tame = is_tame && !spoils(0);
+        if let Some(cut_off) = source.cut_off.as_ref().filter(|_| self.has_scales()) {
+            self.settle_scale(cut_off, seed);
+        }
+    }
+
+    /// Chooses the scale for which the ranges hold that a model was calibrated for. One that holds at
+    /// no scale tells nothing; one that holds at far smaller ones than most others is too narrow, and
+    /// is to be told.
+    fn settle_scale(&mut self, cut_off: &CutOff, seed: u64) {
+        let scales = (0..SCALINGS).map(|halvings| LARGEST_SCALE * 0.5f64.powi(halvings));
+        let (mut tried, mut count) = (vec![], 0);
+        for scale in scales {
+            self.made_up.calibrated = Some(scale);
+            if let Ok((all, off)) = self.tensors(0, seed).and_then(cut_off) {
+                count = all;
+                tried.push((scale, off));
+            }
+        }
+        let always = tried.iter().map(|(_, off)| off.clone()).reduce(|x, y| &x & &y);
+        let always = always.unwrap_or_default();
+        let beyond = |off: &HashSet<String>| off.difference(&always).count();
+        let least = tried.iter().map(|(_, off)| beyond(off)).min().unwrap_or(0);
+        let first = |most: usize| tried.iter().find(|(_, off)| beyond(off) <= most);
+        let (all, most) = (first(least), first(least.max(count / FEW)));
+        let far = |(all, most): (&(f64, _), &(f64, _))| most.0 > MUCH * all.0;
+        let taken = if all.zip(most).is_some_and(far) { most } else { all };
+        // What is not far from it is what most models are given.
+        let usual = |scale: f64| if (1.0..=USUAL).contains(&scale) { 1.0 } else { scale };
+        self.made_up.calibrated = taken.map(|(scale, _)| usual(*scale));
     }
 
     /// Whether sets differ in how large their numbers are.
@@ -123,7 +167,7 @@ impl Recipe {
 
     /// The magnitudes that numbers have about, from set to set.
     pub(crate) fn scales(&self) -> [f64; 3] {
-        scales(self.made_up.is_tame)
+        self.made_up.scales()
     }
 
     /// Chooses the sizes by trying: those of the first plan on which the model runs, and then those of further sets on which it does.
@@ -270,7 +314,8 @@ impl Recipe {
         });
         free.map(|(position, (input, _))| {
             let ends = self.ends.get(&input.name).copied();
-            (position, is_scalable(self.made_up.role(position), input.ty, ends))
+            let is_free = self.made_up.calibrated.is_none();
+            (position, is_free && is_scalable(self.made_up.role(position), input.ty, ends))
         })
         .collect()
     }

@@ -215,7 +215,7 @@ impl Model {
     /// a panic is an error.
     pub(crate) fn source<'a>(&'a self, proto: &'a ModelProto) -> Source<'a> {
         let run = |tensors| without_panic(|| Ok(self.clone().run(tensors)?.outputs));
-        Source { takes: &self.takes, proto, other: None, run: Box::new(run) }
+        Source { takes: &self.takes, proto, other: None, run: Box::new(run), cut_off: None }
     }
 
     /// Runs the model on tensors of the inputs' types, in their order. The tensors' shapes replace

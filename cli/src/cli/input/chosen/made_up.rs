@@ -32,6 +32,8 @@ pub(crate) struct MadeUp {
     held: Vec<NamedTensor>,
     /// Whether large numbers spoil the model's outputs.
     pub(crate) is_tame: bool,
+    /// The scale for which what the model is compared with was calibrated.
+    pub(crate) calibrated: Option<f64>,
 }
 
 /// What the inputs are taken for; where the model leaves it open, by what it is compared with, whose quantisers know
@@ -69,7 +71,16 @@ impl MadeUp {
         let unset = Unset::of(source.takes, &taken, random, known, other);
         let plan = unset.attempts().swap_remove(0);
         let rounds = vec![Lengths::default()];
-        MadeUp { taken, unset, plan, rounds, left_out: vec![], held: vec![], is_tame: false }
+        MadeUp {
+            taken,
+            unset,
+            plan,
+            rounds,
+            left_out: vec![],
+            held: vec![],
+            is_tame: false,
+            calibrated: None,
+        }
     }
 
     /// The plans of sizes, in the order in which they are tried.
@@ -199,8 +210,14 @@ impl MadeUp {
         let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
         let past = i64::try_from(past).unwrap_or(0);
         let (held, is_tame) = (self.held.as_slice(), self.is_tame);
-        let around = Around { index, past, bound: &bound, held, is_tame };
+        let calibrated = self.calibrated;
+        let around = Around { index, past, bound: &bound, held, is_tame, calibrated };
         make((self.role(position), &around))
+    }
+
+    /// The magnitudes that numbers have about, from set to set.
+    pub(crate) fn scales(&self) -> [f64; 3] {
+        self.calibrated.map_or_else(|| scales(self.is_tame), |scale| [scale; 3])
     }
 
     /// What was chosen for so many sets, of the inputs that are wanted.
@@ -225,10 +242,7 @@ impl MadeUp {
         let sizes = self.unset.taken(&self.plan, &rounds).into_iter();
         Look {
             sizes: sizes.map(|(dimension, sizes)| Sizes { dimension, sizes }).collect(),
-            scales: scales(self.is_tame)
-                .into_iter()
-                .take(if has_plain { sets } else { 0 })
-                .collect(),
+            scales: self.scales().into_iter().take(if has_plain { sets } else { 0 }).collect(),
             inputs: named.map(told).collect(),
             left_out: self.left_out.clone(),
             search: None,

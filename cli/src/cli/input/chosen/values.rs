@@ -43,6 +43,8 @@ pub(crate) struct Around<'a> {
     pub(crate) held: &'a [NamedTensor],
     /// Whether large numbers are left out.
     pub(crate) is_tame: bool,
+    /// The one scale of floats that are plain numbers, where there is one.
+    pub(crate) calibrated: Option<f64>,
 }
 
 impl Around<'_> {
@@ -234,8 +236,10 @@ pub(super) fn scaled(
     around: &Around,
     mut normal: impl FnMut() -> f64,
 ) -> impl FnMut() -> f64 {
-    let set = if is_narrow(ty) { 0 } else { around.index % SCALES.len() };
-    let scale = scales(around.is_tame).get(set).copied().unwrap_or(1.0);
+    let is_one = is_narrow(ty) || around.calibrated.is_some();
+    let set = if is_one { 0 } else { around.index % SCALES.len() };
+    let usual = || scales(around.is_tame).get(set).copied().unwrap_or(1.0);
+    let scale = around.calibrated.unwrap_or_else(usual);
     let centre = CENTRES.get(set).copied().unwrap_or(0.0);
     let mut place = 0;
     move || {
@@ -249,7 +253,7 @@ pub(super) fn scaled(
             1 => -number.abs(),
             _ => number,
         };
-        let is_rare = scale > 1.0 && place % RARE.0 == 0;
+        let is_rare = set > 0 && scale > 1.0 && place % RARE.0 == 0;
         place += 1;
         scale * if is_rare { number.signum() * (RARE.1 + number.abs()) } else { number }
     }

@@ -6,6 +6,7 @@
 //! and why.
 
 mod by_sample;
+mod calibrated;
 mod divergence;
 mod dumped;
 mod error_profile;
@@ -202,6 +203,7 @@ impl Request for CompareRequest {
         }
         let mut sides = open::open(loader, self)?;
         search::search_further(self, &mut sides)?;
+        calibrated::leave_out(&mut sides)?;
         let paired = pair::pair(&sides)?;
         let mut measured = measure::measure(self, &sides, paired)?;
         let mut notes = std::mem::take(&mut measured.notes);

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, ErrorKind as OwnKind};
 
 use crate::cli::args::input::{InputArgs, SearchArgs};
@@ -14,13 +15,14 @@ use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::recipe::Source;
+use crate::cli::input::recipe::{CutOff, Source};
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::inputs_of;
 use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::{ErrorKind, InOneLine, about, add_once, at, one_line};
 use crate::cli::tensor::{NamedTensor, cast, elements};
+use crate::cli::verb::compare::calibrated::Calibrated;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::probed::Probed;
@@ -335,6 +337,11 @@ impl Sides {
 fn made_up(first: &Loaded, second: Option<&Loaded>, args: &InputArgs) -> TractResult<Vec<Set>> {
     let other = second.map(|second| (&second.model.takes, &second.probed.proto));
     let source = Source { other, ..first.model.source(&first.probed.proto) };
+    let calibrated = second.and_then(|second| Calibrated::of(first, second));
+    let cut_off = calibrated.map(|calibrated| -> CutOff {
+        Box::new(move |tensors| without_panic(|| calibrated.of_reference(first, &tensors)))
+    });
+    let source = Source { cut_off, ..source };
     sets::gather(&source, &first.path, args)
 }
 

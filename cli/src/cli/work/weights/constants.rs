@@ -16,6 +16,7 @@ use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{CastOnnx, ElementType, Family};
 
 use crate::cli::found::weights::ComparedWeight;
+use crate::cli::measure::alike::Alike;
 use crate::cli::measure::change::Change;
 use crate::cli::measure::elements::Elements;
 use crate::cli::message::at;
@@ -35,10 +36,8 @@ pub(crate) struct Holder<'a> {
 pub(crate) struct ChangedWeight {
     pub(crate) fact: ComparedWeight,
     pub(crate) change: Change,
-    /// By how much all its codes stand for other values alike, if they do.
-    pub(super) shift: Option<f64>,
-    /// The constants of the converted model that hold it.
-    pub(crate) roots: HashSet<String>,
+    /// What became of all values alike.
+    pub(super) alike: Option<Alike>,
 }
 
 /// A constant of a model.

@@ -179,7 +179,7 @@ impl Exercise {
     /// Which of the values of a weight that differ no run has read, in words; `None` where all
     /// were, or nobody can tell.
     pub(crate) fn unread(&self, weight: &ChangedWeight) -> Option<String> {
-        let roots = &weight.roots;
+        let roots = &weight.fact.roots;
         if !weight.fact.graph.is_empty() {
             let idle = |branch: &&Branch| {
                 branch.ran == Some(false) && weight.fact.graph.starts_with(&branch.path())

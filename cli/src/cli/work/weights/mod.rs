@@ -9,12 +9,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::audit::Numbers;
-use tract_onnx_cast::{ElementType, Family};
 
 use crate::cli::found::weights::{ComparedWeight, ComparedWeights};
+use crate::cli::measure::alike::alike;
 use crate::cli::measure::change::Change;
-use crate::cli::measure::elements::Elements;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{at, one_line};
 use crate::cli::process::progress::{Progress, Unit};
@@ -151,8 +149,7 @@ impl Weights {
         let Weights { mut facts, changed, .. } = self;
         for mut weight in changed {
             let unread = exercise.and_then(|exercise| exercise.unread(&weight));
-            weight.fact.judge(&weight.change, unread, shows);
-            weight.fact.add_shift(weight.shift);
+            weight.fact.judge((&weight.change, weight.alike), unread, shows);
             facts.changed.push(weight.fact);
         }
         facts.sort();
@@ -287,9 +284,10 @@ impl Weights {
             unexercised: None,
             is_error: false,
             text: String::new(),
+            roots: b.roots.clone(),
         };
-        let shift = b.stored.map_or(Ok(None), |stored| shift(&x, &y, stored))?;
-        let changed = ChangedWeight { fact, change, shift, roots: b.roots.clone() };
+        let alike = alike(&x, &y, b.stored)?;
+        let changed = ChangedWeight { fact, change, alike };
         if changed.change.is_another() && !changed.change.is_damage() {
             self.doubtful.push(changed);
             return Ok(false);
@@ -298,24 +296,4 @@ impl Weights {
         self.changed.push(changed);
         Ok(true)
     }
-}
-
-/// So many steps codes are off at least, taken together, where their zero point is another.
-const SHIFTED: f64 = 0.75;
-
-/// By how much the values of codes are off alike, if they are by more than chance has it.
-fn shift(x: &Elements, y: &Elements, stored: ElementType) -> TractResult<Option<f64>> {
-    if stored.bits() > 8 || !matches!(stored.family(), Family::Signed | Family::Unsigned) {
-        return Ok(None);
-    }
-    let whole = (x.whole()?, y.whole()?);
-    let (x, y) = (Numbers::of(x.ty, &whole.0)?, Numbers::of(y.ty, &whole.1)?);
-    let Some((x, y)) = x.reals().zip(y.reals()) else { return Ok(None) };
-    let (count, mut sum, mut squares, mut peak) = (x.len() as f64, 0.0, 0.0, 0.0f64);
-    for (x, y) in x.iter().zip(y) {
-        (sum, squares, peak) = (sum + (y - x), squares + (y - x) * (y - x), peak.max(x.abs()));
-    }
-    let (mean, step) = (sum / count, peak / 2f64.powi(stored.bits() as i32 - 1));
-    let spread = (squares / count - mean * mean).max(0.0).sqrt();
-    Ok((mean.abs() > spread.max(SHIFTED * step)).then_some(mean))
 }

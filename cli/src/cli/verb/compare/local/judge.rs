@@ -162,7 +162,13 @@ fn told(culprit: &Culprit) -> String {
 
 fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
     let tensor = weight.converted_name.clone().unwrap_or_else(|| weight.name.clone());
-    let taker = local.takers.get(&tensor).cloned();
+    // Codes are told at the node that takes them.
+    let of_codes = || {
+        let takers = weight.roots.iter().filter_map(|root| local.takers.get(root));
+        let takers = takers.filter(|(_, op)| op.contains("Integer") || op.contains("Linear"));
+        takers.min_by_key(|(node, _)| local.places.get(node))
+    };
+    let taker = local.takers.get(&tensor).or_else(of_codes).cloned();
     let (node, op) = taker.unwrap_or_else(|| (weight.name.clone(), String::new()));
     Culprit {
         node,

@@ -47,6 +47,7 @@ use band::{Band, Samples};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
+pub(super) use quantisers::CUT_OFF;
 use quantisers::Wrong;
 use rounds::{OwnRounding, Rounds};
 use site::{Site, Sites};
@@ -124,7 +125,10 @@ fn interpreter_of(loaded: &Loaded, proto: ModelProto) -> TractResult<Interpreter
 }
 
 /// The model with its products of codes written out, and whether it has any.
-fn spelt_out(loaded: &Loaded, reference: Option<&ModelProto>) -> TractResult<(Interpreter, bool)> {
+pub(super) fn spelt_out(
+    loaded: &Loaded,
+    reference: Option<&ModelProto>,
+) -> TractResult<(Interpreter, bool)> {
     let spelt = spelt(&loaded.probed.proto, reference, loaded.probed.folder.as_deref());
     let is_changed = matches!(spelt, Cow::Owned(_));
     Ok((interpreter_of(loaded, spelt.into_owned())?, is_changed))

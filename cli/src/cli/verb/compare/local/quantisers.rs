@@ -78,7 +78,7 @@ impl Taken {
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
 /// A quantiser may cut off so much of its values' size.
-const CUT_OFF: f64 = 0.1;
+pub(in super::super) const CUT_OFF: f64 = 0.1;
 
 impl Quantisers {
     /// Those that are wrong. Where other nodes take the codes back as they were made, the one that does
