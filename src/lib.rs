@@ -70,12 +70,14 @@ mod cast;
 mod conversion;
 mod error;
 pub mod interpreter;
+mod mending;
 mod onnx;
 mod ops;
 mod panels;
 mod passes;
 mod plug;
 mod tensor;
+mod typed;
 
 pub use cast::element_type::{ElementType, Family};
 pub use cast::format;
@@ -105,8 +107,8 @@ pub mod survey {
 
 /// Files whose declared types or casts contradict the graph, made right for any runtime.
 pub mod mend {
-    pub use crate::onnx::mend::change::{Change, ChangeKind};
-    pub use crate::onnx::mend::{Mended, mend};
+    pub use crate::mending::change::{Change, ChangeKind};
+    pub use crate::mending::{Mended, mend};
 }
 
 /// Models written in another floating-point type, for any runtime.

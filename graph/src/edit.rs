@@ -60,6 +60,7 @@ impl Graph {
             opset,
             path,
             prefix: 0,
+            place: None,
             label: "".into(),
             body,
             inputs: vec![],

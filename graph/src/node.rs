@@ -30,6 +30,8 @@ pub struct Node {
     pub path: Arc<str>,
     /// How many bytes of its name are the calls' that it comes from.
     pub prefix: usize,
+    /// Its place among the nodes of the message that it was read from; `None` for one that was added.
+    pub place: Option<usize>,
     pub(crate) label: Arc<str>,
     pub(crate) body: BodyId,
     pub(crate) inputs: Vec<Option<ValueId>>,

@@ -3,26 +3,21 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use onnx_cast_graph::{
-    BodyId, Graph, Node, NodeId, NodeView, Table, Use, ValueId, is_default_domain,
-};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, Table, Use, ValueId};
 
 use super::classes::Classes;
 use super::weights::Codes;
 use super::write::Renamed;
 use super::{KeptNode, Options};
 use crate::cast::element_type::{ElementType, Family};
-use crate::onnx::operators::schema;
+use crate::typed::functions::Functions;
 
 /// Options, what analyses have found out, and what is to be reported.
 pub(super) struct Context<'o> {
     pub(super) options: &'o Options,
     /// Where external data is.
     pub(super) folder: Option<&'o Path>,
-    /// The main graph's body, then those of functions.
-    pub(super) roots: Vec<BodyId>,
-    /// The bodies of functions, by domain and name.
-    pub(super) functions: HashMap<(String, String), BodyId>,
+    pub(super) functions: Functions,
     /// The functions that are called with values of several types.
     pub(super) mixed: HashSet<BodyId>,
     /// The types that are converted.
@@ -67,12 +62,15 @@ pub struct Counts {
 }
 
 impl<'o> Context<'o> {
-    pub(super) fn new(graph: &Graph, options: &'o Options, folder: Option<&'o Path>) -> Self {
+    pub(super) fn new(
+        functions: Functions,
+        options: &'o Options,
+        folder: Option<&'o Path>,
+    ) -> Self {
         Context {
             options,
             folder,
-            roots: vec![graph.main()],
-            functions: HashMap::new(),
+            functions,
             mixed: HashSet::new(),
             sources: options.sources(),
             types: Table::default(),
@@ -110,21 +108,17 @@ impl<'o> Context<'o> {
 
     /// The body of the function that a node calls.
     pub(super) fn function(&self, node: &Node) -> Option<BodyId> {
-        if node.is_onnx() && !schema::versions(&node.op_type).is_empty() {
-            return None;
-        }
-        let domain = if is_default_domain(node.domain()) { "" } else { node.domain() };
-        self.functions.get(&(domain.to_owned(), node.op_type.clone())).copied()
+        self.functions.called(node)
     }
 
     /// All nodes of the model, those of bodies and functions among them.
     pub(super) fn nodes(&self, graph: &Graph) -> Vec<NodeId> {
-        self.roots.iter().flat_map(|root| graph.all_nodes(*root)).collect()
+        self.functions.roots(graph).into_iter().flat_map(|root| graph.all_nodes(root)).collect()
     }
 
     /// All bodies of the model.
     pub(super) fn bodies(&self, graph: &Graph) -> Vec<BodyId> {
-        self.roots.iter().flat_map(|root| graph.all_bodies(*root)).collect()
+        self.functions.roots(graph).into_iter().flat_map(|root| graph.all_bodies(root)).collect()
     }
 
     /// Keeps a node as it is; the first reason counts.

@@ -8,7 +8,7 @@
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
 //! - `attributes`: those that decide on types; `data`: weights
-//! - `functions`: read and put back; `opset`: raised; `weights`: in few bits; `write`: the file
+//! - `opset`: raised; `weights`: in few bits; `write`: the file
 
 #![forbid(unsafe_code)]
 
@@ -16,7 +16,6 @@ mod attributes;
 mod classes;
 mod context;
 mod data;
-mod functions;
 mod join;
 mod keep;
 mod opset;
@@ -42,12 +41,13 @@ use write::{Kind, Unknown};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
+use crate::mending::change::Change;
+use crate::mending::mend_graph;
 use crate::onnx::limits::Limits;
-use crate::onnx::mend::change::Change;
-use crate::onnx::mend::{Mended, mend};
 use crate::onnx::operators::schema;
 use crate::onnx::{function_fields, wire};
 use crate::passes::{error_of, import};
+use crate::typed::functions::Functions;
 
 /// What a model is to be converted to, and what is to stay.
 #[derive(Debug, Clone)]
@@ -244,16 +244,16 @@ const PASSES: &[Pass] = &[
 /// a weight cannot be read.
 pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<Converted> {
     options.check()?;
-    let mut mended = None;
     let (mut graph, mut context) = read(file, folder, options)?;
+    let mut mended = vec![];
     if !context.contradictions.is_empty() {
-        let Mended { bytes, changes, left, .. } = mend(file)?;
+        let (changes, left) = mend_graph(&mut graph, &context.functions);
         if let Some(left) = left.first() {
             let problem = format!("contradicts itself, and cannot be mended: {left}");
             return Err(Cause::Model { problem }.into());
         }
-        (graph, context) = read(&bytes, folder, options)?;
-        mended = Some(changes);
+        types::infer(&mut graph, &mut context);
+        mended = changes;
     }
     if let Some(first) = context.contradictions.first() {
         let problem = format!("contradicts itself: {first}");
@@ -273,7 +273,7 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     }
     let casts = context.nodes(&graph).into_iter().filter(|id| graph.node(*id).op_type == "Cast");
     context.counts.casts = casts.count();
-    let function_values = functions::export(&mut graph, &context);
+    let function_values = context.functions.export(&mut graph);
     let Context { report, counts, renamed, codes, .. } = context;
     let opset = graph.opset;
     let mut model = graph.export(|_, _| {});
@@ -288,7 +288,7 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
         renamed,
         folder: folder.map(Path::to_owned),
     };
-    Ok(Converted { file, kept: report, counts, mended: mended.unwrap_or_default() })
+    Ok(Converted { file, kept: report, counts, mended })
 }
 
 /// Whether the model's opset casts to a type at all, as `Cast` is since opset 6.
@@ -325,13 +325,16 @@ fn read<'o>(
     if let Some(first) = misnamed.into_iter().next() {
         return Err(error_of(first));
     }
-    let mut context = Context::new(&graph, options, folder);
-    functions::import(&mut graph, &mut context)?;
+    let (functions, misnamed) = Functions::import(&mut graph);
+    if let Some(first) = misnamed.into_iter().next() {
+        return Err(error_of(first));
+    }
+    let mut context = Context::new(functions, options, folder);
     check_keys(&graph, &context)?;
     if let Some(to) = options.opset {
         opset::raise(&mut graph, &context, to)?;
     }
-    types::infer(&mut graph, &mut context)?;
+    types::infer(&mut graph, &mut context);
     Ok((graph, context))
 }
 

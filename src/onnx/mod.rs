@@ -1,5 +1,5 @@
 //! What ONNX says, and its messages: operators and their schemas, what casts and quantisers ask for by their versions, how large
-//! a model may be, and files mended in their wire form. No graph is edited here; that is the business of [`passes`](crate::passes).
+//! a model may be. No graph is edited here; that is the business of [`passes`](crate::passes).
 //!
 //! - `operators`: what ONNX and tract do in which operator
 //! - `spec`, `quantizers`, `bit_casts`: what these nodes ask for, by their operators' versions
@@ -9,20 +9,18 @@
 //! - `function_fields`: the fields of functions that tract's messages lack
 //! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded; `fields`: messages in their wire form
 //! - `light`: a file decoded without its weights, which stay there
-//! - `mend`: a file whose types contradict each other, or whose casts change nothing, made right in its wire form
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod bit_casts;
 pub(crate) mod cast_spec;
-mod consistency;
+pub(crate) mod consistency;
 pub(crate) mod declared_shapes;
 pub(crate) mod fields;
 pub(crate) mod function_fields;
 pub(crate) mod light;
 pub(crate) mod limits;
 pub(crate) mod lowered;
-pub(crate) mod mend;
 pub(crate) mod node;
 pub(crate) mod operators;
 pub(crate) mod quantizers;

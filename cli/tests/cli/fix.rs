@@ -235,6 +235,13 @@ fn an_output_keeps_its_name() {
     assert_eq!(fixed.graph.expect("a graph").node[0].output, ["y"]);
     // The value has another user, so the output is a second name of it.
     assert_eq!(mended(&sketch("r")).0, [""; 0]);
+    // The value is made by a cast, which makes the output then.
+    let casts = Sketch::new().input("x", Float, &[2]).cast("x", Float16, "h");
+    let casts = casts.cast("h", Float16, "y").output("y", Float16, &[2]).model();
+    let (changes, fixed) = mended(&casts);
+    assert_eq!(changes, ["removed Cast_y y h"]);
+    assert_eq!(operators(&fixed), ["Cast"]);
+    assert_eq!(fixed.graph.expect("a graph").node[0].output, ["y"]);
 }
 
 #[test]

@@ -155,7 +155,8 @@ impl Reader<'_> {
         let mut nodes: Vec<Option<NodeProto>> = nodes.into_iter().map(Some).collect();
         for index in order {
             if let Some(node) = nodes.get_mut(index).and_then(Option::take) {
-                self.node(body, node, declared);
+                let id = self.node(body, node, declared);
+                self.graph.nodes.get_mut(id).place = Some(index);
             }
         }
     }
@@ -210,7 +211,12 @@ impl Reader<'_> {
         }
     }
 
-    fn node(&mut self, body: BodyId, proto: NodeProto, declared: &HashMap<String, ValueInfoProto>) {
+    fn node(
+        &mut self,
+        body: BodyId,
+        proto: NodeProto,
+        declared: &HashMap<String, ValueInfoProto>,
+    ) -> NodeId {
         let prefix = self.region.prefix.len();
         let label = match (proto.label(), prefix) {
             ("", 1..) => self.prefixed(&proto.op_type),
@@ -232,6 +238,7 @@ impl Reader<'_> {
             opset: self.region.opset,
             path,
             prefix,
+            place: None,
             label,
             body,
             inputs: vec![],
@@ -258,6 +265,7 @@ impl Reader<'_> {
                 value.doc_string.clone_from(&info.doc_string);
             }
         }
+        id
     }
 
     /// The values of these names, without those at the end that a call does not give: operators may count.

@@ -1,8 +1,6 @@
-//! What mending has changed, and what it has left.
+//! What mending has changed.
 
 use std::fmt;
-
-use super::wire::Edits;
 
 /// Something that was changed in a model's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,22 +51,5 @@ impl ChangeKind {
 impl fmt::Display for ChangeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-/// What one walk has to say.
-#[derive(Debug, Default, Clone, PartialEq)]
-pub(super) struct Work {
-    pub(super) edits: Edits,
-    pub(super) changes: Vec<Change>,
-    /// What is wrong and cannot be mended.
-    pub(super) left: Vec<String>,
-}
-
-impl Work {
-    pub(super) fn extend(&mut self, other: Work) {
-        self.edits.extend(other.edits);
-        self.changes.extend(other.changes);
-        self.left.extend(other.left);
     }
 }

@@ -31,10 +31,6 @@ enum Edit {
 }
 
 impl Edits {
-    pub(super) fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.before.is_empty()
-    }
-
     /// The edits of a message inside, by the way to it.
     pub(super) fn within(&mut self, way: &[Place]) -> &mut Edits {
         let [first, rest @ ..] = way else { return self };
@@ -64,19 +60,6 @@ impl Edits {
 
     pub(super) fn put_before(&mut self, place: Place, message: Vec<u8>) {
         self.before.entry(place).or_default().push(message);
-    }
-
-    /// Adds the edits of another list, whose places are none of this one's.
-    pub(super) fn extend(&mut self, other: Edits) {
-        for (place, edit) in other.fields {
-            match (self.fields.get_mut(&place), edit) {
-                (Some(Edit::Within(mine)), Edit::Within(theirs)) => mine.extend(theirs),
-                (_, edit) => {
-                    self.fields.insert(place, edit);
-                }
-            }
-        }
-        self.before.extend(other.before);
     }
 
     /// The message, edited.

@@ -1,0 +1,203 @@
+//! The walk through a model in the order of computation, on which types are settled and casts removed.
+
+use std::collections::{HashMap, HashSet};
+
+use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Use, ValueId, tensor_type_mut};
+use tract_onnx::pb::TypeProto;
+
+use super::change::{Change, ChangeKind};
+use super::wants::{Want, wants};
+use crate::cast::element_type::ElementType;
+use crate::onnx::cast_spec::{CastSpec, Operator};
+use crate::onnx::declared_shapes::element_type;
+use crate::typed::functions::Functions;
+use crate::typed::inference::{Known, Visitor, declared};
+
+/// What is found out on one walk.
+pub(super) struct Walk {
+    /// Whether casts that change nothing are removed, beside types that contradict each other being mended.
+    removes: bool,
+    pub(super) changes: Vec<Change>,
+    /// What is wrong and cannot be mended.
+    pub(super) left: Vec<String>,
+    /// The names of values that annotations are about.
+    annotated: HashSet<String>,
+    /// What the users of the values of each body want.
+    wants: HashMap<BodyId, HashMap<ValueId, Want>>,
+    /// Values that have the same numbers as one that a cast makes of them; one of each type.
+    pub(super) same: HashMap<ValueId, Vec<(ValueId, ElementType)>>,
+    /// The casts that were added to a body, by the value and the type.
+    pub(super) added: HashMap<(BodyId, ValueId, ElementType), ValueId>,
+}
+
+impl Visitor for Walk {
+    fn body(&mut self, known: &mut Known, body: BodyId) {
+        self.wants.insert(body, wants(known, body));
+    }
+
+    fn node(&mut self, known: &mut Known, id: NodeId) {
+        match Operator::of(known.graph.node(id)) {
+            Some(_) => self.cast(known, id),
+            None => self.settle_inputs(known, id),
+        }
+    }
+
+    fn value(
+        &mut self,
+        known: &mut Known,
+        value: ValueId,
+        made: Option<ElementType>,
+    ) -> Option<ElementType> {
+        let graph = &mut *known.graph;
+        let held = graph.value(value);
+        let of_input = element_type(held.declared.as_ref());
+        let ty = match (held.origin(), made, of_input) {
+            (Origin::Input, Some(fed), Some(ty)) if fed != ty => {
+                let name = place(graph, held.body(), &held.name);
+                self.left.push(format!("input `{name}` is declared {ty}, but is fed {fed}"));
+                of_input
+            }
+            (Origin::Input, ..) => of_input.or(made),
+            (Origin::Constant(_), Some(made), Some(ty))
+                if made != ty && graph.body(held.body()).inputs().contains(&value) =>
+            {
+                let name = place(graph, held.body(), &held.name);
+                let problem = format!("input `{name}` is declared {ty}, but its default is {made}");
+                self.left.push(problem);
+                return Some(made);
+            }
+            _ => made,
+        };
+        match ty {
+            Some(ty) => self.declare(graph, value, ty),
+            None => return declared(graph, value),
+        }
+        ty
+    }
+}
+
+impl Walk {
+    pub(super) fn new(graph: &Graph, functions: &Functions, removes: bool) -> Walk {
+        let mut annotated = HashSet::new();
+        for root in functions.roots(graph) {
+            for body in graph.all_bodies(root) {
+                let annotations = graph.body(body).annotations().iter();
+                annotated.extend(annotations.filter_map(|about| about.tensor_name.clone()));
+            }
+        }
+        Walk {
+            removes,
+            changes: vec![],
+            left: vec![],
+            annotated,
+            wants: HashMap::new(),
+            same: HashMap::new(),
+            added: HashMap::new(),
+        }
+    }
+
+    fn cast(&mut self, known: &mut Known, id: NodeId) {
+        let node = known.graph.node(id);
+        if node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
+            return;
+        }
+        let spec = match CastSpec::of(node, node.opset) {
+            Ok(spec) => spec,
+            Err(error) => return self.left.push(error.to_string()),
+        };
+        let inputs = known.inputs(id);
+        let Some(to) = spec.to.or_else(|| inputs.get(1).copied().flatten()) else { return };
+        let settled = self.settle_cast(known.graph, id, &spec, to);
+        let node = known.graph.node(id);
+        if let (Some(input), Some(Some(from)), Some(output)) =
+            (node.input(0), inputs.first().copied(), node.output(0))
+        {
+            let rules = spec.rules();
+            if !self.removes || !self.remove(known.graph, id, (from, settled), rules) {
+                self.follow((input, from), (output, settled), rules);
+            }
+        }
+    }
+
+    /// Whether a value must keep its name: an output of a graph or a function, and what annotations are about.
+    pub(super) fn is_pinned(&self, graph: &Graph, value: ValueId) -> bool {
+        let held = graph.value(value);
+        held.is_output() || self.annotated.contains(&*held.name)
+    }
+
+    /// The type that all users of a value want that want one.
+    pub(super) fn wanted(&self, graph: &Graph, value: ValueId) -> Option<ElementType> {
+        match self.wants.get(&graph.value(value).body())?.get(&value)? {
+            Want::All(ty) => Some(*ty),
+            Want::Different => None,
+        }
+    }
+
+    /// The value of a type that has the numbers of another one.
+    pub(super) fn same_of_type(&self, value: ValueId, ty: ElementType) -> Option<ValueId> {
+        let all = self.same.get(&value)?;
+        all.iter().find(|(_, of)| *of == ty).map(|(same, _)| *same)
+    }
+
+    /// Has the model declare a value as what it is, wherever it declares it.
+    pub(super) fn declare(&mut self, graph: &mut Graph, value: ValueId, ty: ElementType) {
+        let uses: Vec<Use> = graph.value(value).uses().collect();
+        for used in uses {
+            let Use::Output(body, index) = used else { continue };
+            let Some(output) = graph.declared_output_mut(body, index) else { continue };
+            let name = output.name.clone();
+            if let Some(from) = declare(output.r#type.as_mut(), ty) {
+                self.change(ChangeKind::Output, place(graph, body, &name), from.name(), ty.name());
+            }
+        }
+        if matches!(graph.value(value).origin(), Origin::Input) {
+            return;
+        }
+        if let Some(from) = declare(graph.value_mut(value).declared.as_mut(), ty) {
+            let held = graph.value(value);
+            let place = place(graph, held.body(), &held.name);
+            self.change(ChangeKind::ValueInfo, place, from.name(), ty.name());
+        }
+    }
+
+    pub(super) fn change(&mut self, kind: ChangeKind, place: String, from: &str, to: &str) {
+        self.changes.push(Change { kind, place, from: from.into(), to: to.into() });
+    }
+
+    /// Remembers what is wrong with a node.
+    pub(super) fn leave(&mut self, graph: &Graph, id: NodeId, problem: String) {
+        let (name, node) = (place_of(graph, id), graph.node(id));
+        let (op, opset) = (&node.op_type, node.opset);
+        self.left.push(format!("node `{name}` ({op}): {problem} (opset {opset})"));
+    }
+}
+
+/// Has a declaration of another type say this one. Returns what it said.
+fn declare(declared: Option<&mut TypeProto>, ty: ElementType) -> Option<ElementType> {
+    let tensor = tensor_type_mut(declared)?;
+    let from = ElementType::from_id(tensor.elem_type).filter(|from| *from != ty)?;
+    tensor.elem_type = ty as i32;
+    Some(from)
+}
+
+/// A name in a body as messages have it: below the main graph and in functions with the path in front.
+fn place(graph: &Graph, body: BodyId, name: &str) -> String {
+    let path = &*graph.body(body).path;
+    let main = &*graph.body(graph.main()).path;
+    let path = match path.strip_prefix(main) {
+        Some(rest) if graph.is_within(body, graph.main()) => rest.trim_start_matches('/'),
+        _ => path,
+    };
+    if path.is_empty() { name.into() } else { format!("{path}/{name}") }
+}
+
+/// The same of a node: its name, or its first output where it has none.
+pub(super) fn place_of(graph: &Graph, id: NodeId) -> String {
+    let node = graph.node(id);
+    let first = node.outputs().iter().flatten().next();
+    let name = match first {
+        Some(value) if node.name.is_empty() => &graph.value(*value).name,
+        _ => node.shared_label(),
+    };
+    place(graph, node.body(), name)
+}
