@@ -110,8 +110,12 @@ fn a_circle_is_told() {
         ..GraphProto::default()
     };
     let file = ModelProto { graph: Some(graph), ..ModelProto::default() };
-    let (_, problems) = Graph::import(file, &step).unwrap();
+    let (graph, problems) = Graph::import(file, &step).unwrap();
     assert_eq!(problems[0].text, "node `a` depends on its own output");
+    // What follows values back to what makes them comes to an end.
+    let [first, _] = graph.nodes_of(graph.main())[..] else { panic!("two nodes") };
+    let b = graph.node(first).input(0).unwrap();
+    assert!(matches!(graph.value(b).origin(), Origin::Missing));
 }
 
 #[test]

@@ -280,13 +280,10 @@ impl Reader<'_> {
 
     fn output(&mut self, node: NodeId, place: usize, name: &str) -> ValueId {
         let (body, origin) = (self.graph.node(node).body, Origin::Node(node, place));
-        // In a file whose nodes go in circles it was used before.
-        let used = self.scopes.last().and_then(|scope| scope.get(name)).copied().flatten();
         let result = self.region.results.get(name).copied().filter(|_| self.scopes.len() == 1);
-        let known = [result, used].into_iter().flatten();
         let is_missing =
             |value: &ValueId| matches!(self.graph.value(*value).origin, Origin::Missing);
-        match known.into_iter().find(is_missing) {
+        match result.filter(is_missing) {
             Some(value) => {
                 self.graph.values.get_mut(value).origin = origin;
                 if let Some(scope) = self.scopes.last_mut() {

@@ -11,6 +11,9 @@ use crate::cli::verb::reduce::part::{Part, drop_unused};
 use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{are_alike, declared, saturated};
 
+/// How a part may have less at an end; nothing if that is as it is.
+type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
+
 /// The part without pairs of quantisers, but for those of the node that is kept, and without Casts
 /// between numbers at its ends, as long as it shows what it did.
 ///
@@ -23,8 +26,7 @@ pub(super) fn without_ends(
     attempts: &mut Attempts,
 ) -> TractResult<Part> {
     let without_pairs = |part: &Part| Ok(without_pairs(part, kept));
-    let ways: [&dyn Fn(&Part) -> TractResult<Option<Part>>; 3] =
-        [&without_pairs, &without_first, &without_last];
+    let ways: [&Way; 3] = [&without_pairs, &without_first, &without_last];
     for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };
         part = attempts.shown(fewer)?.unwrap_or(part);
