@@ -150,12 +150,13 @@ impl Writer<'_> {
             return None;
         }
         let mask = u8::try_from((1u32 << bits) - 1).ok()?;
-        let mut codes = Vec::with_capacity(count.checked_mul(rows)?);
-        for row in bytes.chunks_exact(stride) {
-            let all = row
-                .iter()
-                .flat_map(|byte| (0..8 / bits).map(move |place| (byte >> (place * bits)) & mask));
-            codes.extend(all.take(count));
+        let mut codes = vec![0; count.checked_mul(rows)?];
+        for (row, codes) in bytes.chunks_exact(stride).zip(codes.chunks_exact_mut(count)) {
+            for (byte, codes) in row.iter().zip(codes.chunks_mut(8 / bits)) {
+                for (place, code) in codes.iter_mut().enumerate() {
+                    *code = (byte >> (place * bits)) & mask;
+                }
+            }
         }
         Some(codes)
     }
