@@ -25,6 +25,9 @@ pub(crate) const AT_OPSET: &str = "tract-onnx-cast:AtOpset";
 /// The operator of a `Shape` or `Size` that is measured when the model runs.
 pub(crate) const MEASURED: &str = "tract-onnx-cast:Measured";
 
+/// The operator behind weights that a product shares with a `Gather`.
+pub(crate) const TIED: &str = "tract-onnx-cast:Tied";
+
 /// The attribute that holds it all.
 const ATTRIBUTE: &str = "tract-onnx-cast:Lowered";
 
@@ -54,6 +57,8 @@ pub(crate) enum Form {
     },
     /// A `Div` whose quotients are rounded once: tract multiplies by the reciprocal.
     ExactDivision,
+    /// Weights that a product shares with a `Gather`.
+    Tied,
 }
 
 /// What a cast does, as far as it is known before tract analyses the model.
@@ -116,6 +121,10 @@ impl Lowered {
             Form::BitCast(_) => own(node),
             Form::Measured { .. } => {
                 node.op_type = MEASURED.into();
+                node.domain = DOMAIN.into();
+            }
+            Form::Tied => {
+                node.op_type = TIED.into();
                 node.domain = DOMAIN.into();
             }
             Form::ExactDivision => {}
@@ -198,6 +207,7 @@ impl Lowered {
                 out.number(i64::from(*counts));
             }
             Form::ExactDivision => out.number(5),
+            Form::Tied => out.number(6),
         }
     }
 }
@@ -276,6 +286,7 @@ fn decode(
         }
         4 => Form::Measured { counts: next()? != 0 },
         5 => Form::ExactDivision,
+        6 => Form::Tied,
         _ => return None,
     };
     Some(Lowered { form, probe, opset })

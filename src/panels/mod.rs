@@ -103,6 +103,11 @@ impl Panels {
     }
 }
 
+/// Whether panels are FLOAT, one row beside the other.
+pub(crate) fn is_float(format: &dyn MMMInputFormat) -> bool {
+    float(format).is_some()
+}
+
 /// The format of FLOAT panels, if it is one.
 fn float(format: &dyn MMMInputFormat) -> Option<PackedFormat> {
     let format = format.downcast_ref::<PackedFormat>()?;

@@ -22,6 +22,7 @@ mod legalise;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod testing;
+mod tied;
 
 use std::env;
 
@@ -67,6 +68,8 @@ const PASSES: &[(&str, Pass)] = &[
     ("tensors", legalise::tensors::carry),
     // What is left that tract's loader mishandles.
     ("legalise", legalise::legalise),
+    // When nodes are those that tract builds.
+    ("tied", tied::tie),
     // Last: outputs get nodes of their own, which nothing before may take for users.
     ("outputs", legalise::outputs::prepare),
     // Names are given when all nodes are there.

@@ -92,6 +92,7 @@ fn form_name(form: &Form) -> &'static str {
         Form::Quantizer(_) => "a quantiser",
         Form::BitCast(_) => "a bit cast",
         Form::Measured { .. } => "measured",
+        Form::Tied => "tied",
         Form::ExactDivision => "a division",
     }
 }

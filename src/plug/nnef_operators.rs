@@ -50,6 +50,7 @@ use crate::ops::host::saved::{Save, Saved};
 use crate::ops::quantize::dynamic::DynamicQuantize;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
+use crate::ops::weights::tied::Tied;
 use crate::ops::weights::unpack::Unpack;
 
 /// Is shown each of the operators.
@@ -112,6 +113,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Sample>();
     visitor.visit::<SliceByData>();
     visitor.visit::<Limit>();
+    visitor.visit::<Tied>();
     visitor.visit::<Top>();
     visitor.visit::<TwoClasses>();
     visitor.visit::<Unpack>();

@@ -6,7 +6,7 @@ use std::fs;
 use test_tools::tempfile;
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Uint8};
+use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Int64, Uint8};
 use tract_onnx_cast::{ElementType, Rules, from_f32, onnx, tensor_proto};
 
 use crate::common::proto::{Sketch, bytes, int, raw};
@@ -101,8 +101,9 @@ fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
     product(rows, |sketch| sketch.initializer(weights).node("MatMul", &["x", "w"], &["y"], vec![]))
 }
 
-/// What comes of a model's file: its output, the bytes that its plan holds, and the most that it took on the way.
-fn run(rows: usize, model: &ModelProto) -> TractResult<(Vec<u32>, usize, usize)> {
+/// What comes of a model's file: its output, and the bytes that its plan holds, the most that it took on the way, and the most
+/// while it runs.
+fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("model.onnx");
     fs::write(&file, bytes(model))?;
@@ -111,21 +112,26 @@ fn run(rows: usize, model: &ModelProto) -> TractResult<(Vec<u32>, usize, usize)>
     let plan = onnx().model_for_path(&file)?.into_optimized()?.into_runnable()?;
     let held = PEAK.current_usage().saturating_sub(before);
     let most = PEAK.peak_usage().saturating_sub(before);
-    let x = tensor1(&numbers(rows * K)).into_shape(&[rows, K])?;
-    let outputs = plan.run(tvec!(x.into_tvalue()))?;
+    PEAK.reset_peak_usage();
+    let outputs = plan.run(tvec!(input.clone().into_tvalue()))?;
+    let running = PEAK.peak_usage().saturating_sub(before);
     let output = outputs[0].try_as_plain_ram()?;
-    Ok((output.as_slice::<f32>()?.iter().map(|y| y.to_bits()).collect(), held, most))
+    Ok((output.as_slice::<f32>()?.iter().map(|y| y.to_bits()).collect(), [held, most, running]))
+}
+
+fn x(rows: usize) -> Tensor {
+    tensor1(&numbers(rows * K)).into_shape(&[rows, K]).expect("as many values")
 }
 
 /// What is there once, whatever model is loaded first.
 fn warm() {
-    run(1, &plain(1, Float16)).expect("a model");
+    run(&x(1), &plain(1, Float16)).expect("a model");
 }
 
 /// A model, the same in FLOAT, and how many bytes of its file are of the weights.
 fn check(what: &str, rows: usize, model: &ModelProto, float: &ModelProto, weights: usize) {
-    let (expected, of_float, most_of_float) = run(rows, float).expect(what);
-    let (found, held, most) = run(rows, model).expect(what);
+    let (expected, [of_float, most_of_float, _]) = run(&x(rows), float).expect(what);
+    let (found, [held, most, _]) = run(&x(rows), model).expect(what);
     assert!(found == expected, "{what} of {rows} rows: other bits");
     let of = |bytes: usize, weights: usize| bytes as f64 / weights as f64;
     let own = [of(held, weights), of(most, weights)];
@@ -160,6 +166,53 @@ fn weights_of_few_bits_stay_so() {
             let weights = N * BLOCKS * (BLOCK * bits / 8 + 5);
             let what = format!("{bits} bits");
             check(&what, rows, &model, &decoded(rows, bits, has_zeros), weights);
+        }
+    }
+}
+
+/// Rows of weights that are gathered and multiplied by the same weights, as a `Gemm` or a `MatMul`; or, apart, by others of the
+/// same numbers.
+fn embedding(count: usize, is_gemm: bool, is_apart: bool) -> ModelProto {
+    let weights = numbers(K * N);
+    let of = |row: usize| (0..N).map(move |column| column * K + row);
+    let turned: Vec<f32> = (0..K).flat_map(of).map(|place| weights[place]).collect();
+    let sketch = Sketch::new()
+        .input("i", Int64, &[count as i64])
+        .initializer(shaped("w", Float, [N, K], &weights))
+        .node("Gather", &["w", "i"], &["x"], vec![]);
+    let sketch = match (is_gemm, is_apart) {
+        (_, true) => sketch.initializer(shaped("other", Float, [K, N], &turned)).node(
+            "MatMul",
+            &["x", "other"],
+            &["y"],
+            vec![],
+        ),
+        (true, _) => sketch.node("Gemm", &["x", "w"], &["y"], vec![int("transB", 1)]),
+        (false, _) => sketch.node("Transpose", &["w"], &["t"], vec![]).node(
+            "MatMul",
+            &["x", "t"],
+            &["y"],
+            vec![],
+        ),
+    };
+    sketch.output("y", Float, &[count as i64, N as i64]).model()
+}
+
+#[test]
+fn weights_that_are_gathered_too_are_there_once() {
+    let _alone = alone();
+    warm();
+    for count in [1, 7] {
+        let indices: Vec<i64> = (0..count as i64).map(|place| place * 211 - 3).collect();
+        let indices = tensor1(&indices);
+        let (expected, _) = run(&indices, &embedding(count, false, true)).expect("two weights");
+        for is_gemm in [true, false] {
+            let (found, taken) =
+                run(&indices, &embedding(count, is_gemm, false)).expect("one weight");
+            assert!(found == expected, "{count} rows, {is_gemm}: other bits");
+            let [held, most, running] = taken.map(|bytes| bytes as f64 / (N * K * 4) as f64);
+            println!("tied, {count} rows: {held:.2} held, {most:.2} at most, {running:.2} to run");
+            assert!(held < 1.1 && most < 2.1 && running < 1.2, "{held} {most} {running}");
         }
     }
 }

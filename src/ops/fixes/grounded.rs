@@ -19,6 +19,7 @@ use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::windows::max_pool::Greatest;
 use crate::ops::quantize::op::OnnxQuantizer;
 use crate::ops::quantize::table::OnnxCodeTable;
+use crate::ops::weights::tied::Tied;
 use crate::ops::weights::unpack::Unpack;
 
 /// An axis of a value.
@@ -66,6 +67,7 @@ fn carriers(model: &TypedModel, (value, axis): Place) -> TractResult<Option<Vec<
         || op.is::<Pad>()
         || op.is::<OnnxQuantizer>()
         || op.is::<OnnxCodeTable>()
+        || op.is::<Tied>()
         || op.is::<Unpack>();
     if is_root {
         return Ok(Some(vec![]));

@@ -14,6 +14,7 @@ use crate::audit::probe;
 use crate::ops::fixes::places::grid_sample;
 use crate::ops::fixes::rows;
 use crate::ops::fixes::table::{By, FIXES};
+use crate::ops::weights::tied;
 use crate::ops::{cast, quantize};
 
 /// What this crate is for: these are ours, whoever else has registered them.
@@ -103,9 +104,10 @@ fn build_own(context: &ParsingContext, node: &NodeProto) -> Built {
     checked::build(context, node, *build)
 }
 
-/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, and shapes that are
-/// measured when the model runs.
+/// Makes an `Onnx` build the nodes that only the rewrite makes: those of other opsets than the model's, shapes that are
+/// measured when the model runs, and weights that two nodes share.
 pub(crate) fn register_private(onnx: &mut Onnx) {
     at_opset::register(onnx);
     measured::register(onnx);
+    tied::register(onnx);
 }

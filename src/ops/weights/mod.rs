@@ -3,17 +3,22 @@
 //! product packs its operands, the packed operand takes its place. Where something else than a product takes the weights, or
 //! tract packs them as the second operand, whose panels it asks for again and again, they are FLOAT in memory.
 //!
+//! - `tied`: weights of which rows are gathered besides
 //! - `unpack`: the operator that makes FLOAT of codes
 
+pub(crate) mod tied;
 pub(crate) mod unpack;
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::einsum::einsum_matmul::EinSumMatMul;
+use tract_onnx::tract_core::ops::identity::Identity;
 use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::matmul::optimized::{MatMulOperand, OptMatMul, ProtoFusedSpec};
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
-use tract_onnx::tract_core::tract_linalg::mmm::{MMMInputFormat, PackedMatrixStorage};
+use tract_onnx::tract_core::tract_linalg::mmm::{
+    MMMInputFormat, MMMInputValue, PackedMatrixStorage,
+};
 
 use crate::cast::element_type::ElementType;
 use crate::ops::host::hook::Patch;
@@ -41,15 +46,29 @@ pub(crate) struct Packing<'a> {
     changes: Vec<&'a AxisOp>,
 }
 
-/// What takes the output of a node, behind changes of its axes.
+/// What takes the output of a node, if nothing else does, behind changes of its axes.
 pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Use<'a>> {
-    let (mut changes, mut last) = (vec![], node.id);
+    match sole_user(model, node.id)? {
+        Some(next) => follow(model, node.id.into(), next),
+        None => Ok(Use::Other),
+    }
+}
+
+/// The node that takes what a node makes, if it is the only one.
+fn sole_user(model: &TypedModel, id: usize) -> TractResult<Option<&TypedNode>> {
+    let is_output = model.outputs.iter().any(|output| output.node == id);
+    Ok(model.single_succ(id)?.filter(|_| !is_output))
+}
+
+/// What takes weights that come into a node.
+fn follow<'a>(
+    model: &'a TypedModel,
+    mut weights: OutletId,
+    mut next: &'a TypedNode,
+) -> TractResult<Use<'a>> {
+    let mut changes = vec![];
     loop {
-        let is_output = model.outputs.iter().any(|output| output.node == last);
-        let Some(next) = model.single_succ(last)?.filter(|_| !is_output) else {
-            return Ok(Use::Other);
-        };
-        let is_float = model.outlet_fact(last.into())?.datum_type == f32::datum_type();
+        let is_float = model.outlet_fact(weights)?.datum_type == f32::datum_type();
         let is_product = match next.op_as::<EinSum>() {
             Some(op) => op.q_params.is_none() && op.operating_dt == f32::datum_type(),
             None => next.op_is::<EinSumMatMul>(),
@@ -60,9 +79,14 @@ pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult
         if next.op_is::<OptMatMulPack>() {
             return Ok(packing(model, next, changes)?.map_or(Use::Other, Use::Packing));
         }
-        let Some(change) = next.op_as::<AxisOp>() else { return Ok(Use::Other) };
-        changes.push(change);
-        last = next.id;
+        match next.op_as::<AxisOp>() {
+            Some(change) => changes.push(change),
+            None if next.op_is::<Identity>() => {}
+            None => return Ok(Use::Other),
+        }
+        weights = next.id.into();
+        let Some(user) = sole_user(model, next.id)? else { return Ok(Use::Other) };
+        next = user;
     }
 }
 
@@ -109,29 +133,44 @@ impl Packing<'_> {
         Some([k?, rows?])
     }
 
-    /// Puts panels in the place of the packed operand.
-    fn patch(&self, model: &TypedModel, panels: Panels) -> Patch {
+    /// The weights, their axes as the packing takes them.
+    fn changed<'t>(&self, weights: &'t Tensor) -> TractResult<Cow<'t, Tensor>> {
+        let mut weights = Cow::Borrowed(weights);
+        for change in &self.changes {
+            change.change_tensor(weights.to_mut(), false)?;
+        }
+        Ok(weights)
+    }
+
+    /// The weights packed as tract would.
+    fn pack(&self, weights: &Tensor) -> TractResult<Box<dyn MMMInputValue>> {
+        let [k_axis, rows_axis] = self.axes;
+        let weights = self.changed(weights)?;
+        self.format.prepare_one(&weights, k_axis, rows_axis)
+    }
+
+    /// Puts an operand in the place of the one that the node packs.
+    fn patch(
+        &self,
+        model: &TypedModel,
+        operand: Box<dyn MMMInputValue>,
+    ) -> TractResult<TypedModelPatch> {
         let fact = model.outlet_fact(self.node.id.into())?;
         let shape = fact.shape.as_concrete().context("a known shape")?;
-        let storage = PackedMatrixStorage::new_batched(shape, tvec![Box::new(panels) as _]);
+        let storage = PackedMatrixStorage::new_batched(shape, tvec![operand]);
         let packed = storage.into_tensor(f32::datum_type()).into_arc_tensor();
         let constant = Const::new_with_opt_exotic_fact(packed, fact.exotic_fact.clone())?;
         let mut patch = TypedModelPatch::default();
         let packed = patch.wire_node(&self.node.name, constant, &[])?;
         patch.shunt_outside(model, self.node.id.into(), packed[0])?;
-        Ok(Some(patch))
+        Ok(patch)
     }
 
     /// Has the product take weights of half precision; `None` where it cannot.
     pub(crate) fn take_half(&self, model: &TypedModel, ty: ElementType, weights: &Tensor) -> Patch {
-        let mut weights = Cow::Borrowed(weights);
-        for change in &self.changes {
-            change.change_tensor(weights.to_mut(), false)?;
-        }
-        match Panels::of_half(&*self.format, ty, &weights, self.axes)? {
-            Some(panels) => self.patch(model, panels),
-            None => Ok(None),
-        }
+        let weights = self.changed(weights)?;
+        let panels = Panels::of_half(&*self.format, ty, &weights, self.axes)?;
+        panels.map(|panels| self.patch(model, Box::new(panels))).transpose()
     }
 }
 

@@ -109,7 +109,10 @@ impl TypedOp for Unpack {
             Some(inputs) => self.rows(inputs, |rows| Panels::of_codes(&*packing.format, rows))?,
             None => None,
         };
-        panels.map_or_else(|| self.fold(model, node), |panels| packing.patch(model, panels))
+        match panels {
+            Some(panels) => packing.patch(model, Box::new(panels)).map(Some),
+            None => self.fold(model, node),
+        }
     }
 
     as_op!();

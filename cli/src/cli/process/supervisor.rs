@@ -86,7 +86,8 @@ impl Supervisor {
         loop {
             let mut worker = match self.worker.take() {
                 Some(worker) => worker,
-                None => Worker::start(timeout).context("cannot start a second process")?,
+                None => Worker::start(timeout, large(engine, request.model()))
+                    .context("cannot start a second process")?,
             };
             let (is_fresh, start) = (worker.answers == 0, Instant::now());
             if let Some(reply) = worker.ask(&line, follow) {
@@ -164,9 +165,15 @@ fn available(meminfo: &str) -> Option<u64> {
 }
 
 /// How long tract may take to load a model if the user says nothing, in seconds: more for one that
-/// has much to load. What is beside it may be its data, if it is no other model and no array.
+/// has much to load.
 fn default_seconds(model: &Path) -> u64 {
     const ALWAYS: u64 = 4;
+    ALWAYS + model_bytes(model) / (1 << 20)
+}
+
+/// What a model has on the disk. What is beside it may be its data, if it is no other model and no
+/// array.
+fn model_bytes(model: &Path) -> u64 {
     let is_other = |path: &Path| {
         let extension = path.extension().and_then(|extension| extension.to_str());
         extension.is_some_and(|name| ["onnx", "npy", "npz", "pb"].contains(&name))
@@ -175,8 +182,7 @@ fn default_seconds(model: &Path) -> u64 {
     let entries = fs::read_dir(folder.unwrap_or(Path::new("."))).into_iter().flatten().flatten();
     let beside = entries.map(|entry| entry.path()).filter(|path| !is_other(path));
     let held = |path: &Path| fs::metadata(path).map_or(0, |metadata| held_bytes(&metadata));
-    let bytes = beside.map(|path| held(&path)).fold(held(model), u64::saturating_add);
-    ALWAYS + bytes / (1 << 20)
+    beside.map(|path| held(&path)).fold(held(model), u64::saturating_add)
 }
 
 /// What a file has on the disk.
@@ -216,13 +222,18 @@ struct Worker {
 
 /// What glibc's allocator is set by.
 const TUNABLES: &str = "GLIBC_TUNABLES";
-/// From 32 MiB on, memory that is freed goes back to the system, however often it was asked for. What is smaller is
-/// wanted again by the next layer: mapped anew each time, its pages would be most of what the system does.
-const LARGE_ONES_GO_BACK: &str = "glibc.malloc.mmap_threshold=33554432:\
-    glibc.malloc.trim_threshold=67108864:glibc.malloc.hugetlb=1";
+
+/// From how many bytes on memory goes back to the system when it is freed, however often it was asked for. What is smaller is
+/// wanted again by the next layer: mapped anew each time, its pages would be most of what the system does. But a plan gives up its
+/// weights while it packs them, and packed they are a little larger: what is freed has no room for them.
+fn large(engine: Engine, model: &Path) -> u64 {
+    const MANY_WEIGHTS: u64 = 128 << 20;
+    let packs_many = engine == Engine::Plan && model_bytes(model) >= MANY_WEIGHTS;
+    if packs_many { 4 << 20 } else { 32 << 20 }
+}
 
 impl Worker {
-    fn start(timeout: Option<Duration>) -> anyhow::Result<Worker> {
+    fn start(timeout: Option<Duration>, large: u64) -> anyhow::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         // An interrupt from the terminal is for the process that the user started. When that is
         // gone, the worker tidies up.
@@ -231,7 +242,9 @@ impl Worker {
         // Weights come and go: what glibc keeps of them for later would be most of the memory.
         if [TUNABLES, "MALLOC_MMAP_THRESHOLD_"].iter().all(|name| std::env::var_os(name).is_none())
         {
-            command.env(TUNABLES, LARGE_ONES_GO_BACK);
+            let threshold = format!("glibc.malloc.mmap_threshold={large}");
+            let others = "glibc.malloc.trim_threshold=67108864:glibc.malloc.hugetlb=1";
+            command.env(TUNABLES, format!("{threshold}:{others}"));
         }
         let mut child = command
             .env(MARK, "1")
