@@ -348,11 +348,17 @@ bench-large:
 		$(TARGET)/release/onnx-cast $(TARGET)/large $(SIZE)
 
 # Needs python3. Faults planted in the models below MODELS, N pairs, each reduced: what is left, runs, seconds.
-.PHONY: reduce-planted campaign found reduce-checked
+.PHONY: reduce-planted reduce-pairs campaign found reduce-checked
 reduce-planted:
 	$(call venv,campaign,scripts/requirements-campaign.txt)
 	$(CARGO) build --locked --release -p onnx-cast
 	$(call python,campaign) campaign.planted $(TARGET)/release/onnx-cast $(or $(MODELS),models) --pairs $(or $(N),100)
+
+# Needs python3 and network access. Faults planted in conversions of small networks, each reduced without a tolerance.
+reduce-pairs:
+	$(CARGO) build --locked -p onnx-cast
+	$(call venv,verdicts,scripts/verdicts/requirements.txt)
+	$(call python,verdicts) campaign.pairs $(TARGET)/debug/onnx-cast
 
 # Needs python3. Faults of ONNX Runtime and of tools that rewrite models, on GRAPHS random graphs from SEED on and on onnx's node tests
 # whose names begin with NODES, each reduced into TARGET/campaign.

@@ -10,6 +10,7 @@ models differ there by more than the tolerance. Needs onnx and onnxruntime.
 
 import argparse
 import json
+import os
 import random
 import subprocess
 import tempfile
@@ -176,14 +177,30 @@ def floats(model):
 
 
 def run(program, *arguments, timeout=600):
+    """What a program says, its seconds, and the MiB of its largest process."""
     start = time.time()
-    done = subprocess.run(
-        [program, *map(str, arguments)], capture_output=True, text=True, timeout=timeout
-    )
-    return done, time.time() - start
+    command = ["timeout", timeout, program, *arguments]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen([*map(str, command)], stdout=out, stderr=err)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        done = subprocess.CompletedProcess(command, child.returncode, out.read(), err.read())
+    return done, time.time() - start, used.ru_maxrss >> 10
 
 
-def fails_in_onnxruntime(case, is_half):
+def is_valid(case):
+    """Whether onnx's checker takes both models of a case, with its strict inference of types and shapes."""
+    try:
+        for name in ("reference.onnx", "model.onnx"):
+            onnx.checker.check_model(str(case / name), full_check=True)
+    except Exception:
+        return False
+    return True
+
+
+def fails_in_onnxruntime(case, limit):
     """Whether the two models of a case differ there; nothing where it cannot run them."""
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 4
@@ -210,7 +227,6 @@ def fails_in_onnxruntime(case, is_half):
     except Exception as error:
         return f"cannot: {str(error)[:90]}"
     a, b = outputs
-    limit = 2e-2 if is_half else 1e-3
     if a.shape != b.shape:
         return True
     with np.errstate(invalid="ignore"):
@@ -277,54 +293,43 @@ def pair(program, file, model, rng):
             if done.returncode:
                 return None
             converted = half
-        try:
-            compared, seconds = run(
-                program,
-                "compare",
-                reference,
-                converted,
-                "--quiet",
-                "--samples=0",
-                *TOLERANCE[is_half],
-                timeout=10,
-            )
-        except subprocess.TimeoutExpired:
-            return None
-        if compared.returncode != 1:
-            return None
-        done, took = run(
-            program, "reduce", reference, converted, "-o", case, "--json", *TOLERANCE[is_half]
-        )
-        row = {
-            "file": f"{file.parent.name}/{file.name}",
-            "half": is_half,
-            "about": about,
-            "nodes": nodes,
-        }
-        if done.returncode:
-            return {
-                **row,
-                "left": f"exit {done.returncode}: {done.stderr.strip()[:300]} {done.stdout[-300:]}",
-            }
-        facts = json.loads(done.stdout)
-        first = facts["cases"][0]
-        left = [node for node, _ in first["left"]]
-        tested, _ = run(program, "test", case)
-        return {
-            **row,
-            "left": len(left),
-            "is_there": any(node in left for node in nodes),
-            "all": facts["nodes"],
-            "named": first["node"],
-            "kind": first["kind"],
-            "runs": facts["runs"],
-            "seconds": round(took, 1),
-            "compare": round(seconds, 1),
-            "bytes": first["bytes"],
-            "test": tested.returncode,
-            "onnxruntime": fails_in_onnxruntime(case, is_half),
-            "cases": len(facts["cases"]),
-        }
+        row = {"file": f"{file.parent.name}/{file.name}", "half": is_half, "about": about}
+        facts = measured(program, reference, converted, case, nodes, *TOLERANCE[is_half])
+        if facts and "bytes" in facts:
+            facts["onnxruntime"] = fails_in_onnxruntime(case, 2e-2 if is_half else 1e-3)
+        return facts and row | facts
+
+
+def measured(program, reference, converted, case, nodes, *options):
+    """What `compare` and `reduce` say of a pair; nothing where `compare` does not fail in ten seconds."""
+    pair = [reference, converted, *options]
+    compared, seconds, memory = run(program, "compare", *pair, "--quiet", "--samples=0", timeout=10)
+    if compared.returncode != 1:
+        return None
+    done, took, most = run(program, "reduce", *pair, "-o", case, "--json")
+    if done.returncode:
+        left = f"exit {done.returncode}: {done.stderr.strip()[:300]} {done.stdout[-300:]}"
+        return {"nodes": nodes, "left": left}
+    facts = json.loads(done.stdout)
+    first = facts["cases"][0]
+    left = [node for node, _ in first["left"]]
+    return {
+        "nodes": nodes,
+        "left": len(left),
+        "is_there": any(node in left for node in nodes),
+        "all": facts["nodes"],
+        "named": first["node"],
+        "kind": first["kind"],
+        "runs": facts["runs"],
+        "seconds": round(took, 1),
+        "compare": round(seconds, 1),
+        "memory": most,
+        "of_compare": round(most / memory, 2),
+        "bytes": first["bytes"],
+        "test": run(program, "test", case)[0].returncode,
+        "valid": is_valid(case),
+        "cases": len(facts["cases"]),
+    }
 
 
 def shares(rows):
@@ -341,9 +346,10 @@ def shares(rows):
     print("the faulty node is left:", share(lambda row: row.get("is_there") is True))
     print("below 100 KB:", share(lambda row: row.get("bytes", 1e9) < 100_000))
     print("`test` fails:", share(lambda row: row.get("test") == 1))
+    print("the checker takes it:", share(lambda row: row.get("valid") is True))
     print("differs in ONNX Runtime:", share(lambda row: row.get("onnxruntime") is True))
     if done:
-        for what in ("runs", "seconds", "compare"):
+        for what in ("runs", "seconds", "compare", "memory", "of_compare"):
             values = sorted(row[what] for row in done)
             print(f"{what}: median {values[len(values) // 2]}, most {values[-1]}")
 

@@ -47,7 +47,7 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
         return Ok(reduced);
     };
     drop(model);
-    let proto = loader.read(&file)?;
+    let proto = loader.read_light(&file)?;
     let folder = file.parent().map(Path::to_path_buf);
     let side = at(file.display(), Side::of(onnx(loader), proto, folder))?;
     reduced.nodes = side.count();

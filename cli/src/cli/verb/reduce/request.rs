@@ -11,6 +11,7 @@ use crate::cli::args::input::InputArgs;
 use crate::cli::process::command::Check;
 use crate::cli::process::request::Request;
 use crate::cli::verb::compare::CompareRequest;
+use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 
 /// What is to be reduced.
@@ -83,6 +84,8 @@ impl Reduced {
 
 impl Request for ReduceRequest {
     const NAME: &'static str = "reduce";
+
+    const ENGINE: Engine = Engine::Nodes;
 
     type Answer = Reduced;
 

@@ -147,6 +147,17 @@ impl Side {
         behind
     }
 
+    /// The values that one is made of, as far as those that are given.
+    pub(super) fn needed(&self, end: ValueId, given: &HashSet<ValueId>) -> HashSet<ValueId> {
+        let (mut needed, mut next) = (HashSet::from([end]), vec![end]);
+        while let Some(value) = next.pop() {
+            let maker = self.graph.maker(value).filter(|_| !given.contains(&value));
+            let taken = maker.into_iter().flat_map(|id| self.graph.needs(id));
+            next.extend(taken.filter(|taken| needed.insert(*taken)));
+        }
+        needed
+    }
+
     /// Runs the whole model.
     pub(super) fn run_whole(&self, inputs: &Values) -> TractResult<Vec<NamedTensor>> {
         self.run(self.graph.clone(), inputs)

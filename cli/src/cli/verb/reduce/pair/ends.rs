@@ -2,19 +2,17 @@
 //! their dequantisers, and Casts at the ends. What is blamed stays.
 
 use onnx_cast_graph::{NodeView, all_graphs, int};
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType;
+use tract_onnx_cast::{CastOnnx, ElementType};
 
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, elements};
 use crate::cli::verb::reduce::part::{Part, drop_unused};
+use crate::cli::verb::reduce::side;
 use crate::cli::verb::reduce::trial::Attempts;
-use crate::cli::verb::reduce::values::{are_alike, declared, saturated};
+use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, saturated};
 
-/// How a part may have less at an end; nothing if that is as it is.
-type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
-
-/// The part without pairs of quantisers, but for those of the node that is kept, and without Casts
+/// The part without pairs of quantisers and those of weights, but for the node that is kept, and without Casts
 /// between numbers at its ends, as long as it shows what it did.
 ///
 /// # Errors
@@ -23,10 +21,13 @@ type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 pub(super) fn without_ends(
     mut part: Part,
     kept: Option<&str>,
+    onnx: &CastOnnx,
     attempts: &mut Attempts,
 ) -> TractResult<Part> {
     let without_pairs = |part: &Part| Ok(without_pairs(part, kept));
-    let ways: [&Way; 3] = [&without_pairs, &without_first, &without_last];
+    let with_weights = |part: &Part| with_weights(part, kept, onnx);
+    let ways: [&dyn Fn(&Part) -> TractResult<Option<Part>>; 4] =
+        [&without_pairs, &with_weights, &without_first, &without_last];
     for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };
         part = attempts.shown(fewer)?.unwrap_or(part);
@@ -63,6 +64,64 @@ fn without_pairs(part: &Part, kept: Option<&str>) -> Option<Part> {
     }
     drop_unused(&mut fewer.model);
     is_fewer.then_some(fewer)
+}
+
+/// The part with what its weights are dequantised to in their place, in the reference as well; nothing
+/// if there are none.
+fn with_weights(part: &Part, kept: Option<&str>, onnx: &CastOnnx) -> TractResult<Option<Part>> {
+    let mut fewer = Part { outputs: vec![], ..part.clone() };
+    let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
+        return Ok(None);
+    };
+    let count = graph.node.len();
+    for node in part.model.graph.iter().flat_map(|graph| &graph.node) {
+        let is_held = |name: &String| graph.initializer.iter().any(|held| held.name == *name);
+        let is_weight = node.op_type == "DequantizeLinear" && node.input.iter().all(is_held);
+        if !is_weight || kept == Some(node.label()) {
+            continue;
+        }
+        let output = node
+            .output
+            .iter()
+            .map(|name| ValueInfoProto { name: name.clone(), ..Default::default() });
+        let (node, output) = (vec![node.clone()], output.collect());
+        let initializer = graph.initializer.clone();
+        let alone = GraphProto { node, output, initializer, ..Default::default() };
+        let mut alone = ModelProto { graph: Some(alone), ..part.model.clone() };
+        drop_unused(&mut alone);
+        let [made] = &*side::run(onnx, alone, None, &Values::new())? else { continue };
+        let Some(weight) = nearest(reference, made)? else { continue };
+        *weight = TensorProto { name: weight.name.clone(), ..made.to_proto()? };
+        graph.initializer.push(made.to_proto()?);
+        graph.node.retain(|node| node.output.first() != Some(&made.name));
+    }
+    let is_fewer = graph.node.len() < count;
+    drop_unused(&mut fewer.model);
+    Ok(is_fewer.then_some(fewer))
+}
+
+/// The initializer of a model's that a tensor is but for its rounding.
+fn nearest<'a>(
+    model: &'a mut ModelProto,
+    tensor: &NamedTensor,
+) -> TractResult<Option<&'a mut TensorProto>> {
+    const NEAR: f64 = 0.2;
+    let values: Vec<f64> = elements(tensor.ty, &tensor.tensor)?;
+    let size = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+    let mut best = None;
+    for held in model.graph.iter_mut().flat_map(|graph| &mut graph.initializer) {
+        let other = read(held, None)?;
+        if (other.ty, other.tensor.shape()) != (tensor.ty, tensor.tensor.shape()) {
+            continue;
+        }
+        let others: Vec<f64> = elements(other.ty, &other.tensor)?;
+        let off: Vec<f64> = values.iter().zip(&others).map(|(x, y)| x - y).collect();
+        let off = size(&off);
+        if off < NEAR * size(&values) && best.as_ref().is_none_or(|(least, _)| off < *least) {
+            best = Some((off, held));
+        }
+    }
+    Ok(best.map(|(_, held)| held))
 }
 
 /// How often nodes and the graph itself have the first of these names.

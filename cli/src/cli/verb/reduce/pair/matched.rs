@@ -6,7 +6,8 @@ use std::sync::Arc;
 use onnx_cast_graph::{Given, Graph, Origin, Table, ValueId};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType;
+use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::{ElementType, Result};
 
 use super::cause::reshaped;
 use crate::cli::tensor::NamedTensor;
@@ -44,6 +45,23 @@ pub(super) struct Pair {
     fixed: [Table<ValueId, ()>; 2],
 }
 
+/// Keeps the types and shapes of what the nodes of the main graph make.
+struct Shapes(HashMap<String, (ElementType, Vec<usize>)>);
+
+impl Shapes {
+    fn add(&mut self, made: &NamedTensor) {
+        self.0.insert(made.name.clone(), (made.ty, made.tensor.shape().to_vec()));
+    }
+}
+
+impl Observer for Shapes {
+    fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
+        let made = outputs.iter().flatten().filter(|_| node.graph.is_empty());
+        made.for_each(|made| self.add(&NamedTensor::observed(made)));
+        Ok(())
+    }
+}
+
 impl Pair {
     /// Records both models, and pairs values that belong together.
     ///
@@ -58,12 +76,11 @@ impl Pair {
     ) -> TractResult<Pair> {
         let (right, ran) = reference.record(&inputs[0]);
         ran?;
-        let (made, ran) = converted.record(&inputs[1]);
-        ran?;
+        let mut held = Shapes(HashMap::new());
+        inputs[1].values().for_each(|input| held.add(input));
+        converted.observed(&inputs[1], &mut held)?;
         let fixed = [reference.fixed(), converted.fixed()];
-        let held =
-            |(name, made): (String, NamedTensor)| (name, (made.ty, made.tensor.shape().to_vec()));
-        let held = made.into_iter().map(held).collect();
+        let held = held.0;
         let matched = vec![];
         let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed };
         pair.matched = pair.pairs(told.iter().map(|(x, y)| (x.as_str(), y.as_str())));
@@ -196,7 +213,13 @@ impl Pair {
         let is_given = |m: &&Matched| {
             m.is_as_shaped && m.reference != end.reference && !inside.contains(&m.reference)
         };
-        let given: Vec<&Matched> = self.matched.iter().filter(is_given).collect();
+        let mut given: Vec<&Matched> = self.matched.iter().filter(is_given).collect();
+        let cut = |id: fn(&Matched) -> ValueId| given.iter().map(|m| id(m)).collect();
+        let needed = [
+            self.reference.needed(end.reference, &cut(|m| m.reference)),
+            self.converted.needed(end.converted, &cut(|m| m.converted)),
+        ];
+        given.retain(|m| needed[0].contains(&m.reference) || needed[1].contains(&m.converted));
         let tensors: Vec<[NamedTensor; 2]> =
             given.iter().map(|m| self.given(m)).collect::<TractResult<_>>()?;
         let value = self.value(end)?;

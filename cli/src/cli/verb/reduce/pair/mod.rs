@@ -102,7 +102,7 @@ pub(super) fn reduce(
 }
 
 fn side(loader: &Loader, file: &Path) -> TractResult<Side> {
-    let proto = loader.read(file)?;
+    let proto = loader.read_light(file)?;
     let folder = file.parent().map(Path::to_path_buf);
     at(file.display(), Side::of(onnx(loader), proto, folder))
 }
@@ -332,8 +332,9 @@ impl Reducer<'_> {
         let (Some(part), Some(finding)) = (shown, trial.finding.clone()) else { return Ok(None) };
         let kept = finding.culprit.as_ref().map(|culprit| culprit.node.clone());
         let kept = kept.or_else(|| cause.blamed.clone());
+        let onnx = onnx(self.loader);
         let attempts = &mut Attempts { trial: &mut trial, save: &|_| Ok(()) };
-        let fewer = without_ends(part.clone(), kept.as_deref(), attempts)?;
+        let fewer = without_ends(part.clone(), kept.as_deref(), &onnx, attempts)?;
         if let Some(case) = self.inside(&fewer, cause, place, reduced)? {
             return Ok(Some(case));
         }
@@ -386,7 +387,7 @@ fn smallest(
     write(&fewer)?;
     let attempts = &mut Attempts { trial, save: write };
     let smaller = simpler(shrunk(fewer, attempts)?, attempts)?;
-    // What runs node by node is to hold where a plan runs as well.
+    // A comparison is to fail as well, by the engine that was asked for.
     if trial.holds(&smaller) {
         return Ok(smaller);
     }

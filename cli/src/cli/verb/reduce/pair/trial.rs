@@ -137,7 +137,7 @@ impl PairTrial<'_> {
         CompareRequest { limits, ..CompareRequest::of(&reference, &model) }.answer(self.loader)
     }
 
-    /// Whether a comparison, which runs a plan, tells the parts apart as well.
+    /// Whether a comparison tells the parts apart as well.
     pub(super) fn holds(&self, part: &Part) -> bool {
         let Judge::Tolerance(tolerance) = self.judge else { return true };
         let mut limits = Limits::default();
