@@ -227,6 +227,21 @@ fn a_model_that_cannot_be_run_here_is_cut_as_far_as_it_can() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("cannot be run to its end"), "{}", stderr(&output));
     assert_eq!(ops(&model(&folder, "model.onnx")), ["NobodyHasThis"]);
+    // What is left beside it runs, and is cut at its beginning too.
+    fs::remove_dir_all(&case).expect("a folder");
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 6])
+        .node("NobodyHasThis", &["x"], &["n"], vec![])
+        .node("Relu", &["x"], &["r"], vec![])
+        .node("Exp", &["r"], &["e"], vec![])
+        .node("Abs", &["e"], &["y"], vec![])
+        .output("n", Float, &[2, 6])
+        .output("y", Float, &[2, 6]);
+    let a = folder.write("a.onnx", bytes(&sketch.model()));
+    let check = "sh -c 'grep -q Abs $0 && exit 7' {model}";
+    let output = onnx_cast(["reduce", &a, "--check", check, "--status", "7", "-o", &case]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["Abs"]);
 }
 
 /// `y = Tanh(BODIES(Exp(x)))` of a node with bodies, in which one node is `op`.

@@ -59,14 +59,16 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
             "the model cannot be run to its end here, so parts are cut only before that: {reason}"
         )
     }));
-    let onnx = ran.is_ok().then(|| onnx(loader));
+    let runs_here = ran.is_ok();
+    let onnx = onnx(loader);
     let scratch = scratch.join("part");
     std::fs::create_dir(&scratch)?;
     let seconds = request.check.seconds.or(Some(CheckTrial::seconds(whole.took)));
     let check = Check { seconds, ..request.check.clone() };
     let runs = Runs::of(reduced.nodes);
-    let mut trial = CheckTrial { check: &check, whole, scratch, runs, onnx };
-    search(&One::of(side, recorded), &mut trial, place, &mut reduced)?;
+    let held = runs_here.then(|| onnx.clone());
+    let mut trial = CheckTrial { check: &check, whole, scratch, runs, onnx: held };
+    search(&One::of(side, recorded), onnx, &mut trial, place, &mut reduced)?;
     reduced.runs = trial.runs.made + 1;
     Ok(reduced)
 }
@@ -74,11 +76,13 @@ pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> Tra
 /// Looks for the smallest part, and writes each that is smaller.
 fn search(
     one: &One,
+    onnx: CastOnnx,
     trial: &mut CheckTrial,
     place: &Path,
     reduced: &mut Reduced,
 ) -> TractResult<()> {
-    let (finding, onnx) = (format!("the command {}", trial.whole.end.told()), trial.onnx.clone());
+    let finding = format!("the command {}", trial.whole.end.told());
+    let runs_here = trial.onnx.is_some();
     let told = Told {
         models: vec![reduced.model.clone()],
         nodes: reduced.nodes,
@@ -94,11 +98,22 @@ fn search(
         );
         return Ok(());
     };
-    let part = opened(part, onnx, &mut attempts)?;
+    let part = if runs_here { part } else { recorded_anew(part, &onnx, &mut attempts)? };
+    let part = opened(part, runs_here.then_some(onnx), &mut attempts)?;
     let part = shrunk(part, &mut attempts)?;
     let part = simpler(part, &mut attempts)?;
     reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
     Ok(())
+}
+
+/// What is left of a part, which may run to its end where the whole does not.
+fn recorded_anew(part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResult<Part> {
+    let side = Side::of(onnx.clone(), part.model.clone(), None)?;
+    let (values, ran) = side.record(&by_name(part.inputs.clone()));
+    if ran.is_err() {
+        return Ok(part);
+    }
+    Ok(One::of(side, values).reduced(attempts)?.unwrap_or(part))
 }
 
 /// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
