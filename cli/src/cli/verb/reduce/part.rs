@@ -89,8 +89,8 @@ pub(super) fn for_tensors(
     for_graphs(graph, &mut |graph| {
         graph.initializer.iter_mut().try_for_each(&mut *act)?;
         let attributes = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
-        let tensors = attributes.flat_map(|held| held.t.iter_mut().chain(&mut held.tensors));
-        tensors.into_iter().try_for_each(&mut *act)
+        let mut tensors = attributes.flat_map(|held| held.t.iter_mut().chain(&mut held.tensors));
+        tensors.try_for_each(&mut *act)
     })
 }
 
