@@ -18,12 +18,12 @@ use crate::ops::fixes::arithmetic::binary::{IntegerDiv, IntegerMul, Unsimplified
 use crate::ops::fixes::arithmetic::bit_shift::Shift;
 use crate::ops::fixes::arithmetic::einsum::Diagonal;
 use crate::ops::fixes::arithmetic::extremum::Extremum;
-use crate::ops::fixes::arithmetic::open::OpenSum;
 use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::fixes::arithmetic::reduce::IntegerReduce;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
+use crate::ops::fixes::arithmetic::sum::CorrectedSum;
 use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
@@ -83,7 +83,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit_binary("tract_onnx_cast_exact_or", Unsimplified(Or));
     visitor.visit_binary("tract_onnx_cast_exact_xor", Unsimplified(Xor));
     visitor.visit::<Activate>();
-    visitor.visit::<OpenSum>();
+    visitor.visit::<CorrectedSum>();
     visitor.visit::<Around>();
     visitor.visit::<Apart>();
     visitor.visit::<Attend>();

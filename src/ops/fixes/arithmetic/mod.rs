@@ -1,7 +1,7 @@
 //! Operators that compute on elements.
 //!
 //! - `binary`, `bit_shift`, `power`, `quotient`, `remainder`: of two operands
-//! - `reduce`, `extremum`, `open`: along axes; `product`: `MatMul` and the like
+//! - `reduce`, `extremum`, `sum`: along axes; `product`: `MatMul` and the like
 //! - `einsum`, `greater`, `is_nan`: single operators
 
 pub(crate) mod binary;
@@ -10,9 +10,9 @@ pub(crate) mod einsum;
 pub(crate) mod extremum;
 pub(crate) mod greater;
 pub(crate) mod is_nan;
-pub(crate) mod open;
 pub(crate) mod power;
 pub(crate) mod product;
 pub(crate) mod quotient;
 pub(crate) mod reduce;
 pub(crate) mod remainder;
+pub(crate) mod sum;

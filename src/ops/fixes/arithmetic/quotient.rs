@@ -14,7 +14,7 @@ use tract_onnx::tract_core::ops::math::Div;
 use tract_onnx::tract_core::ops::nn::Reduce;
 
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::fixes::arithmetic::open::OpenSum;
+use crate::ops::fixes::arithmetic::sum::CorrectedSum;
 use crate::ops::fixes::functions::{Function, Kind};
 use crate::ops::host::element_wise::binary_like;
 
@@ -108,7 +108,7 @@ fn is_deviation(model: &TypedModel, mut value: OutletId) -> bool {
     let mut has_root = false;
     for _ in 0..STEPS {
         let node = model.node(value.node);
-        if node.op_is::<Reduce>() || node.op_is::<OpenSum>() {
+        if node.op_is::<Reduce>() || node.op_is::<CorrectedSum>() {
             return has_root;
         }
         let is_root = node.op_as::<Function>().is_some_and(|function| function.kind == Kind::Sqrt);

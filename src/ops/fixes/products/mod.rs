@@ -6,7 +6,7 @@
 //!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
 //!
-//! It also puts sums along axes that may have no elements right (`arithmetic::open`).
+//! It also puts sums along axes that may have no elements right (`arithmetic::sum`).
 //!
 //! `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
 
@@ -22,7 +22,7 @@ use tract_onnx::tract_core::ops::nn::Reduce;
 use crate::ops::host::hook::Wired;
 
 use super::apart::{Apart, Keeps};
-use super::arithmetic::open::open_sum;
+use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
@@ -36,7 +36,7 @@ pub(crate) fn keep_apart(
         if model.node(id).op_is::<EinSum>() {
             product(model, id)?;
         } else if model.node(id).op_is::<Reduce>() {
-            open_sum(model, id)?;
+            correct_sum(model, id)?;
         } else if model.node(id).op_is::<Conv>()
             && let Some(apart) = convolution(model, id)?
         {

@@ -17,17 +17,17 @@ const MANY: usize = 1 << 15;
 
 /// tract's sum, or one of none, of DOUBLE, or of many terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OpenSum(Reduce);
+pub(crate) struct CorrectedSum(Reduce);
 
-/// Puts an [`OpenSum`] in the place of a sum of floats that tract's would get wrong.
-pub(crate) fn open_sum(model: &mut TypedModel, id: usize) -> TractResult<()> {
+/// Puts a [`CorrectedSum`] in the place of a sum of floats that tract's would get wrong.
+pub(crate) fn correct_sum(model: &mut TypedModel, id: usize) -> TractResult<()> {
     let node = model.node(id);
     let Some(op) = node.op_as::<Reduce>().filter(|op| op.reducer == Reducer::Sum).cloned() else {
         return Ok(());
     };
     let fact = model.outlet_fact(*node.inputs.first().context("a sum has data")?)?;
     if fact.datum_type.is_float() && is_needed(&op, fact) {
-        model.node_mut(id).op = Box::new(OpenSum(op));
+        model.node_mut(id).op = Box::new(CorrectedSum(op));
     }
     Ok(())
 }
@@ -105,9 +105,9 @@ fn sum_of_axis<T: Copy + Into<f64>>(terms: &[T], [outer, count, inner]: [usize; 
     sums
 }
 
-typed_op!(OpenSum, |op| op.0.name(), |op| format!("axes: {:?}", op.0.axes));
+typed_op!(CorrectedSum, |op| op.0.name(), |op| format!("axes: {:?}", op.0.axes));
 
-impl EvalOp for OpenSum {
+impl EvalOp for CorrectedSum {
     op_out_of_plan!();
 
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
@@ -131,7 +131,7 @@ impl EvalOp for OpenSum {
     }
 }
 
-impl TypedOp for OpenSum {
+impl TypedOp for CorrectedSum {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         self.0.output_facts(inputs)
     }
@@ -144,7 +144,7 @@ impl TypedOp for OpenSum {
         self.0.axes_mapping(inputs, outputs)
     }
 
-    along_axes!(self, self.0.axes, |axes| OpenSum(Reduce::new(axes, Reducer::Sum)));
+    along_axes!(self, self.0.axes, |axes| CorrectedSum(Reduce::new(axes, Reducer::Sum)));
 
     /// It goes as soon as the sizes are known.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
@@ -158,14 +158,14 @@ impl TypedOp for OpenSum {
     as_op!();
 }
 
-impl Save for OpenSum {
+impl Save for CorrectedSum {
     const NAME: &'static str = "tract_onnx_cast_open_sum";
 
     fn save(&self) -> Saved {
         Saved::default().with(&self.0.axes)
     }
 
-    fn restore(_: Label, row: &mut Row) -> TractResult<OpenSum> {
-        Ok(OpenSum(Reduce::new(row.take()?, Reducer::Sum)))
+    fn restore(_: Label, row: &mut Row) -> TractResult<CorrectedSum> {
+        Ok(CorrectedSum(Reduce::new(row.take()?, Reducer::Sum)))
     }
 }
