@@ -118,17 +118,33 @@ fn sums(integers: Eight) -> [__m256i; 2] {
     ]
 }
 
-/// To INT64 and UINT64, which are the same bits here.
-pub(super) struct ToWords<S>(pub(super) PhantomData<fn(S)>);
+/// Conversions of eight elements of a kind at a time: to which type, and what is done with the
+/// elements and their places.
+macro_rules! eights {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident<$of:ident> -> $to:ty: |$src:ident, $dst:ident| $convert:block
+    )*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name<S>(pub(super) PhantomData<fn(S)>);
 
-impl<S: Doubles> Block for ToWords<S> {
-    type From = S;
-    type To = u64;
-    const ELEMENTS: usize = 8;
+        impl<S: $of> Block for $name<S> {
+            type From = S;
+            type To = $to;
+            const ELEMENTS: usize = 8;
 
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<u64>]) -> bool {
+            #[inline]
+            #[target_feature(enable = "avx2,f16c,fma")]
+            unsafe fn convert(&self, $src: &[S], $dst: &mut [MaybeUninit<$to>]) -> bool {
+                $convert
+            }
+        }
+    )*};
+}
+
+eights! {
+    /// To INT64 and UINT64, which are the same bits here.
+    ToWords<Doubles> -> u64: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(integers) = (unsafe { S::integers(src) }) else { return false };
         let constant = _mm256_castpd_si256(_mm256_set1_pd(INTEGERS));
@@ -137,19 +153,9 @@ impl<S: Doubles> Block for ToWords<S> {
         }
         true
     }
-}
 
-/// To the low 32 bits of them, which are UINT32.
-pub(super) struct LowWords<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Doubles> Block for LowWords<S> {
-    type From = S;
-    type To = u32;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<u32>]) -> bool {
+    /// To the low 32 bits of them, which are UINT32.
+    LowWords<Doubles> -> u32: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(integers) = (unsafe { S::integers(src) }) else { return false };
         let [one, other] = sums(integers);
@@ -225,17 +231,9 @@ impl Extended for u64 {
     }
 }
 
-/// FLOATs to INT32, whose rule is the instruction's.
-pub(super) struct ToInt32<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Floats> Block for ToInt32<S> {
-    type From = S;
-    type To = i32;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<i32>]) -> bool {
+eights! {
+    /// FLOATs to INT32, whose rule is the instruction's.
+    ToInt32<Floats> -> i32: |src, dst| {
         // SAFETY: as the caller promises.
         store(_mm256_cvttps_epi32(unsafe { S::eight(src, 0) }), dst, 0);
         true
@@ -249,35 +247,17 @@ fn rounded([one, other]: Eight) -> __m256 {
     _mm256_set_m128(_mm256_cvtpd_ps(other), _mm256_cvtpd_ps(one))
 }
 
-/// Integers to FLOAT.
-pub(super) struct WordsToFloat<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Doubles> Block for WordsToFloat<S> {
-    type From = S;
-    type To = f32;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<f32>]) -> bool {
+eights! {
+    /// Integers to FLOAT.
+    WordsToFloat<Doubles> -> f32: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(doubles) = (unsafe { S::integers(src) }) else { return false };
         store(_mm256_castps_si256(rounded(doubles)), dst, 0);
         true
     }
-}
 
-/// Integers to DOUBLE.
-pub(super) struct WordsToDouble<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Doubles> Block for WordsToDouble<S> {
-    type From = S;
-    type To = f64;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<f64>]) -> bool {
+    /// Integers to DOUBLE.
+    WordsToDouble<Doubles> -> f64: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(doubles) = (unsafe { S::integers(src) }) else { return false };
         for (at, doubles) in doubles.into_iter().enumerate() {
@@ -379,35 +359,17 @@ word! {
     u64: |src| unsafe { u64::integers(src) }?;
 }
 
-/// To FLOAT, rounded to odd.
-pub(super) struct ToOdd<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Word> Block for ToOdd<S> {
-    type From = S;
-    type To = f32;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<f32>]) -> bool {
+eights! {
+    /// To FLOAT, rounded to odd.
+    ToOdd<Word> -> f32: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(x) = (unsafe { S::odd::<true>(src) }) else { return false };
         store(_mm256_castps_si256(x), dst, 0);
         true
     }
-}
 
-/// To FLOAT16 by way of it, where what is less than FLOAT's smallest normal number is zero.
-pub(super) struct OddToHalf<S>(pub(super) PhantomData<fn(S)>);
-
-impl<S: Word> Block for OddToHalf<S> {
-    type From = S;
-    type To = u16;
-    const ELEMENTS: usize = 8;
-
-    #[inline]
-    #[target_feature(enable = "avx2,f16c,fma")]
-    unsafe fn convert(&self, src: &[S], dst: &mut [MaybeUninit<u16>]) -> bool {
+    /// To FLOAT16 by way of it, where what is less than FLOAT's smallest normal number is zero.
+    OddToHalf<Word> -> u16: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(mut x) = (unsafe { S::odd::<false>(src) }) else { return false };
         if _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x)) != 0 {
