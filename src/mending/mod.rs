@@ -9,6 +9,8 @@
 //! - `patch`: what a mended graph changes in its file; `edits`: of a message in its wire form
 //! - `change`: what was changed
 
+#![forbid(unsafe_code)]
+
 pub(crate) mod change;
 mod edits;
 mod patch;
