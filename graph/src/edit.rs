@@ -182,9 +182,11 @@ impl Graph {
 
     /// Has a node make an output that nobody has wanted so far, and returns it.
     pub fn want_output(&mut self, node: NodeId, place: usize, name: &str) -> Option<ValueId> {
-        match self.node(node).outputs.get(place) {
-            Some(None) => self.make_output(node, place, Made::New(name.into())),
-            _ => None,
+        let outputs = &mut self.nodes.get_mut(node).outputs;
+        outputs.resize(outputs.len().max(place + 1), None);
+        match self.node(node).output(place) {
+            None => self.make_output(node, place, Made::New(name.into())),
+            Some(_) => None,
         }
     }
 

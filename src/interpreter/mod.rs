@@ -46,7 +46,6 @@ pub use value::OnnxValue;
 use value::Value;
 
 /// The operators that are computed here and not by tract, with their domains.
-#[cfg(test)]
 pub(crate) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     kernels::operators().chain(run::OPERATORS.iter().map(|(name, ..)| ("", *name)))
 }

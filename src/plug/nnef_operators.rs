@@ -25,6 +25,7 @@ use crate::ops::fixes::arithmetic::reduce::IntegerReduce;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::arithmetic::sum::CorrectedSum;
 use crate::ops::fixes::attention::Attend;
+use crate::ops::fixes::control::features::Features;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
 use crate::ops::fixes::extremes::KeepNan;
 use crate::ops::fixes::functions::Function;
@@ -94,6 +95,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<Function>();
     visitor.visit::<Greatest>();
     visitor.visit::<Held>();
+    visitor.visit::<Features>();
     visitor.visit::<Indices>();
     visitor.visit::<Within>();
     visitor.visit::<IntegerEinSum>();

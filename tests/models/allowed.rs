@@ -1,16 +1,32 @@
 //! What ONNX allows of a node, and tract refuses or takes for something else.
 
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, NodeProto, OperatorSetIdProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
 
-use crate::common::proto::{Sketch, model, tensor};
+use crate::common::proto::{Sketch, float, imports, ints, model, node, tensor};
 
-use ElementType::{Float, Int64};
+use ElementType::{Double, Float, Int64};
+
+fn floats(name: &str, floats: &[f32]) -> AttributeProto {
+    let r#type = AttributeType::Floats as i32;
+    AttributeProto { name: name.into(), r#type, floats: floats.into(), ..Default::default() }
+}
+
+fn strings(name: &str, texts: &[&str]) -> AttributeProto {
+    let strings = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+    let r#type = AttributeType::Strings as i32;
+    AttributeProto { name: name.into(), r#type, strings, ..Default::default() }
+}
 
 /// The outputs of a model in a plan, which are those that it has node by node.
 fn run(opset: i64, sketch: Sketch, inputs: &[(ElementType, Tensor)]) -> Vec<Tensor> {
-    let model = model(opset, sketch.0);
+    let mut model = model(opset, sketch.0);
+    let learned =
+        OperatorSetIdProto { domain: "ai.onnx.ml".into(), version: 3, ..imports(3).remove(0) };
+    model.opset_import.push(learned);
     let plan = onnx().model_for_proto_model(&model).unwrap().into_optimized().unwrap();
     let given = inputs.iter().map(|(_, tensor)| tensor.clone().into_tvalue()).collect();
     let made = plan.into_runnable().unwrap().run(given).unwrap();
@@ -70,5 +86,105 @@ fn boxes_are_as_many_as_their_limit_whatever_is_known_of_it() {
         }
         assert_eq!(boxes_left(Some(&[1]), data), tensor2(&[[0i64, 0, 0]]), "{data:?}");
         assert_eq!(boxes_left(Some(&[3]), data), tensor2(&[[0i64, 0, 0], [0, 0, 2]]), "{data:?}");
+    }
+}
+
+#[test]
+fn a_name_may_be_that_of_a_part_of_another() {
+    let x = (Float, tensor1(&[0.5f32, -1.0]));
+    let unnamed = |op: &str, inputs: &[&str], output: &str| NodeProto {
+        name: String::new(),
+        ..node(op, inputs, &[output], vec![])
+    };
+    for (first, second) in [("x.0", "y"), ("y", "x.0")] {
+        let mut sketch = Sketch::new().input("a", Float, &[2]);
+        sketch.0.node.push(unnamed("Sum", &["a", "a", "a"], "x"));
+        sketch.0.node.push(unnamed("Neg", &["a"], first));
+        sketch.0.node.push(unnamed("Add", &["x", first], second));
+        let sketch = sketch.output("x", Float, &[2]).output(second, Float, &[2]);
+        let made = run(17, sketch, std::slice::from_ref(&x));
+        assert_eq!(made, [tensor1(&[1.5f32, -3.0]), tensor1(&[1.0f32, -2.0])]);
+    }
+    let sketch =
+        Sketch::new().input("x.0", Float, &[2]).initializer(tensor("x.1", Float, &[1., 2.]));
+    let mut sketch = sketch;
+    sketch.0.node.push(unnamed("Sum", &["x.0", "x.0", "x.1"], "x"));
+    assert_eq!(run(17, sketch.output("x", Float, &[2]), &[x])[0], tensor1(&[2f32, 0.0]));
+}
+
+/// A tree of one node in each mode, over thresholds, of numbers beside them that are FLOATs only when they are rounded.
+#[test]
+fn trees_compare_doubles_as_they_are() {
+    let threshold = 0.1f32;
+    let at = f64::from(threshold);
+    let x = [at, at.next_up(), at.next_down(), 1.0, -1.0, f64::NAN, f64::INFINITY];
+    let holds: [(&str, fn(f64, f64) -> bool); 6] = [
+        ("BRANCH_LEQ", |x, at| x <= at),
+        ("BRANCH_LT", |x, at| x < at),
+        ("BRANCH_GTE", |x, at| x >= at),
+        ("BRANCH_GT", |x, at| x > at),
+        ("BRANCH_EQ", |x, at| x == at),
+        ("BRANCH_NEQ", |x, at| x != at),
+    ];
+    for (mode, holds) in holds {
+        let attributes = vec![
+            ints("nodes_treeids", &[0, 0, 0]),
+            ints("nodes_nodeids", &[0, 1, 2]),
+            ints("nodes_featureids", &[1, 0, 0]),
+            strings("nodes_modes", &[mode, "LEAF", "LEAF"]),
+            floats("nodes_values", &[threshold, 0., 0.]),
+            ints("nodes_truenodeids", &[1, 0, 0]),
+            ints("nodes_falsenodeids", &[2, 0, 0]),
+            ints("class_treeids", &[0, 0]),
+            ints("class_nodeids", &[1, 2]),
+            ints("class_ids", &[0, 1]),
+            floats("class_weights", &[1., 1.]),
+            ints("classlabels_int64s", &[7, 8]),
+        ];
+        let mut classifier = node("TreeEnsembleClassifier", &["x"], &["y"], attributes);
+        classifier.domain = "ai.onnx.ml".into();
+        let mut sketch = Sketch::new().input("x", Double, &[7, 2]).output("y", Int64, &[7]);
+        sketch.0.node.push(classifier);
+        let rows: Vec<f64> = x.iter().flat_map(|x| [0.0, *x]).collect();
+        let rows = Tensor::from_shape(&[7, 2], &rows).unwrap();
+        let y = run(17, sketch, &[(Double, rows)]).remove(0);
+        let is_true = |x: &f64| !x.is_nan() && holds(*x, at);
+        let labels: Vec<i64> = x.iter().map(|x| if is_true(x) { 7 } else { 8 }).collect();
+        assert_eq!(y, tensor1(&labels), "{mode}");
+    }
+}
+
+#[test]
+fn a_normalisation_has_statistics_of_another_type() {
+    for (x, statistics) in [(Double, Float), (Float, Double)] {
+        let mut sketch = Sketch::new().input("x", x, &[1, 2, 1]).output("y", x, &[1, 2, 1]);
+        for (name, values) in
+            [("scale", [2f32, 1.]), ("bias", [0., 1.]), ("mean", [1., 2.]), ("variance", [1., 4.])]
+        {
+            sketch = sketch.initializer(tensor(name, statistics, &values));
+        }
+        let names = ["x", "scale", "bias", "mean", "variance"];
+        let sketch = sketch.node("BatchNormalization", &names, &["y"], vec![float("epsilon", 0.)]);
+        let data = Tensor::from_shape(&[1, 2, 1], &[2f32, 4.]).unwrap();
+        let data = data.cast_to_dt(x.datum_type()).unwrap().into_owned();
+        let y = run(15, sketch, &[(x, data)]).remove(0).cast_to::<f32>().unwrap().into_owned();
+        assert_eq!(y, Tensor::from_shape(&[1, 2, 1], &[2f32, 2.]).unwrap());
+    }
+}
+
+#[test]
+fn a_linear_classifier_may_make_labels_alone() {
+    for outputs in [&["y"][..], &["y", ""], &["y", "unused"]] {
+        let attributes = vec![
+            floats("coefficients", &[1., -1.]),
+            floats("intercepts", &[0., 0.]),
+            ints("classlabels_ints", &[7, 8]),
+        ];
+        let mut classifier = node("LinearClassifier", &["x"], outputs, attributes);
+        classifier.domain = "ai.onnx.ml".into();
+        let mut sketch = Sketch::new().input("x", Float, &[2, 1]).output("y", Int64, &[2]);
+        sketch.0.node.push(classifier);
+        let x = Tensor::from_shape(&[2, 1], &[3f32, -3.]).unwrap();
+        assert_eq!(run(17, sketch, &[(Float, x)])[0], tensor1(&[7i64, 8]));
     }
 }

@@ -45,7 +45,7 @@ fn what_has_no_plan_runs_node_by_node() {
     for arguments in [vec!["audit", &a], vec!["compare", &a, &a], vec!["run", &a]] {
         let line = refused(&[&arguments[..], &["--engine", "plan"]].concat());
         assert!(
-            line.contains("`Loop_y` (Loop): is an operator that nothing here computes"),
+            line.contains("`Loop_y` (Loop): is computed node by node and in no plan"),
             "{line}"
         );
     }

@@ -42,6 +42,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             transposed::give_pads(graph, id);
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
+            give_one_type(graph, context, id);
             give_pads(graph, context, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             give_one_default(graph, context, id);
@@ -96,14 +97,17 @@ fn build_at_opset(graph: &mut Graph, context: &mut Context, id: NodeId, built_by
 fn name_unused_outputs(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let schema = schema(&node.op_type, node.opset).filter(|_| node.is_onnx());
-    let first = node.outputs().iter().flatten().next().copied();
-    let (Some(schema), Some(first)) = (schema, first) else { return };
-    for place in 0..node.outputs().len() {
-        let is_there = schema.output(place).is_some_and(|output| !output.is_optional());
-        if is_there && graph.node(id).output(place).is_none() {
-            let name = format!("{DOMAIN}:unused{place}:{}", graph.value(first).name);
-            graph.want_output(id, place, &name);
-        }
+    let Some(first) = node.outputs().iter().flatten().next().copied() else { return };
+    let is_there = |place: &usize| match (&*node.domain, &*node.op_type, schema) {
+        ("ai.onnx.ml", "LinearClassifier" | "TreeEnsembleClassifier", _) => true,
+        (.., Some(schema)) => schema.output(*place).is_some_and(|output| !output.is_optional()),
+        _ => false,
+    };
+    let count = if node.domain == "ai.onnx.ml" { 2 } else { node.outputs().len() };
+    let places: Vec<usize> = (0..count).filter(is_there).collect();
+    for place in places {
+        let name = format!("{DOMAIN}:unused{place}:{}", graph.value(first).name);
+        graph.want_output(id, place, &name);
     }
 }
 
@@ -159,6 +163,24 @@ fn give_numbers(graph: &mut Graph, id: NodeId) {
         let number = TensorProto { dims: vec![], ..(**list).clone() };
         let number = graph.add_constant(graph.node(id).body(), number);
         graph.set_input(id, place, Some(number));
+    }
+}
+
+/// Gives a `BatchNormalization` what it computes with in the type of its data: tract takes no other.
+fn give_one_type(graph: &mut Graph, context: &mut Context, id: NodeId) {
+    let node = graph.node(id);
+    let data = node.input(0).filter(|_| node.is("BatchNormalization"));
+    let Some(wanted) = data.and_then(|data| context.facts.ty(data)) else { return };
+    for place in 1..graph.node(id).inputs().len() {
+        let Some(value) = graph.node(id).input(place) else { continue };
+        let ty = context.facts.ty(value);
+        if ty.is_none_or(|ty| ty == wanted || ty.is_exotic()) {
+            continue;
+        }
+        let name = format!("{DOMAIN}:one-type{place}:{}", graph.node(id).label());
+        let cast = graph.add(Place::Before(id), NewNode::of("Cast", &[value], name));
+        context.lower(cast, Form::Cast(PrivateCast::own(ty, wanted)));
+        graph.set_input(id, place, graph.node(cast).output(0));
     }
 }
 

@@ -14,6 +14,7 @@ use super::attributes::{self, Attribute, Version, is_value};
 use super::schema;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
+use crate::interpreter;
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
@@ -50,7 +51,7 @@ pub(crate) fn check(
     let found = row(domain, &node.op_type);
     let known = attributes::version(domain, &node.op_type, node.opset);
     let (Some(row), Some(version)) = (found, known) else {
-        return Err(not_computed(refusal(node, nobody_computes(domain, node.opset))));
+        return Err(not_computed(refusal(node, nobody_computes(domain, node))));
     };
     let site = Site { node, given: &given, row, version };
     site.check_version(domain)?;
@@ -82,8 +83,13 @@ fn not_computed(error: Error) -> Error {
     Cause::Tract { node, message: error.to_string() }.into()
 }
 
-fn nobody_computes(domain: &str, opset: i64) -> String {
+fn nobody_computes(domain: &str, node: &Node) -> String {
+    let opset = node.opset;
+    let mut alone = interpreter::operators();
     match domain {
+        _ if alone.any(|operator| operator == (domain, &*node.op_type)) => {
+            format!("is computed node by node and in no plan, the model imports {opset}")
+        }
         "" => format!("is an operator that nothing here computes, the model imports {opset}"),
         "ai.onnx.ml" | "com.microsoft" => {
             format!("is an operator of domain `{domain}` that nothing here computes")

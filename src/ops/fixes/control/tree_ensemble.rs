@@ -3,6 +3,8 @@
 //! tract gives every row the first label there, since it looks for the largest of one score and a zero, and takes only as many
 //! base values as classes (tract-onnx, `ops/ml/tree_ensemble_classifier.rs`). The rule is that of ONNX Runtime: a score beyond
 //! 0.5 is the second class where no weight is negative, one beyond 0 where some are; scores of one class know no softmax.
+//!
+//! It rounds DOUBLE to FLOAT before it compares (tract-onnx-opl, `ml/tree_ensemble_classifier.rs`, `eval`): see `features`.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,10 +14,10 @@ use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array2, Axis};
 
-use super::classes;
+use super::{classes, features};
 use crate::onnx::node::refusal;
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site, build_hooked, refused};
+use crate::ops::host::hook::{Hook, Instead, Site, hooked, refused};
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;
@@ -33,7 +35,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         stock.attribute.retain(|attribute| attribute.name != "base_values");
     }
     ask_less(&mut stock);
-    build_hooked(context, node, &stock, Hook::Instead(wire))
+    let trees = features::build(context, &stock)?;
+    Ok((hooked(context, node, trees, Hook::Instead(wire)), vec![]))
 }
 
 /// Has a node that asks for at least a value ask for less, with its children and the way of NaN exchanged: tract takes it for a
@@ -190,7 +193,8 @@ fn wire_two(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead
     let Some(trees) = draft.nodes.iter().find(|node| node.name == name) else {
         return wired.map(|_| None);
     };
-    let scores = model.wire_node(name, trees.op.clone(), inputs)?;
+    let features = features::bounded(&site.name, model, inputs)?;
+    let scores = model.wire_node(name, trees.op.clone(), &features)?;
     let weights: Vec<f32> = node.get_attr_vec("class_weights")?;
     let op = TwoClasses {
         node: site.node(),

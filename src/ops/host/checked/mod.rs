@@ -5,6 +5,7 @@
 
 pub(crate) mod allowance;
 pub(crate) mod constants;
+mod names;
 mod ranges;
 mod signs;
 pub(crate) mod sizes;
@@ -184,6 +185,18 @@ impl Around for Checked {
     }
 
     fn to_typed(
+        &self,
+        source: &InferenceModel,
+        node: &InferenceNode,
+        target: &mut TypedModel,
+        mapping: &HashMap<OutletId, OutletId>,
+    ) -> Wired {
+        names::apart(source, node, target, |node, target| self.typed(source, node, target, mapping))
+    }
+}
+
+impl Checked {
+    fn typed(
         &self,
         source: &InferenceModel,
         node: &InferenceNode,
