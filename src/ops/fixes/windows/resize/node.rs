@@ -29,7 +29,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     };
     let is_first = opset < 11;
     let mode = text("mode", "nearest")?;
-    let nearest = text("nearest_mode", if is_first { "floor" } else { "round_prefer_floor" })?;
+    let nearest =
+        text("nearest_mode", if is_first { "floor_or_ceil" } else { "round_prefer_floor" })?;
     let coordinates = if is_first { "asymmetric" } else { "half_pixel" };
     let coordinates = text("coordinate_transformation_mode", coordinates)?;
     let aspect = text("keep_aspect_ratio_policy", "stretch")?;

@@ -33,6 +33,8 @@ impl Coordinates {
 pub(super) enum Mode {
     Floor,
     Ceil,
+    /// That of opset 10: up where elements are left out.
+    FloorOrCeil,
     RoundPreferFloor,
     RoundPreferCeil,
     Linear,
@@ -40,9 +42,10 @@ pub(super) enum Mode {
 }
 
 impl Mode {
-    pub(super) const NEAREST: [(&'static str, Mode); 4] = [
+    pub(super) const NEAREST: [(&'static str, Mode); 5] = [
         ("floor", Mode::Floor),
         ("ceil", Mode::Ceil),
+        ("floor_or_ceil", Mode::FloorOrCeil),
         ("round_prefer_floor", Mode::RoundPreferFloor),
         ("round_prefer_ceil", Mode::RoundPreferCeil),
     ];
@@ -58,11 +61,12 @@ impl Mode {
         if self == Mode::Cubic { 2 } else { 1 }
     }
 
-    /// The place of the element that is taken for a coordinate.
-    fn nearest(self, x: f64) -> f64 {
+    /// The place of the element that is taken for a coordinate of an axis.
+    fn nearest(self, x: f64, scale: f64) -> f64 {
         match self {
-            Mode::Floor => x.floor(),
             Mode::Ceil => x.ceil(),
+            Mode::FloorOrCeil if scale < 1.0 => x.ceil(),
+            Mode::Floor | Mode::FloorOrCeil => x.floor(),
             Mode::RoundPreferCeil => (x + 0.5).floor(),
             _ => (x - 0.5).ceil(),
         }
@@ -176,7 +180,7 @@ impl Rule {
             let is_cropped = self.coordinates == Coordinates::TfCropAndResize;
             outside.push(is_cropped && !(0.0..=last).contains(&x));
             if self.mode.is_nearest() {
-                places.push(within(self.mode.nearest(x)));
+                places.push(within(self.mode.nearest(x, axis.scale)));
                 weights.push(1.0);
                 continue;
             }
