@@ -6,9 +6,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
 
-use crate::common::proto::{
-    Sketch, float, imports, int64, ints, model, node, set_dim, symbol, tensor,
-};
+use crate::common::proto::{Sketch, float, imports, ints, model, node, tensor};
 
 use ElementType::{Double, Float, Int64};
 
@@ -189,23 +187,4 @@ fn a_linear_classifier_may_make_labels_alone() {
         let x = Tensor::from_shape(&[2, 1], &[3f32, -3.]).unwrap();
         assert_eq!(run(17, sketch, &[(Float, x)])[0], tensor1(&[7i64, 8]));
     }
-}
-
-/// As PyTorch declares what a mask selects, of which there is no symbol among the inputs.
-#[test]
-fn several_outputs_may_be_declared_by_a_symbol_of_their_own() {
-    let mut sketch = Sketch::new()
-        .input("x", Float, &[4])
-        .node("NonZero", &["x"], &["places"], vec![])
-        .node("Transpose", &["places"], &["nonzero"], vec![])
-        .initializer(int64("axis", &[1]))
-        .node("Squeeze", &["nonzero", "axis"], &["flat"], vec![])
-        .node("Gather", &["x", "flat"], &["chosen"], vec![])
-        .output("chosen", Float, &[-1])
-        .output("nonzero", Int64, &[-1, 1]);
-    for output in &mut sketch.0.output {
-        set_dim(output, 0, symbol("u0"));
-    }
-    let made = run(18, sketch, &[(Float, tensor1(&[0f32, 2., 0., 3.]))]);
-    assert_eq!(made, [tensor1(&[2f32, 3.]), tensor2(&[[1i64], [3]])]);
 }

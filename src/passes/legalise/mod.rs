@@ -54,7 +54,6 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
         zeros::keep_apart(graph, body, context.options)?;
         forget_declarations(graph, body);
     }
-    forget_symbols_of_outputs(graph);
     Ok(())
 }
 
@@ -73,48 +72,6 @@ fn forget_declarations(graph: &mut Graph, body: BodyId) {
             forget_intricate_dimensions(output.r#type.as_mut());
         }
     }
-}
-
-/// Makes unknown what outputs alone are declared by, and several of them: a size that data decides tract calls by a symbol of its
-/// own, and takes no other for it in a second place.
-fn forget_symbols_of_outputs(graph: &mut Graph) {
-    let main = graph.main();
-    let mut of_inputs: HashSet<String> = HashSet::new();
-    for value in graph.body(main).inputs().to_vec() {
-        of_inputs.extend(
-            symbols(graph.value_mut(value).declared.as_mut()).filter_map(|dim| name_of(dim)),
-        );
-    }
-    let mut of_outputs: HashMap<String, HashSet<usize>> = HashMap::new();
-    let count = graph.body(main).outputs().len();
-    for place in 0..count {
-        let Some(output) = graph.declared_output_mut(main, place) else { continue };
-        for symbol in symbols(output.r#type.as_mut()).filter_map(|dim| name_of(dim)) {
-            of_outputs.entry(symbol).or_default().insert(place);
-        }
-    }
-    of_outputs.retain(|symbol, places| places.len() > 1 && !of_inputs.contains(symbol));
-    for place in 0..count {
-        let Some(output) = graph.declared_output_mut(main, place) else { continue };
-        for dim in symbols(output.r#type.as_mut()) {
-            *dim = name_of(dim)
-                .filter(|symbol| !of_outputs.contains_key(symbol))
-                .map(DimValue::DimParam);
-        }
-    }
-}
-
-/// The dimensions that are a symbol each.
-fn symbols(declared: Option<&mut TypeProto>) -> impl Iterator<Item = &mut Option<DimValue>> {
-    let shape = tensor_type_mut(declared).and_then(|tensor| tensor.shape.as_mut());
-    let dims = shape.into_iter().flat_map(|shape| &mut shape.dim).map(|dim| &mut dim.value);
-    dims.filter(|value| name_of(value).is_some())
-}
-
-fn name_of(dim: &Option<DimValue>) -> Option<String> {
-    let Some(DimValue::DimParam(name)) = dim else { return None };
-    let is_plain = name.chars().all(|sign| sign.is_alphanumeric() || sign == '_');
-    is_plain.then(|| name.clone())
 }
 
 /// Has a node be built by its own opset where tract would build it by another: in the place of a model-local function's call,
