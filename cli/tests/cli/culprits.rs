@@ -368,6 +368,36 @@ fn the_scale_of_a_quantised_weight_is_held_against_its_values() {
     said(1, &["compare", &a, &b, "--weights-only"]);
 }
 
+/// Weights of 4 bits leave so much doubt that a bias is within it.
+#[test]
+fn a_bias_that_is_missing_behind_coarse_weights_is_told() {
+    let [mut reference, mut converted] = packed(false);
+    for (model, made) in [(&mut reference, "p"), (&mut converted, "y")] {
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.node.truncate(1);
+        graph.node[0].output = vec![made.into()];
+    }
+    let graph = reference.graph.as_mut().expect("a graph");
+    graph.node.push(add("sum", &["p", "b"], "y"));
+    let bias: Vec<f32> = values(8, 7).iter().map(|x| x * 0.5).collect();
+    graph.initializer.push(held("b", Float, &[8], &bias));
+    assert_eq!(judged(&reference, &converted), broken("p_Q4", "missing_node"));
+}
+
+/// A tie falls one way where both models are given the same numbers.
+#[test]
+fn a_comparison_that_is_another_is_no_rounding() {
+    let compared = |op: &str| {
+        let nodes = vec![
+            node("Round", &["x"], &["r"], vec![]).named("round"),
+            node(op, &["r", "one"], &["b"], vec![]),
+            cast("b", Float, "y"),
+        ];
+        of(&[4, 64], nodes, &[4, 64], vec![one("one", Float, 1.0)])
+    };
+    assert_eq!(judged(&compared("Less"), &compared("LessOrEqual")).0, "broken");
+}
+
 /// Of a sum that cancels, DOUBLE has digits that FLOAT has not, on whichever side it is.
 #[test]
 fn what_double_has_of_more_digits_is_rounding() {

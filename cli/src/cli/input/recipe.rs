@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::Family;
 
 use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
@@ -124,7 +125,7 @@ impl Recipe {
         let mut unusual = [1, 2].into_iter().filter(|_| sets > 1 && self.has_scales());
         let is_tame = unusual.any(|place| start.elapsed() < TRYING && spoils(place));
         self.made_up.is_tame = is_tame && !spoils(0);
-        if let Some(cut_off) = source.cut_off.as_ref().filter(|_| self.has_scales()) {
+        if let Some(cut_off) = source.cut_off.as_ref().filter(|_| self.has_floats()) {
             self.settle_scale(cut_off, seed);
         }
     }
@@ -133,7 +134,9 @@ impl Recipe {
     /// no scale tells nothing; one that holds at far smaller ones than most others is too narrow, and
     /// is to be told.
     fn settle_scale(&mut self, cut_off: &CutOff, seed: u64) {
+        let is_plain = self.has_scales();
         let scales = (0..SCALINGS).map(|halvings| LARGEST_SCALE * 0.5f64.powi(halvings));
+        let scales = scales.filter(|scale| is_plain || *scale <= 1.0);
         let (mut tried, mut count) = (vec![], 0);
         for scale in scales {
             self.made_up.calibrated = Some(scale);
@@ -146,13 +149,27 @@ impl Recipe {
         let always = always.unwrap_or_default();
         let beyond = |off: &HashSet<String>| off.difference(&always).count();
         let least = tried.iter().map(|(_, off)| beyond(off)).min().unwrap_or(0);
-        let first = |most: usize| tried.iter().find(|(_, off)| beyond(off) <= most);
-        let (all, most) = (first(least), first(least.max(count / FEW)));
-        let far = |(all, most): (&(f64, _), &(f64, _))| most.0 > MUCH * all.0;
-        let taken = if all.zip(most).is_some_and(far) { most } else { all };
-        // What is not far from it is what most models are given.
-        let usual = |scale: f64| if (1.0..=USUAL).contains(&scale) { 1.0 } else { scale };
-        self.made_up.calibrated = taken.map(|(scale, _)| usual(*scale));
+        let up_to = |most: usize| {
+            tried.iter().filter(move |(_, off)| beyond(off) <= most).map(|(scale, _)| *scale)
+        };
+        let (all, most) = (up_to(least).next(), up_to(least.max(count / FEW)).next());
+        let is_far = all.zip(most).is_some_and(|(all, most)| most.min(1.0) > MUCH * all);
+        let taken = if is_far { most.map(|most| most.min(1.0)) } else { all };
+        // 1 is what most models are given, unless far larger numbers end a range.
+        let is_usual = |scale: f64| scale <= USUAL || scale == LARGEST_SCALE;
+        let holds = is_far || up_to(least).any(|scale| scale == 1.0);
+        let usual = |scale: f64| if scale >= 1.0 && is_usual(scale) && holds { 1.0 } else { scale };
+        self.made_up.calibrated = taken.map(usual);
+    }
+
+    /// Whether there are floats that nobody gives.
+    fn has_floats(&self) -> bool {
+        let mut free = self.inputs.iter().zip(&self.given).enumerate();
+        free.any(|(place, (input, given))| {
+            let is_free = given.is_none() && !self.ends.contains_key(&input.name);
+            let is_number = matches!(self.made_up.role(place), Role::Plain | Role::Within { .. });
+            is_free && is_number && matches!(input.ty.family(), Family::Float(_))
+        })
     }
 
     /// Whether sets differ in how large their numbers are.
@@ -160,7 +177,8 @@ impl Recipe {
         let mut free = self.inputs.iter().zip(&self.given).enumerate();
         free.any(|(place, (input, given))| {
             let role = self.made_up.role(place);
-            let differs = matches!(role, Role::Plain | Role::Index { has_negative: true, .. });
+            let differs =
+                matches!(role, Role::Plain | Role::Times | Role::Index { has_negative: true, .. });
             differs && given.is_none() && !self.ends.contains_key(&input.name)
         })
     }

@@ -114,6 +114,7 @@ fn allowed(role: &Role, ty: ElementType, ends: Option<Ends>, around: &Around) ->
             (-shift, below - 1.0 - shift)
         }
         Role::Mask | Role::Condition => (0.0, 1.0),
+        Role::Times => (1.0, 4.0),
         Role::Length { most } => (1.0, (around.bound)(*most).max(1) as f64),
         Role::Threshold { limit } => ((limit - 3).min(0) as f64, (limit + 3) as f64),
         Role::Within { low, high } => (*low, *high),

@@ -16,6 +16,9 @@ const OFTEN: usize = 3;
 const LARGE_SET: usize = 1;
 const MANY: u64 = 300;
 const FEW: u64 = 10;
+/// How often something is done at most, in the set of what is seldom given, and in the others.
+const MANY_TIMES: i64 = 40;
+const FEW_TIMES: i64 = 4;
 /// The magnitudes that numbers have about, from set to set.
 pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
 /// How far the numbers of a set lie off 0, by their scale: what is decided by a sum or a mean is decided either way.
@@ -88,7 +91,11 @@ pub(crate) fn of_role(
             let held = around.held.iter().find(|held| held.name == *output);
             return held.map_or(Ok(None), |held| repeated(held, ty, shape));
         }
-        Role::Within { low, high } => return within(*low, *high, ty, shape, rng).map(Some),
+        Role::Within { low, high } => {
+            let is_float = matches!(ty.family(), Family::Float(_));
+            let share = around.calibrated.filter(|_| is_float).map_or(1.0, |scale| scale.min(1.0));
+            return within(share * low, share * high, ty, shape, rng).map(Some);
+        }
         Role::Words { words } => return drawn(words, shape, rng).map(Some),
         Role::Index { below, shift, has_negative } => {
             let below = (around.bound)(*below).max(1);
@@ -121,6 +128,10 @@ pub(crate) fn of_role(
         Role::Position { below } => {
             let below = (around.bound)(*below).max(1);
             (0..elements).map(|place| (around.past + (place % last) as i64) % below).collect()
+        }
+        Role::Times => {
+            let most = if around.has_unusual() { MANY_TIMES } else { FEW_TIMES };
+            (0..elements).map(|_| most - rng.random_range(0..FEW_TIMES)).collect()
         }
         Role::Length { most } => {
             let most = (around.bound)(*most);

@@ -144,6 +144,13 @@ pub(super) fn leave_out(sides: &mut Sides) -> TractResult<()> {
         all.push(off);
     }
     let Some(least) = all.iter().min_by_key(|off| off.len()).cloned() else { return Ok(()) };
+    let holds = |name: &String| {
+        let is_off =
+            |off: &HashSet<String>| off.contains(name) || off.contains(&format!("{name}{BELOW}"));
+        all.iter().any(|off| !is_off(off))
+    };
+    let named = all.iter().flatten().map(|name| name.trim_end_matches(BELOW).to_owned());
+    sides.holding = named.filter(holds).collect();
     let is_beyond: Vec<bool> = all.iter().map(|off| !off.is_subset(&least)).collect();
     let beyond: BTreeSet<&String> = all.iter().flat_map(|off| off.difference(&least)).collect();
     let keep = |place: &mut usize| {

@@ -1,5 +1,6 @@
 //! The first stage: the two sides of a comparison, and what they run on.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,6 +115,8 @@ pub(super) struct Sides {
     pub(super) reference_sets: Vec<Set>,
     pub(super) converted_sets: Vec<Set>,
     pub(super) notes: Vec<String>,
+    /// Quantisers of the conversion whose ranges hold on a set that was made up, left out or not.
+    pub(super) holding: HashSet<String>,
 }
 
 /// Opens both sides, and finds what they run on.
@@ -133,8 +136,16 @@ pub(super) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<Sid
     let graph = request.graph.as_ref().map(read).transpose()?;
     let (reference_sets, converted_sets, notes) = (vec![], vec![], vec![]);
     let graph_folder = request.graph.as_ref().and_then(|path| Some(path.parent()?.to_path_buf()));
-    let mut sides =
-        Sides { reference, converted, graph, graph_folder, reference_sets, converted_sets, notes };
+    let mut sides = Sides {
+        reference,
+        converted,
+        graph,
+        graph_folder,
+        reference_sets,
+        converted_sets,
+        notes,
+        holding: HashSet::new(),
+    };
     about(ErrorKind::Input, sides.gather(&request.input))?;
     for side in [&sides.reference, &sides.converted].into_iter().filter(|_| request.all_tensors) {
         let name = side.path.display();

@@ -21,9 +21,14 @@ const NAMED: usize = 3;
 pub(crate) struct Exercise {
     tables: Vec<Table>,
     branches: Vec<Branch>,
+    /// The bounds of `Clip` nodes, which no value need reach.
+    bounds: HashMap<String, String>,
     /// The constants that are read as a whole whenever the model runs.
     whole: HashSet<String>,
 }
+
+/// A bound that is off by more is one for what stands for an infinity.
+const BOUND: f64 = 1e4;
 
 /// A constant of which a `Gather` reads rows.
 struct Table {
@@ -60,6 +65,10 @@ impl Exercise {
         for node in graph.node.iter().filter(|node| !constant.contains(&std::ptr::from_ref(*node)))
         {
             let table = exercise.table(node, &constancy);
+            for bound in node.input.iter().skip(1).filter(|_| node.op_type == "Clip") {
+                let roots = roots_of(bound).into_iter().flatten();
+                exercise.bounds.extend(roots.map(|root| (root.clone(), node.label().into())));
+            }
             for (place, input) in node.input.iter().enumerate() {
                 if !(table.is_some() && place == 0) {
                     exercise.whole.extend(roots_of(input).into_iter().flatten().cloned());
@@ -180,6 +189,11 @@ impl Exercise {
     /// were, or nobody can tell.
     pub(crate) fn unread(&self, weight: &ChangedWeight) -> Option<String> {
         let roots = &weight.fact.roots;
+        let is_number = weight.fact.elements == 1 && weight.fact.max_abs.0 < BOUND;
+        let mut bounds = roots.iter().filter_map(|root| self.bounds.get(root));
+        if let Some(node) = bounds.next().filter(|_| is_number && weight.change.is_another()) {
+            return Some(format!("it bounds Clip `{node}`, and no value need have reached it"));
+        }
         if !weight.fact.graph.is_empty() {
             let idle = |branch: &&Branch| {
                 branch.ran == Some(false) && weight.fact.graph.starts_with(&branch.path())

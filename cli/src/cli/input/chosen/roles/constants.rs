@@ -96,7 +96,8 @@ pub(super) fn is_constant(graph: &Graph, value: Option<ValueId>) -> bool {
 
 /// The sizes of a value's axes, as far as they are known.
 pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<Vec<Option<Bound>>> {
-    let (mut at, mut is_product) = (value, false);
+    // The last axis of a product, if it is one.
+    let (mut at, mut last): (_, Option<Option<Bound>>) = (value, None);
     for _ in 0..STEPS {
         if let Some(tensor) = graph.constant(at) {
             let fixed = |dim: &i64| u64::try_from(*dim).ok().map(Bound::Fixed);
@@ -106,7 +107,10 @@ pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<V
             && let Some(place) = takes.inputs.iter().position(|i| *i.name == *graph.value(at).name)
         {
             let rank = takes.inputs.get(place)?.rank()?;
-            let axis = |axis| (!is_product || axis + 1 < rank).then_some(Bound::Axis(place, axis));
+            let axis = |axis| match last {
+                Some(last) if axis + 1 == rank => last,
+                _ => Some(Bound::Axis(place, axis)),
+            };
             return Some((0..rank).map(axis).collect());
         }
         let node = graph.node(graph.maker(at)?);
@@ -122,7 +126,10 @@ pub(super) fn sizes(graph: &Graph, value: ValueId, takes: &Declared) -> Option<V
             }
             // The rows of a product with a weight are those of its first factor.
             "MatMul" | "Gemm" if is_constant(graph, node.input(1)) => {
-                (at, is_product) = (node.input(0)?, true);
+                let is_turned = int(node, "transB").is_some_and(|turned| turned != 0);
+                let columns = || Some(*sizes(graph, node.input(1)?, takes)?.last()?).flatten();
+                last = last.or_else(|| Some(columns().filter(|_| !is_turned)));
+                at = node.input(0)?;
             }
             "Add" if is_constant(graph, node.input(1)) => at = node.input(0)?,
             "Mul" | "Add" if graph.constant(node.input(0)?).is_some() => at = node.input(0)?,

@@ -201,7 +201,7 @@ impl Meeting<'_> {
             }
             (op, 1) if op.starts_with("Reduce") => within(0.0, 0.0, "takes it for an axis"),
             ("Resize", 3) => within(2.0, 8.0, "takes it for sizes"),
-            ("Loop", 0) => within(1.0, 4.0, "runs so often"),
+            ("Loop", 0) => Some((85, Role::Times, "runs so often".into())),
             ("OneHot", 1) => within(4.0, 4.0, "takes it for a depth"),
             ("LSTM" | "GRU" | "RNN", 4) | ("ReverseSequence", 1) => {
                 let axis = int(node, "time_axis").unwrap_or(0);
@@ -218,7 +218,10 @@ impl Meeting<'_> {
                 let most = Bound::Shortest;
                 Some((85, Role::Length { most }, "takes it for lengths".into()))
             }
-            ("Div" | "Mod", 1) => within(1.0, 10.0, "divides by it"),
+            // Weaker than what the numbers are compared with.
+            ("Div" | "Mod", 1) => {
+                Some((20, Role::Within { low: 1.0, high: 10.0 }, "divides by it".into()))
+            }
             _ => None,
         }
     }

@@ -30,6 +30,10 @@ impl Meeting<'_> {
                 let (weight, below) = self.within_all(followed);
                 Some((weight, self.index(followed, below), "takes it for indices".into()))
             }
+            ("SoftmaxCrossEntropyLoss" | "NegativeLogLikelihoodLoss", 1) => {
+                let below = followed.bound(graph, node.input(0), 1).unwrap_or(Bound::Fixed(2));
+                Some((90, index(below, 0), "takes it for labels".into()))
+            }
             ("RoiAlign", 2) => {
                 let below = followed.bound(graph, node.input(0), 0).unwrap_or(Bound::Fixed(1));
                 Some((90, index(below, 0), "takes it for places in the batch".into()))

@@ -33,6 +33,8 @@ pub(crate) enum Role {
     Condition,
     /// Whole numbers that ascend from the length of what is cached.
     Position { below: Bound },
+    /// How often something is done: seldom, and in one of the sets often.
+    Times,
     /// Whole numbers from 1 to a bound.
     Length { most: Bound },
     /// Whole numbers on both sides of one that they are compared with.
@@ -85,6 +87,7 @@ impl Taken {
             Role::Condition => "a condition".into(),
             Role::Position { .. } => "positions".into(),
             Role::Length { .. } => "lengths".into(),
+            Role::Times => "how often to do it".into(),
             Role::Threshold { limit } => format!("whole numbers about {limit}"),
             Role::Within { low, high } => format!("numbers from {low} to {high}"),
             Role::WholeType => "the whole range of its type".into(),

@@ -330,7 +330,7 @@ pub(super) fn dequantized(step: Step) -> Doubts {
     *given.first_mut()? = beside(&codes.value);
     let base = made.first()?.as_ref()?;
     let moved = node.run_on(&given).ok()?.into_iter().next()??;
-    let doubts = match (&codes.doubt, floats_of(base), floats_of(&moved)) {
+    let doubts: Vec<f64> = match (&codes.doubt, floats_of(base), floats_of(&moved)) {
         (Doubt::Same(doubt), Some(base), Some(moved)) => {
             let steps = base.iter().zip(moved).map(|(a, b)| apart((*a).into(), (*b).into()));
             steps.map(|step| step * doubt).collect()
@@ -341,7 +341,19 @@ pub(super) fn dequantized(step: Step) -> Doubts {
             steps.map(|(step, doubt)| step * doubt).collect()
         }
     };
+    let by_scale = scale_moved(&step).unwrap_or_else(|| vec![0.0; base.1.len()]);
+    let doubts: Vec<f64> = doubts.iter().zip(by_scale).map(|(x, y): (&f64, f64)| x + y).collect();
     Some(vec![Carried { doubts, share: codes.share }])
+}
+
+/// By how much a scale that may be off itself puts values off.
+fn scale_moved(step: &Step) -> Option<Vec<f64>> {
+    let scale = step.inputs.get(1)?.as_ref().filter(|scale| !scale.is_exact())?;
+    let mut given = values(step.inputs);
+    *given.get_mut(1)? = scale.mapped(|x, doubt| x + doubt);
+    let moved = numbers(&step.node.run_on(&given).ok()?.into_iter().next()??)?;
+    let base = numbers(step.made.first()?.as_ref()?)?;
+    Some(base.iter().zip(moved).map(|(x, y)| apart(*x, y)).collect())
 }
 
 /// The codes beside these, each one nearer to zero, and one beyond it where there is none.

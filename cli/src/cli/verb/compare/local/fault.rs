@@ -120,7 +120,7 @@ impl<'a> Fault<'a> {
         let cast = self.b.maker(&wrong.value).filter(|ran| ran.op == "Cast");
         let source = cast.and_then(|ran| ran.inputs.first()).unwrap_or(&wrong.value);
         let link = [&wrong.value, source].into_iter().find_map(|value| self.links.get(value));
-        let reference = link.map_or(&wrong.value, |link| &link.reference);
+        let reference = link.map_or(source, |link| &link.reference);
         let is_given = |ran: &Ran| ran.inputs.contains(reference);
         let quantises =
             |ran: &Ran| ran.op == "QuantizeLinear" && ran.inputs.first() == Some(reference);

@@ -139,6 +139,9 @@ pub(super) fn inputs(loaded: &Loaded, tensors: &[Arc<Tensor>]) -> TractResult<Ve
     inputs.map(|(input, tensor)| Ok(OnnxTensor::new(input.ty, Tensor::clone(tensor))?)).collect()
 }
 
+/// A Relu cuts off less of what is on both sides of 0.
+const NEARLY_ALL: f64 = 0.95;
+
 /// What is told of the runs that the verdict takes.
 const LOOKING: &str = "looking for where errors arise";
 
@@ -237,9 +240,14 @@ impl<'a> Look<'a> {
             walked
         };
         let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
-        // A range that starts at 0 lacks what makes values so, whatever the inputs are.
-        let lacks = |wrong: &Wrong| is_made_up && wrong.is_cut_off && !wrong.is_cut_at_zero;
-        wrong.iter_mut().for_each(|wrong| wrong.is_made_up = lacks(wrong));
+        for wrong in &mut wrong {
+            // A range that starts at 0 lacks what makes values so, unless it holds on other inputs, or
+            // all values are beyond it.
+            let is_held = self.subject.sides.holding.contains(&wrong.culprit.node);
+            let is_part = wrong.culprit.local_error.0 < NEARLY_ALL;
+            let is_kept = wrong.is_cut_at_zero && is_part && !is_held;
+            wrong.is_made_up = is_made_up && wrong.is_cut_off && !is_kept;
+        }
         others.into_iter().for_each(|others| *links = others);
         found.all.into_iter().for_each(|site| self.sites.add(site));
         self.local.quantisers.extend(wrong);
@@ -400,7 +408,9 @@ impl Local {
         let is_sure = |wrong: &Wrong| !wrong.is_cut_off || is_given(&wrong.value);
         let (wrong, doubtful): (Vec<_>, Vec<_>) = quantisers.into_iter().partition(is_sure);
         let mut found: Vec<Culprit> = wrong.into_iter().map(|wrong| wrong.culprit).collect();
-        let known: Vec<String> = found.iter().map(|held| held.node.clone()).collect();
+        let beyond = made_up.iter().map(|wrong| &wrong.culprit);
+        let known = found.iter().chain(beyond);
+        let known: Vec<String> = known.map(|held| held.node.clone()).collect();
         let is_known =
             |site: &&Site| fault.region(site).iter().any(|ran| known.contains(&ran.name));
         for site in sure.filter(|site| !is_known(site)) {
@@ -413,6 +423,7 @@ impl Local {
                 false => fault.culprit(site),
             });
         }
+        found.extend(sites.all.iter().filter_map(|site| fault.missing_sum(site)));
         if found.is_empty() {
             found.extend(doubtful.into_iter().map(|wrong| fault.before(wrong)));
             found.extend(quantisers::biases(b));

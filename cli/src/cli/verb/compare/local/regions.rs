@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::doubt::MOVED;
 use super::fault::Fault;
+use super::numbers::numbers;
 use super::site::Site;
 use super::trace::{Ran, Trace};
-use crate::cli::found::verdict::FaultKind;
+use crate::cli::found::verdict::{Culprit, FaultKind};
+use crate::cli::measure::number::Num;
 
 /// The nodes that compute a value of those where a walk back ends, in their order.
 pub(super) fn region<'a>(
@@ -26,7 +28,53 @@ pub(super) fn region<'a>(
     trace.nodes.iter().filter(made).collect()
 }
 
+/// A constant is missing where the error is so far it, by the least squares, and at least so much of its
+/// power is that.
+const MISSING: f64 = 0.5;
+const EXPLAINED: f64 = 0.1;
+
 impl<'a> Fault<'a> {
+    /// A sum with a constant that nothing in the conversion stands for, where the error is that
+    /// constant: beside weights of few bits it is within the doubt.
+    pub(super) fn missing_sum(&self, site: &Site) -> Option<Culprit> {
+        let mut sum = self.a.maker(&site.reference)?;
+        while sum.op == "Identity" {
+            sum = self.a.maker(sum.inputs.first()?)?;
+        }
+        let sum = Some(sum).filter(|ran| ran.op == "Add")?;
+        let made =
+            self.b.maker(&site.converted).filter(|ran| !matches!(&*ran.op, "Add" | "Sum"))?;
+        let is_alone =
+            |name: &&String| self.a.is_constant(name) && !self.weights.contains_key(*name);
+        let constant = sum.inputs.iter().find(is_alone)?;
+        let held = numbers(&self.held.read(self.a, constant)?)?;
+        let (want, got) = (self.a.first(&site.reference)?, self.b.first(&site.converted)?);
+        let (wanted, got) = (numbers(want)?, numbers(got)?);
+        // What a bias is: one number for each element of the last axis.
+        let is_row = want.1.shape().last() == Some(&held.len()) && wanted.len() == got.len();
+        let row = held.iter().cycle().take(if is_row { wanted.len() } else { 0 });
+        let (mut product, mut squares, mut power) = (0.0, 0.0, 0.0);
+        for ((want, got), x) in wanted.iter().zip(&got).zip(row) {
+            let error = want - got;
+            (product, squares) = (product + error * x, squares + x * x);
+            power += error * error;
+        }
+        let times = product / squares;
+        let is_missing = (times - 1.0).abs() < MISSING && product * times > EXPLAINED * power;
+        is_missing.then(|| Culprit {
+            node: made.name.clone(),
+            op: made.op.clone(),
+            tensor: site.converted.clone(),
+            local_error: Num((power / wanted.len() as f64).sqrt()),
+            bound: Num(0.0),
+            kind: FaultKind::MissingNode,
+            text: format!(
+                "Add `{}` of the reference, with the constant `{constant}`, is missing behind it",
+                sum.name
+            ),
+        })
+    }
+
     /// The operands in another order, or another operand, with the node that takes it.
     pub(super) fn operands<'b>(
         &self,

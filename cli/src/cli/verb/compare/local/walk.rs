@@ -36,6 +36,8 @@ const BLOCK: usize = 1 << 14;
 /// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
 /// value that has.
 const VANISHING: f64 = 4.0;
+/// So many roundings, at the largest value, may bodies make of what they capture.
+const INSIDE: f64 = 32.0;
 /// A mask may be cut off to this magnitude.
 const MASK: f64 = 1e3;
 
@@ -270,6 +272,30 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// What a node that makes no floats was given, without doubt where that is all that the reference had:
+/// no tie then falls the other way.
+fn undoubted(
+    node: &NodeRun,
+    twins: &[Option<Twin>],
+    outputs: &[Option<ObservedTensor>],
+) -> Vec<Option<Twin>> {
+    let is_float = |made: &ObservedTensor| matches!(made.element_type.family(), Family::Float(_));
+    let is_same = |(input, twin): (&Option<ObservedTensor>, &Option<Twin>)| match (input, twin) {
+        (Some(input), Some(twin)) => {
+            let is_alike = twin.value.0 == input.element_type && twin.value.1 == input.tensor;
+            is_alike
+                && matches!(twin.doubt, Doubt::Relative(share) if share <= 4.0 * rounding(twin.value.0))
+        }
+        (input, _) => input.is_none(),
+    };
+    let is_given = node.inputs.iter().zip(twins).all(is_same);
+    if !is_given || node.has_bodies() || outputs.iter().flatten().any(is_float) {
+        return twins.to_vec();
+    }
+    let exact = |twin: &Twin| Twin::new(twin.value.clone(), Doubt::Relative(0.0));
+    twins.iter().map(|twin| twin.as_ref().map(exact)).collect()
+}
+
 /// By how much of themselves values are rounded that a model casts to a narrower type.
 fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
     let mut narrowed: HashMap<&str, f64> = HashMap::new();
@@ -346,7 +372,10 @@ impl Observer for Walk<'_> {
             outputs.iter().flatten().any(|output| all.contains(&full_name(output)))
         });
         let mut carried = match is_wanted && !is_rough {
-            true => doubts(node, &twins, &made).into_iter().map(Some).collect(),
+            true => doubts(node, &undoubted(node, &twins, outputs), &made)
+                .into_iter()
+                .map(Some)
+                .collect(),
             false => vec![],
         };
         carried.resize(outputs.len(), None);
@@ -367,7 +396,13 @@ impl Observer for Walk<'_> {
                 {
                     (twin.doubt, twin.share) = (Doubt::Each(doubts.into()), share);
                 }
-                _ if is_rough => twin.doubt = Doubt::Relative(rounding(output.element_type)),
+                _ if is_rough => {
+                    let unit = rounding(output.element_type);
+                    twin.doubt = match node.has_bodies() {
+                        true => Doubt::Same(INSIDE * unit * peak(&twin.value)),
+                        false => Doubt::Relative(unit),
+                    };
+                }
                 _ => {}
             }
             let link = self.links.get(&name).cloned();
