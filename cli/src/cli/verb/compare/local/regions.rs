@@ -42,8 +42,10 @@ impl<'a> Fault<'a> {
             sum = self.a.maker(sum.inputs.first()?)?;
         }
         let sum = Some(sum).filter(|ran| ran.op == "Add")?;
-        let made =
-            self.b.maker(&site.converted).filter(|ran| !matches!(&*ran.op, "Add" | "Sum"))?;
+        let (region, made) = (self.region(site), self.b.maker(&site.converted)?);
+        let is_sum = |ran: &&Ran| matches!(&*ran.op, "Add" | "Sum");
+        let is_bare = region.iter().any(|ran| is_product(ran)) && !region.iter().any(is_sum);
+        is_bare.then_some(())?;
         let is_alone =
             |name: &&String| self.a.is_constant(name) && !self.weights.contains_key(*name);
         let constant = sum.inputs.iter().find(is_alone)?;
@@ -51,7 +53,8 @@ impl<'a> Fault<'a> {
         let (want, got) = (self.a.first(&site.reference)?, self.b.first(&site.converted)?);
         let (wanted, got) = (numbers(want)?, numbers(got)?);
         // What a bias is: one number for each element of the last axis.
-        let is_row = want.1.shape().last() == Some(&held.len()) && wanted.len() == got.len();
+        let is_row = held.len() > 1 && want.1.shape().last() == Some(&held.len());
+        let is_row = is_row && wanted.len() == got.len();
         let row = held.iter().cycle().take(if is_row { wanted.len() } else { 0 });
         let (mut product, mut squares, mut power) = (0.0, 0.0, 0.0);
         for ((want, got), x) in wanted.iter().zip(&got).zip(row) {
