@@ -159,7 +159,7 @@ impl Recipe {
         let is_usual = |scale: f64| scale <= USUAL || scale == LARGEST_SCALE;
         let holds = is_far || up_to(least).any(|scale| scale == 1.0);
         let usual = |scale: f64| if scale >= 1.0 && is_usual(scale) && holds { 1.0 } else { scale };
-        self.made_up.calibrated = taken.map(usual);
+        self.made_up.calibrated = taken.filter(|_| count > 0).map(usual);
     }
 
     /// Whether there are floats that nobody gives.

@@ -114,6 +114,10 @@ fn cut_off(
     };
     let zero =
         inputs.get(2).and_then(numbers).and_then(|zero| zero.first().copied()).unwrap_or(0.0);
+    // One of 1 rounds to whole numbers, and was calibrated with none.
+    if *scale == 1.0 {
+        return None;
+    }
     let size = 2f64.powi(codes.bits() as i32);
     let low = if codes.family() == Family::Signed { -size / 2.0 } else { 0.0 };
     let (low, high) = ((low - zero) * scale, (low + size - 1.0 - zero) * scale);
