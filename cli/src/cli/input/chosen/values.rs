@@ -60,6 +60,12 @@ impl Around<'_> {
     pub(super) fn most(&self) -> u64 {
         if self.index % SCALES.len() == LARGE_SET && !self.is_tame { MANY } else { FEW }
     }
+
+    /// How much of a range numbers of a type have where quantisers were calibrated for less.
+    fn share(&self, ty: ElementType) -> f64 {
+        let is_float = matches!(ty.family(), Family::Float(_));
+        self.calibrated.filter(|_| is_float).map_or(1.0, |scale| scale.min(1.0))
+    }
 }
 
 /// The magnitudes of a model that takes no large numbers, without the large ones.
@@ -92,19 +98,18 @@ pub(crate) fn of_role(
             return held.map_or(Ok(None), |held| repeated(held, ty, shape));
         }
         Role::Within { low, high } => {
-            let is_float = matches!(ty.family(), Family::Float(_));
-            let share = around.calibrated.filter(|_| is_float).map_or(1.0, |scale| scale.min(1.0));
+            let share = around.share(ty);
             return within(share * low, share * high, ty, shape, rng).map(Some);
         }
         Role::Words { words } => return drawn(words, shape, rng).map(Some),
         Role::Index { below, shift, has_negative } => {
             let below = (around.bound)(*below).max(1);
             let is_from_end = *has_negative && around.has_unusual();
-            let index = |place: usize| {
-                let from_end = if is_from_end && place.is_multiple_of(OFTEN) { below } else { 0 };
-                rng.random_range(0..below) - from_end - shift
-            };
-            (0..elements).map(index).collect()
+            let is_far = |place: usize| is_from_end && place.is_multiple_of(OFTEN);
+            let from_end = |place| if is_far(place) { below } else { 0 };
+            (0..elements)
+                .map(|place| rng.random_range(0..below) - from_end(place) - shift)
+                .collect()
         }
         // One truth value is that of a choice.
         Role::Condition | Role::Mask if *role == Role::Condition || shape.is_empty() => {
@@ -119,11 +124,7 @@ pub(crate) fn of_role(
             rows.map(|is_seen| (is_seen - 1) * HIDDEN).collect()
         }
         Role::Threshold { limit } => {
-            let number = |place: usize| match (around.index + place) % 2 {
-                0 => rng.random_range((limit - 3).min(0)..=*limit),
-                _ => rng.random_range(limit + 1..=limit + 3),
-            };
-            (0..elements).map(number).collect()
+            (0..elements).map(|place| on_a_side(around.index + place, *limit, rng)).collect()
         }
         Role::Position { below } => {
             let below = (around.bound)(*below).max(1);
@@ -147,6 +148,14 @@ pub(crate) fn of_role(
         }
     };
     of_numbers(ty, shape, &whole).map(Some)
+}
+
+/// A whole number up to a limit, or beyond it, by turns.
+fn on_a_side(turn: usize, limit: i64, rng: &mut StdRng) -> i64 {
+    match turn % 2 {
+        0 => rng.random_range((limit - 3).min(0)..=limit),
+        _ => rng.random_range(limit + 1..=limit + 3),
+    }
 }
 
 /// Strings, each one of these.

@@ -192,8 +192,7 @@ impl<'a> Look<'a> {
         let Sides { reference_sets, converted_sets, .. } = self.subject.sides;
         let sets = reference_sets.get(place).zip(converted_sets.get(place));
         let (set_a, set_b) = sets.context("as many sets on both sides")?;
-        let (a, b) = self.sides;
-        let (given_a, given_b) = (set_a.tensors()?, set_b.tensors()?);
+        let ((a, b), given_a, given_b) = (self.sides, set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
         let given = || inputs(b, &given_b);
         let (trace_a, trace_b) = &traces.sides;

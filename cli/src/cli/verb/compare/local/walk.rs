@@ -357,6 +357,15 @@ fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<SharedTensor> {
     tensor(made.0, made.1.shape(), &values)
 }
 
+/// The doubt of what a node makes of which no more is known.
+fn rough(node: &NodeRun, output: &ObservedTensor, twin: &Twin) -> Doubt {
+    let unit = rounding(output.element_type);
+    match node.has_bodies() {
+        true => Doubt::Same(INSIDE * unit * peak(&twin.value)),
+        false => Doubt::Relative(unit),
+    }
+}
+
 impl Observer for Walk<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
@@ -396,13 +405,7 @@ impl Observer for Walk<'_> {
                 {
                     (twin.doubt, twin.share) = (Doubt::Each(doubts.into()), share);
                 }
-                _ if is_rough => {
-                    let unit = rounding(output.element_type);
-                    twin.doubt = match node.has_bodies() {
-                        true => Doubt::Same(INSIDE * unit * peak(&twin.value)),
-                        false => Doubt::Relative(unit),
-                    };
-                }
+                _ if is_rough => twin.doubt = rough(node, output, &twin),
                 _ => {}
             }
             let link = self.links.get(&name).cloned();

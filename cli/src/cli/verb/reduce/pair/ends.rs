@@ -12,6 +12,9 @@ use crate::cli::verb::reduce::side;
 use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, saturated};
 
+/// How a part may have less; nothing if it has none of that.
+type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
+
 /// The part without pairs of quantisers and those of weights, but for the node that is kept, and without Casts
 /// between numbers at its ends, as long as it shows what it did.
 ///
@@ -26,8 +29,7 @@ pub(super) fn without_ends(
 ) -> TractResult<Part> {
     let without_pairs = |part: &Part| Ok(without_pairs(part, kept));
     let with_weights = |part: &Part| with_weights(part, kept, onnx);
-    let ways: [&dyn Fn(&Part) -> TractResult<Option<Part>>; 4] =
-        [&without_pairs, &with_weights, &without_first, &without_last];
+    let ways: [&Way; 4] = [&without_pairs, &with_weights, &without_first, &without_last];
     for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };
         part = attempts.shown(fewer)?.unwrap_or(part);
