@@ -17,7 +17,7 @@ const CHANCE: [&str; 4] = ["Random", "Bernoulli", "Multinomial", "Dropout"];
 /// A model's optimised plan and its plain one compute the same of inputs of small numbers.
 pub fn run(data: &[u8]) {
     let by_chance = |name: &&str| data.windows(name.len()).any(|bytes| bytes == name.as_bytes());
-    if CHANCE.iter().any(|name| by_chance(name)) {
+    if CHANCE.iter().any(by_chance) {
         return;
     }
     let Some(plain) = caught(|| typed(data, |model| model.into_typed())) else { return };
