@@ -56,7 +56,7 @@ impl Graph {
             op_type: new.op_type,
             domain: new.domain,
             attributes: new.attributes,
-            doc_string: String::new(),
+            doc_string: Box::default(),
             opset,
             path,
             prefix: 0,
@@ -357,7 +357,7 @@ impl Graph {
     }
 
     pub(crate) fn new_value(&mut self, name: Arc<str>, body: BodyId, origin: Origin) -> ValueId {
-        let (uses, declared, doc_string) = (BTreeSet::new(), None, String::new());
+        let (uses, declared, doc_string) = (BTreeSet::new(), None, Box::default());
         self.values.add(Value { name, body, origin, uses, declared, doc_string })
     }
 
@@ -383,7 +383,7 @@ impl Graph {
             op_type: node.op_type.clone(),
             domain: node.domain.clone(),
             attribute: node.attributes.clone(),
-            doc_string: node.doc_string.clone(),
+            doc_string: node.doc_string.to_string(),
         }
     }
 }

@@ -81,7 +81,7 @@ impl Graph {
 
     fn declaration(&mut self, value: ValueId) -> ValueInfoProto {
         let Value { name, declared, doc_string, .. } = self.values.get_mut(value);
-        let (r#type, doc_string) = (declared.take(), std::mem::take(doc_string));
+        let (r#type, doc_string) = (declared.take(), std::mem::take(doc_string).into_string());
         ValueInfoProto { name: name.to_string(), r#type, doc_string }
     }
 

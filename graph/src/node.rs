@@ -21,7 +21,7 @@ pub struct Node {
     /// Its attributes, those that hold graphs excepted.
     pub attributes: Vec<AttributeProto>,
     /// The documentation of the file.
-    pub doc_string: String,
+    pub doc_string: Box<str>,
     /// The version of the default domain by which the operator is understood: the model's, or that of the function in
     /// whose place the node stands.
     pub opset: i64,
@@ -31,7 +31,7 @@ pub struct Node {
     /// How many bytes of its name are the calls' that it comes from.
     pub prefix: usize,
     /// Its place among the nodes of the message that it was read from; `None` for one that was added.
-    pub place: Option<usize>,
+    pub place: Option<u32>,
     pub(crate) label: Arc<str>,
     pub(crate) body: BodyId,
     pub(crate) inputs: Vec<Option<ValueId>>,

@@ -112,7 +112,7 @@ impl Graph {
             rest.doc_string.clear();
             rest.quantization_annotation.clear();
             for id in self.nodes_of(body) {
-                self.node_mut(id).doc_string.clear();
+                self.node_mut(id).doc_string = Box::default();
             }
         }
     }

@@ -19,7 +19,7 @@ pub struct Value {
     /// What the file declares of its type and shape: of an input, or in `value_info`.
     pub declared: Option<TypeProto>,
     /// The documentation that stands with the declaration.
-    pub doc_string: String,
+    pub doc_string: Box<str>,
 }
 
 /// What makes a value.

@@ -76,7 +76,7 @@ class Runner:
             assert any(self.folder.glob(given["path"])), f"nothing to upload at {given['path']}"
             assert re.fullmatch(r"[\w.-]+", given["name"]), f"no artifact can be {given['name']}"
         else:
-            assert re.fullmatch(r"actions/(checkout|cache)@[0-9a-f]{40}", uses), (
+            assert re.fullmatch(r"actions/(checkout|cache/(restore|save))@[0-9a-f]{40}", uses), (
                 f"{uses} is not pinned, or not known here"
             )
 

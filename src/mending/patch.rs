@@ -46,7 +46,7 @@ impl Patch<'_> {
         let mut kept = HashMap::new();
         let mut added = vec![];
         for id in self.graph.nodes_of(body) {
-            let Some(place) = self.graph.node(id).place else {
+            let Some(place) = self.graph.node(id).place.map(|place| place as usize) else {
                 added.push(self.graph.proto(id).encode_to_vec());
                 continue;
             };

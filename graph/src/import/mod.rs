@@ -156,7 +156,7 @@ impl Reader<'_> {
         for index in order {
             if let Some(node) = nodes.get_mut(index).and_then(Option::take) {
                 let id = self.node(body, node, declared);
-                self.graph.nodes.get_mut(id).place = Some(index);
+                self.graph.nodes.get_mut(id).place = u32::try_from(index).ok();
             }
         }
     }
@@ -166,7 +166,7 @@ impl Reader<'_> {
         for input in std::mem::take(&mut proto.input) {
             let value = self.new_value(body, &input.name, Origin::Input);
             let made = self.graph.value_mut(value);
-            (made.declared, made.doc_string) = (input.r#type, input.doc_string);
+            (made.declared, made.doc_string) = (input.r#type, input.doc_string.into());
             self.graph.bodies.get_mut(body).inputs.push(value);
         }
         for tensor in std::mem::take(&mut proto.initializer) {
@@ -234,7 +234,7 @@ impl Reader<'_> {
             op_type: proto.op_type,
             domain: proto.domain,
             attributes: vec![],
-            doc_string: proto.doc_string,
+            doc_string: proto.doc_string.into(),
             opset: self.region.opset,
             path,
             prefix,
@@ -262,7 +262,7 @@ impl Reader<'_> {
             if let (Some(value), Some(info)) = (value, declared.get(name)) {
                 let value = self.graph.value_mut(value);
                 value.declared.clone_from(&info.r#type);
-                value.doc_string.clone_from(&info.doc_string);
+                value.doc_string = info.doc_string.as_str().into();
             }
         }
         id

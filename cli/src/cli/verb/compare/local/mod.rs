@@ -1,10 +1,10 @@
 //! The verdict that needs no tolerance: where errors arise, and whether rounding explains them.
 //!
-//! `trace` is what a run of each side node by node has shown, `links` says which values are to be one, `walk` holds what
-//! each node makes of the reference's inputs against what the reference made, `doubt` is how much of
-//! the difference rounding explains, `fault` what the rest looks like, `band` how far the
-//! conversion's roundings may put its outputs, and `judge` the verdict. docs/verdict.md has the
-//! mathematics.
+//! `trace` is what a run of each side node by node has shown, `links` says which values are to be
+//! one, `walk` holds what each node makes of the reference's inputs against what the reference
+//! made, `doubt` is how much of the difference rounding explains, `fault` what the rest looks
+//! like, `band` how far the conversion's roundings may put its outputs, and `judge` the verdict.
+//! docs/verdict.md has the mathematics.
 
 mod band;
 mod doubt;
@@ -209,8 +209,7 @@ impl<'a> Look<'a> {
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
             let mut told = Told::of(walk, LOOKING, trace_b.nodes.len());
-            self.model.run_observed(given()?, &mut told)?;
-            Ok(())
+            Ok(self.model.run_observed(given()?, &mut told).map(drop)?)
         };
         let first = match self.first.take() {
             Some(first) => first,
@@ -240,8 +239,7 @@ impl<'a> Look<'a> {
         };
         let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
         for wrong in &mut wrong {
-            // A range that starts at 0 lacks what makes values so, unless it holds on other inputs, or
-            // all values are beyond it.
+            // A range from 0 lacks what makes values so, unless it holds elsewhere, or lacks all.
             let is_held = self.subject.sides.holding.contains(&wrong.culprit.node);
             let is_part = wrong.culprit.local_error.0 < NEARLY_ALL;
             let is_kept = wrong.is_cut_at_zero && is_part && !is_held;
