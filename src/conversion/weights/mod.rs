@@ -70,9 +70,8 @@ fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
     if opset >= blocks {
         return Ok(());
     }
-    let problem = format!(
-        "imports opset {opset}, and {ty} are there since {blocks}: raise it to opset {blocks}"
-    );
+    let problem =
+        format!("imports opset {opset}, and {ty} are there since opset {blocks}: raise it to that");
     Err(Cause::Model { problem }.into())
 }
 

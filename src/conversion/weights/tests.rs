@@ -146,7 +146,7 @@ fn an_opset_without_such_weights_is_refused_or_raised() {
     let file = product(17, -3.5);
     let refused = |options: &Options| convert(&file, None, options).unwrap_err().to_string();
     let line =
-        "the model imports opset 17, and INT4 weights are there since 21: raise it to opset 21";
+        "the model imports opset 17, and INT4 weights are there since opset 21: raise it to that";
     assert_eq!(refused(&only(Int4, None)), line);
     assert!(refused(&only(Int8, Some(16))).contains("scales of blocks are there since opset 21"));
     assert!(refused(&only(Int8, Some(0))).contains("at least one"));
