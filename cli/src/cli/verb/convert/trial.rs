@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use onnx_cast_graph::{NodeView, has_bodies, subgraphs};
+use onnx_cast_graph::{NodeView, all_graphs, has_bodies, subgraphs};
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::{Framework, TractResult};
 use tract_onnx_cast::ElementType;
@@ -45,18 +45,16 @@ impl<'a> Written<'a> {
         types: HashMap<String, ElementType>,
         scratch: &'a Path,
     ) -> TractResult<Written<'a>> {
-        let (mut nodes, mut inner) = (vec![], HashSet::new());
-        let mut whole = HashSet::new();
-        if let Some(graph) = &proto.graph {
-            collect(&graph.node, &mut nodes);
-            let made = graph.node.iter().flat_map(|node| &node.output);
-            let made: HashSet<&String> = made.collect();
-            proto.functions.iter().for_each(|function| collect(&function.node, &mut nodes));
-            let all = nodes.iter().flat_map(|node| &node.output);
-            inner.extend(all.filter(|value| !made.contains(value)).cloned());
-            let holders = graph.node.iter().filter(|node| has_bodies(node));
-            whole.extend(holders.map(|node| node.label().to_owned()));
-        }
+        let graph = proto.graph.as_ref().context("the model holds no graph")?;
+        let outer = graph.node.iter().chain(proto.functions.iter().flat_map(|own| &own.node));
+        let bodies = outer.clone().flat_map(|node| &node.attribute).flat_map(subgraphs);
+        let held = bodies.flat_map(all_graphs).flat_map(|body| &body.node);
+        let nodes: Vec<NodeProto> = outer.chain(held).map(bare).collect();
+        let made: HashSet<&String> = graph.node.iter().flat_map(|node| &node.output).collect();
+        let all = nodes.iter().flat_map(|node| &node.output);
+        let inner = all.filter(|value| !made.contains(value)).cloned().collect();
+        let holders = graph.node.iter().filter(|node| has_bodies(node));
+        let whole = holders.map(|node| node.label().to_owned()).collect();
         let kept = convert(file, folder, options)?.kept.into_iter().map(|kept| kept.node);
         let kept = kept.collect();
         Ok(Written { file, folder, options, nodes, inner, whole, types, kept, scratch })
@@ -100,19 +98,14 @@ impl Trial for Written<'_> {
     }
 }
 
-/// Adds nodes, and before each those of its bodies, by the names that the conversion knows.
-fn collect(nodes: &[NodeProto], all: &mut Vec<NodeProto>) {
-    for node in nodes {
-        for graph in node.attribute.iter().flat_map(subgraphs) {
-            collect(&graph.node, all);
-        }
-        all.push(NodeProto {
-            name: node.label().to_owned(),
-            op_type: node.op_type.clone(),
-            input: node.input.clone(),
-            output: node.output.clone(),
-            ..NodeProto::default()
-        });
+/// A node without attributes, by the name that the conversion knows.
+fn bare(node: &NodeProto) -> NodeProto {
+    NodeProto {
+        name: node.label().to_owned(),
+        op_type: node.op_type.clone(),
+        input: node.input.clone(),
+        output: node.output.clone(),
+        ..NodeProto::default()
     }
 }
 
