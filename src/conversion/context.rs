@@ -1,11 +1,11 @@
 //! What the passes of a conversion share.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, Table, Use, ValueId};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, Table, ValueId};
 
-use super::classes::Classes;
+use super::classes::{Classes, Point};
 use super::weights::Codes;
 use super::write::Renamed;
 use super::{KeptNode, Options};
@@ -28,15 +28,15 @@ pub(super) struct Context<'o> {
     pub(super) contradictions: Vec<String>,
     /// The nodes that stay as they are as a whole, with the reason.
     pub(super) kept: Table<NodeId, String>,
-    /// What bodies return that stays as it is, with the reason.
-    pub(super) returned: Vec<(Use, String)>,
+    /// What stays as it is that is no node's: what bodies return, defaults of inputs; with the reason.
+    pub(super) fixed: Vec<(Point, String)>,
     /// Which places have one type.
     pub(super) classes: Classes,
     /// What was converted.
     pub(super) counts: Counts,
     pub(super) renamed: Renamed,
-    /// How weights are stored as codes, by their names.
-    pub(super) codes: HashMap<String, Codes>,
+    /// How weights are stored as codes, in the order in which they were.
+    pub(super) codes: Vec<Codes>,
     /// What was cast by the conversion: a value, and the same in the other type.
     pub(super) added: Vec<(ValueId, ValueId)>,
     /// The nodes that stay as they are, for the report.
@@ -76,11 +76,11 @@ impl<'o> Context<'o> {
             types: Table::default(),
             contradictions: vec![],
             kept: Table::default(),
-            returned: vec![],
+            fixed: vec![],
             classes: Classes::default(),
             counts: Counts::default(),
             renamed: Renamed::default(),
-            codes: HashMap::new(),
+            codes: vec![],
             added: vec![],
             report: vec![],
         }
@@ -119,6 +119,13 @@ impl<'o> Context<'o> {
     /// All bodies of the model.
     pub(super) fn bodies(&self, graph: &Graph) -> Vec<BodyId> {
         self.functions.roots(graph).into_iter().flat_map(|root| graph.all_bodies(root)).collect()
+    }
+
+    /// Whether a value is an input of the main graph for which the file has a default. Before IR
+    /// version 4 all weights were inputs, which nobody gives another value.
+    pub(super) fn is_default(&self, graph: &Graph, value: ValueId) -> bool {
+        let is_input = || graph.body(graph.main()).inputs().contains(&value);
+        graph.model().ir_version >= 4 && graph.value(value).is_constant() && is_input()
     }
 
     /// Keeps a node as it is; the first reason counts.

@@ -68,7 +68,7 @@ pub(super) fn misfit(
 }
 
 /// The key among the entries of a tensor's external data that says what type the file beside the
-/// model has it in.
+/// model has it in, and which of the codes it becomes, if any.
 pub(super) const STORED_AS: &str = "onnx-cast:stored-as";
 
 /// A tensor in another type. Data in the model is converted into `raw_data`; data beside it when it
@@ -81,33 +81,34 @@ pub(super) fn recast(tensor: TensorProto, to: ElementType) -> Result<TensorProto
     restored(tensor, to, None)
 }
 
-/// A weight as codes. Data in the model is converted into `raw_data`; data beside it when it is
-/// written.
+/// A weight as codes, which are at `place` among all. Data in the model is converted into
+/// `raw_data`; data beside it when it is written.
 ///
 /// # Errors
 ///
 /// When the weight's data cannot be read.
-pub(super) fn coded(tensor: TensorProto, codes: &Codes) -> Result<TensorProto> {
-    restored(tensor, codes.ty, Some(codes))
+pub(super) fn coded(tensor: TensorProto, codes: &Codes, place: usize) -> Result<TensorProto> {
+    restored(tensor, codes.ty, Some((codes, place)))
 }
 
 fn restored(
     mut tensor: TensorProto,
     to: ElementType,
-    codes: Option<&Codes>,
+    codes: Option<(&Codes, usize)>,
 ) -> Result<TensorProto> {
     let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(tensor) };
     if proto::is_external(&tensor) {
         // What was converted already is stored as it was before.
         if tensor.external_data.iter().all(|entry| entry.key != STORED_AS) {
-            let (key, value) = (STORED_AS.to_owned(), (from as i32).to_string());
+            let place = codes.map_or(String::new(), |(_, place)| format!(" {place}"));
+            let (key, value) = (STORED_AS.to_owned(), format!("{}{place}", from as i32));
             tensor.external_data.push(StringStringEntryProto { key, value });
         }
         tensor.data_type = to as i32;
         return Ok(tensor);
     }
     let mut data = Vec::new();
-    convert(&tensor, None, (to, codes), |bytes| {
+    convert(&tensor, None, (to, codes.map(|(codes, _)| codes)), |bytes| {
         data.extend_from_slice(bytes);
         Ok(())
     })?;
@@ -163,7 +164,7 @@ pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<
 pub(super) fn stream(
     tensor: &TensorProto,
     folder: Option<&Path>,
-    codes: Option<&Codes>,
+    codes: &[Codes],
     out: &mut dyn Write,
 ) -> Result<u64> {
     let stored = tensor.external_data.iter().position(|entry| entry.key == STORED_AS);
@@ -177,10 +178,13 @@ pub(super) fn stream(
         return copied().map_err(|error| about(tensor, error));
     };
     let mut source = tensor.clone();
-    let from = source.external_data.remove(place).value.parse().ok();
+    let stored = source.external_data.remove(place).value;
+    let (from, place) = stored.split_once(' ').unwrap_or((&stored, ""));
+    let (from, place) = (from.parse().ok(), place.parse::<usize>().ok());
     let to = ElementType::from_id(tensor.data_type);
     let (Some(from), Some(to)) = (from.and_then(ElementType::from_id), to) else { return Ok(0) };
     source.data_type = from as i32;
+    let codes = place.and_then(|place| codes.get(place));
     let mut written = 0;
     convert(&source, folder, (to, codes), |bytes| {
         out.write_all(bytes)?;

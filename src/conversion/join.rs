@@ -19,8 +19,8 @@ use crate::onnx::operators::schema::{self, Parameter, ParameterType, Schema};
 pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let mut joining = Joining { graph, context };
     joining.ends();
-    for (used, why) in std::mem::take(&mut joining.context.returned) {
-        joining.context.classes.fix(Point::Taken(used), &why);
+    for (point, why) in std::mem::take(&mut joining.context.fixed) {
+        joining.context.classes.fix(point, &why);
     }
     for id in joining.context.nodes(joining.graph) {
         joining.node(id);
@@ -77,11 +77,12 @@ impl Joining<'_, '_, '_> {
         for place in 0..body.inputs().len() {
             let Some(point) = self.input(self.graph.main(), place) else { continue };
             let Point::Made(value) = point else { continue };
-            let is_constant = self.graph.value(value).is_constant();
-            if is_kept && (!is_constant || self.has_defaults()) {
-                self.context.classes.fix(point, "an input of the model");
-            } else if !is_constant {
-                self.context.classes.compute(point);
+            let is_weight = self.graph.value(value).is_constant()
+                && !self.context.is_default(self.graph, value);
+            match is_kept {
+                _ if is_weight => {}
+                true => self.context.classes.fix(point, "an input of the model"),
+                false => self.context.classes.compute(point),
             }
         }
         for place in 0..body.outputs().len() {
@@ -91,12 +92,6 @@ impl Joining<'_, '_, '_> {
                 None => {}
             }
         }
-    }
-
-    /// Whether an input of the main graph that the file gives a value is one that may be given
-    /// another. Before IR version 4 all weights were inputs.
-    fn has_defaults(&self) -> bool {
-        self.graph.model().ir_version >= 4
     }
 
     fn node(&mut self, id: NodeId) {

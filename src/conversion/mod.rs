@@ -45,7 +45,7 @@ use crate::mending::change::Change;
 use crate::mending::mend_graph;
 use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
-use crate::onnx::{function_fields, wire};
+use crate::onnx::{function_fields, sparse, wire};
 use crate::passes::{error_of, import};
 use crate::typed::functions::Functions;
 
@@ -320,7 +320,8 @@ fn read<'o>(
     if !proto.functions.is_empty() {
         function_fields::restore(&mut proto, file).map_err(Error::of)?;
     }
-    options.limits.check(&proto, folder)?;
+    let limits = options.limits.check(&proto, folder)?;
+    sparse::densify(&mut proto, &limits)?;
     let (mut graph, misnamed) = import(proto)?;
     if let Some(first) = misnamed.into_iter().next() {
         return Err(error_of(first));
@@ -332,6 +333,7 @@ fn read<'o>(
     let mut context = Context::new(functions, options, folder);
     check_keys(&graph, &context)?;
     if let Some(to) = options.opset {
+        types::infer(&mut graph, &mut context);
         opset::raise(&mut graph, &context, to)?;
     }
     types::infer(&mut graph, &mut context);

@@ -1,10 +1,13 @@
 //! A model's opset raised: where what its operators mean stays the same. What became an input that
 //! was an attribute is made one.
 
+use std::collections::HashSet;
+
 use onnx_cast_graph::{Graph, NewNode, Node, NodeId, NodeView, Place, value_attribute};
-use tract_onnx::pb::{ModelProto, OperatorSetIdProto, TensorProto};
+use tract_onnx::pb::{AttributeProto, ModelProto, OperatorSetIdProto, TensorProto};
 
 use super::context::Context;
+use super::data;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::declared_shapes::shape;
@@ -25,6 +28,7 @@ const MOVED: &[(&str, i64, &str, usize)] = &[
     ("ReduceProd", 18, "axes", 1),
     ("ReduceSum", 13, "axes", 1),
     ("ReduceSumSquare", 18, "axes", 1),
+    ("Pad", 11, "pads", 1),
     ("Slice", 10, "starts", 1),
     ("Slice", 10, "ends", 2),
     ("Slice", 10, "axes", 3),
@@ -32,6 +36,14 @@ const MOVED: &[(&str, i64, &str, usize)] = &[
     ("Squeeze", 13, "axes", 1),
     ("TopK", 10, "k", 1),
     ("Unsqueeze", 13, "axes", 1),
+];
+
+/// The same of those that have become inputs of one number, of the type of the first input.
+const MOVED_NUMBERS: &[(&str, i64, &str, usize)] = &[
+    ("Clip", 11, "min", 1),
+    ("Clip", 11, "max", 2),
+    ("Dropout", 12, "ratio", 1),
+    ("Pad", 11, "value", 2),
 ];
 
 /// The versions that mean something else though what they take looks the same.
@@ -74,7 +86,7 @@ pub(super) fn raise(graph: &mut Graph, context: &Context, to: i64) -> Result<()>
         if let Some(problem) = change(graph, node, to) {
             return Err(refusal(node, to, &problem));
         }
-        move_attributes(graph, id, to);
+        move_attributes(graph, context, id, to)?;
     }
     for id in context.nodes(graph) {
         let node = graph.node_mut(id);
@@ -88,6 +100,14 @@ pub(super) fn raise(graph: &mut Graph, context: &Context, to: i64) -> Result<()>
 pub(super) fn import(model: &mut ModelProto, to: i64) {
     let versions = IR_VERSIONS.iter().take_while(|(opset, _)| *opset <= to);
     let needed = versions.last().map_or(3, |(_, ir_version)| *ir_version);
+    if model.ir_version < 4
+        && needed >= 4
+        && let Some(graph) = &mut model.graph
+    {
+        // Weights are no inputs any more, which anybody might give another value.
+        let given: HashSet<&str> = graph.initializer.iter().map(|held| &*held.name).collect();
+        graph.input.retain(|input| !given.contains(&*input.name));
+    }
     model.ir_version = model.ir_version.max(needed);
     let functions = model.functions.iter_mut().map(|function| &mut function.opset_import);
     for imports in std::iter::once(&mut model.opset_import).chain(functions) {
@@ -170,7 +190,7 @@ fn parameters_change(node: &Node, old: &Schema, new: &Schema) -> Option<String> 
 
 /// The attributes of a node that are inputs at an opset.
 fn moved(node: &Node, to: i64) -> impl Iterator<Item = (&'static str, usize)> + '_ {
-    MOVED.iter().filter_map(move |(op, since, name, place)| {
+    MOVED.iter().chain(MOVED_NUMBERS).filter_map(move |(op, since, name, place)| {
         let is_moved = node.is(op) && node.opset < *since && *since <= to;
         (is_moved && attribute(node, name).is_some()).then_some((*name, *place))
     })
@@ -204,14 +224,18 @@ fn attributes_change(node: &Node, old: &Schema, new: &Schema) -> Option<String> 
 }
 
 /// Makes inputs of attributes that have become some.
-fn move_attributes(graph: &mut Graph, id: NodeId, to: i64) {
+///
+/// # Errors
+///
+/// When the type of a number is not known.
+fn move_attributes(graph: &mut Graph, context: &Context, id: NodeId, to: i64) -> Result<()> {
     let node = graph.node(id);
     let parts = node.outputs().len() as i64;
     let is_even = !node.gives(1) && attribute(node, "split").is_none();
     if node.is("Split") && to >= 18 && node.opset < 18 && is_even {
         let number = onnx_cast_graph::int_attribute("num_outputs", parts);
         graph.node_mut(id).attributes.push(number);
-        return;
+        return Ok(());
     }
     let moved: Vec<(&str, usize)> = moved(node, to).collect();
     for (name, place) in moved {
@@ -220,22 +244,46 @@ fn move_attributes(graph: &mut Graph, id: NodeId, to: i64) {
             continue;
         };
         let given = node.attributes.remove(at);
-        let numbers = if given.ints.is_empty() && name == "k" { vec![given.i] } else { given.ints };
-        let tensor = TensorProto {
-            data_type: ElementType::Int64 as i32,
-            dims: vec![numbers.len() as i64],
-            int64_data: numbers,
-            ..TensorProto::default()
+        let node = graph.node(id);
+        let is_number = MOVED_NUMBERS.iter().any(|(op, _, moved, _)| node.is(op) && name == *moved);
+        // What Clip has by default is no limit, which narrower types may not have.
+        if node.is("Clip") && given.f.abs() == f32::MAX {
+            continue;
+        }
+        let tensor = match is_number {
+            false => integers(given, name),
+            true => {
+                let first = node.input(0).and_then(|value| context.types.get(value).copied());
+                let unknown = || refusal(node, to, "the type of what it takes is not known");
+                number(given.f, first.ok_or_else(unknown)?)?
+            }
         };
-        let output = format!("{}_{name}", graph.node(id).label());
+        let output = format!("{}_{name}", node.label());
         let constant = NewNode::of("Constant", &[], output).with(vec![value_attribute(tensor)]);
         let constant = graph.add_value(Place::Before(id), constant);
         graph.set_input(id, place, Some(constant));
     }
+    Ok(())
+}
+
+fn integers(given: AttributeProto, name: &str) -> TensorProto {
+    let numbers = if given.ints.is_empty() && name == "k" { vec![given.i] } else { given.ints };
+    TensorProto {
+        data_type: ElementType::Int64 as i32,
+        dims: vec![numbers.len() as i64],
+        int64_data: numbers,
+        ..TensorProto::default()
+    }
+}
+
+fn number(number: f32, ty: ElementType) -> Result<TensorProto> {
+    let (data_type, float_data) = (ElementType::Float as i32, vec![number]);
+    data::recast(TensorProto { data_type, float_data, ..TensorProto::default() }, ty)
 }
 
 #[cfg(test)]
 mod tests {
+    use onnx_cast_graph::{float_attribute, ints_attribute};
     use prost::Message;
     use tract_onnx::pb::ModelProto;
 
@@ -277,11 +325,34 @@ mod tests {
     }
 
     #[test]
+    fn numbers_among_attributes_become_inputs_of_the_type_beside_them() {
+        let text = "in x FLOAT16\nb = Clip(x)\nc = Pad<value=0>(b)\nout c FLOAT16";
+        let mut model = read(text);
+        model.opset_import[0].version = 7;
+        let nodes = &mut model.graph.as_mut().expect("a graph").node;
+        nodes[0].attribute = vec![float_attribute("min", 0.5), float_attribute("max", f32::MAX)];
+        nodes[1].attribute =
+            vec![ints_attribute("pads", vec![1, 1]), float_attribute("value", 2.0)];
+        let options = Options { opset: Some(22), ..Options::new(Float16) };
+        let graph = written(&model.encode_to_vec(), &options).0.graph.expect("a graph");
+        let expected = "
+            b_min = Constant() of FLOAT16
+            b = Clip(x, b_min)
+            c_pads = Constant() of INT64
+            c_value = Constant() of FLOAT16
+            c = Pad(b, c_pads, c_value)
+            out c FLOAT16";
+        assert_eq!(told(&graph), lines(expected));
+        let held = graph.node[0].attribute[0].t.as_ref().expect("a tensor");
+        assert_eq!((held.dims.len(), &*held.raw_data), (0, &0x3800u16.to_le_bytes()[..]));
+    }
+
+    #[test]
     fn what_means_something_else_is_refused_by_name() {
         for (from, to, text, expected) in [
             (12, 13, "in x FLOAT\ny = Softmax(x)\nout y FLOAT", "which is its last is not told"),
             (10, 13, "in x FLOAT\nin s FLOAT\ny = Resize(x, s)\nout y FLOAT", "since 11"),
-            (9, 11, "in x FLOAT\ny = Clip<min=1>(x)\nout y FLOAT", "no attribute `min` since 11"),
+            (9, 11, "in x FLOAT\nin s FLOAT\ny = Upsample(x, s)\nout y FLOAT", "since 10"),
             (17, 13, "in x FLOAT\ny = Neg(x)\nout y FLOAT", "imports opset 17: it can be raised"),
             (17, 99, "in x FLOAT\ny = Neg(x)\nout y FLOAT", "imports opset 17: it can be raised"),
         ] {

@@ -34,9 +34,7 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> Result<()> {
         let Some(from) = context.source(value) else { continue };
         let converts = context.classes.converts(Point::Made(value)).unwrap_or(false);
         if converts {
-            if let Some(node) = graph.maker(value) {
-                attributes::retype(graph.node_mut(node), context.to())?;
-            }
+            retype(graph, value, context.to())?;
             context.types.insert(value, context.to());
         }
         border(graph, context, value, from, converts);
@@ -85,19 +83,20 @@ fn constant(graph: &mut Graph, context: &mut Context, value: ValueId) -> Result<
     context.counts.weights += 1;
     let to = context.to();
     if !converts(false) {
-        retype_constant(graph, value, to)?;
+        retype(graph, value, to)?;
         context.types.insert(value, to);
         return Ok(());
     }
     let name = format!("{}_{to}", graph.value(value).name);
     let copy = copy_constant(graph, value, &name)?;
-    retype_constant(graph, copy, to)?;
+    retype(graph, copy, to)?;
     context.types.insert(copy, to);
     graph.replace_uses(value, copy, |used| sides.contains(&(used, true)));
     Ok(())
 }
 
-fn retype_constant(graph: &mut Graph, value: ValueId, to: ElementType) -> Result<()> {
+/// Has what makes a value make another type: a node, or the file.
+fn retype(graph: &mut Graph, value: ValueId, to: ElementType) -> Result<()> {
     match graph.maker(value) {
         Some(node) => attributes::retype(graph.node_mut(node), to),
         None => {

@@ -12,7 +12,7 @@ use crate::cast::element_type::ElementType;
 use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::onnx::operators::types::{held_type, of_any_domain};
+use crate::onnx::operators::types::{depends_on_call, held_type, of_any_domain};
 use crate::onnx::subgraphs;
 
 /// How many calls of functions are gone through, and how deep they may be nested.
@@ -154,7 +154,7 @@ impl Inference<'_, '_> {
     fn made(&mut self, id: NodeId, to: &mut dyn Visitor) -> Types {
         let inputs = self.known.inputs(id);
         let node = self.known.graph.node(id);
-        if node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
+        if depends_on_call(node) && self.functions.called(node).is_none() {
             return vec![];
         }
         match Operator::of(node) {

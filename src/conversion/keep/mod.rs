@@ -6,8 +6,9 @@
 mod exact;
 mod products;
 
-use onnx_cast_graph::{Graph, Node, NodeView, Origin, Table, Use, ValueId};
+use onnx_cast_graph::{Graph, Node, NodeView, Table, Use, ValueId};
 
+use super::classes::Point;
 use super::context::Context;
 use super::data;
 use crate::error::{Cause, Result};
@@ -15,6 +16,7 @@ use crate::onnx::node::attribute;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
+use crate::onnx::operators::types::depends_on_call;
 
 /// Fills [`Context::kept`].
 ///
@@ -71,8 +73,11 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
     if context.function(node).is_some() {
         return None;
     }
-    if node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty()) {
+    if depends_on_call(node) {
         return Some("an attribute of the function decides on its type".into());
+    }
+    if Behaviour::of(node).makes_attributes && has_referred(node) {
+        return Some("what it makes is an attribute of the function".into());
     }
     let op = &node.op_type;
     let schema = schema::schema(op, node.opset).filter(|_| node.is_onnx());
@@ -104,6 +109,11 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Whether the value of an attribute of a node is that of the function's.
+pub(super) fn has_referred(node: &Node) -> bool {
+    node.attributes.iter().any(|attribute| !attribute.ref_attr_name.is_empty())
 }
 
 /// Whether a node has values that are no tensors, whatever the node.
@@ -160,14 +170,14 @@ fn weights(graph: &Graph, context: &mut Context) -> Result<()> {
     let all: Vec<(ValueId, String)> =
         unfit.iter().map(|(value, why)| (value, why.clone())).collect();
     for (value, why) in all {
-        if matches!(graph.value(value).origin(), Origin::Input) {
-            continue;
+        if context.is_default(graph, value) {
+            context.fixed.push((Point::Made(value), why.clone()));
         }
         for used in graph.value(value).uses() {
             match used {
                 Use::Node(node, _) => context.keep(node, why.clone()),
                 // What a body returns has no node of its own.
-                Use::Output(..) => context.returned.push((used, why.clone())),
+                Use::Output(..) => context.fixed.push((Point::Taken(used), why.clone())),
             }
         }
     }

@@ -1,6 +1,6 @@
 use prost::Message;
-use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, OperatorSetIdProto};
 
 use crate::cast::element_type::ElementType::{Float, Float16};
 use crate::conversion::tests::{check, to, told, written};
@@ -187,4 +187,56 @@ fn a_constant_that_a_branch_returns_stays_if_it_does_not_fit() {
     let large = graph.node.iter().find(|node| node.op_type == "If").expect("an If");
     let large = large.attribute[0].g.as_ref().expect("a branch");
     assert_eq!(large.initializer[0].raw_data, 1e6f32.to_le_bytes());
+}
+
+/// What becomes of the body of a function, the attributes of whose nodes named here are the function's.
+fn function(body: &str, referred: &[(&str, &str, AttributeType)]) -> String {
+    let mut model = read("in x FLOAT\ny = my::F(x)\nout y FLOAT");
+    let mut node = read(body).graph.expect("a graph").node;
+    for (op, name, ty) in referred {
+        let attribute = AttributeProto {
+            name: (*name).into(),
+            ref_attr_name: "of_call".into(),
+            r#type: *ty as i32,
+            ..AttributeProto::default()
+        };
+        let held = node.iter_mut().find(|node| node.op_type == *op).expect("a node");
+        held.attribute.push(attribute);
+    }
+    let import = |domain: &str| OperatorSetIdProto { domain: domain.into(), version: 17 };
+    model.functions.push(FunctionProto {
+        name: Some("F".into()),
+        domain: Some("my".into()),
+        input: vec!["a".into()],
+        output: vec!["r".into()],
+        attribute: vec!["of_call".into()],
+        node,
+        opset_import: vec![import("")],
+        ..FunctionProto::default()
+    });
+    model.opset_import.push(import("my"));
+    let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
+    told(&GraphProto { node: proto.functions[0].node.clone(), ..GraphProto::default() })
+}
+
+#[test]
+fn attributes_of_a_call_that_decide_on_no_type_keep_nothing() {
+    let body = "b = Elu(a)\nr = Softmax(b)";
+    let referred =
+        [("Elu", "alpha", AttributeType::Float), ("Softmax", "axis", AttributeType::Int)];
+    assert_eq!(function(body, &referred), body);
+    let body = "b = Exp(a)\nc = Cast(b)\nr = Cast<to=1>(c)";
+    let told = function(body, &[("Cast", "to", AttributeType::Int)]);
+    assert!(told.contains("c = Cast(b) to ?"), "{told}");
+}
+
+#[test]
+fn a_number_of_a_call_stays_and_is_cast() {
+    let body = "k = Constant()\nr = Mul(a, k)";
+    let expected = "
+        k = Constant()
+        k_FLOAT16 = Cast(k) to FLOAT16
+        r = Mul(a, k_FLOAT16)";
+    let told = function(body, &[("Constant", "value_float", AttributeType::Float)]);
+    assert_eq!(told, lines(expected));
 }

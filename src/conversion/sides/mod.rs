@@ -17,8 +17,8 @@ use cut::Network;
 
 use super::classes::Point;
 use super::context::Context;
+use super::keep::has_referred;
 use crate::error::Result;
-use crate::onnx::operators::behaviour::Behaviour;
 
 /// What stands for the class of a value that is made in none: it stays.
 const NO_CLASS: usize = usize::MAX;
@@ -77,7 +77,7 @@ pub(super) fn is_copied(graph: &Graph, context: &Context, value: ValueId) -> boo
         Origin::Constant(_) => context.classes.find(Point::Made(value)).is_none(),
         Origin::Node(node, _) => {
             let node = graph.node(*node);
-            node.is("Constant") && Behaviour::of(node).makes_attributes
+            node.is("Constant") && !has_referred(node)
         }
         _ => false,
     }

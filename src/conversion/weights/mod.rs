@@ -3,18 +3,21 @@
 
 mod codes;
 
-use onnx_cast_graph::{BodyId, Graph, NewNode, Node, NodeView, Place, Use, ValueId, int_attribute};
+use onnx_cast_graph::{
+    BodyId, Graph, NewNode, Node, NodeView, Place, Use, ValueId, int_attribute, value_attribute,
+};
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::{TractResult, tensor1};
 
 pub(super) use codes::Codes;
 
 use super::context::Context;
+use super::keep::has_referred;
 use super::{KeptNode, Weights, data};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};
-use crate::onnx::node::int;
+use crate::onnx::node::{attribute, int};
 use crate::onnx::operators::schema;
 use crate::tensor::conversion::Conversion;
 use crate::tensor::proto;
@@ -78,11 +81,11 @@ fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
 fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
     let mut found = vec![];
     for body in context.bodies(graph) {
-        let held = graph.body(body);
-        for value in held.constants() {
-            let is_input = held.inputs().contains(value);
-            let Some(tensor) = graph.constant(*value).filter(|_| !is_input) else { continue };
-            let mut places = graph.value(*value).uses().map(|used| match used {
+        let made = graph.nodes_of(body).into_iter().filter_map(|id| graph.node(id).output(0));
+        for value in graph.body(body).constants().iter().copied().chain(made) {
+            let is_default = context.is_default(graph, value);
+            let Some(tensor) = held(graph, value).filter(|_| !is_default) else { continue };
+            let mut places = graph.value(value).uses().map(|used| match used {
                 Use::Node(id, place) if !context.kept.contains(id) => {
                     axes(graph.node(id), place, tensor)
                 }
@@ -92,7 +95,7 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
             if places.any(|other| other != Some((channels, summed))) {
                 continue;
             }
-            let user = graph.value(*value).uses().find_map(|used| match used {
+            let user = graph.value(value).uses().find_map(|used| match used {
                 Use::Node(id, _) => Some(graph.node(id)),
                 Use::Output(..) => None,
             });
@@ -103,15 +106,34 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
                 graph: user.path.to_string(),
                 why: String::new(),
             };
-            found.push(Candidate { value: *value, body, channels, summed, user });
+            found.push(Candidate { value, body, channels, summed, user });
         }
     }
     found
 }
 
+/// The tensor that a value is: an initializer, or what a `Constant` holds.
+fn held(graph: &Graph, value: ValueId) -> Option<&TensorProto> {
+    match graph.maker(value).map(|id| graph.node(id)) {
+        None => graph.constant(value).map(|tensor| &**tensor),
+        Some(node) if node.is("Constant") => attribute(node, "value")?.t.as_ref(),
+        Some(_) => None,
+    }
+}
+
+fn held_mut(graph: &mut Graph, value: ValueId) -> Option<&mut TensorProto> {
+    match graph.maker(value) {
+        None => graph.constant_mut(value),
+        Some(id) => {
+            let mut attributes = graph.node_mut(id).attributes.iter_mut();
+            attributes.find(|held| held.name == "value")?.t.as_mut()
+        }
+    }
+}
+
 /// The axes of the weight that a node takes at a place: of the results, and summed over.
 fn axes(node: &Node, place: usize, tensor: &TensorProto) -> Option<(usize, Option<usize>)> {
-    if !node.is_onnx() {
+    if !node.is_onnx() || has_referred(node) {
         return None;
     }
     let is_turned = int(node, "transB").unwrap_or(0) != 0;
@@ -144,7 +166,7 @@ fn fit(
     candidate: &Candidate,
     wanted: Weights,
 ) -> Result<Option<Codes>> {
-    let Some(tensor) = graph.constant(candidate.value) else { return Ok(None) };
+    let Some(tensor) = held(graph, candidate.value) else { return Ok(None) };
     let dims: Option<Vec<usize>> =
         tensor.dims.iter().map(|size| usize::try_from(*size).ok()).collect();
     let from = ElementType::from_id(tensor.data_type).filter(|from| is_weight(graph, *from));
@@ -186,22 +208,32 @@ fn store(
     let value = candidate.value;
     let name = graph.value(value).name.to_string();
     let scales = scales(&format!("{name}_scale"), &codes)?;
-    if let Some(held) = graph.constant_mut(value) {
-        *held = data::coded(std::mem::take(held), &codes)?;
+    if let Some(held) = held_mut(graph, value) {
+        *held = data::coded(std::mem::take(held), &codes, context.codes.len())?;
     }
-    let scale = graph.add_constant(candidate.body, scales);
+    // Functions have no initializers: what stands beside a `Constant` is one.
+    let scale = match graph.maker(value) {
+        None => graph.add_constant(candidate.body, scales),
+        Some(id) => {
+            let new = NewNode::of("Constant", &[], scales.name.clone());
+            graph.add_value(Place::After(id), new.with(vec![value_attribute(scales)]))
+        }
+    };
     let mut attributes = vec![int_attribute("axis", codes.axis as i64)];
     attributes.extend(codes.block.map(|block| int_attribute("block_size", block as i64)));
     let new = NewNode::of("DequantizeLinear", &[value, scale], format!("{name}_dequantized"));
     let new = NewNode { name: format!("{name}/DequantizeLinear"), attributes, ..new };
-    let node = graph.add(Place::First(candidate.body), new);
+    let place = graph.maker(scale).map_or(Place::First(candidate.body), Place::After);
+    let node = graph.add(place, new);
     let Some(made) = graph.node(node).output(0) else { return Ok(()) };
     graph.replace_uses(value, made, |used| used != Use::Node(node, 0));
     for (value, ty) in [(value, codes.ty), (scale, codes.from), (made, codes.from)] {
         context.types.insert(value, ty);
     }
+    // What the file declares of the weight is of no use beside its codes, and may be of another shape.
+    graph.value_mut(value).declared = None;
     context.counts.coded += 1;
-    context.codes.insert(name, codes);
+    context.codes.push(codes);
     Ok(())
 }
 

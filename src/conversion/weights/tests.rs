@@ -1,5 +1,8 @@
+use onnx_cast_graph::value_attribute;
 use prost::Message;
-use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, StringStringEntryProto};
 
 use crate::cast::element_type::ElementType::{self, Float, Float16, Int4, Int8};
 use crate::conversion::tests::{bytes, told, written};
@@ -154,4 +157,87 @@ fn an_opset_without_such_weights_is_refused_or_raised() {
     let raised = Options { opset: Some(21), ..only(Int4, None) };
     let model: ModelProto = written(&file, &raised).0;
     assert_eq!((model.opset_import[0].version, model.ir_version), (21, 10));
+}
+
+#[test]
+fn weights_of_constant_nodes_become_codes_too() {
+    let mut model = ModelProto::decode(&*product(21, -3.5)).expect("a model");
+    let graph = model.graph.as_mut().expect("a graph");
+    let mut node = read("w = Constant()").graph.expect("a graph").node.remove(0);
+    node.attribute.push(value_attribute(graph.initializer.remove(0)));
+    graph.node.insert(0, node);
+    let expected = "
+        w = Constant() of INT8
+        w_scale = Constant() of FLOAT
+        w_dequantized = DequantizeLinear(w, w_scale)
+        y = MatMul(x, w_dequantized)
+        z = Exp(y)
+        out z FLOAT";
+    assert_eq!(told(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
+}
+
+/// As all weights were before IR version 4.
+#[test]
+fn weights_that_are_inputs_are_none_any_more_where_the_opset_is_raised() {
+    let mut model = ModelProto::decode(&*product(8, -3.5)).expect("a model");
+    model.ir_version = 3;
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.input.extend(read("in w FLOAT").graph.expect("a graph").input);
+    let raised = Options { opset: Some(21), ..only(Int4, None) };
+    let graph = graph_of(&model.encode_to_vec(), &raised);
+    assert_eq!(graph.input.len(), 1);
+    assert_eq!(graph.initializer[0].data_type, Int4 as i32);
+}
+
+/// Two branches may call their weights alike.
+#[test]
+fn weights_of_one_name_beside_the_model_have_codes_of_their_own() {
+    let folder = std::env::temp_dir().join(format!("onnx-cast-codes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut model = read("in x FLOAT\nin c BOOL\ny = If(c)\nout y FLOAT");
+    model.opset_import[0].version = 21;
+    for (place, name) in ["then_branch", "else_branch"].into_iter().enumerate() {
+        let product = ModelProto::decode(&*product(21, -3.5)).expect("a model");
+        let mut graph = product.graph.expect("a graph");
+        graph.input.clear();
+        let weight = &mut graph.initializer[0];
+        let numbers =
+            weight.raw_data.chunks(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]));
+        let bytes: Vec<u8> =
+            numbers.flat_map(|x| (x * 10f32.powi(place as i32)).to_le_bytes()).collect();
+        std::fs::write(folder.join(name), &bytes).expect("a file");
+        weight.raw_data.clear();
+        weight.data_location = Some(DataLocation::External as i32);
+        let (key, value) = ("location".into(), name.into());
+        weight.external_data = vec![StringStringEntryProto { key, value }];
+        model.graph.as_mut().expect("a graph").node[0].attribute.push(AttributeProto {
+            name: name.into(),
+            r#type: AttributeType::Graph as i32,
+            g: Some(graph),
+            ..AttributeProto::default()
+        });
+    }
+    let file = model.encode_to_vec();
+    let converted = convert(&file, Some(&folder), &only(Int8, None)).expect("a conversion");
+    let (mut out, mut side) = (vec![], vec![]);
+    converted.write(&mut out, Some(("o.data", &mut side))).expect("a file");
+    std::fs::remove_dir_all(&folder).expect("no folder");
+    assert_eq!(side.len(), 1024);
+    assert_eq!(side[..512], side[512..], "ten times the numbers have ten times the scales");
+}
+
+#[test]
+fn what_is_declared_of_a_weight_goes() {
+    let mut model = ModelProto::decode(&*product(21, -3.5)).expect("a model");
+    let graph = model.graph.as_mut().expect("a graph");
+    graph.value_info.extend(read("info w FLOAT\ninfo y FLOAT").graph.expect("a graph").value_info);
+    let expected = "
+        const w INT8
+        const w_scale FLOAT
+        info y FLOAT
+        w_dequantized = DequantizeLinear(w, w_scale)
+        y = MatMul(x, w_dequantized)
+        z = Exp(y)
+        out z FLOAT";
+    assert_eq!(told(&graph_of(&model.encode_to_vec(), &only(Int8, None))), lines(expected));
 }

@@ -5,7 +5,7 @@
 
 mod unknown_fields;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,8 @@ pub(super) struct File {
     pub(super) function_values: Vec<Vec<ValueInfoProto>>,
     pub(super) unknown: Unknown,
     pub(super) renamed: Renamed,
-    /// How weights are stored as codes, by their names.
-    pub(super) codes: HashMap<String, Codes>,
+    /// How weights are stored as codes, as the entries of their external data count them.
+    pub(super) codes: Vec<Codes>,
     /// Where the data beside the original is.
     pub(super) folder: Option<PathBuf>,
 }
@@ -225,7 +225,7 @@ fn location(tensor: &TensorProto) -> Option<&str> {
 struct Data<'a> {
     location: &'a str,
     folder: Option<PathBuf>,
-    codes: HashMap<String, Codes>,
+    codes: Vec<Codes>,
     out: &'a mut dyn Write,
     offset: u64,
 }
@@ -255,8 +255,7 @@ impl Data<'_> {
         let gap_bytes = zeros.get(..gap as usize).unwrap_or_default();
         self.out.write_all(gap_bytes).map_err(unwritten)?;
         self.offset += gap;
-        let codes = self.codes.get(&tensor.name);
-        let length = data::stream(tensor, self.folder.as_deref(), codes, self.out)?;
+        let length = data::stream(tensor, self.folder.as_deref(), &self.codes, self.out)?;
         let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
         tensor.external_data = vec![
             entry("location", self.location.into()),

@@ -73,6 +73,23 @@ pub(crate) fn held_type(node: &(impl NodeView + ?Sized)) -> Option<ElementType> 
     }
 }
 
+/// Whether what a node takes and makes depends on an attribute of the function that it stands in, so that only a call tells.
+/// Of operators of other domains nobody knows what their attributes decide.
+pub(crate) fn depends_on_call(node: &(impl NodeView + ?Sized)) -> bool {
+    let behaviour = Behaviour::of(node);
+    let typed_by = behaviour.type_attribute.map(|attribute| attribute.name);
+    let mut referred = node.attributes().iter().filter(|held| !held.ref_attr_name.is_empty());
+    referred.any(|held| {
+        let is_graph =
+            [AttributeType::Graph as i32, AttributeType::Graphs as i32].contains(&held.r#type);
+        let decides =
+            matches!(&*held.name, "to" | "num_scan_inputs") || Some(&*held.name) == typed_by;
+        let is_tensor =
+            behaviour.makes_attributes && matches!(&*held.name, "value" | "sparse_value");
+        !node.is_onnx() || is_graph || decides || is_tensor
+    })
+}
+
 /// As [`output_types`], and of the operators of other domains whose types are known.
 pub(crate) fn of_any_domain(
     node: &(impl NodeView + ?Sized),

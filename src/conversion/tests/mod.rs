@@ -1,3 +1,5 @@
+mod ends;
+
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::type_proto::Value as TypeValue;
 use tract_onnx::pb::{
@@ -125,20 +127,6 @@ fn a_cast_of_the_model_and_an_added_one_are_one() {
         out d FLOAT
         out b FLOAT16";
     check(model, &to(Float16), expected);
-}
-
-#[test]
-fn inputs_and_outputs_are_converted_where_that_is_wanted() {
-    let options = Options { convert_io: true, ..to(BFloat16) };
-    let expected = "
-        const w BFLOAT16
-        info a BFLOAT16
-        a = Mul(x, w)
-        b = Exp(a)
-        c = Add(b, w)
-        d = Mul(c, b)
-        out d BFLOAT16";
-    check(CHAIN, &options, expected);
 }
 
 #[test]
