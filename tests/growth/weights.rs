@@ -6,10 +6,10 @@ use std::fs;
 use test_tools::tempfile;
 use tract_onnx::pb::{ModelProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Int64, Uint8};
+use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Int4, Int64, Uint4, Uint8};
 use tract_onnx_cast::{ElementType, Rules, from_f32, onnx, tensor_proto};
 
-use crate::common::proto::{Sketch, bytes, int, raw};
+use crate::common::proto::{Sketch, bytes, int, ints, raw};
 use crate::{PEAK, alone};
 
 /// Neither is a multiple of what the kernels take at once, nor K of a block.
@@ -101,6 +101,112 @@ fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
     product(rows, |sketch| sketch.initializer(weights).node("MatMul", &["x", "w"], &["y"], vec![]))
 }
 
+/// How scales are spread over weights of K rows, or of N where they are turned.
+#[derive(Debug, Clone, Copy)]
+enum Spread {
+    Blocks,
+    Columns,
+    Tensor,
+}
+
+/// Weights that a DequantizeLinear makes, K × N, or N × K before a Transpose.
+#[derive(Debug, Clone, Copy)]
+struct Dequantized {
+    ty: ElementType,
+    spread: Spread,
+    is_turned: bool,
+    has_zeros: bool,
+}
+
+impl Dequantized {
+    fn scale_dims(self) -> Vec<usize> {
+        match (self.spread, self.is_turned) {
+            (Spread::Blocks, false) => vec![BLOCKS, N],
+            (Spread::Blocks, true) => vec![N, BLOCKS],
+            (Spread::Columns, _) => vec![N],
+            (Spread::Tensor, _) => vec![],
+        }
+    }
+
+    fn scales(self) -> usize {
+        self.scale_dims().iter().product()
+    }
+
+    fn scale_at(self, k: usize, n: usize) -> usize {
+        match (self.spread, self.is_turned) {
+            (Spread::Blocks, false) => k / BLOCK * N + n,
+            (Spread::Blocks, true) => n * BLOCKS + k / BLOCK,
+            (Spread::Columns, _) => n,
+            (Spread::Tensor, _) => 0,
+        }
+    }
+
+    fn least(self) -> i32 {
+        if self.ty == Int4 { -8 } else { 0 }
+    }
+
+    fn zero(self, place: usize) -> f32 {
+        if self.has_zeros { (self.least() + (place % 3) as i32) as f32 } else { 0.0 }
+    }
+
+    /// The codes as they lie, or the weights that they stand for, K × N.
+    fn weights(self, is_float: bool) -> TensorProto {
+        let is_turned = self.is_turned && !is_float;
+        let mut weights = vec![0.0; K * N];
+        for (k, n) in (0..K).flat_map(|k| (0..N).map(move |n| (k, n))) {
+            let code = (self.least() + ((k * 29 + n * 7 + n / 11) % 16) as i32) as f32;
+            let at = self.scale_at(k, n);
+            let place = if is_turned { n * K + k } else { k * N + n };
+            weights[place] = if is_float { (code - self.zero(at)) * scale(at) } else { code };
+        }
+        let size = if is_turned { [N, K] } else { [K, N] };
+        if is_float {
+            shaped("f", Float, size, &weights)
+        } else {
+            shaped("w", self.ty, size, &weights)
+        }
+    }
+
+    /// The FLOAT weights as they are made of codes.
+    fn dequantize(self, sketch: Sketch) -> Sketch {
+        let axis = match (self.spread, self.is_turned) {
+            (Spread::Columns, false) | (Spread::Blocks, true) => 1,
+            _ => 0,
+        };
+        let mut attributes = vec![int("axis", axis)];
+        if matches!(self.spread, Spread::Blocks) {
+            attributes.push(int("block_size", BLOCK as i64));
+        }
+        let parameter = |name: &str, ty, value: &dyn Fn(usize) -> f32| {
+            let values: Vec<f32> = (0..self.scales()).map(value).collect();
+            let carrier = from_f32(&tensor1(&values), ty, Rules::default()).expect("a conversion");
+            let carrier = carrier.into_shape(&self.scale_dims()).expect("as many values");
+            tensor_proto::write(name, ty, &carrier).expect("a tensor")
+        };
+        let names = if self.has_zeros { vec!["w", "s", "z"] } else { vec!["w", "s"] };
+        sketch
+            .initializer(self.weights(false))
+            .initializer(parameter("s", Float, &scale))
+            .initializer(parameter("z", self.ty, &|place| self.zero(place)))
+            .node("DequantizeLinear", &names, &["f"], attributes)
+    }
+
+    fn model(self, rows: usize, is_float: bool) -> ModelProto {
+        product(rows, |sketch| {
+            let sketch = if is_float {
+                sketch.initializer(self.weights(true))
+            } else {
+                self.dequantize(sketch)
+            };
+            if self.is_turned && !is_float {
+                let sketch = sketch.node("Transpose", &["f"], &["t"], vec![ints("perm", &[1, 0])]);
+                return sketch.node("MatMul", &["x", "t"], &["y"], vec![]);
+            }
+            sketch.node("MatMul", &["x", "f"], &["y"], vec![])
+        })
+    }
+}
+
 /// What comes of a model's file: its output, and the bytes that its plan holds, the most that it took on the way, and the most
 /// while it runs.
 fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])> {
@@ -128,8 +234,14 @@ fn warm() {
     run(&x(1), &plain(1, Float16)).expect("a model");
 }
 
-/// A model, the same in FLOAT, and how many bytes of its file are of the weights.
-fn check(what: &str, rows: usize, model: &ModelProto, float: &ModelProto, weights: usize) {
+/// A model, the same in FLOAT, how many bytes of its file are of the weights, and how many times as many loading may take.
+fn check(
+    what: &str,
+    rows: usize,
+    [model, float]: [&ModelProto; 2],
+    weights: usize,
+    most_of_weights: f64,
+) {
     let (expected, [of_float, most_of_float, _]) = run(&x(rows), float).expect(what);
     let (found, [held, most, _]) = run(&x(rows), model).expect(what);
     assert!(found == expected, "{what} of {rows} rows: other bits");
@@ -140,7 +252,8 @@ fn check(what: &str, rows: usize, model: &ModelProto, float: &ModelProto, weight
     assert!(floats[0] < 1.1 && floats[1] < 2.1, "FLOAT: {floats:?}");
     // Rows that are more than the weights have are the product's first operand.
     if rows < N {
-        assert!(own[0] < 1.15 && own[1] < 3.4, "{what} of {rows} rows: {own:?}");
+        let is_little = own[0] < 1.15 && own[1] < most_of_weights;
+        assert!(is_little, "{what} of {rows} rows: {own:?}");
     }
 }
 
@@ -150,7 +263,7 @@ fn weights_of_half_precision_stay_so() {
     warm();
     for ty in [Float16, BFloat16] {
         for rows in [1, 5, 64, N + 3] {
-            check(ty.name(), rows, &cast(rows, ty), &plain(rows, ty), N * K * 2);
+            check(ty.name(), rows, [&cast(rows, ty), &plain(rows, ty)], N * K * 2, 3.4);
         }
     }
 }
@@ -165,7 +278,31 @@ fn weights_of_few_bits_stay_so() {
             // With the scales, and a byte for each zero point.
             let weights = N * BLOCKS * (BLOCK * bits / 8 + 5);
             let what = format!("{bits} bits");
-            check(&what, rows, &model, &decoded(rows, bits, has_zeros), weights);
+            check(&what, rows, [&model, &decoded(rows, bits, has_zeros)], weights, 3.4);
+        }
+    }
+}
+
+#[test]
+fn dequantized_weights_stay_in_few_bits() {
+    let _alone = alone();
+    warm();
+    let kinds = [
+        (Int4, Spread::Blocks, false, false),
+        (Int4, Spread::Blocks, true, true),
+        (Uint4, Spread::Blocks, false, true),
+        (Int4, Spread::Columns, false, false),
+        (Uint4, Spread::Tensor, true, true),
+    ];
+    for (ty, spread, is_turned, has_zeros) in kinds {
+        let weights = Dequantized { ty, spread, is_turned, has_zeros };
+        for rows in [1, 5, 64, N + 3] {
+            // With the scales, and a byte for each zero point.
+            let bytes = N * K / 2 + weights.scales() * 5;
+            let what = format!("{weights:?}");
+            let models = [&weights.model(rows, false), &weights.model(rows, true)];
+            // A tensor of tract's has a byte for each code, while the model is loaded.
+            check(&what, rows, models, bytes, 5.0);
         }
     }
 }

@@ -67,7 +67,7 @@ impl Expansion for InferenceQuantizer {
 
     /// As [`OnnxQuantizer`](super::op::OnnxQuantizer) in a typed model: weights that may stay in few bits are not folded yet.
     fn runs_out_of_plan(&self) -> bool {
-        !may_stay_small(self.spec.quantizes(), self.spec.exotic(0), self.spec.block_size)
+        !may_stay_small(self.spec.quantizes(), self.spec.exotic(0))
     }
 
     rules!(self, [self.inputs(), 1], |s, inputs, outputs| {

@@ -10,7 +10,7 @@ use crate::onnx::quantizers::QuantizerSpec;
 use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
-use crate::ops::quantize::small_weights::{BLOCK, SmallWeights};
+use crate::ops::quantize::small_weights::SmallWeights;
 use crate::tensor::quantization::{Prepared, Quantization};
 
 /// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
@@ -67,8 +67,7 @@ impl OnnxQuantizer {
     /// Whether its constants may become weights in few bits.
     pub(super) fn may_stay_small(&self) -> bool {
         let quantizer = self.quantizer();
-        let quantizes = matches!(quantizer, Quantizer::Quantize(_));
-        may_stay_small(quantizes, Some(quantizer.x()), self.block_size)
+        may_stay_small(matches!(quantizer, Quantizer::Quantize(_)), Some(quantizer.x()))
     }
 
     /// What it does to tensors.
@@ -188,9 +187,9 @@ impl OnnxQuantizer {
 }
 
 /// Whether constants of a quantiser may become weights in few bits.
-pub(super) fn may_stay_small(quantizes: bool, x: Option<ElementType>, block_size: usize) -> bool {
-    let is_four_bits = matches!(x, Some(ElementType::Int4 | ElementType::Uint4));
-    !quantizes && is_four_bits && block_size > 0 && block_size.is_multiple_of(BLOCK)
+pub(super) fn may_stay_small(quantizes: bool, x: Option<ElementType>) -> bool {
+    use ElementType::{Int2, Int4, Uint2, Uint4};
+    !quantizes && matches!(x, Some(Int2 | Uint2 | Int4 | Uint4))
 }
 
 /// Two quantisers are the same op if they do the same, whatever the nodes are called.

@@ -1,4 +1,5 @@
-//! Constant weights of a product that a `DequantizeLinear` makes: they stay in few bits where tract has a format for them.
+//! Constant weights of a product that a `DequantizeLinear` makes: they stay in few bits, in tract's own format for one row of
+//! x, in panels for more.
 
 #![forbid(unsafe_code)]
 
@@ -6,11 +7,12 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::op::OnnxQuantizer;
-use crate::cast::element_type::ElementType;
-use crate::cast::quantize::layout;
+use crate::cast::element_type::{ElementType, Family};
+use crate::cast::quantize::layout::{self, Layout};
 use crate::cast::rules::Rules;
 use crate::ops::host::hook::Patch;
 use crate::ops::quantize::small_weights::{self, Packed, SmallWeights};
+use crate::ops::weights::{self, unpack::Unpack};
 use crate::tensor::conversion::Conversion;
 
 /// The product that follows, with weights in few bits; `None` where something else comes between or uses them, or they are
@@ -25,7 +27,7 @@ pub(super) fn product(
     let types = op.quantizer();
     let [x, scale, zero_point @ ..] = constants else { return Ok(None) };
     let &[rows, columns] = x.shape() else { return Ok(None) };
-    let may_stay = op.may_stay_small() && types.y() == ElementType::Float;
+    let may_stay = op.may_stay_small() && op.block_size > 0 && types.y() == ElementType::Float;
     if !may_stay || !is_symmetric(types.x(), zero_point)? {
         return Ok(None);
     }
@@ -62,6 +64,129 @@ pub(super) fn product(
     let output = patch.wire_node(&product.name, op, &inputs)?[0];
     patch.shunt_outside(model, product.id.into(), output)?;
     Ok(Some(patch))
+}
+
+/// The same weights, of which FLOAT is made when the product that follows runs; `None` where no product of FLOAT follows, or
+/// their blocks are no bytes. `constants` are x, the scale and perhaps the zero point.
+pub(super) fn unpacked(
+    op: &OnnxQuantizer,
+    model: &TypedModel,
+    node: &TypedNode,
+    constants: &[&Arc<Tensor>],
+) -> Patch {
+    let types = op.quantizer();
+    let [x, scale, zero_point @ ..] = constants else { return Ok(None) };
+    let is_float = [types.scale(), types.y()] == [ElementType::Float; 2];
+    if !op.may_stay_small() || !is_float || x.rank() != 2 || x.len() < weights::FROM {
+        return Ok(None);
+    }
+    let layout = Layout::new(x.shape(), op.axis, op.block_size, scale.shape());
+    let layout = layout.map_err(|problem| op.error(problem))?;
+    let Some(k_axis) = multiplied(op, model, node, layout)? else { return Ok(None) };
+    let order = [1 - k_axis, k_axis];
+    let [n, k] = order.map(|axis| x.shape()[axis]);
+    let bits = types.x().bits() as usize;
+    let row = k.next_multiple_of(8 / bits);
+    let block = match layout {
+        Layout::Blocks { block, .. } => block.min(row),
+        Layout::Tensor | Layout::Axis { .. } => row,
+    };
+    if !block.is_multiple_of(8 / bits) {
+        return Ok(None);
+    }
+
+    // Codes are counted from the least.
+    let least = if types.x().family() == Family::Signed { 1 << (bits - 1) } else { 0_u8 };
+    let above = |code: &u8| code.wrapping_add(least);
+    let codes = bytes(x, order, bits, block, above)?;
+    let scales = for_blocks(scale, layout, order, n)?;
+    let zeros: Vec<u8> = match zero_point.first() {
+        Some(zeros) => {
+            let zeros = for_blocks(zeros, layout, order, n)?;
+            zeros.try_as_plain_ram()?.as_bytes().iter().map(above).collect()
+        }
+        None => vec![least; scales.len()],
+    };
+
+    let mut patch = TypedModelPatch::default();
+    let part = |name: &str| format!("{}.{name}", node.name);
+    let codes = patch.add_const(part("codes"), codes)?;
+    let scales = patch.add_const(part("scales"), scales)?;
+    let zeros = patch.add_const(part("zeros"), tensor1(&zeros))?;
+    let op = Unpack { n, k, block, bits };
+    let mut weights = patch.wire_node(&node.name, op, &[codes, scales, zeros])?;
+    if k_axis == 0 {
+        weights = patch.wire_node(part("turned"), AxisOp::Move(0, 1), &weights)?;
+    }
+    patch.shunt_outside(model, node.id.into(), weights[0])?;
+    Ok(Some(patch))
+}
+
+/// The axis of weights of rank 2 over which the product that follows adds, if its elements have one scale or blocks of scales.
+fn multiplied(
+    op: &OnnxQuantizer,
+    model: &TypedModel,
+    node: &TypedNode,
+    layout: Layout,
+) -> TractResult<Option<usize>> {
+    let axis = layout::axis(op.axis, 2).map_err(|problem| op.error(problem))?;
+    let candidates = match layout {
+        Layout::Tensor => vec![0, 1],
+        Layout::Axis { .. } => vec![1 - axis],
+        Layout::Blocks { .. } => vec![axis],
+    };
+    for axis in candidates {
+        if let Some((product, slot, [k_at, n_at])) = following(model, node, axis)?
+            && let Some(einsum) = product.op_as::<EinSum>()
+            && axes(einsum, slot, k_at, n_at).is_some()
+        {
+            return Ok(Some(axis));
+        }
+    }
+    Ok(None)
+}
+
+/// A scale or zero point for each block of each of N rows, from a tensor of them whose axes are put in an order.
+fn for_blocks(tensor: &Tensor, layout: Layout, order: [usize; 2], n: usize) -> TractResult<Tensor> {
+    let flat = |tensor: Tensor| {
+        let elements = tensor.len();
+        tensor.into_shape(&[elements])
+    };
+    match layout {
+        Layout::Blocks { .. } => flat(tensor.clone().permute_axes(&order)?),
+        Layout::Axis { .. } => Ok(tensor.clone()),
+        Layout::Tensor => flat(tensor.clone())?.slice(0, 0, 1)?.broadcast_to_shape(&[n]),
+    }
+}
+
+/// Codes, their axes in an order, in bytes, the first in the low bits of its byte. Each block begins a byte; what a block has
+/// too few are 0.
+fn bytes(
+    x: &Tensor,
+    order: [usize; 2],
+    bits: usize,
+    block: usize,
+    above: impl Fn(&u8) -> u8,
+) -> TractResult<Tensor> {
+    let [n, k] = order.map(|axis| x.shape()[axis]);
+    let [by_row, by_column] = order.map(|axis| if axis == 0 { x.shape()[1] } else { 1 });
+    let codes = x.try_as_plain_ram()?;
+    let codes = codes.as_bytes();
+    let (each, mask) = (8 / bits, u8::MAX >> (8 - bits));
+    let (blocks, of_block) = (k.div_ceil(block), block / each);
+    // Not by way of a `Vec`, which a tensor copies: there are many.
+    let mut packed = Tensor::zero::<u8>(&[n * blocks * of_block])?;
+    let mut places = packed.try_as_plain_ram_mut()?;
+    for (place, to) in places.as_slice_mut::<u8>()?.chunks_mut(of_block).enumerate() {
+        let row = codes.get(place / blocks * by_row..).unwrap_or_default();
+        let first = place % blocks * block;
+        for (byte, start) in to.iter_mut().zip((first..).step_by(each)) {
+            let columns = (start..(start + each).min(k)).rev();
+            let codes = columns.filter_map(|column| row.get(column * by_column));
+            *byte = codes.fold(0, |byte, code| byte << bits | above(code) & mask);
+        }
+    }
+    Ok(packed)
 }
 
 /// The product of two that comes next, the slot of these weights, and where their blocks and their other axis are there.

@@ -10,7 +10,7 @@ use tract_onnx::tract_core::tract_linalg::block_quant::{
 };
 
 /// Elements of a block of tract's.
-pub(crate) const BLOCK: usize = 32;
+const BLOCK: usize = 32;
 
 /// Which weights stay in few bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -119,6 +119,9 @@ impl TypedOp for OnnxQuantizer {
             if let Some(patch) = small::product(self, self.small, model, node, &tensors)? {
                 return Ok(Some(patch));
             }
+            if let Some(patch) = small::unpacked(self, model, node, &tensors)? {
+                return Ok(Some(patch));
+            }
             let inputs = std::iter::once(x).chain(constants.iter().copied());
             let inputs: TVec<TValue> = inputs.map(|tensor| tensor.clone().into_tvalue()).collect();
             let y = self.run(&inputs)?.into_arc_tensor();
