@@ -300,8 +300,9 @@ fn check_opset(graph: &Graph, to: ElementType) -> Result<()> {
     if graph.opset >= since {
         return Ok(());
     }
+    let there = format!("casts to {to} are there since opset {since}");
     let problem =
-        format!("imports opset {}, and casts to {to} are there since opset {since}", graph.opset);
+        format!("imports opset {}, and {there}: `--opset {since}` raises it", graph.opset);
     Err(Cause::Model { problem }.into())
 }
 

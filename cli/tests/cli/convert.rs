@@ -380,3 +380,48 @@ fn a_call_that_cannot_do_is_refused_in_words_of_its_own() {
     let line = refused(&["compare", &model, &model, "--report", &folder.text("none/x.html")]);
     assert!(line.contains("there is no folder"), "{line}");
 }
+
+#[test]
+fn what_has_sequences_inside_is_judged_by_a_tolerance() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 4])
+        .initializer(tensor("w", Float, &[0.5, 0.25, 2.0, 1.5]))
+        .node("Mul", &["x", "w"], &["m"], vec![])
+        .node("SequenceConstruct", &["m", "x"], &["s"], vec![])
+        .node("Identity", &["s"], &["t"], vec![])
+        .node("ConcatFromSequence", &["t"], &["c"], vec![int("axis", 0)])
+        .node("Tanh", &["c"], &["y"], vec![])
+        .output("y", Float, &[4, 4]);
+    let options = ["--to", "FLOAT16", "--sqnr", "40"];
+    let (report, _) = convert(0, &bytes(&sketch.model()), &options);
+    assert_eq!(report["verdict"], json!("holds"));
+}
+
+#[test]
+fn what_cannot_be_run_says_how_it_is_written() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[4])
+        .node("Sigmoid", &["x"], &["s"], vec![])
+        .node("Bernoulli", &["s"], &["y"], vec![])
+        .output("y", Float, &[4]);
+    let folder = Folder::new();
+    let (model, output) = (folder.write("m.onnx", bytes(&sketch.model())), folder.text("out.onnx"));
+    for ty in ["FLOAT16", "DOUBLE"] {
+        let call = ["convert", &model, "--to", ty, "-o", &output];
+        let line = refused(&call);
+        assert!(line.contains("(Bernoulli)"), "{line}");
+        assert!(line.contains("--unverified writes the model without running it"), "{line}");
+    }
+    said(0, &["convert", &model, "--to", "FLOAT16", "-o", &output, "--unverified"]);
+}
+
+#[test]
+fn that_no_weight_is_stored_in_few_bits_is_told() {
+    let folder = Folder::new();
+    let (model, out) = (folder.write("m.onnx", squares(0.5)), folder.text("out.onnx"));
+    let done = onnx_cast(["convert", &model, "--weights", "INT8", "-o", &out]);
+    let note =
+        "no product or convolution has a weight of 256 elements or more that could be stored";
+    assert_eq!(done.status.code(), Some(0));
+    assert!(stderr(&done).contains(note), "{}", stderr(&done));
+}

@@ -433,7 +433,7 @@ fn an_opset_without_the_type_is_refused() {
     let mut model = read("in x FLOAT\nb = Neg(x)\nout b FLOAT");
     model.opset_import[0].version = 12;
     let refused = convert(&model.encode_to_vec(), None, &to(BFloat16));
-    let expected = "the model imports opset 12, and casts to BFLOAT16 are there since opset 13";
+    let expected = "the model imports opset 12, and casts to BFLOAT16 are there since opset 13: `--opset 13` raises it";
     assert_eq!(refused.unwrap_err().to_string(), expected);
     let refused = convert(&model.encode_to_vec(), None, &to(ElementType::Int8));
     assert!(refused.is_err());

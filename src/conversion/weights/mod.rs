@@ -73,8 +73,8 @@ fn check_opset(opset: i64, wanted: Weights) -> Result<()> {
     if opset >= blocks {
         return Ok(());
     }
-    let problem =
-        format!("imports opset {opset}, and {ty} are there since opset {blocks}: raise it to that");
+    let since = format!("{ty} are there since opset {blocks}");
+    let problem = format!("imports opset {opset}, and {since}: `--opset {blocks}` raises it");
     Err(Cause::Model { problem }.into())
 }
 
@@ -139,8 +139,8 @@ fn axes(node: &Node, place: usize, tensor: &TensorProto) -> Option<(usize, Optio
     let is_turned = int(node, "transB").unwrap_or(0) != 0;
     let rank = tensor.dims.len();
     match (node.op_type(), place) {
-        ("MatMul", 1) if rank == 2 => Some((1, Some(0))),
-        ("MatMul", 0) if rank == 2 => Some((0, Some(1))),
+        ("MatMul", 1) if rank > 1 => Some((rank - 1, Some(rank - 2))),
+        ("MatMul", 0) if rank > 1 => Some((rank - 2, Some(rank - 1))),
         ("Gemm", 1) if rank == 2 && is_turned => Some((0, Some(1))),
         ("Gemm", 1) if rank == 2 => Some((1, Some(0))),
         ("Conv", 1) if rank > 2 => Some((0, None)),

@@ -148,8 +148,7 @@ fn what_would_lose_too_much_or_is_kept_stays() {
 fn an_opset_without_such_weights_is_refused_or_raised() {
     let file = product(17, -3.5);
     let refused = |options: &Options| convert(&file, None, options).unwrap_err().to_string();
-    let line =
-        "the model imports opset 17, and INT4 weights are there since opset 21: raise it to that";
+    let line = "the model imports opset 17, and INT4 weights are there since opset 21: `--opset 21` raises it";
     assert_eq!(refused(&only(Int4, None)), line);
     assert!(refused(&only(Int8, Some(16))).contains("scales of blocks are there since opset 21"));
     assert!(refused(&only(Int8, Some(0))).contains("at least one"));
@@ -157,6 +156,20 @@ fn an_opset_without_such_weights_is_refused_or_raised() {
     let raised = Options { opset: Some(21), ..only(Int4, None) };
     let model: ModelProto = written(&file, &raised).0;
     assert_eq!((model.opset_import[0].version, model.ir_version), (21, 10));
+}
+
+/// A product of batches has one for each, of which the columns share a scale.
+#[test]
+fn weights_of_batches_become_codes_too() {
+    let mut model = ModelProto::decode(&*product(21, -3.5)).expect("a model");
+    model.graph.as_mut().expect("a graph").initializer[0].dims = vec![2, 16, 16];
+    for (block, dims) in [(None, vec![16]), (Some(8), vec![2, 2, 16])] {
+        let graph = graph_of(&model.encode_to_vec(), &only(Int8, block));
+        assert_eq!(
+            (graph.initializer[0].data_type, &graph.initializer[1].dims),
+            (Int8 as i32, &dims)
+        );
+    }
 }
 
 #[test]

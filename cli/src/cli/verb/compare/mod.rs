@@ -52,7 +52,7 @@ use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 use measure::Measured;
 use open::Sides;
-pub(crate) use open::{CompareRequest, OpenModels};
+pub(crate) use open::{CompareRequest, OpenModels, with_way_out};
 
 /// Compare a model with its conversion, on the same inputs.
 ///

@@ -97,7 +97,7 @@ impl Side {
                     probed.check_declared()?;
                     Ok(Loaded { probed, path: file.clone(), model })
                 };
-                side.model = Some(at(path.display(), with_way_out(load()))?);
+                side.model = Some(at(path.display(), with_way_out(load(), SAVED))?);
                 side.cases = cases;
             }
         }
@@ -378,9 +378,12 @@ fn of_dump(takes: &Declared, saved: &Saved) -> TractResult<Set> {
     Ok(Set::new("the saved tensors".into(), Provenance::Given, shapes, make))
 }
 
+/// What can be done where a model cannot be run.
+pub(super) const SAVED: &str = "tensors that another runtime has saved can be compared instead";
+
 /// The result; where it is tract that cannot do it, and not the model that is wrong, the error says
 /// what can be done instead.
-pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
+pub(crate) fn with_way_out<T>(result: TractResult<T>, way: &str) -> TractResult<T> {
     result.map_err(|error| {
         let is_of_tract = |error: &Error| matches!(error.kind(), OwnKind::Tract | OwnKind::Panic);
         let is_own = error
@@ -393,8 +396,7 @@ pub(super) fn with_way_out<T>(result: TractResult<T>) -> TractResult<T> {
             return error;
         }
         let reason = one_line(&error);
-        let message =
-            format!("{reason}; tensors that another runtime has saved can be compared instead");
+        let message = format!("{reason}; {way}");
         InOneLine { message, error }.into()
     })
 }

@@ -11,7 +11,7 @@ use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::local::{Trace, inputs, interpreter};
-use crate::cli::verb::compare::open::{Side, with_way_out};
+use crate::cli::verb::compare::open::{SAVED, Side, with_way_out};
 use crate::cli::verb::compare::operators::{Observed, Operators};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
@@ -89,7 +89,7 @@ impl<'a> Runner<'a> {
                 None => self.watched = None,
             }
         }
-        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors()?)))?;
+        let ran = at(path, with_way_out(loaded.model.clone().run(set.tensors()?), SAVED))?;
         add_once(notes, ran.note.map(|note| format!("{}: {note}", self.side.path.display())));
         Ok(ran.outputs)
     }

@@ -27,7 +27,7 @@ use crate::cli::output_file::{Drafts, folder_of};
 use crate::cli::process::progress;
 use crate::cli::process::request::Request;
 use crate::cli::report::page;
-use crate::cli::verb::compare::CompareRequest;
+use crate::cli::verb::compare::{CompareRequest, with_way_out};
 use crate::cli::verb::keep::reference::{CountedRuns, Reference};
 use crate::cli::verb::keep::search::{NodeList, Search};
 use crate::cli::work::engine::Engine;
@@ -179,6 +179,9 @@ impl Conversion {
 /// How often the conversion runs with random rounding, as `compare` does by default.
 const SAMPLES: u64 = 3;
 
+/// What can be done where the model cannot be run.
+const UNVERIFIED: &str = "--unverified writes the model without running it";
+
 /// Where the external data of a model goes.
 pub(super) fn data_of(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
@@ -200,7 +203,8 @@ impl Request for ConvertRequest {
         let scratch = drafts.folder_in(folder_of(&self.output))?;
         let (mut notes, mut problem, mut needed) = (vec![], None, HashMap::new());
         if !self.is_unverified && self.narrows(&options) {
-            let found = self.search(loader, &file, &options, &scratch)?;
+            let found = self.search(loader, &file, &options, &scratch);
+            let found = with_way_out(found, UNVERIFIED)?;
             (notes, problem) = (found.notes, found.problem);
             options.keep.extend(found.keep.iter().map(|node| node.node.clone()));
             needed = found.keep.into_iter().map(|node| (node.node, node.why)).collect();
@@ -210,6 +214,11 @@ impl Request for ConvertRequest {
         let mut report = self.report(&converted, &needed);
         (report.notes, report.problem) = (notes, problem);
         report.size_before = file.len() as u64 + converted.external_bytes();
+        if let Some(ty) = report.coded_as.as_ref().filter(|_| report.coded_weights == 0) {
+            let none =
+                "no product or convolution has a weight of 256 elements or more that could be";
+            report.notes.push(format!("{none} stored as {ty}"));
+        }
         if report.nodes == 0 && report.coded_weights == 0 && !needed.is_empty() {
             let problem = "the outputs hold only where nothing is converted";
             report.problem.get_or_insert(problem.into());
@@ -225,7 +234,7 @@ impl Request for ConvertRequest {
         let has_data = write(converted, &mut model, &scratch, &data)?;
         drop(model);
         if !self.is_unverified {
-            let mut found = self.compare(loader, &draft)?;
+            let mut found = with_way_out(self.compare(loader, &draft), UNVERIFIED)?;
             found.converted = self.output.display().to_string();
             report.problem = self.fault(&found);
             report.compared = Some(found);

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use onnx_cast_graph::tensor_type;
-use tract_onnx::pb::ModelProto;
+use onnx_cast_graph::{subgraphs, tensor_type};
+use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
@@ -75,8 +75,10 @@ impl Reference {
     pub(crate) fn of(proto: &ModelProto, runs: &mut CountedRuns) -> TractResult<Reference> {
         let graph = proto.graph.as_ref().context("the model holds no graph")?;
         let count = graph.output.len();
-        let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| !name.is_empty());
-        let made: Vec<String> = made.cloned().collect();
+        let sequences = sequences(graph, HashSet::new());
+        let made = graph.node.iter().flat_map(|node| &node.output);
+        let is_tensor = |name: &&String| !name.is_empty() && !sequences.contains(name.as_str());
+        let made: Vec<String> = made.filter(is_tensor).cloned().collect();
         let exposed = exposing(proto.clone(), &made);
         let mut reference = Reference::default();
         for input in &graph.input {
@@ -138,4 +140,30 @@ impl Reference {
         });
         broken.next()
     }
+}
+
+/// The values of a graph that are sequences or optionals, beside those that are known to be.
+fn sequences<'g>(graph: &'g GraphProto, mut found: HashSet<&'g str>) -> HashSet<&'g str> {
+    for node in &graph.node {
+        let is_one = match node.op_type.as_str() {
+            "Optional" | "SequenceConstruct" | "SequenceEmpty" | "SequenceErase"
+            | "SequenceInsert" | "SequenceMap" | "SplitToSequence" => true,
+            "Identity" => node.input.iter().any(|name| found.contains(name.as_str())),
+            _ => false,
+        };
+        found.extend(node.output.iter().filter(|_| is_one).map(String::as_str));
+        // A Loop gives the values that it carries on to its body behind the count and the
+        // condition, which its body returns alone.
+        let skipped = usize::from(node.op_type == "Loop");
+        for body in node.attribute.iter().flat_map(subgraphs) {
+            let fed = node.input.iter().zip(&body.input).filter(|_| skipped == 1);
+            let carried = fed.filter(|(given, _)| found.contains(given.as_str()));
+            let carried = carried.map(|(_, input)| input.name.as_str());
+            let inner = sequences(body, found.iter().copied().chain(carried).collect());
+            let made = node.output.iter().zip(body.output.iter().skip(skipped));
+            let made = made.filter(|(_, returned)| inner.contains(returned.name.as_str()));
+            found.extend(made.map(|(name, _)| name.as_str()));
+        }
+    }
+    found
 }
