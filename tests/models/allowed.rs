@@ -6,7 +6,10 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
 
-use crate::common::proto::{Sketch, float, int64, ints, model, node, raw, string, tensor};
+use crate::common::proto::{
+    Sketch, float, graph, graph_attribute, int, int64, ints, model, node, raw, string, tensor,
+    untyped,
+};
 
 use ElementType::{Double, Float, Int64};
 
@@ -214,6 +217,49 @@ fn texts_are_padded() {
         let sketch = sketch.output("y", ElementType::String, &[expected.len() as i64]);
         let y = run(21, sketch, &[(ElementType::String, texts(&["a", "b"]))]);
         assert_eq!(y, [texts(expected)], "{mode} {pads:?}");
+    }
+}
+
+/// The inner one doubles what it begins with, at each turn of the outer one from the beginning, in a branch too.
+#[test]
+fn a_scan_in_a_scan_begins_anew() {
+    let scan = |inputs: &[&str], outputs: &[&str], body| {
+        let attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+        node("Scan", inputs, outputs, attributes)
+    };
+    let made = [untyped("y"), untyped("z")];
+    let add = |a: &str, b: &str, sum: &str| node("Add", &[a, b], &[sum], vec![]);
+    let doubled = graph(
+        &[untyped("s"), untyped("t")],
+        &[add("s", "s", "w"), add("w", "t", "u"), node("Identity", &["s"], &["v"], vec![])],
+        &[untyped("u"), untyped("v")],
+    );
+    let inner = scan(&["from", "zeros"], &["y", "z"], doubled);
+    let from = add("begin", "x", "from");
+    let alone = graph(&[untyped("x")], &[from.clone(), inner.clone()], &made);
+    let taken = graph(&[], &[inner], &made);
+    let branches =
+        vec![graph_attribute("then_branch", taken.clone()), graph_attribute("else_branch", taken)];
+    let chosen = [
+        from,
+        node("Greater", &["x", "begin"], &["is"], vec![]),
+        node("Squeeze", &["is"], &["chosen"], vec![]),
+        node("If", &["chosen"], &["y", "z"], branches),
+    ];
+    let chosen = graph(&[untyped("x")], &chosen, &made);
+    for body in [alone, chosen] {
+        let mut sketch = Sketch::new()
+            .input("rows", Float, &[2])
+            .input("begin", Float, &[1])
+            .input("zeros", Float, &[3])
+            .output("last", Float, &[2, 1])
+            .output("all", Float, &[2, 3, 1]);
+        sketch.0.node.push(scan(&["rows"], &["last", "all"], body));
+        let inputs = [&[0f32, 1.][..], &[3.], &[0., 0., 0.]];
+        let inputs = inputs.map(|input| (Float, tensor1(input)));
+        let last = Tensor::from_shape(&[2, 1], &[24f32, 32.]).unwrap();
+        let all = Tensor::from_shape(&[2, 3, 1], &[3f32, 6., 12., 4., 8., 16.]).unwrap();
+        assert_eq!(run(21, sketch, &inputs), [last, all]);
     }
 }
 

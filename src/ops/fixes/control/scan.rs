@@ -7,6 +7,9 @@
 //! `ops/scan/decluttered.rs`, `declutter_pull_batcheable_output`). Here such an output is the constant repeated, beside the
 //! `Scan`.
 //!
+//! What has a state inside of a body keeps it from one turn of the body to the next (tract-core, `ops/scan/optimized.rs`, `eval`). Here
+//! it begins anew at each.
+//!
 //! Of a product it takes out without a state, nothing is left in the body but the place of an axis, which tract moves to and fro
 //! without end. Here such an output is kept apart from the product.
 
@@ -18,7 +21,9 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::MultiBroadcastTo;
 use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::einsum::EinSum;
+use tract_onnx::tract_core::ops::gru_seq::GruSeq;
 use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::logic::IfThenElse;
 use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_count};
 
 use crate::onnx::node::node_name;
@@ -51,8 +56,23 @@ fn settled(site: &Site, model: &mut TypedModel, outlets: Wires) -> Wired {
         && let Some(scan) = model.node_mut(outlet.node).op_as_mut::<Scan>()
     {
         keep_products(scan)?;
+        begin_anew(&mut scan.body);
     }
     Ok(outlets)
+}
+
+/// Has what has a state in a body begin anew whenever the body does.
+fn begin_anew(body: &mut TypedModel) {
+    for node in &mut body.nodes {
+        if let Some(scan) = node.op_as_mut::<Scan>() {
+            scan.reset_every_turn = true;
+        } else if let Some(layer) = node.op_as_mut::<GruSeq>() {
+            layer.reset_every_turn = true;
+        } else if let Some(branches) = node.op_as_mut::<IfThenElse>() {
+            begin_anew(&mut branches.then_body);
+            begin_anew(&mut branches.else_body);
+        }
+    }
 }
 
 /// Keeps the outputs that come of a product and of no state apart from it, and outputs in two directions from each other: tract
