@@ -45,6 +45,7 @@ def all_cases() -> Iterator[Case]:
         *moved(),
         *kernels(),
         *learned(),
+        *machines(),
         *recurrent(),
         *experts(),
         *convolved(),
@@ -220,6 +221,34 @@ def learned() -> Iterator[Case]:
         ):
             attributes = trees(more["n_targets"]) | more | {"aggregate_function": together}
             yield case(LEARNED + "TreeEnsembleRegressor", attributes, [rows])
+
+
+def machines() -> Iterator[Case]:
+    """Support vectors of each kernel, of two classes and of three, with probabilities or without."""
+    rows = drawn((4, 2), 1, 2.0)
+    weights = [0.5, -0.25, 1.0, -0.75, 0.25, -1.0, 0.125, 0.875, -0.5, 0.75]
+    vectors = {"support_vectors": [float(x) for x in drawn((5, 2), 3).value.ravel()]}
+    for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID"):
+        kind = {"kernel_type": kernel, "kernel_params": [0.5, 0.25, 2.0]}
+        machine = vectors | kind
+        for one in (0, 1):
+            more = {"coefficients": weights[:5], "n_supports": 5, "rho": [0.125], "one_class": one}
+            yield case(LEARNED + "SVMRegressor", machine | more, [rows])
+        for sizes in ([2, 3], [2, 1, 2]):
+            classes = len(sizes)
+            pairs = classes * (classes - 1) // 2
+            more = {
+                "classlabels_ints": [7, 3, 5][:classes],
+                "coefficients": weights[: 5 * (classes - 1)],
+                "rho": [0.125, -0.5, 0.25][:pairs],
+                "vectors_per_class": sizes,
+            }
+            sure = {"prob_a": [-2.0, -1.5, -0.5][:pairs], "prob_b": [0.25, -0.125, 0.5][:pairs]}
+            for shown in ({}, {"post_transform": "LOGISTIC"}, sure):
+                yield case(LEARNED + "SVMClassifier", machine | more | shown, [rows], 2)
+    linear = {"coefficients": [0.5, -0.25], "n_supports": 0, "rho": [0.125]}
+    kind = {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
+    yield case(LEARNED + "SVMRegressor", linear | kind, [rows])
 
 
 def trees(targets: int) -> dict[str, object]:

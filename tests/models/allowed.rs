@@ -8,7 +8,7 @@ use tract_onnx_cast::{ElementType, OnnxTensor, onnx};
 
 use crate::common::proto::{
     Sketch, float, graph, graph_attribute, int, int64, ints, model, node, raw, string, tensor,
-    untyped,
+    tensor_attribute, untyped,
 };
 
 use ElementType::{Double, Float, Int64};
@@ -260,6 +260,62 @@ fn a_scan_in_a_scan_begins_anew() {
         let last = Tensor::from_shape(&[2, 1], &[24f32, 32.]).unwrap();
         let all = Tensor::from_shape(&[2, 3, 1], &[3f32, 6., 12., 4., 8., 16.]).unwrap();
         assert_eq!(run(21, sketch, &inputs), [last, all]);
+    }
+}
+
+/// Two trees, one of which asks for a member of a set, by each way to put them together. The numbers are those of onnx's
+/// evaluator and of ONNX Runtime.
+#[test]
+fn an_ensemble_of_trees_is_as_specified() {
+    let nan = f32::NAN;
+    let x = [0.5, 2., 0.25, 3., 0.5, nan, nan, 2., 2., -1.];
+    for (together, expected) in [
+        (0, [4.5, 3., 4.5, 1., 1.]),
+        (1, [9., 6., 9., 2., 2.]),
+        (2, [1f32, -2., 1., -2., -2.]),
+        (3, [8., 8., 8., 4., 4.]),
+    ] {
+        let floats = |name, values: &[f32]| tensor_attribute(name, tensor("", Float, values));
+        let modes = raw("", ElementType::Uint8 as i32, &[3], &[0, 6, 3]);
+        let mut trees = node(
+            "TreeEnsemble",
+            &["x"],
+            &["y"],
+            vec![
+                int("aggregate_function", together),
+                int("n_targets", 1),
+                ints("leaf_targetids", &[0, 0, 0, 0]),
+                ints("nodes_featureids", &[0, 1, 0]),
+                ints("nodes_truenodeids", &[1, 0, 2]),
+                ints("nodes_falsenodeids", &[1, 2, 3]),
+                ints("nodes_trueleafs", &[0, 1, 1]),
+                ints("nodes_falseleafs", &[1, 1, 1]),
+                ints("nodes_missing_value_tracks_true", &[0, 1, 1]),
+                ints("tree_roots", &[0, 2]),
+                tensor_attribute("nodes_modes", modes),
+                floats("nodes_splits", &[0.5, 0., 1.]),
+                floats("leaf_weights", &[1., 4., -2., 8.]),
+                floats("membership_values", &[2., -1., nan]),
+            ],
+        );
+        trees.domain = "ai.onnx.ml".into();
+        let mut sketch = Sketch::new().input("x", Float, &[5, 2]).output("y", Float, &[5, 1]);
+        sketch.0.node.push(trees.clone());
+        let mut whole = model(21, sketch.0);
+        whole.opset_import.push(OperatorSetIdProto { domain: "ai.onnx.ml".into(), version: 5 });
+        let run = |whole| {
+            let x = Tensor::from_shape(&[5, 2], &x).unwrap();
+            let given = OnnxTensor::new(Float, x).unwrap();
+            Interpreter::of_proto(onnx(), whole, None)?.run(vec![given])
+        };
+        let made = run(whole.clone()).unwrap().remove(0).into_tensor();
+        assert_eq!(made, Tensor::from_shape(&[5, 1], &expected).unwrap(), "{together}");
+        // A row that goes round never ends.
+        let held = &mut whole.graph.as_mut().unwrap().node[0].attribute;
+        let leads = held.iter_mut().find(|held| held.name == "nodes_trueleafs").unwrap();
+        leads.ints[2] = 0;
+        let error = run(whole).unwrap_err().to_string();
+        assert!(error.ends_with("has a tree at node 2 in which a row goes round"), "{error}");
     }
 }
 

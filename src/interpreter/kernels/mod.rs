@@ -5,12 +5,15 @@
 //! - `terms`: `TfIdfVectorizer`
 //! - `patches`: `Col2Im`, `DeformConv`, `RoiAlign`
 //! - `linear`: `LinearAttention`
+//! - `trees`: `TreeEnsemble`; `vectors`: `SVMClassifier`, `SVMRegressor`
 
 mod linear;
 mod numbers;
 mod patches;
 mod terms;
 mod texts;
+mod trees;
+mod vectors;
 
 use onnx_cast_graph::{Node, attribute, is_default_domain};
 use tract_onnx::pb::AttributeProto;
@@ -46,6 +49,9 @@ const KERNELS: &[(&str, &str, Kernel)] = &[
     ("", "TfIdfVectorizer", terms::frequencies),
     ("", "Unique", numbers::unique),
     ("ai.onnx.ml", "LabelEncoder", texts::labels),
+    ("ai.onnx.ml", "SVMClassifier", vectors::classifier),
+    ("ai.onnx.ml", "SVMRegressor", vectors::regressor),
+    ("ai.onnx.ml", "TreeEnsemble", trees::ensemble),
 ];
 
 /// What computes a node, if it is one of these.
