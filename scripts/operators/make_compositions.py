@@ -46,6 +46,7 @@ def all_cases() -> Iterator[Case]:
         *kernels(),
         *learned(),
         *machines(),
+        *unfit(),
         *recurrent(),
         *experts(),
         *convolved(),
@@ -249,6 +250,27 @@ def machines() -> Iterator[Case]:
     linear = {"coefficients": [0.5, -0.25], "n_supports": 0, "rho": [0.125]}
     kind = {"kernel_type": "LINEAR", "kernel_params": [0.0, 0.0, 0.0]}
     yield case(LEARNED + "SVMRegressor", linear | kind, [rows])
+
+
+def unfit() -> Iterator[Case]:
+    """What ONNX Runtime refuses for its lengths, and would be stretched otherwise."""
+    rows = drawn((2, 3), 1)
+    scaled = {"offset": [1.0, 2.0, 3.0], "scale": [0.5]}
+    name = LEARNED + "Scaler"
+    refused = "has lists `offset` and `scale` of two lengths, the model imports 21"
+    yield Case(name, 21, scaled, [rows], refused=refused)
+    refused = "has an `offset` of other than one number or one for each feature"
+    yield Case(name, 21, {"offset": [1.0, 2.0, 3.0]}, [drawn((2, 1), 1)], refused=refused)
+    refused = "has a `scale` of other than one number or one for each feature"
+    yield Case(name, 21, {"scale": [1.0, 2.0]}, [rows], refused=refused)
+    refused = "has other than one length for each sequence of its batch, the model imports 21"
+    for batch, count in ((0, 1), (1, 2)):
+        axes = {"batch_axis": batch, "time_axis": 1 - batch}
+        lengths = integers(*[1] * count, ty=np.int64)
+        yield Case("ReverseSequence", 21, axes, [rows, lengths], refused=refused)
+    for theta, batch in ((1, 2), (2, 1), (2, 4)):
+        inputs = [drawn((theta, 2, 3), 1), integers(batch, 1, 2, 2, ty=np.int64)]
+        yield Case("AffineGrid", 21, {}, inputs, refused="AffineGrid")
 
 
 def trees(targets: int) -> dict[str, object]:

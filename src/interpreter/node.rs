@@ -331,12 +331,12 @@ fn outputs(
 fn at_node(node: &Node, error: &TractError) -> Error {
     let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
     let problem = match own.map(Error::cause) {
-        Some(Cause::Node { problem, .. }) => problem.clone(),
+        Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset),
         Some(Cause::Panic { message }) => message.clone(),
         Some(Cause::Tract { message, .. }) => {
             let named = message.strip_prefix("node `").and_then(|told| told.split_once("): "));
             let problem = named.map_or(message.as_str(), |(_, problem)| problem);
-            let message = refusal(node, problem).to_string();
+            let message = refusal(node, with_opset(problem, node.opset)).to_string();
             return Cause::Tract { node: Some(node.label().into()), message }.into();
         }
         Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
@@ -345,4 +345,15 @@ fn at_node(node: &Node, error: &TractError) -> Error {
         _ => format!("{error:#}"),
     };
     refusal(node, problem)
+}
+
+/// A problem of a part of a node, which may be of another version, with the opset that the node is of.
+fn with_opset(problem: &str, opset: i64) -> String {
+    const BEFORE: &str = ", the model imports ";
+    match problem.rsplit_once(BEFORE) {
+        Some((problem, part)) if part.parse::<i64>().is_ok() => {
+            format!("{problem}{BEFORE}{opset}")
+        }
+        _ => problem.into(),
+    }
 }

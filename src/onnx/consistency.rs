@@ -7,7 +7,8 @@ use tract_onnx::pb::{ModelProto, OperatorSetIdProto};
 use super::node::is_default_domain;
 use crate::error::{Cause, Error};
 
-/// Checks that a model, and each of its functions, imports a domain in one version and under one name.
+/// Checks that a model, and each of its functions, imports a domain in one version and under one name, and ONNX's own in a
+/// version that there is.
 ///
 /// # Errors
 ///
@@ -24,6 +25,10 @@ fn check_imports(imports: &[OperatorSetIdProto]) -> Result<(), Error> {
     let mut known: HashMap<&str, &OperatorSetIdProto> = HashMap::new();
     for import in imports {
         let domain = if is_default_domain(&import.domain) { "" } else { &import.domain };
+        if domain.is_empty() && import.version < 1 {
+            let problem = format!("imports opset {}, and the first is 1", import.version);
+            return Err(Cause::Model { problem }.into());
+        }
         let Some(first) = known.insert(domain, import) else { continue };
         let problem = match (first.version == import.version, first.domain == import.domain) {
             (true, true) => continue,

@@ -121,8 +121,7 @@ impl Quantization {
     /// # Errors
     ///
     /// When a tensor is not of its type's carrier, the scale fits neither x, nor its axis, nor its blocks, the zero point
-    /// does not have the scale's shape (one alone is that of all scales), or it is not 0 where its type has no other:
-    /// float8 and INT32.
+    /// does not have the scale's shape, or it is not 0 where its type has no other: float8 and INT32.
     pub fn run(
         &self,
         x: &Tensor,
@@ -145,9 +144,7 @@ impl Quantization {
         check(scale, self.quantizer.scale(), "scale")?;
         if let Some(zero_point) = zero_point {
             self.check_zero_point(zero_point)?;
-            let (own, scales) = (zero_point.shape(), scale.shape());
-            let fits = own == scales || zero_point.len() == 1;
-            ensure!(fits, "a zero point of shape {own:?} does not fit a scale of shape {scales:?}");
+            check_shape_of_zero_points(zero_point.shape(), scale.shape())?;
         }
         let zero_bytes = match zero_point {
             Some(zero_point) => Some(zero_point.try_as_plain_ram()?.as_bytes()),
@@ -191,6 +188,14 @@ impl Quantization {
         let scales = Scales { parameters: &prepared.parameters, layout, first: 0 };
         output::scale(kernel, self.level, self.quantizer, scales, x, &self.memory)
     }
+}
+
+/// Checks that there is a zero point for each scale.
+pub(crate) fn check_shape_of_zero_points(own: &[usize], scales: &[usize]) -> TractResult<()> {
+    let is_one = |shape: &[usize]| shape.iter().all(|size| *size == 1);
+    let fits = own == scales || is_one(own) && is_one(scales);
+    ensure!(fits, "a zero point of shape {own:?} does not fit a scale of shape {scales:?}");
+    Ok(())
 }
 
 fn check(tensor: &Tensor, ty: ElementType, role: &str) -> TractResult<()> {

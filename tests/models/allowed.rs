@@ -263,6 +263,27 @@ fn a_scan_in_a_scan_begins_anew() {
     }
 }
 
+#[test]
+fn texts_and_numbers_are_encoded_by_their_place() {
+    let one = |attribute: AttributeProto, ty: ElementType| {
+        let mut encoder = node("OneHotEncoder", &["x"], &["y"], vec![attribute]);
+        encoder.domain = "ai.onnx.ml".into();
+        let mut sketch = Sketch::new().input("x", ty, &[3]).output("y", Float, &[3, 2]);
+        sketch.0.node.push(encoder);
+        sketch
+    };
+    let expected = Tensor::from_shape(&[3, 2], &[0f32, 1., 0., 0., 1., 0.]).unwrap();
+    let texts = ["b", "", "a"].map(String::from);
+    let by_text = one(strings("cats_strings", &["a", "b"]), ElementType::String);
+    assert_eq!(
+        run(21, by_text, &[(ElementType::String, tensor1(&texts))]),
+        std::slice::from_ref(&expected)
+    );
+    // A number is cut off.
+    let by_number = one(ints("cats_int64s", &[1, 2]), Float);
+    assert_eq!(run(21, by_number, &[(Float, tensor1(&[2.5f32, -1., 1.]))]), [expected]);
+}
+
 /// Two trees, one of which asks for a member of a set, by each way to put them together. The numbers are those of onnx's
 /// evaluator and of ONNX Runtime.
 #[test]

@@ -4,11 +4,14 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_hir::internal::*;
-use tract_onnx_cast::{CastOnnx, ElementType, model_proto, onnx};
+use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::{CastOnnx, ElementType, OnnxTensor, model_proto, onnx};
 
-use crate::common::proto::{float, graph, int, int64, ints, model, node, refusal, string, value};
+use crate::common::proto::{
+    float, graph, int, int64, ints, model, node, refusal, string, untyped, value,
+};
 
-use ElementType::{Float, Int8, Uint8};
+use ElementType::{Bool, Double, Float, Int8, Int32, Int64, Uint8};
 
 /// A model of one node of FLOAT inputs `x`, `a`, `b`, `c`, …, and one output.
 fn one(opset: i64, node: NodeProto) -> ModelProto {
@@ -229,6 +232,45 @@ fn inputs_and_versions_that_are_not_computed_are_refused() {
     let gemm = refusal(&model(17, graph(&inputs, &[gemm], &[value("y", Float, &[2, 2])])));
     let want = "node `QGemm_y` (QGemm): has an input 6 of type UINT8, which is not computed, the model imports 17";
     assert_eq!(gemm, want);
+}
+
+/// A model of one node of inputs of these types, in a plan and node by node.
+fn refused_of(opset: i64, op: &str, types: &[ElementType]) -> [String; 2] {
+    let names = &["x", "a", "b"][..types.len()];
+    let inputs: Vec<_> =
+        names.iter().zip(types).map(|(name, ty)| value(name, *ty, &[2, 3])).collect();
+    let graph = graph(&inputs, &[node(op, names, &["y"], vec![])], &[untyped("y")]);
+    let model = model(opset, graph);
+    let given = types.iter().map(|ty| {
+        OnnxTensor::new(*ty, Tensor::zero_dt(ty.datum_type(), &[2, 3]).unwrap()).unwrap()
+    });
+    let walked = Interpreter::of_proto(onnx(), model.clone(), None).unwrap();
+    [refusal(&model), walked.run(given.collect()).unwrap_err().to_string()]
+}
+
+#[test]
+fn types_that_the_version_does_not_have_are_refused() {
+    for (opset, op, types, want) in [
+        (13, "Relu", &[Int32][..], "input 0 of type INT32 needs opset 14"),
+        (11, "Max", &[Int64, Int64], "input 0 of type INT64 needs opset 12"),
+        (13, "Add", &[Bool, Bool], "input 0 of type BOOL is no type of it in version 13"),
+        (13, "MatMul", &[Int8, Int8], "input 0 of type INT8 is no type of it in version 13"),
+        (13, "Gather", &[Float, Float], "input 1 of type FLOAT is no type of it in version 13"),
+        (13, "Add", &[Float, Double], "mixes FLOAT and DOUBLE, where it takes one type"),
+        (13, "Where", &[Bool, Int32, Int64], "mixes INT32 and INT64, where it takes one type"),
+        (19, "Gelu", &[Float], "needs opset 20"),
+    ] {
+        for got in refused_of(opset, op, types) {
+            assert!(got.ends_with(&format!("{want}, the model imports {opset}")), "{op}: {got}");
+        }
+    }
+    for opset in [0, -1] {
+        let model = one(opset, node("Relu", &["x"], &["y"], vec![]));
+        let want = format!("the model imports opset {opset}, and the first is 1");
+        assert_eq!(refusal(&model), want);
+    }
+    // ONNX Runtime's optimiser writes this one whatever the model imports.
+    loads(11, "LayerNormalization", &["x", "a"], vec![]);
 }
 
 #[test]

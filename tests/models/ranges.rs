@@ -11,7 +11,7 @@ use crate::common::proto::{
     unshaped, value,
 };
 
-use ElementType::{Float, Float16, Int64};
+use ElementType::{Float, Float16, Int64, Uint8};
 
 fn of(nodes: &[NodeProto], shape: &[i64]) -> ModelProto {
     let mut graph = graph(&[value("x", Float, shape)], nodes, &[unshaped("y", Float)]);
@@ -113,7 +113,7 @@ type Row = (i64, &'static str, &'static [&'static str], &'static [Operand], &'st
 fn sizes_that_do_not_fit_one_another_are_refused() {
     const X: Operand = (Float, &[6, 2]);
     const HEADS: Operand = (Float, &[1, 2, 3, 4]);
-    let rows: [Row; 8] = [
+    let rows: [Row; 12] = [
         (21, "Split", &["y", "z", "u"], &[X, (Int64, &[3])], "parts of [0, 0, 0] of an axis of 6"),
         (13, "Split", &["y", "z", "u", "v"], &[X], "an axis of 6 for 4 equal parts"),
         (
@@ -149,26 +149,52 @@ fn sizes_that_do_not_fit_one_another_are_refused() {
             "RotaryEmbedding",
             &["y"],
             &[HEADS, (Float, &[1, 3, 1]), (Float, &[1, 3, 1])],
-            "1 cosines for 4 elements",
+            "cosines of shape [1, 3, 1], not [1, 3, 2], for 4 elements",
         ),
         (
             23,
             "RotaryEmbedding",
             &["y"],
             &[HEADS, (Float, &[1, 3, 2]), (Float, &[1, 3, 3])],
-            "3 sines for 4 elements",
+            "sines of shape [1, 3, 3], not [1, 3, 2], for 4 elements",
+        ),
+        (
+            23,
+            "RotaryEmbedding",
+            &["y"],
+            &[(Float, &[2, 2, 3, 4]), (Float, &[1, 3, 2]), (Float, &[1, 3, 2])],
+            "cosines of shape [1, 3, 2], not [2, 3, 2]",
+        ),
+        (
+            23,
+            "RotaryEmbedding",
+            &["y"],
+            &[(Float, &[2, 3, 8]), (Float, &[6, 4]), (Float, &[6, 4]), (Int64, &[1, 3])],
+            "positions of shape [1, 3], not [2, 3], the model imports 23",
+        ),
+        (
+            23,
+            "Attention",
+            &["y"],
+            &[HEADS, (Float, &[1, 2, 5, 4]), (Float, &[1, 2, 5, 4]), (Float, &[3, 4])],
+            "a mask for 4 of 5 keys, the model imports 23",
+        ),
+        (
+            13,
+            "DequantizeLinear",
+            &["y"],
+            &[(Uint8, &[2, 3]), (Float, &[3]), (Uint8, &[1])],
+            "a zero point of shape [1] does not fit a scale of shape [3] (opset 13)",
         ),
     ];
     for (opset, operator, outputs, operands, refused) in rows {
-        let names = &["a", "b", "c"][..operands.len()];
-        let nodes = [node(operator, names, outputs, vec![])];
+        let names = &["a", "b", "c", "d"][..operands.len()];
+        let heads = (operator == "RotaryEmbedding").then(|| int("num_heads", 2));
+        let nodes = [node(operator, names, outputs, heads.into_iter().collect())];
         let made: Vec<_> = outputs.iter().map(|output| unshaped(output, Float)).collect();
         let zeros: Vec<(ElementType, Tensor)> = operands
             .iter()
-            .map(|(ty, shape)| {
-                let datum = if *ty == Int64 { i64::datum_type() } else { f32::datum_type() };
-                (*ty, Tensor::zero_dt(datum, shape).unwrap())
-            })
+            .map(|(ty, shape)| (*ty, Tensor::zero_dt(ty.datum_type(), shape).unwrap()))
             .collect();
         let fixed: Vec<_> = names
             .iter()

@@ -94,10 +94,8 @@ impl Expansion for InferenceQuantizer {
         let op = OnnxQuantizer::new(&self.spec, quantization).beside_ops_of(model);
         let op = OnnxQuantizer { small: self.small, ..op };
         op.check_shapes(&fact(0)?.shape, &fact(1)?.shape)?;
-        if zero_point.is_some()
-            && let Some(zero_point) = &fact(2)?.konst
-        {
-            op.check_zero_point(zero_point)?;
+        if zero_point.is_some() {
+            op.check_zero_points(&fact(1)?.shape, fact(2)?)?;
         }
         model.wire_node(prefix, op, inputs)
     }

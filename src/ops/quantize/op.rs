@@ -11,7 +11,7 @@ use crate::ops::cast::op::OnnxCast;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::quantize::small_weights::SmallWeights;
-use crate::tensor::quantization::{Prepared, Quantization};
+use crate::tensor::quantization::{Prepared, Quantization, check_shape_of_zero_points};
 
 /// An ONNX `QuantizeLinear` or `DequantizeLinear` in a typed model: x, scale and perhaps zero point in, y out.
 #[derive(Debug, Clone)]
@@ -142,9 +142,20 @@ impl OnnxQuantizer {
         Ok(())
     }
 
-    /// Checks a zero point that is a constant.
-    pub(super) fn check_zero_point(&self, zero_point: &Tensor) -> TractResult<()> {
-        let checked = self.quantization.check_zero_point(zero_point);
+    /// Checks the zero points by their shape, and by their values where these are constants.
+    pub(super) fn check_zero_points(
+        &self,
+        scale: &ShapeFact,
+        zero_point: &TypedFact,
+    ) -> TractResult<()> {
+        let checked = match (scale.as_concrete(), zero_point.shape.as_concrete()) {
+            (Some(scale), Some(own)) => check_shape_of_zero_points(own, scale),
+            _ => Ok(()),
+        };
+        let checked = checked.and_then(|()| {
+            let constant = zero_point.konst.as_ref();
+            constant.map_or(Ok(()), |zero_point| self.quantization.check_zero_point(zero_point))
+        });
         Ok(checked.map_err(|problem| self.error(format!("{problem:#}")))?)
     }
 

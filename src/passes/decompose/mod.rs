@@ -225,7 +225,7 @@ impl Parts<'_> {
     /// The same as FLOAT, whatever the scale's type.
     fn float(&mut self, first: usize) -> Result<Operand, Error> {
         let float = int_attribute("output_dtype", ElementType::Float as i64);
-        self.dequantize_with(first, vec![float])
+        self.dequantize_columns(first, vec![float])
     }
 
     fn dequantize_with(
@@ -233,8 +233,45 @@ impl Parts<'_> {
         first: usize,
         attributes: Vec<AttributeProto>,
     ) -> Result<Operand, Error> {
-        let (x, scale) = (self.needed(first)?, self.needed(first + 1)?);
         let zero_point = self.input(first + 2);
+        self.dequantize_by(first, zero_point, attributes)
+    }
+
+    /// The same, where one zero point may be that of many scales.
+    fn dequantize_columns(
+        &mut self,
+        first: usize,
+        attributes: Vec<AttributeProto>,
+    ) -> Result<Operand, Error> {
+        let zero_point = match self.input(first + 2) {
+            Operand::None => Operand::None,
+            given => {
+                let scale = self.needed(first + 1)?;
+                self.spread(given, scale)
+            }
+        };
+        self.dequantize_by(first, zero_point, attributes)
+    }
+
+    /// A value of one element as often as there are scales.
+    fn spread(&mut self, value: Operand, scale: Operand) -> Operand {
+        /// The first version with an `Expand` of all types.
+        const SPREADS: i64 = 13;
+        let shape = self.add("Shape", &[scale], vec![]);
+        let spread = self.add("Expand", &[value, shape], vec![]);
+        if let Some(node) = self.nodes.last_mut() {
+            node.opset = Some(SPREADS.max(self.node.opset));
+        }
+        spread
+    }
+
+    fn dequantize_by(
+        &mut self,
+        first: usize,
+        zero_point: Operand,
+        attributes: Vec<AttributeProto>,
+    ) -> Result<Operand, Error> {
+        let (x, scale) = (self.needed(first)?, self.needed(first + 1)?);
         Ok(self.add_quantizer("DequantizeLinear", &[x, scale, zero_point], attributes))
     }
 
@@ -273,7 +310,7 @@ impl Parts<'_> {
         let transposes = int(self.node, "transB").is_some_and(|trans| trans != 0);
         let a = self.dequantize(0)?;
         let axis = int_attribute("axis", i64::from(!transposes));
-        let b = self.dequantize_with(3, vec![axis])?;
+        let b = self.dequantize_columns(3, vec![axis])?;
         let mut inputs = vec![a, b];
         if let Operand::Value(_) = self.input(6) {
             let (c, a_scale, b_scale) = (self.needed(6)?, self.needed(1)?, self.needed(4)?);
@@ -321,7 +358,10 @@ impl Parts<'_> {
         let taken = self.add("Gather", &[data, indices], along());
         let scales = self.add("Gather", &[scales, indices], along());
         let zero_points = match self.input(3) {
-            Operand::None if self.ty(0) == Some(ElementType::Uint8) => self.byte(128),
+            Operand::None if self.ty(0) == Some(ElementType::Uint8) => {
+                let middle = self.byte(128);
+                self.spread(middle, scales)
+            }
             Operand::None => Operand::None,
             given => self.add("Gather", &[given, indices], along()),
         };

@@ -62,6 +62,8 @@ pub(super) enum Guard {
     },
     /// A size of an input: `x.1`.
     Size(&'static str, i64),
+    /// Two sizes of inputs or lengths of lists, where both are known, are not the same.
+    Differ(&'static str, &'static str),
     /// The node is of an older version.
     Before(i64),
 }
@@ -183,7 +185,7 @@ fn statement(line: &'static str) -> Option<Statement> {
     Some(Statement { guards, made, operator, attributes, inputs: split(inputs.strip_suffix(')')?) })
 }
 
-/// `bias`, `!bias`, `axis=1`, `before:7`, `rank:x=4`, `rank:x=4?` or `dim:x.1=2`.
+/// `bias`, `!bias`, `axis=1`, `before:7`, `rank:x=4`, `rank:x=4?`, `dim:x.1=2` or `differ:scale=x.1`.
 fn guard(text: &'static str) -> Option<(Guard, bool)> {
     let (text, wanted) = text.strip_prefix('!').map_or((text, true), |text| (text, false));
     let guard = match (text.split_once(':'), text.split_once('=')) {
@@ -197,6 +199,10 @@ fn guard(text: &'static str) -> Option<(Guard, bool)> {
         (Some(("dim", rest)), _) => {
             let (name, size) = rest.split_once('=')?;
             Guard::Size(name, size.parse().ok()?)
+        }
+        (Some(("differ", rest)), _) => {
+            let (one, other) = rest.split_once('=')?;
+            Guard::Differ(one, other)
         }
         (_, Some((name, value))) => Guard::Attribute(name, value),
         _ => Guard::There(text),

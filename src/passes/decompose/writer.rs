@@ -161,6 +161,15 @@ impl<'a> Writer<'a> {
         size.ok_or_else(|| self.unknown(&format!("an input of unknown size `{name}`")))
     }
 
+    /// A size of an input, or the length of a list of the node's, where it is known.
+    fn length(&self, name: &str) -> Option<i64> {
+        if name.contains('.') {
+            return self.size(name).ok();
+        }
+        let list = attribute(self.call.node, name)?;
+        i64::try_from(list.floats.len().max(list.ints.len()).max(list.strings.len())).ok()
+    }
+
     fn holds(&self, guard: &Guard) -> Result<bool, Error> {
         let node = self.call.node;
         Ok(match *guard {
@@ -187,7 +196,12 @@ impl<'a> Writer<'a> {
                     }
                 }
             }
-            Guard::Size(name, size) => self.size(name)? == size,
+            Guard::Size(name, size) => {
+                self.length(name).map_or_else(|| self.size(name), Ok)? == size
+            }
+            Guard::Differ(one, other) => {
+                self.length(one).zip(self.length(other)).is_some_and(|(one, other)| one != other)
+            }
             Guard::Before(opset) => node.opset < opset,
         })
     }
@@ -199,7 +213,8 @@ impl<'a> Writer<'a> {
             }
         }
         if statement.operator == "refuse" {
-            return Err(self.refuse(statement.inputs.join(", ")));
+            let (reason, opset) = (statement.inputs.join(", "), self.call.node.opset);
+            return Err(self.refuse(format!("{reason}, the model imports {opset}")));
         }
         let mut input = vec![];
         for operand in &statement.inputs {
@@ -298,11 +313,7 @@ impl<'a> Writer<'a> {
             return Ok(self.constant(empty));
         }
         if let Some(list) = text.strip_prefix('[') {
-            let members = list.trim_end_matches(']').split(',').map(str::trim);
-            let mut numbers = vec![];
-            for member in members.filter(|member| !member.is_empty()) {
-                numbers.push(self.integer(member)?);
-            }
+            let numbers = self.members(list)?;
             return Ok(self.integers(vec![numbers.len() as i64], numbers));
         }
         if let Some(name) = text.strip_prefix('@') {
@@ -327,6 +338,16 @@ impl<'a> Writer<'a> {
             (_, Ok(number)) => self.float(number, float.is_some()),
             _ => Err(self.refuse(format!("has no `{text}` in its composition"))),
         }
+    }
+
+    /// The members of a list, behind its bracket.
+    fn members(&self, list: &str) -> Result<Vec<i64>, Error> {
+        let list = list.trim_end_matches(']');
+        if let Some(name) = list.strip_prefix("..") {
+            return Ok((0..self.length(name).unwrap_or(0)).collect());
+        }
+        let members = list.split(',').map(str::trim).filter(|member| !member.is_empty());
+        members.map(|member| self.integer(member)).collect()
     }
 
     fn integer(&self, member: &str) -> Result<i64, Error> {
@@ -354,12 +375,8 @@ impl<'a> Writer<'a> {
             return Ok(value.map(|value| AttributeProto { name: name.into(), ..value }));
         }
         if let Some(list) = text.strip_prefix('[') {
-            let members = list.trim_end_matches(']').split(',').map(str::trim);
-            let ints: Result<Vec<i64>, Error> = members
-                .filter(|member| !member.is_empty())
-                .map(|member| self.integer(member))
-                .collect();
-            return Ok(Some(AttributeProto { ints: ints?, ..made(AttributeType::Ints) }));
+            let ints = self.members(list)?;
+            return Ok(Some(AttributeProto { ints, ..made(AttributeType::Ints) }));
         }
         let ty = match text {
             "T" if self.is_widened() => Some(ElementType::Float),

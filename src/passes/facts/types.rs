@@ -16,7 +16,7 @@ use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
-use crate::onnx::operators::types::{constant_type, output_types};
+use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerNode, QuantizerSpec, is_quantizer};
 use crate::onnx::subgraphs;
 use crate::passes::casts::{self, CastNode, Fate};
@@ -281,6 +281,7 @@ impl Inference<'_, '_, '_> {
         if let Some(outputs) = carriers::move_through(node, node.opset, &types)? {
             return Ok(Made::Types(outputs));
         }
+        check_inputs(node, node.opset, &types)?;
         let mut outputs = output_types(node, node.opset, &types);
         if outputs.iter().all(Option::is_none) {
             outputs.splice(.., decompose::output_types(node, &types));

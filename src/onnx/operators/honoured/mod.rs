@@ -22,6 +22,9 @@ use crate::onnx::{bit_casts, quantizers};
 use crate::ops::host::register::is_known_build;
 use table::{Honoured, Row, row};
 
+/// ONNX Runtime's optimiser writes these whatever the model imports.
+const OF_ANY_OPSET: &[&str] = &["LayerNormalization", "SimplifiedLayerNormalization"];
+
 /// What the file says of a value, so far as it does.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Given {
@@ -118,6 +121,12 @@ impl Site<'_> {
 
     fn check_version(&self, domain: &str) -> Result<(), Error> {
         let (since, oldest) = (self.version.since, self.row.since);
+        if domain.is_empty()
+            && since > self.node.opset
+            && !OF_ANY_OPSET.contains(&&*self.node.op_type)
+        {
+            return Err(self.refuse(format!("needs opset {since}")));
+        }
         if domain.is_empty() && since < oldest {
             let problem = format!("is of version {since}, and computed from version {oldest} on");
             return Err(not_computed(self.refuse(problem)));

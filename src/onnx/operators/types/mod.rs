@@ -2,11 +2,12 @@
 
 use tract_onnx::pb::attribute_proto::AttributeType;
 
-use super::behaviour::{Behaviour, Otherwise};
+use super::behaviour::{Behaviour, Elements, Otherwise};
 use super::foreign;
 use super::schema::{self, ParameterType, Schema};
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::{NodeView, attribute, int};
+use crate::error::Error;
+use crate::onnx::node::{NodeView, attribute, int, refusal};
 
 /// The types of the outputs of a node at an opset, from those of its inputs; `None` where only tract's analysis, a tensor
 /// or a subgraph can tell, and for all outputs of an operator that ONNX does not have.
@@ -18,6 +19,62 @@ pub(crate) fn output_types(
     let schema = schema::schema(node.op_type(), opset).filter(|_| node.is_onnx());
     let ty = |index| schema.and_then(|schema| output_type(node, schema, index, inputs));
     (0..node.output_places()).map(ty).collect()
+}
+
+/// Checks that an operator's version has the types of the inputs that a node computes with.
+///
+/// What a node only moves may have any type, and half precision is that of any version
+/// ([SEMANTICS §12 and §16](crate::semantics)): both are checked elsewhere.
+///
+/// # Errors
+///
+/// When it has one of them not, or inputs of two types where it takes one.
+pub(crate) fn check_inputs(
+    node: &(impl NodeView + ?Sized),
+    opset: i64,
+    inputs: &[Option<ElementType>],
+) -> Result<(), Error> {
+    let schema = schema::schema(node.op_type(), opset).filter(|_| node.is_onnx());
+    let Some(schema) = schema else { return Ok(()) };
+    let elements = Behaviour::of(node).elements(node);
+    let is_moved = |place: usize| match elements {
+        Elements::Moved(moved) => moved.contains(place),
+        Elements::Measured => true,
+        Elements::MovedOrReduced(_) | Elements::Computed => false,
+    };
+    let is_plain = |ty: &ElementType| !ty.is_exotic() && *ty != ElementType::Float16;
+    let mut bound: Vec<(&str, ElementType)> = vec![];
+    for (place, ty) in inputs.iter().enumerate() {
+        let (Some(ty), Some(parameter)) = (ty.filter(is_plain), schema.input(place)) else {
+            continue;
+        };
+        if let ParameterType::Variable(variable) = parameter.ty {
+            if !schema.is_tensor(variable) {
+                continue;
+            }
+            let other = bound.iter().find(|(own, _)| *own == variable);
+            if schema.binds(place, variable) && other.is_some_and(|(_, other)| *other != ty) {
+                let other = other.map_or("", |(_, other)| other.name());
+                let problem = format!("mixes {other} and {ty}, where it takes one type");
+                return Err(refusal(node, format!("{problem}, the model imports {opset}")));
+            }
+            bound.push((variable, ty));
+        }
+        if is_moved(place) || schema.allows(parameter.ty, ty) {
+            continue;
+        }
+        let allows =
+            |schema: &&Schema| schema.input(place).is_some_and(|input| schema.allows(input.ty, ty));
+        let since = schema::versions(node.op_type()).iter().find(allows);
+        let problem = match since.map(|schema| schema.since).filter(|since| *since > opset) {
+            Some(since) => format!("input {place} of type {ty} needs opset {since}"),
+            None => {
+                format!("input {place} of type {ty} is no type of it in version {}", schema.since)
+            }
+        };
+        return Err(refusal(node, format!("{problem}, the model imports {opset}")));
+    }
+    Ok(())
 }
 
 fn output_type(

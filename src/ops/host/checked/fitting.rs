@@ -9,12 +9,15 @@ use crate::onnx::node::from_front;
 /// The first opset whose `Split` may have a smaller last part.
 const UNEVEN: i64 = 18;
 
+/// The first opset whose `Attention` may have a mask that is shorter than its keys.
+const SHORT_MASKS: i64 = 24;
+
 type Shape = TVec<Option<i64>>;
 
 /// Tells what does not fit, as far as shapes and constants are known.
 pub(super) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), String> {
     let problem = match node.op_type.as_str() {
-        "Attention" => attention(known),
+        "Attention" => attention(node, opset, known),
         "RotaryEmbedding" => rotary(node, known),
         "ScatterND" => scatter(known),
         "Split" => split(node, opset, known),
@@ -27,8 +30,8 @@ fn int(node: &NodeProto, name: &str) -> Option<i64> {
     node.attribute.iter().find(|given| given.name == name).map(|given| given.i)
 }
 
-/// As many values as keys.
-fn attention(known: &dyn Known) -> Option<String> {
+/// As many values as keys, and a mask for all of them where it may not be shorter.
+fn attention(node: &NodeProto, opset: i64, known: &dyn Known) -> Option<String> {
     let length = |place| {
         let shape = known.shape(place)?;
         let axis = shape.len().checked_sub(2)?;
@@ -36,10 +39,26 @@ fn attention(known: &dyn Known) -> Option<String> {
         *shape.get(if shape.len() == 3 { 1 } else { axis })?
     };
     let (keys, values) = (length(1)?, length(2)?);
-    (keys != values).then(|| format!("has {keys} keys and {values} values"))
+    if keys != values {
+        return Some(format!("has {keys} keys and {values} values"));
+    }
+    let past = if gives(node, 4) { length(4)? } else { 0 };
+    let (masked, keys) = (known.shape(3)?.last().copied()??, keys.checked_add(past)?);
+    let is_short = opset < SHORT_MASKS && masked != keys;
+    is_short.then(|| format!("has a mask for {masked} of {keys} keys"))
 }
 
-/// A cosine and a sine for each two elements that are turned.
+fn gives(node: &NodeProto, place: usize) -> bool {
+    node.input.get(place).is_some_and(|input| !input.is_empty())
+}
+
+/// Whether sizes may be those that are wanted.
+fn fits(shape: &[Option<i64>], wanted: &[Option<i64>]) -> bool {
+    let is_same = |(a, b): (&Option<i64>, &Option<i64>)| a.zip(*b).is_none_or(|(a, b)| a == b);
+    shape.len() == wanted.len() && shape.iter().zip(wanted).all(is_same)
+}
+
+/// A cosine and a sine for each two elements that are turned, of each place of each sequence or, by positions, in a table.
 fn rotary(node: &NodeProto, known: &dyn Known) -> Option<String> {
     let input = known.shape(0)?;
     let last = |shape: &Shape| shape.last().copied().flatten();
@@ -48,11 +67,27 @@ fn rotary(node: &NodeProto, known: &dyn Known) -> Option<String> {
         None if input.len() == 4 => last(&input)?,
         None => last(&input)?.checked_div(int(node, "num_heads")?)?,
     };
+    let half = Some(turned / 2).filter(|half| half * 2 == turned);
+    let batch = input.first().copied().flatten();
+    let length = *input.get(input.len().checked_sub(2)?)?;
+    let wanted: Shape = match gives(node, 3) {
+        true => [None, half].into_iter().collect(),
+        false => [batch, length, half].into_iter().collect(),
+    };
+    if let Some(positions) = known.shape(3).filter(|_| gives(node, 3)) {
+        let wanted = [batch, length];
+        if !fits(&positions, &wanted) {
+            let (has, wanted) = (text(&positions), text(&wanted));
+            return Some(format!("has positions of shape {has}, not {wanted}"));
+        }
+    }
     let caches = [(1, "cosines"), (2, "sines")].into_iter();
     let mut odd = caches.filter_map(|(place, name)| {
-        let held = last(&known.shape(place)?)?;
-        (held.saturating_mul(2) != turned)
-            .then(|| format!("has {held} {name} for {turned} elements that are turned"))
+        let held = known.shape(place)?;
+        let (held, wanted) = (!fits(&held, &wanted)).then(|| (text(&held), text(&wanted)))?;
+        Some(format!(
+            "has {name} of shape {held}, not {wanted}, for {turned} elements that are turned"
+        ))
     });
     odd.next()
 }
@@ -63,9 +98,8 @@ fn scatter(known: &dyn Known) -> Option<String> {
     let (depth, outer) = indices.split_last()?;
     let rest = data.get(usize::try_from((*depth)?).ok()?..)?;
     let wanted: Shape = [outer, rest].concat().into();
-    let fits = |(a, b): (&Option<i64>, &Option<i64>)| a.zip(*b).is_none_or(|(a, b)| a == b);
-    let is_fit = wanted.len() == updates.len() && wanted.iter().zip(&updates).all(fits);
-    (!is_fit).then(|| format!("has updates of shape {}, not {}", text(&updates), text(&wanted)))
+    (!fits(&updates, &wanted))
+        .then(|| format!("has updates of shape {}, not {}", text(&updates), text(&wanted)))
 }
 
 /// Parts that are the axis together, of one size where nothing gives any.
