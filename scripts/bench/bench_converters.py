@@ -3,7 +3,8 @@
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole
     python scripts/bench/bench_converters.py target/release/onnx-cast models/whole --networks --autocast PYTHON
 
-Of every model with FLOAT weights below the folders that ONNX Runtime runs, and of the networks of scripts/verdicts. A
+Of every model with FLOAT weights below the folders that ONNX Runtime runs, and of the networks of scripts/verdicts and
+families.py. All converters have the same models; seconds are those of processors, with what a converter starts. A
 converted model passes if `onnx.checker` does with full check, and shape inference that is strict and propagates data; it
 holds if ONNX Runtime's outputs have a signal-to-noise ratio of 30 dB or more to the original's, on the same random
 inputs. Only AutoCast runs the model; PYTHON is one that has nvidia-modelopt[onnx], which needs torch. Needs onnx,
@@ -11,10 +12,10 @@ onnxruntime and onnxconverter-common.
 """
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,14 @@ RUNTIME = """
 import sys, onnx
 from onnxruntime.transformers.float16 import convert_float_to_float16
 onnx.save(convert_float_to_float16(onnx.load(sys.argv[1]), keep_io_types=True), sys.argv[2])
+"""
+MEASURE = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], capture_output=True, text=True)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss)
+print(done.stdout)
+sys.exit(done.returncode != 0)
 """
 LEAST = 30.0
 
@@ -104,19 +113,11 @@ def ratio(want, got):
 
 
 def peak(command):
-    """Whether a command succeeds, how many seconds it takes, its peak memory in MB, and what it says."""
-    start = time.perf_counter()
-    measure = (
-        "import resource, subprocess, sys; "
-        "s = subprocess.run(sys.argv[1:], capture_output=True, text=True); "
-    )
-    measure += (
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, s.stdout, sep='\\n'); "
-        "sys.exit(s.returncode != 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", measure, *command], capture_output=True, text=True)
-    memory, _, said = done.stdout.partition("\n")
-    return done.returncode == 0, time.perf_counter() - start, int(memory or 0) / 1024, said
+    """Whether a command succeeds, how many seconds of processors it takes, its peak memory in MB, and what it says."""
+    done = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True, text=True)
+    measured, _, said = done.stdout.partition("\n")
+    seconds, memory = measured.split() if measured else (0, 0)
+    return done.returncode == 0, float(seconds), int(memory) / 1024, said
 
 
 def models(folders):
@@ -133,18 +134,20 @@ def models(folders):
 
 
 def write_networks(folder):
-    """Writes the networks of scripts/verdicts as files."""
+    """Writes the networks of scripts/verdicts and families.py as files."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
+    from bench.families import families
     from verdicts.networks import networks
 
-    for name, (model, _) in networks().items():
+    all_of_them = {name: model for name, (model, _) in networks().items()} | families()
+    for name, model in all_of_them.items():
         onnx.save(model, str(folder / f"{name}.onnx"))
 
 
 def commands(program, autocast):
     """The converters: what converts one file to another."""
     python = sys.executable
-    ours = [program, "convert", "--to", "FLOAT16", "--unverified", "-o"]
+    ours = [program, "convert", "--to", "FLOAT16", "--unverified", "--json", "-o"]
     found = {
         "onnx-cast": lambda a, b: [*ours, b, a],
         "onnxconverter-common": lambda a, b: [python, "-c", COMMON, a, b],
@@ -220,10 +223,9 @@ def main():
                 made, said = rows[name].convert(command(str(path), str(output)), output, feed, want)
                 if made:
                     found[name] = made
-                for line in said.splitlines():
-                    if line.startswith("stays: ") and name == "onnx-cast":
-                        op, why = line[7:].split(" `", 1)[0], line.rsplit("`: ", 1)[-1]
-                        stays.setdefault((op, why), set()).add(count)
+                if made and name == "onnx-cast":
+                    for row in json.loads(said)["kept"]:
+                        stays.setdefault((row["op"], row["why"]), set()).add(count)
             for name, made in found.items():
                 if "onnx-cast" in found:
                     rows[name].beside(found["onnx-cast"], made)
