@@ -332,6 +332,10 @@ def measured(program, reference, converted, case, nodes, *options):
     }
 
 
+def is_small(row):
+    return isinstance(row["left"], int) and row["left"] <= 3
+
+
 def shares(rows):
     done = [row for row in rows if isinstance(row["left"], int)]
 
@@ -339,10 +343,7 @@ def shares(rows):
         return f"{sum(map(condition, rows))} of {len(rows)}"
 
     print("written:", f"{len(done)} of {len(rows)}")
-    print(
-        "at most 3 nodes left:",
-        share(lambda row: isinstance(row["left"], int) and row["left"] <= 3),
-    )
+    print("at most 3 nodes left:", share(is_small))
     print("the faulty node is left:", share(lambda row: row.get("is_there") is True))
     print("below 100 KB:", share(lambda row: row.get("bytes", 1e9) < 100_000))
     print("`test` fails:", share(lambda row: row.get("test") == 1))

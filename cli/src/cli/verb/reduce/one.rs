@@ -122,7 +122,7 @@ impl One {
         };
         let inputs = main.inputs().iter().filter(is_open).map(input).collect::<TractResult<_>>()?;
         let model = exported(part, self.side.folder.as_deref())?;
-        Ok(Part { model, reference: None, inputs, outputs })
+        Ok(Part { model, reference: None, inputs, outputs, added: String::new() })
     }
 
     fn value(&self, value: ValueId) -> TractResult<&NamedTensor> {

@@ -23,6 +23,8 @@ pub(super) struct Part {
     pub(super) inputs: Vec<NamedTensor>,
     /// What is right, in the model's types; nothing where that is not known.
     pub(super) outputs: Vec<NamedTensor>,
+    /// What it has that the whole has not, in words.
+    pub(super) added: String,
 }
 
 impl Part {

@@ -31,10 +31,10 @@ pub(super) fn text(told: &Told, part: &Part) -> String {
     let finding = if *is_pair { finding.clone() } else { of_command(finding, part) };
     let mut lines =
         vec![format!("# {}", harmless(&shortened(&single_line(&finding), 200))), String::new()];
-    let count = left.len();
+    let (count, added) = (left.len(), &part.added);
     lines.push(if *is_pair {
         format!(
-            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. `reference.onnx` is what stands in their place in {}; both take the values that the reference has there.",
+            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. {added}`reference.onnx` is what stands in their place in {}; both take the values that the reference has there.",
             models.get(1).map_or("", String::as_str),
             models.first().map_or("", String::as_str),
         )

@@ -37,6 +37,13 @@ impl Cause {
     }
 }
 
+/// A value that the converted model makes wrongly of what is right, what is wrong beyond the tolerance, and what it makes.
+struct Suspect {
+    matched: Matched,
+    found: Option<Finding>,
+    made: NamedTensor,
+}
+
 /// How many values are suspected at most, and how many causes are told.
 const SUSPECTS: usize = 8;
 /// How many suspects are looked at in any case.
@@ -61,7 +68,8 @@ impl Search<'_> {
     /// error comes from no single place.
     ///
     /// Each value of the converted model is made once of the reference's values. Where that goes
-    /// wrong, the value is suspected; it is a cause if the outputs are better once it is right.
+    /// wrong, the value is suspected; it is a cause if the outputs are better once it is right, or, as
+    /// what is right behind a value hides it, if it alone has the reference's outputs fail.
     ///
     /// # Errors
     ///
@@ -70,22 +78,33 @@ impl Search<'_> {
         let suspects = self.suspects()?;
         let (mut causes, mut right, mut left): (Vec<Cause>, Vec<Matched>, f64) =
             (vec![], vec![], whole);
-        for (place, (matched, found)) in suspects.into_iter().take(SUSPECTS).enumerate() {
+        for (place, suspect) in suspects.iter().take(SUSPECTS).enumerate() {
             if self.runs >= self.most && place >= TRIED {
                 break;
             }
-            let given: Vec<Matched> = right.iter().chain([&matched]).cloned().collect();
+            let given: Vec<Matched> = right.iter().chain([&suspect.matched]).cloned().collect();
             let Ok(error) = self.outputs_given(&given) else { continue };
             let is_better = error < left * EXPLAINS || left.is_infinite() && error.is_finite();
             if !is_better {
                 continue;
             }
             // What is within the tolerance everywhere behind it is noise.
-            let Some(cause) = self.cause(&matched, found.as_ref())? else { continue };
+            let Some(cause) = self.cause(&suspect.matched, suspect.found.as_ref())? else {
+                continue;
+            };
             causes.push(cause);
             (right, left) = (given, error);
             if left == 0.0 || causes.len() >= CAUSES {
                 break;
+            }
+        }
+        for suspect in suspects.iter().take(SUSPECTS).filter(|_| left == 0.0) {
+            let is_known = right.iter().any(|m| m.converted == suspect.matched.converted);
+            if self.runs >= self.most || causes.len() >= CAUSES {
+                break;
+            }
+            if !is_known && self.is_hidden(suspect, &suspects) && self.shows_alone(suspect)? {
+                causes.extend(self.cause(&suspect.matched, suspect.found.as_ref())?);
             }
         }
         Ok((causes, left))
@@ -93,25 +112,61 @@ impl Search<'_> {
 
     /// The values that the converted model makes wrongly, each of what is right, the gravest first,
     /// and what is wrong beyond the tolerance.
-    fn suspects(&mut self) -> TractResult<Vec<(Matched, Option<Finding>)>> {
+    fn suspects(&mut self) -> TractResult<Vec<Suspect>> {
         let pair = self.pair;
         let made: Vec<Matched> =
             pair.matched.iter().filter(|matched| pair.is_made(matched)).cloned().collect();
         progress::tell(format_args!("making {} values of what is right", made.len()));
         self.runs += 2;
         let [right, found] = pair.run(&pair.matched, &made, [true, true])?;
-        let mut suspects: Vec<(f64, Matched, Option<Finding>)> = vec![];
+        let mut suspects: Vec<(f64, Suspect)> = vec![];
         for ((matched, x), y) in made.into_iter().zip(&right).zip(&found) {
-            let (x, y) = (x, &reshaped(y, x.tensor.shape()));
-            let tensor = compared(x, y, self.tolerance(x, y))?;
+            let made = reshaped(y, x.tensor.shape());
+            let tensor = compared(x, &made, self.tolerance(x, &made))?;
             let error = tensor.largest_error();
             if error > noise(x.ty, y.ty) {
-                suspects.push((error, matched, Finding::of(&tensor)));
+                suspects.push((error, Suspect { matched, found: Finding::of(&tensor), made }));
             }
         }
         // Stable: of equally grave ones the first goes first.
         suspects.sort_by(|a, b| b.0.total_cmp(&a.0));
-        Ok(suspects.into_iter().map(|(_, matched, found)| (matched, found)).collect())
+        Ok(suspects.into_iter().map(|(_, suspect)| suspect).collect())
+    }
+
+    /// Whether a suspect may be a cause that others hide: it is beyond the tolerance, and something
+    /// that takes it is made rightly of what is right, so that it is the value that it is paired with.
+    fn is_hidden(&self, suspect: &Suspect, suspects: &[Suspect]) -> bool {
+        let converted = &self.pair.converted;
+        let value = suspect.matched.converted;
+        let behind = converted.behind(value);
+        let mut given: HashSet<ValueId> = self.pair.matched.iter().map(|m| m.converted).collect();
+        let is_suspected = |id: ValueId| suspects.iter().any(|other| other.matched.converted == id);
+        let mut takes = |id: ValueId| {
+            given.remove(&id);
+            let is_taken = converted.needed(id, &given).contains(&value);
+            given.insert(id);
+            is_taken
+        };
+        let mut others = self.pair.matched.iter().map(|m| m.converted);
+        suspect.found.is_some()
+            && others.any(|id| behind.contains(&id) && !is_suspected(id) && takes(id))
+    }
+
+    /// Whether the reference's outputs fail with what a suspect is.
+    fn shows_alone(&mut self, suspect: &Suspect) -> TractResult<bool> {
+        self.runs += 1;
+        let outputs = self.outputs();
+        // What cannot take it shows nothing.
+        let Ok(made) = self.pair.run_with(&suspect.matched, &suspect.made, &outputs) else {
+            return Ok(false);
+        };
+        for (matched, y) in outputs.iter().zip(&made) {
+            let x = self.pair.value(matched)?;
+            if !compared(x, y, self.limits.output(&x.name))?.passed {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// What an inner tensor may be off by.

@@ -13,9 +13,9 @@ use crate::cli::verb::reduce::trial::Attempts;
 use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, saturated};
 
 /// How a part may have less; nothing if it has none of that.
-type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
+pub(super) type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 
-/// The part without pairs of quantisers and those of weights, but for the node that is kept, and without Casts
+/// The part without pairs of quantisers and those of weights, but for the nodes that are kept, and without Casts
 /// between numbers at its ends, as long as it shows what it did.
 ///
 /// # Errors
@@ -23,7 +23,7 @@ type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 /// As [`Attempts::shown`].
 pub(super) fn without_ends(
     mut part: Part,
-    kept: Option<&str>,
+    kept: &[String],
     onnx: &CastOnnx,
     attempts: &mut Attempts,
 ) -> TractResult<Part> {
@@ -38,14 +38,14 @@ pub(super) fn without_ends(
 }
 
 /// The part without nodes that quantise what the next ones dequantise; nothing if there are none.
-fn without_pairs(part: &Part, kept: Option<&str>) -> Option<Part> {
+fn without_pairs(part: &Part, kept: &[String]) -> Option<Part> {
     let mut fewer = Part { outputs: vec![], ..part.clone() };
     let graph = fewer.model.graph.as_mut()?;
     let mut is_fewer = false;
     let mut place = 0;
     while let Some(node) = graph.node.get(place).cloned() {
         place += 1;
-        let is_kept = |node: &NodeProto| kept == Some(node.label());
+        let is_kept = |node: &NodeProto| kept.iter().any(|name| name == node.label());
         let quantised = node.input.first().filter(|_| node.op_type == "DequantizeLinear");
         let makes = |other: &&NodeProto| other.output.first() == quantised;
         let Some(before) = graph.node.iter().find(makes).cloned() else { continue };
@@ -70,7 +70,7 @@ fn without_pairs(part: &Part, kept: Option<&str>) -> Option<Part> {
 
 /// The part with what its weights are dequantised to in their place, in the reference as well; nothing
 /// if there are none.
-fn with_weights(part: &Part, kept: Option<&str>, onnx: &CastOnnx) -> TractResult<Option<Part>> {
+fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Option<Part>> {
     let mut fewer = Part { outputs: vec![], ..part.clone() };
     let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
         return Ok(None);
@@ -79,7 +79,7 @@ fn with_weights(part: &Part, kept: Option<&str>, onnx: &CastOnnx) -> TractResult
     for node in part.model.graph.iter().flat_map(|graph| &graph.node) {
         let is_held = |name: &String| graph.initializer.iter().any(|held| held.name == *name);
         let is_weight = node.op_type == "DequantizeLinear" && node.input.iter().all(is_held);
-        if !is_weight || kept == Some(node.label()) {
+        if !is_weight || kept.iter().any(|name| name == node.label()) {
             continue;
         }
         let output = node
@@ -93,9 +93,46 @@ fn with_weights(part: &Part, kept: Option<&str>, onnx: &CastOnnx) -> TractResult
         drop_unused(&mut alone);
         let [made] = &*side::run(onnx, alone, None, &Values::new())? else { continue };
         let Some(weight) = nearest(reference, made)? else { continue };
-        *weight = TensorProto { name: weight.name.clone(), ..made.to_proto()? };
+        let (name, dims) = (weight.name.clone(), weight.dims.clone());
+        *weight = TensorProto { name, dims, ..made.to_proto()? };
         graph.initializer.push(made.to_proto()?);
         graph.node.retain(|node| node.output.first() != Some(&made.name));
+    }
+    let is_fewer = graph.node.len() < count;
+    drop_unused(&mut fewer.model);
+    Ok(is_fewer.then_some(fewer))
+}
+
+/// The part without what adds constants that the reference adds as well, where they are zeros then; nothing if there is
+/// none, but for nodes that are kept.
+pub(super) fn without_sums(part: &Part, kept: &[String]) -> TractResult<Option<Part>> {
+    let mut fewer = Part { outputs: vec![], ..part.clone() };
+    let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
+        return Ok(None);
+    };
+    let count = graph.node.len();
+    for node in part.model.graph.iter().flat_map(|graph| &graph.node) {
+        let is_kept = kept.iter().any(|name| name == node.label());
+        let ([a, b], [made]) = (&*node.input, &*node.output) else { continue };
+        let held = |name: &String| graph.initializer.iter().find(|held| held.name == *name);
+        let Some((from, held)) = held(a).map(|held| (b, held)).or(held(b).map(|held| (a, held)))
+        else {
+            continue;
+        };
+        let is_made = graph.node.iter().any(|node| node.output.contains(from));
+        if node.op_type != "Add"
+            || is_kept
+            || !is_made
+            || uses(graph, std::slice::from_ref(from)) > 1
+        {
+            continue;
+        }
+        let Some(constant) = nearest(reference, &read(held, None)?)? else { continue };
+        let mut zeros = read(constant, None)?;
+        zeros.tensor = Tensor::zero_dt(zeros.tensor.datum_type(), zeros.tensor.shape())?;
+        *constant = zeros.to_proto()?;
+        graph.node.retain(|held| held.output != node.output);
+        rename(graph, from, made);
     }
     let is_fewer = graph.node.len() < count;
     drop_unused(&mut fewer.model);
@@ -113,7 +150,7 @@ fn nearest<'a>(
     let mut best = None;
     for held in model.graph.iter_mut().flat_map(|graph| &mut graph.initializer) {
         let other = read(held, None)?;
-        if (other.ty, other.tensor.shape()) != (tensor.ty, tensor.tensor.shape()) {
+        if (other.ty, other.tensor.len()) != (tensor.ty, tensor.tensor.len()) {
             continue;
         }
         let others: Vec<f64> = elements(other.ty, &other.tensor)?;

@@ -10,9 +10,10 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{ElementType, Result};
 
 use super::cause::reshaped;
+use super::codes;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
-use crate::cli::verb::reduce::side::Side;
+use crate::cli::verb::reduce::side::{Side, named_nodes};
 use crate::cli::verb::reduce::values::{Values, are_alike, declared, saturated, type_of};
 
 /// A value of both models.
@@ -43,6 +44,8 @@ pub(super) struct Pair {
     pub(super) matched: Vec<Matched>,
     /// What each side makes of constants alone.
     fixed: [Table<ValueId, ()>; 2],
+    /// The names of quantisers that the converted model has for cuts alone.
+    pub(super) added: HashSet<String>,
 }
 
 /// Keeps the types and shapes of what the nodes of the main graph make.
@@ -82,7 +85,8 @@ impl Pair {
         let fixed = [reference.fixed(), converted.fixed()];
         let held = held.0;
         let matched = vec![];
-        let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed };
+        let added = HashSet::new();
+        let mut pair = Pair { reference, converted, inputs, right, held, matched, fixed, added };
         pair.matched = pair.pairs(told.iter().map(|(x, y)| (x.as_str(), y.as_str())));
         Ok(pair)
     }
@@ -190,11 +194,8 @@ impl Pair {
                 .zip(&tensors)
                 .map(|(m, both)| (id(m), Given::Input(type_of(&both[place]))))
                 .collect();
-            let bare = |m: &Matched| {
-                let name = side.name(id(m)).to_owned();
-                (id(m), ValueInfoProto { name, ..ValueInfoProto::default() })
-            };
-            let (part, stands) = side.graph.part(cuts, wanted.iter().map(bare).collect());
+            let wanted = wanted.iter().map(|m| bare(side, id(m))).collect();
+            let (part, stands) = side.graph.part(cuts, wanted);
             let mut values = self.inputs[place].clone();
             for (stand, both) in stands.into_iter().zip(&tensors) {
                 values.insert(part.value(stand).name.to_string(), both[place].clone());
@@ -202,6 +203,24 @@ impl Pair {
             *made = side.run(part, &values)?;
         }
         Ok(made)
+    }
+
+    /// Runs the reference with another tensor in the place of a value. Returns what it makes.
+    pub(super) fn run_with(
+        &self,
+        matched: &Matched,
+        tensor: &NamedTensor,
+        wanted: &[Matched],
+    ) -> TractResult<Vec<NamedTensor>> {
+        let side = &self.reference;
+        let tensor = saturated(tensor, self.value(matched)?.ty)?;
+        let given = vec![(matched.reference, Given::Input(type_of(&tensor)))];
+        let wanted = wanted.iter().map(|m| bare(side, m.reference)).collect();
+        let (part, stands) = side.graph.part(given, wanted);
+        let mut values = self.inputs[0].clone();
+        let names = stands.into_iter().map(|stand| part.value(stand).name.to_string());
+        values.extend(names.map(|name| (name, tensor.clone())));
+        side.run(part, &values)
     }
 
     /// The pair of parts that makes one value of others, of which those are not given that lie inside.
@@ -260,8 +279,16 @@ impl Pair {
         let [for_a, inputs] = [named(0), named(1)];
         take(&mut reference, &for_a);
         take(&mut model, &inputs);
-        Ok(Part { model, reference: Some(reference), inputs, outputs: vec![right] })
+        let has_added = named_nodes(&model).iter().any(|(name, _)| self.added.contains(name));
+        let added = if has_added { codes::ADDED } else { "" };
+        let reference = Some(reference);
+        Ok(Part { model, reference, inputs, outputs: vec![right], added: added.into() })
     }
+}
+
+/// A value as an output of which only the name is said.
+fn bare(side: &Side, id: ValueId) -> (ValueId, ValueInfoProto) {
+    (id, ValueInfoProto { name: side.name(id).to_owned(), ..ValueInfoProto::default() })
 }
 
 /// A name that no other value of either part has.
@@ -289,7 +316,7 @@ fn has_other(part: &Graph, own: ValueId, name: &str) -> bool {
 }
 
 /// Has a model take these inputs in this order, those too that it does not need.
-fn take(model: &mut ModelProto, inputs: &[NamedTensor]) {
+pub(super) fn take(model: &mut ModelProto, inputs: &[NamedTensor]) {
     if let Some(graph) = &mut model.graph {
         graph.input = inputs.iter().map(declared).collect();
         graph.initializer.retain(|held| inputs.iter().all(|input| input.name != held.name));

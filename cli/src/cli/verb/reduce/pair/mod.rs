@@ -1,13 +1,16 @@
 //! A pair of models: the parts of both between which they part.
 //!
-//! Values are `matched` by what `compare` finds. A `cause` is a value that the converted model makes wrongly of what is right,
+//! Values are `matched` by what `compare` finds, also where there are `codes` of them alone. A `cause` is a value that the converted model makes wrongly of what is right,
 //! and a culprit a node that a comparison without a tolerance blames (`culprits`). Where the part is a node with bodies,
-//! `inner` takes it out of them, and Casts at its `ends` go. A `trial` tells by a `finding` whether a part shows it.
+//! `inner` takes it out of them, and Casts at its `ends` go; what is still large gets constants (`folded`). A `trial` tells by a
+//! `finding` whether a part shows it.
 
 mod cause;
+mod codes;
 mod culprits;
 mod ends;
 mod finding;
+mod folded;
 mod inner;
 mod matched;
 mod trial;
@@ -43,7 +46,8 @@ use crate::cli::process::request::Request;
 use crate::cli::verb::compare::{CompareRequest, OpenModels};
 use crate::cli::work::model::Loader;
 use cause::{Cause, Search};
-use ends::without_ends;
+use ends::{Way, without_ends, without_sums};
+use folded::{Folds, folded};
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
 
@@ -84,15 +88,18 @@ pub(super) fn reduce(
         return Ok(reduced);
     }
     // An output is never paired with another value.
-    let told: Vec<(String, String)> = outputs
+    let mut told: Vec<(String, String)> = outputs
         .iter()
         .chain(&tensors)
         .map(|tensor| (tensor.name.clone(), tensor.converted().to_owned()))
         .collect();
+    let (b, of_codes) = codes::taken_back(b, &a);
+    told.extend(of_codes.keys().map(|name| (name.clone(), name.clone())));
     drop((tensors, outputs));
     progress::tell("recording both models");
     reduced.runs += 4;
-    let pair = Pair::of(a, b, inputs.map(by_name), &told)?;
+    let mut pair = Pair::of(a, b, inputs.map(by_name), &told)?;
+    pair.added = of_codes.into_values().flatten().collect();
     let reducer = Reducer { loader, request, scratch: &scratch, judgement, is_judged };
     reducer.reduce(pair, whole, place, &mut reduced)?;
     if reduced.cases.is_empty() {
@@ -330,18 +337,21 @@ impl Reducer<'_> {
         let shown = trial.shown(pair.part(&cause.end, &cause.inside)?)?;
         reduced.runs += 1;
         let (Some(part), Some(finding)) = (shown, trial.finding.clone()) else { return Ok(None) };
-        let kept = finding.culprit.as_ref().map(|culprit| culprit.node.clone());
-        let kept = kept.or_else(|| cause.blamed.clone());
+        let culprits = finding.culprit.iter().chain(&cause.culprit);
+        let culprits: Vec<String> = culprits.map(|culprit| culprit.node.clone()).collect();
+        let mut kept = culprits.clone();
+        kept.extend(cause.blamed.clone());
         let onnx = onnx(self.loader);
         let attempts = &mut Attempts { trial: &mut trial, save: &|_| Ok(()) };
-        let fewer = without_ends(part.clone(), kept.as_deref(), &onnx, attempts)?;
+        let fewer = without_ends(part.clone(), &kept, &onnx, attempts)?;
         if let Some(case) = self.inside(&fewer, cause, place, reduced)? {
             return Ok(Some(case));
         }
         let value = pair.value(&cause.end)?;
         let maker = pair.converted.graph.maker(cause.end.converted);
         let end = maker.map(|id| pair.converted.graph.node(id));
-        let node = kept.or_else(|| end.map(|node| node.shared_label().to_string()));
+        let node =
+            kept.into_iter().next().or_else(|| end.map(|node| node.shared_label().to_string()));
         let node = node.unwrap_or_default();
         let op = named_nodes(&part.model).into_iter().find(|(name, _)| *name == node);
         let op = op.map_or(String::new(), |(_, op)| op);
@@ -362,7 +372,7 @@ impl Reducer<'_> {
             is_pair: true,
         };
         let write = |part: &Part| case::write(part, &readme::text(&told, part), place);
-        let part = smallest(part, fewer, &mut trial, &write)?;
+        let part = smallest(part, fewer, &culprits, &mut trial, &write)?;
         reduced.runs += trial.runs.made - before - 1;
         Ok(Some(ReducedCase {
             folder: place.display().to_string(),
@@ -381,12 +391,30 @@ impl Reducer<'_> {
 fn smallest(
     part: Part,
     fewer: Part,
+    culprits: &[String],
     trial: &mut PairTrial,
     write: &dyn Fn(&Part) -> TractResult<()>,
 ) -> TractResult<Part> {
     write(&fewer)?;
+    // Constants are right for the last values alone, so they come last, and runs are kept for them.
+    let onnx = &trial.onnx.clone();
+    let [fixed, coded] = [Folds::Fixed, Folds::Quantisers]
+        .map(|folds| move |part: &Part| folded(part, culprits, folds, onnx));
+    let sums = |part: &Part| without_sums(part, culprits);
+    let ways: [&Way; 3] = [&fixed, &coded, &sums];
+    let kept = if culprits.is_empty() || fewer.nodes() <= FEW { 0 } else { ways.len() };
+    trial.runs.most -= kept;
     let attempts = &mut Attempts { trial, save: write };
-    let smaller = simpler(shrunk(fewer, attempts)?, attempts)?;
+    let mut smaller = simpler(shrunk(fewer, attempts)?, attempts)?;
+    trial.runs.most += kept;
+    for fewer in ways.into_iter().take(kept) {
+        // What cannot be folded stays.
+        let fewer = fewer(&smaller).ok().flatten().filter(|_| smaller.nodes() > FEW);
+        if let Some(fewer) = fewer {
+            let attempts = &mut Attempts { trial, save: write };
+            smaller = attempts.shown(fewer)?.unwrap_or(smaller);
+        }
+    }
     // A comparison is to fail as well, by the engine that was asked for.
     if trial.holds(&smaller) {
         return Ok(smaller);

@@ -118,12 +118,13 @@ impl PairTrial<'_> {
         };
         let kind = Kind::of(verdict, Some(culprit.kind));
         let before = self.finding.as_ref().and_then(|finding| finding.culprit.as_ref());
-        let is_it = |other: &Culprit| match before {
-            Some(before) => (&other.node, other.kind) == (&before.node, before.kind),
-            None => {
-                let is_like = Kind::of(verdict, Some(other.kind)) == kind;
-                is_like && (is_another || other.node == culprit.node)
-            }
+        let is_it = |other: &Culprit| {
+            let is_node = match before {
+                Some(before) => other.node == before.node,
+                None => is_another,
+            };
+            let is_like = Kind::of(verdict, Some(other.kind)) == kind;
+            is_like && (is_node || other.node == culprit.node)
         };
         let told = found.judgement.culprits.into_iter().find(is_it);
         Ok(told.map(|told| Finding::told(kind, told.text.clone(), Some(told))))
