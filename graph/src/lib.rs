@@ -65,8 +65,8 @@ mod tests;
 
 pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
-pub use import::{At, Problem, Step};
-pub use names::is_unprintable;
+pub use import::Step;
+pub use names::{At, Problem, is_unprintable};
 pub use new_node::{Made, NewNode, Place};
 pub use node::{
     HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,

@@ -1,4 +1,4 @@
-//! The one authority for names.
+//! The one authority for names, and what may be wrong with those of a file.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -46,4 +46,22 @@ impl Names {
         let next = self.taken.range::<str, _>(from).next();
         next.is_none_or(|name| !name.starts_with(prefix))
     }
+}
+
+/// Something wrong with the names of a file: what no graph can stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// What it is about.
+    pub at: At,
+    /// What is wrong.
+    pub text: String,
+}
+
+/// What a problem is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum At {
+    /// A graph, by its name.
+    Graph(String),
+    /// A node, by what messages call it, and its operator.
+    Node(String, String),
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tract_onnx::pb::{GraphProto, NodeProto};
 
-use crate::import::{At, Problem};
+use crate::names::{At, Problem};
 use crate::node::{NodeView, subgraphs};
 
 /// The places of a message's nodes in topological order, otherwise as in the file, and what is wrong with its names: each is to be

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use tract_onnx::pb::GraphProto;
 
+use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
-use crate::import::{At, Reader, Region, Step, declarations};
+use crate::import::{Reader, Region, Step, declarations};
+use crate::names::{At, Problem};
 use crate::new_node::{NewNode, Place};
 use crate::node::HeldBody;
 use crate::value::Origin;
-use crate::{Graph, Problem};
 
 /// How a call is replaced.
 pub struct Splice<'a> {

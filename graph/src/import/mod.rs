@@ -10,30 +10,12 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
-use crate::names::Names;
+use crate::names::{Names, Problem};
 use crate::new_node::Place;
 use crate::node::{HeldBody, Node, NodeView, default_opset};
 use crate::order::sorted;
 use crate::trace::Changes;
 use crate::value::Origin;
-
-/// Something wrong with the names of a file: what no graph can stand for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
-    /// What it is about.
-    pub at: At,
-    /// What is wrong.
-    pub text: String,
-}
-
-/// What a problem is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum At {
-    /// A graph, by its name.
-    Graph(String),
-    /// A node, by what messages call it, and its operator.
-    Node(String, String),
-}
 
 /// How a step of a path is written, given a node and an attribute or a function.
 pub type Step<'a> = &'a dyn Fn(&str, &str) -> String;

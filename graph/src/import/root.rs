@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tract_onnx::pb::{GraphProto, NodeProto};
 
 use super::{Reader, Region, Step};
+use crate::Graph;
 use crate::arena::{BodyId, NodeId};
 use crate::body::Body;
-use crate::{Graph, Problem};
+use crate::names::Problem;
 
 impl Graph {
     /// Reads a graph of its own beside the main one, such as the body of a function, whose nodes
