@@ -100,7 +100,7 @@ pub use tensor::typed::OnnxTensor;
 pub mod survey {
     pub use crate::onnx::cast_spec::Operator;
     pub use crate::onnx::quantizers::QuantizerNode;
-    pub use crate::passes::casts::{CastKind, CastNode, Fate};
+    pub use crate::passes::casts::node::{CastKind, CastNode, Fate};
     pub use crate::passes::diagnostics::{Problem, Survey};
     pub use crate::passes::half_in_float::WidenedNode;
 }

@@ -49,9 +49,9 @@ use tract_onnx::prelude::*;
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::passes::casts::CastNode;
+use crate::passes::casts::node::CastNode;
 
-pub use crate::passes::findings::{Finding, FindingKind};
+pub use crate::passes::casts::finding::{Finding, FindingKind};
 pub use counts::{CastStats, Errors, Outcome};
 pub use measure::{measure, range};
 pub use range::Range;

@@ -6,8 +6,8 @@ use std::path::Path;
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, Table, ValueId};
 
 use super::classes::{Classes, Point};
-use super::weights::Codes;
-use super::write::Renamed;
+use super::weights::codes::Codes;
+use super::write::unknown_fields::Renamed;
 use super::{KeptNode, Options};
 use crate::cast::element_type::{ElementType, Family};
 use crate::typed::functions::Functions;

@@ -8,7 +8,7 @@ use std::path::Path;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use super::weights::Codes;
+use super::weights::codes::Codes;
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
 use crate::error::{Cause, Error, Result};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use onnx_cast_graph::{Graph, Node, NodeView};
 
 use crate::audit::Audit;
-use crate::passes::casts::{CastKind, CastNode};
+use crate::passes::casts::node::{CastKind, CastNode};
 
 /// An audit of a whole model, by the nodes that its rows are about.
 pub(super) struct Counted {

@@ -9,7 +9,7 @@
 //! it is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! (`control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a
+//! (`operators`, `control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a
 //! symbol for a size, so what tract refuses of sizes that data decides does not arise. Whoever watches a run is shown each
 //! node (`observer`), and an audit what its casts do (`counted`).
 
@@ -22,6 +22,7 @@ mod inner;
 pub(crate) mod kernels;
 mod node;
 mod observer;
+mod operators;
 mod run;
 mod scan;
 mod schedule;
@@ -30,26 +31,22 @@ mod value;
 
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, Origin, ValueId};
+use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, ValueId};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
 use crate::audit::Audit;
 use crate::error::{Cause, Error, Result};
+use crate::onnx::operators::alone::ALONE;
 use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
-use run::Run;
+use run::{Inputs, Row, Run};
 use schedule::Schedules;
 pub use value::OnnxValue;
 use value::Value;
-
-/// The operators that are computed here and not by tract, with their domains.
-pub(crate) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
-    kernels::operators().chain(run::OPERATORS.iter().map(|(name, ..)| ("", *name)))
-}
 
 /// Runs a model node by node, in topological order. It loads in a time that is linear in the nodes, runs operators of control
 /// flow and sequences that tract does not have, and holds few values at a time; a plan that tract has optimised runs faster,
@@ -71,6 +68,8 @@ pub struct Interpreter {
     graph: Graph,
     builder: Builder,
     schedules: Schedules,
+    /// What runs here rather than by tract.
+    operators: &'static [Row],
 }
 
 impl Interpreter {
@@ -98,7 +97,7 @@ impl Interpreter {
         let graph = onnx.inlined(proto, folder).map_err(Error::of)?;
         let schedules = Schedules::of(&graph);
         let builder = Builder::new(onnx, &graph, folder);
-        Ok(Interpreter { graph, builder, schedules })
+        Ok(Interpreter { graph, builder, schedules, operators: operators::OPERATORS })
     }
 
     /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the
@@ -109,10 +108,7 @@ impl Interpreter {
 
     /// Whether an operator of ONNX's runs here that no plan has.
     pub fn runs_alone(op_type: &str) -> bool {
-        let is_in_plans = matches!(op_type, "Constant" | "Identity" | "If" | "Scan");
-        let mut names = run::OPERATORS.iter().map(|(name, ..)| *name);
-        let mut kernels = kernels::operators().map(|(_, name)| name);
-        !is_in_plans && (names.any(|name| name == op_type) || kernels.any(|name| name == op_type))
+        ALONE.iter().any(|(_, name)| *name == op_type)
     }
 
     /// The names of the inputs that have no default, in their order.
@@ -183,9 +179,31 @@ impl Interpreter {
         Ok(outputs.into_iter().map(Value::into_onnx).collect::<Result<_>>()?)
     }
 
+    /// What a node makes of other inputs than those of a run, by place.
+    fn made(&self, node: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
+        Run::new(self).made(node, inputs)
+    }
+
     /// The inputs of a body that somebody has to give.
     fn open_inputs(&self, body: BodyId) -> impl Iterator<Item = ValueId> {
         let inputs = self.graph.body(body).inputs().iter().copied();
         inputs.filter(|id| matches!(self.graph.value(*id).origin(), Origin::Input))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What stands in the tables of this folder, but for what plans have too, is what the rest of the crate takes to run here
+    /// alone.
+    #[test]
+    fn what_runs_alone_is_in_the_tables() {
+        let here = operators::OPERATORS.iter().map(|(name, ..)| ("", *name));
+        let is_in_plans = |name: &str| matches!(name, "Constant" | "Identity" | "If" | "Scan");
+        let here = here.chain(kernels::operators()).filter(|(_, name)| !is_in_plans(name));
+        let mut here: Vec<(&str, &str)> = here.collect();
+        here.sort_unstable();
+        assert_eq!(here, ALONE);
     }
 }

@@ -7,7 +7,6 @@ use tract_onnx::pb::AttributeProto;
 use tract_onnx::prelude::Tensor;
 
 use super::Interpreter;
-use super::run::Run;
 use super::value::{Typed, Value};
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
@@ -67,6 +66,12 @@ pub struct ObservedTensor {
     pub tensor: Arc<Tensor>,
     /// Whether it is an initializer.
     pub is_constant: bool,
+}
+
+impl From<ObservedTensor> for Value {
+    fn from(tensor: ObservedTensor) -> Value {
+        Value::Tensor(Typed { ty: tensor.element_type, tensor: tensor.tensor })
+    }
 }
 
 /// A tensor that a body of `Loop` or `Scan` takes.
@@ -134,8 +139,7 @@ impl NodeRun<'_> {
             Some(Value::Tensor(Typed { ty, tensor }))
         };
         let given = inputs.iter().map(given).collect();
-        let mut run = Run::new(self.model);
-        let made = without_panic(|| run.made(self.id, given)).map_err(Error::of)?;
+        let made = without_panic(|| self.model.made(self.id, given)).map_err(Error::of)?;
         let tensor = |value| match value {
             Value::Tensor(Typed { ty, tensor }) => Some((ty, tensor)),
             _ => None,

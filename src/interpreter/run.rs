@@ -6,7 +6,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::observer::{ObservedTensor, Observer};
 use super::value::{Typed, Value};
-use super::{Interpreter, control, kernels, scan, sequences};
+use super::{Interpreter, kernels};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
@@ -20,58 +20,13 @@ pub(super) struct Run<'a> {
 }
 
 /// What runs an operator here rather than by tract: the inputs by place, then the outputs by place.
-type Operator = fn(&mut Run, NodeId, Inputs) -> TractResult<Vec<Value>>;
+pub(super) type Operator = fn(&mut Run, NodeId, Inputs) -> TractResult<Vec<Value>>;
+
+/// An operator that runs here, its function, the most inputs that it takes, and its attributes.
+pub(super) type Row = (&'static str, Operator, usize, &'static [&'static str]);
 
 /// The inputs of a node by place; `None` for one that is not given.
 pub(super) type Inputs = Vec<Option<Value>>;
-
-/// Any number of inputs.
-const MANY: usize = usize::MAX;
-
-/// The operators that run here, with their functions, the most inputs that they take, and their attributes.
-pub(super) const OPERATORS: &[(&str, Operator, usize, &[&str])] = &[
-    ("ConcatFromSequence", sequences::concat, 1, &["axis", "new_axis"]),
-    ("Constant", sequences::constant, 0, CONSTANTS),
-    ("Identity", sequences::identity, 1, &[]),
-    ("If", control::branch, 1, &["else_branch", "then_branch"]),
-    ("Loop", control::repeat, MANY, &["body"]),
-    ("Optional", sequences::optional, 1, &["type"]),
-    ("OptionalGetElement", sequences::get_element, 1, &[]),
-    ("OptionalHasElement", sequences::has_element, 1, &[]),
-    (
-        "Scan",
-        scan::scan,
-        MANY,
-        &[
-            "body",
-            "num_scan_inputs",
-            "scan_input_axes",
-            "scan_input_directions",
-            "scan_output_axes",
-            "scan_output_directions",
-        ],
-    ),
-    ("SequenceAt", sequences::at, 2, &[]),
-    ("SequenceConstruct", sequences::construct, MANY, &[]),
-    ("SequenceEmpty", sequences::empty, 0, &["dtype"]),
-    ("SequenceErase", sequences::erase, 2, &[]),
-    ("SequenceInsert", sequences::insert, 3, &[]),
-    ("SequenceLength", sequences::length, 1, &[]),
-    ("SequenceMap", sequences::map, MANY, &["body"]),
-    ("SplitToSequence", sequences::split, 2, &["axis", "keepdims"]),
-];
-
-/// The forms of a `Constant`.
-const CONSTANTS: &[&str] = &[
-    "sparse_value",
-    "value",
-    "value_float",
-    "value_floats",
-    "value_int",
-    "value_ints",
-    "value_string",
-    "value_strings",
-];
 
 impl<'a> Run<'a> {
     pub(super) fn new(model: &'a Interpreter) -> Run<'a> {
@@ -181,7 +136,7 @@ impl<'a> Run<'a> {
     pub(super) fn made(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
         let node = self.model.graph.node(id);
         let Some((_, operator, most, attributes)) =
-            OPERATORS.iter().find(|(name, ..)| node.is(name))
+            self.model.operators.iter().find(|(name, ..)| node.is(name))
         else {
             let Some(kernel) = kernels::kernel(node) else { return self.tensors(id, inputs) };
             let made = kernel(&kernels::Site::of(node)?, &self.all_tensors(id, inputs)?)?;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
-use super::observer::ObservedTensor;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
 use crate::tensor::typed::OnnxTensor;
@@ -53,12 +52,6 @@ impl From<OnnxValue> for Value {
                 Value::Optional(held.map(|held| Box::new(Value::from(*held))))
             }
         }
-    }
-}
-
-impl From<ObservedTensor> for Value {
-    fn from(tensor: ObservedTensor) -> Value {
-        Value::Tensor(Typed { ty: tensor.element_type, tensor: tensor.tensor })
     }
 }
 

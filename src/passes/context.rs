@@ -9,9 +9,9 @@ use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use super::casts::CastNode;
+use super::casts::finding::{Finding, FindingKind};
+use super::casts::node::CastNode;
 use super::diagnostics::{Diagnostics, Survey};
-use super::findings::{Finding, FindingKind};
 use super::half_in_float::{WidenedNode, Widening};
 use super::symbols::plan::Plan;
 use crate::cast::element_type::ElementType;
@@ -20,7 +20,7 @@ use crate::onnx::limits::Limits;
 use crate::onnx::lowered::{Form, Lowered};
 use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::facts::fact::Facts;
-use crate::passes::facts::types::Meaning;
+use crate::passes::facts::meaning::Meaning;
 use crate::tensor::proto;
 
 /// What to lower a model by.

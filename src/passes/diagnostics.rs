@@ -2,8 +2,8 @@
 
 use tract_onnx::prelude::TractResult;
 
-use super::casts::{CastKind, CastNode};
-use super::findings::Finding;
+use super::casts::finding::Finding;
+use super::casts::node::{CastKind, CastNode};
 use super::half_in_float::WidenedNode;
 use crate::audit::Audit;
 use crate::error::Error;

@@ -1,71 +1,19 @@
 //! What is remarkable about a model's casts before it runs.
 
 use std::collections::HashMap;
-use std::fmt;
 
-use onnx_cast_graph::{Graph, NodeId, Use, ValueId};
+use onnx_cast_graph::{Graph, NodeId, ValueId};
 use tract_onnx::prelude::TractResult;
 
-use super::casts::{CastKind, CastNode};
+use super::casts::finding::FindingKind;
+use super::casts::node::{CastKind, CastNode};
 use super::context::Context;
 use crate::cast::algebra::TypePair;
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::reach::{holds_every_integral_part, holds_every_value};
 use crate::onnx::operators::behaviour::Behaviour;
-use crate::passes::facts::types::Meaning;
-use crate::passes::facts::value_type::declared_type;
-
-/// Something to know about a cast that can be seen without running the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FindingKind {
-    /// Source and target are the same type: the node does nothing, but where FLOAT8E5M2 saturates.
-    NoOp,
-    /// The cast takes the result of another that widened, so every value arrives here as it was; most often one cast
-    /// would do, or none.
-    WidenedBefore,
-    /// The cast's target could hold more than what another cast before it has left: that does not come back.
-    NarrowedBefore,
-    /// The model declares the result to be of another type. No runtime should accept it.
-    Contradicted,
-    /// INT64 to INT32: an identifier or a size may not fit.
-    Int64ToInt32,
-    /// Floating point to an integer type that does not hold the integral parts of all its values; the result of the
-    /// others is undefined.
-    FloatToInteger,
-}
-
-impl FindingKind {
-    /// The kind's name in reports: `narrowed_before`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FindingKind::NoOp => "no_op",
-            FindingKind::WidenedBefore => "widened_before",
-            FindingKind::NarrowedBefore => "narrowed_before",
-            FindingKind::Contradicted => "contradicted",
-            FindingKind::Int64ToInt32 => "int64_to_int32",
-            FindingKind::FloatToInteger => "float_to_integer",
-        }
-    }
-}
-
-/// A finding about one cast.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Finding {
-    /// The place of the cast among the rows of an audit ([`Survey::rows`](crate::survey::Survey::rows)).
-    pub place: usize,
-    /// What kind of finding it is.
-    pub kind: FindingKind,
-    /// What was found, in words.
-    pub text: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
+use crate::passes::facts::meaning::Meaning;
+use crate::passes::facts::value_type::declared;
 
 /// Looks at the casts of a model, while its types are those of the file. It changes nothing.
 pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
@@ -117,18 +65,6 @@ pub(super) fn find(graph: &mut Graph, context: &mut Context) -> TractResult<()> 
     }
     context.findings = found;
     Ok(())
-}
-
-/// The type that the model declares of a value, an output's declaration before others.
-pub(super) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
-    let made = graph.value(value);
-    let output = made.uses().find_map(|used| match used {
-        Use::Output(body, place) if body == made.body() => graph.body(body).outputs().get(place),
-        _ => None,
-    });
-    let output = output.and_then(|output| output.declared.r#type.as_ref());
-    let of = |declared| declared_type(declared, "", "").ok().flatten();
-    of(output).or_else(|| of(made.declared.as_ref()))
 }
 
 /// The nodes that values have their elements from, past what only gives them another shape or order.

@@ -64,7 +64,7 @@ const PASSES: &[(&str, Pass)] = &[
     // While what casts take is what the file says.
     ("findings", findings::find),
     // Before values become carriers, so that what computes wide takes FLOAT.
-    ("half in float", half_in_float::widen),
+    ("half in float", half_in_float::wide::widen),
     // After all that reads constants by their types: from here on tensors are what tract holds.
     ("tensors", legalise::tensors::carry),
     // What is left that tract's loader mishandles.

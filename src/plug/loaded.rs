@@ -7,7 +7,7 @@ use crate::audit::Audit;
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::onnx::quantizers::QuantizerNode;
-use crate::passes::casts::CastNode;
+use crate::passes::casts::node::CastNode;
 use crate::passes::diagnostics::Survey;
 
 /// A model that one call has read, lowered and given to tract, with what was found out on the way. The rows of an audit, casts

@@ -24,11 +24,37 @@ use super::places::places;
 use super::rows::sixteen as machine;
 #[cfg(target_arch = "x86_64")]
 use super::x86::lookup as machine;
+use crate::cast::element_type::ElementType;
+use crate::cast::rules::Rules;
+use crate::cast::scalar;
 
 /// The kernel of a table of targets, indexed by the source's carrier byte.
 pub(super) struct Lookup<D> {
     table: Box<[D; 256]>,
     vectors: machine::Tables,
+}
+
+/// A kernel that looks up what `scalar::convert` says of each of the source's codes.
+pub(super) fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
+    fn table<D: Pod + Send + Sync>(
+        from: ElementType,
+        to: ElementType,
+        rules: Rules,
+    ) -> Arc<dyn Kernel> {
+        let mut entries = Box::new([D::zeroed(); 256]);
+        for (byte, entry) in (0..).zip(entries.iter_mut()) {
+            // The bits of a carrier byte above the code, a sign or stray, are not part of it.
+            let code = scalar::convert(from, to, rules, byte).expect("both types are numeric");
+            scalar::write_carrier(to, code, bytemuck::bytes_of_mut(entry));
+        }
+        Arc::new(Lookup::new(entries))
+    }
+    match to.carrier_bytes() {
+        Some(1) => table::<u8>(from, to, rules),
+        Some(2) => table::<u16>(from, to, rules),
+        Some(4) => table::<u32>(from, to, rules),
+        _ => table::<u64>(from, to, rules),
+    }
 }
 
 /// The kernel of a table of bytes, none of which is a truth value.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use bytemuck::Pod;
 use half::bf16;
 
 use super::compose::ViaFloat;
 use super::half::{FromHalf, ToHalf};
-use super::lookup::Lookup;
+use super::lookup::tabulate;
 use super::loops::{Copy, Kernel, map};
 use super::read::{Source, Truth};
 use super::round::{Narrow, Scale, upper_half};
@@ -156,27 +155,4 @@ const fn other_floats_are_bytes() -> bool {
         index += 1;
     }
     true
-}
-
-/// A kernel that looks up what `scalar::convert` says of each of the source's codes.
-pub(super) fn tabulate(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
-    fn table<D: Pod + Send + Sync>(
-        from: ElementType,
-        to: ElementType,
-        rules: Rules,
-    ) -> Arc<dyn Kernel> {
-        let mut entries = Box::new([D::zeroed(); 256]);
-        for (byte, entry) in (0..).zip(entries.iter_mut()) {
-            // The bits of a carrier byte above the code, a sign or stray, are not part of it.
-            let code = scalar::convert(from, to, rules, byte).expect("both types are numeric");
-            scalar::write_carrier(to, code, bytemuck::bytes_of_mut(entry));
-        }
-        Arc::new(Lookup::new(entries))
-    }
-    match to.carrier_bytes() {
-        Some(1) => table::<u8>(from, to, rules),
-        Some(2) => table::<u16>(from, to, rules),
-        Some(4) => table::<u32>(from, to, rules),
-        _ => table::<u64>(from, to, rules),
-    }
 }

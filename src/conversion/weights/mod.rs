@@ -1,7 +1,7 @@
 //! Pass: weights in few bits. Before: `y = MatMul(x, w)` with w FLOAT; after: `d =
 //! DequantizeLinear(w, w_scale)`, `y = MatMul(x, d)` with w INT8. Activations stay as they are.
 
-mod codes;
+pub(super) mod codes;
 
 use onnx_cast_graph::{
     BodyId, Graph, NewNode, Node, NodeView, Place, Use, ValueId, int_attribute, value_attribute,
@@ -9,7 +9,7 @@ use onnx_cast_graph::{
 use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::{TractResult, tensor1};
 
-pub(super) use codes::Codes;
+use codes::Codes;
 
 use super::context::Context;
 use super::keep::has_referred;

@@ -3,7 +3,7 @@
 //!
 //! - `unknown_fields`: what tract's messages lack
 
-mod unknown_fields;
+pub(super) mod unknown_fields;
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,13 +18,14 @@ use tract_onnx::pb::{
 };
 
 use super::data;
-use super::weights::Codes;
+use super::weights::codes::Codes;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::fields::write;
 use crate::onnx::node::subgraphs;
 use crate::tensor::proto::is_external;
+use unknown_fields::Renamed;
 use unknown_fields::unjoined;
-pub(super) use unknown_fields::{Kind, Renamed, Unknown};
+pub(super) use unknown_fields::{Kind, Unknown};
 
 /// Where the data of a tensor that is beside the model begins: what a memory map wants.
 const ALIGNED: u64 = 64;

@@ -62,7 +62,8 @@ pub(super) fn kernel(node: &Node) -> Option<Kernel> {
 }
 
 /// The operators that are computed here, with their domains.
-pub(crate) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+#[cfg(test)]
+pub(super) fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     KERNELS.iter().map(|(domain, operator, _)| (*domain, *operator))
 }
 

@@ -5,8 +5,10 @@
 //! - `behaviour`: what each operator does with elements, so far as this crate must know it
 //! - `foreign`: what tract builds beyond ONNX's
 //! - `honoured`: what is computed of each operator, and the check that a node asks for nothing else
+//! - `alone`: which operators run node by node and in no plan
 //! - `types`: the types of a node's outputs
 
+pub(crate) mod alone;
 pub(crate) mod attributes;
 pub(crate) mod behaviour;
 pub(crate) mod foreign;

@@ -6,7 +6,7 @@ use tract_onnx::tract_core::ops::change_axes::{AxisChangeConsequence, AxisOp, In
 use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
-use super::products::may_take;
+use super::products::operands::may_take;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::{members, save};

@@ -1,7 +1,7 @@
 //! What every operator of ours needs.
 //!
 //! - `register`: which operators are ours in a loader; `stock`: tract's own
-//! - `hook`: one of ours beside tract's, where the types decide
+//! - `hook`: one of ours beside tract's; `hooked`: both in one, where the types decide
 //! - `checked`: every operator, compared with what it takes, and with what may be made of constants; `operands`: those that
 //!   tract reads without a look at their shape
 //! - `around`: one operator around another, as `hook`, `checked` and `operands` put them
@@ -17,6 +17,7 @@ pub(crate) mod checked;
 pub(crate) mod claimed;
 pub(crate) mod element_wise;
 pub(crate) mod hook;
+pub(crate) mod hooked;
 pub(crate) mod integers;
 pub(crate) mod label;
 pub(crate) mod measured;

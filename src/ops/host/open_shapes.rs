@@ -15,6 +15,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::declared_shapes::shape;
 use crate::ops::fixes::places::expand;
+use crate::ops::host::checked::sizes::names::new_symbol;
 
 /// Lets a model settle its open shapes by what it declares of the values with these outlets.
 ///
@@ -211,18 +212,6 @@ impl InferenceOp for OpenShapes {
     }
 
     as_op!();
-}
-
-/// A symbol of a name that the model does not have. tract has the like, but it tries all numbers from 0 each time.
-pub(crate) fn new_symbol(symbols: &SymbolScope, name: &str, first: &mut usize) -> Symbol {
-    let name = |number: usize| match number {
-        0 => name.to_owned(),
-        number => format!("{name}_{}", number - 1),
-    };
-    while symbols.get(&name(*first)).is_some() {
-        *first += 1;
-    }
-    symbols.sym(&name(*first))
 }
 
 /// How much is added to what is known of a part in a turn, in an operator of so many inputs: one thing, until the turns have

@@ -87,7 +87,7 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         let fix = FIXES.iter().find(|fix| fix.operators.contains(&&*node.op_type));
         let (op, closures) = match fix.map(|fix| fix.by) {
             Some(By::Build(build)) => build(context, node)?,
-            Some(By::Hook(hook)) => super::hook::build_hooked(context, node, node, hook)?,
+            Some(By::Hook(hook)) => super::hooked::build_hooked(context, node, node, hook)?,
             None => stock(&node.op_type).context("an operator of tract's")?(context, node)?,
         };
         Ok((operands::guarded(context, node, op), closures))

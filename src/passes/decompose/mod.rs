@@ -1,12 +1,13 @@
 //! Decomposes operators of ONNX Runtime's that are quantisers around another operator. Before: `QLinearAdd` and the like; after:
 //! `DequantizeLinear` of its inputs, the operator on FLOAT, `QuantizeLinear` of the result. So too
 //! `FusedMatMul`, which is several operators in one (`fused`), and whatever is a composition of operators, which is kept as text
-//! (`compose`, read by `read`, written out by `writer`).
+//! (`compose`, read by `read`, written out by `writer`). `made_types` says what types all of these make.
 //!
 //! What tract fuses into integer products stays one node: `QLinearConv`, `QLinearMatMul` of FLOAT scales.
 
 mod compose;
 mod fused;
+pub(super) mod made_types;
 mod packed;
 mod quantized;
 mod read;
@@ -61,25 +62,6 @@ pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult
         context.take(decomposed.map_err(Into::into), false)?;
     }
     Ok(())
-}
-
-/// The types of the outputs of a node that is decomposed, given those of its inputs; none of any other.
-pub(super) fn output_types(
-    node: &Node,
-    inputs: &[Option<ElementType>],
-) -> Vec<Option<ElementType>> {
-    if let Some(composition) = read::composition(&node.domain, &node.op_type) {
-        return composition.output_types(inputs);
-    }
-    let place = match (node.domain.as_str(), node.op_type.as_str()) {
-        (MICROSOFT, "FusedMatMul") => 0,
-        (MICROSOFT, "QLinearWhere") => 1,
-        (MICROSOFT, "GatherBlockQuantized" | "QLinearConcat") => 2,
-        (MICROSOFT, "QGemm") if node.gives(7) => 0,
-        (MICROSOFT, op) if op.starts_with("QLinear") => 0,
-        _ => return vec![],
-    };
-    vec![inputs.get(place).copied().flatten()]
 }
 
 /// Puts nodes before one, which becomes the last of those that stand for it.

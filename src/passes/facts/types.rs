@@ -6,39 +6,28 @@
 
 use std::sync::Arc;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId, int};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId};
 use tract_onnx::prelude::TractResult;
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
 use crate::onnx::cast_spec::Operator;
-use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
+use crate::onnx::lowered::{DOMAIN, Form};
 use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
-use crate::onnx::quantizers::{QuantizerNode, QuantizerSpec, is_quantizer};
+use crate::onnx::quantizers::{QuantizerSpec, is_quantizer};
 use crate::onnx::subgraphs;
-use crate::passes::casts::{self, CastNode, Fate};
+use crate::passes::casts::node::{self as casts, CastNode, Fate};
 use crate::passes::context::Context;
+use crate::passes::decompose::made_types;
 use crate::passes::facts::carriers;
 use crate::passes::facts::fact::{Fact, Origin};
-use crate::passes::facts::value_type::{agree, declared_type, either_exotic};
-use crate::passes::half_in_float::{self, Halves};
-use crate::passes::{decompose, findings};
+use crate::passes::facts::meaning::Meaning;
+use crate::passes::facts::value_type::{agree, declared, declared_type, either_exotic};
+use crate::passes::half_in_float;
 use crate::tensor::proto;
-
-/// What a node means that is more than an operator on its inputs.
-#[derive(Debug, Clone)]
-pub(crate) enum Meaning {
-    Cast(Box<CastNode>, PrivateCast),
-    /// A cast that is wrong, as far as it can be read.
-    Refused(Box<CastNode>),
-    Quantizer(Box<QuantizerNode>, QuantizerSpec),
-    BitCast(BitCastSpec),
-    /// An operator that computes on half precision, in FLOAT.
-    Half(Halves),
-}
 
 /// What a node makes.
 enum Made {
@@ -158,7 +147,7 @@ impl Inference<'_, '_, '_> {
         if !options.ignore_value_info && !options.ignore_output_types {
             return None;
         }
-        findings::declared(self.graph, value)
+        declared(self.graph, value)
     }
 
     fn node(&mut self, id: NodeId) -> TractResult<()> {
@@ -284,7 +273,7 @@ impl Inference<'_, '_, '_> {
         check_inputs(node, node.opset, &types)?;
         let mut outputs = output_types(node, node.opset, &types);
         if outputs.iter().all(Option::is_none) {
-            outputs.splice(.., decompose::output_types(node, &types));
+            outputs.splice(.., made_types::output_types(node, &types));
         }
         match outputs.iter().flatten().find(|ty| ty.is_exotic()) {
             Some(ty) => Err(refusal(node, format!("cannot compute a result of {ty}")))?,
@@ -369,9 +358,4 @@ fn named(error: anyhow::Error, node: &Node, attribute: &str) -> anyhow::Error {
         }
         _ => error,
     }
-}
-
-/// The type that a node's attribute names, as in `to`.
-pub(in crate::passes) fn named_type(node: &Node, attribute: &str) -> Option<ElementType> {
-    int(node, attribute).and_then(|id| i32::try_from(id).ok()).and_then(ElementType::from_id)
 }

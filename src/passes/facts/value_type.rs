@@ -1,6 +1,6 @@
 //! Element types and sizes as a model declares them, types against what its nodes make.
 
-use onnx_cast_graph::{Graph, NodeView, ValueId, tensor_type};
+use onnx_cast_graph::{Graph, NodeView, Use, ValueId, tensor_type};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
@@ -90,6 +90,18 @@ pub(crate) fn declared_type(
             Err(Error::graph(graph, format!("{what} has {name}, which is unknown")))
         }
     }
+}
+
+/// The type that the model declares of a value, an output's declaration before others.
+pub(in crate::passes) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
+    let made = graph.value(value);
+    let output = made.uses().find_map(|used| match used {
+        Use::Output(body, place) if body == made.body() => graph.body(body).outputs().get(place),
+        _ => None,
+    });
+    let output = output.and_then(|output| output.declared.r#type.as_ref());
+    let of = |declared| declared_type(declared, "", "").ok().flatten();
+    of(output).or_else(|| of(made.declared.as_ref()))
 }
 
 /// Refuses an input or output that is declared as something else than a tensor: tract has tensors alone, and its messages hold

@@ -4,7 +4,7 @@
 //! Before: `y = Op(v)` on half precision. After: `wide:v = Cast(v)`, once in a body, `exact:y = Op(wide:v)`, `y =
 //! Cast(exact:y)`. What has been computed so stays FLOAT through operators that only move it.
 
-mod wide;
+pub(super) mod wide;
 
 use std::sync::Arc;
 
@@ -18,8 +18,6 @@ use crate::onnx::operators::foreign;
 use crate::onnx::operators::schema::{self, ParameterType, Schema};
 use crate::onnx::operators::types::output_types;
 use crate::passes::facts::fact::{Fact, Origin};
-
-pub(super) use self::wide::widen;
 
 /// How operators compute on FLOAT16. On BFLOAT16, which tract does not have, they always compute in FLOAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,5 +1,5 @@
 use super::super::testing::{after, lines};
-use super::*;
+use super::wide::widen;
 use crate::passes::facts::types;
 
 #[test]

@@ -9,10 +9,10 @@ use super::{Halves, WidenedNode, is_half, moved_halves};
 use crate::cast::element_type::ElementType;
 use crate::onnx::lowered::{DOMAIN, Form, PrivateCast};
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
-use crate::passes::casts::CastNode;
+use crate::passes::casts::node::CastNode;
 use crate::passes::context::Context;
 use crate::passes::facts::fact::{Fact, Origin};
-use crate::passes::facts::types::Meaning;
+use crate::passes::facts::meaning::Meaning;
 
 /// Has operators on half precision compute in FLOAT, as `types` has read them.
 pub(crate) fn widen(graph: &mut Graph, context: &mut Context) -> TractResult<()> {

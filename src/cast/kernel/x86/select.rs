@@ -14,9 +14,9 @@ use super::words::{
 };
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::Specials;
+use crate::cast::kernel::lookup::tabulate;
 use crate::cast::kernel::loops::Kernel;
 use crate::cast::kernel::round::{Narrow, Scale};
-use crate::cast::kernel::select::tabulate;
 use crate::cast::rules::Rules;
 
 /// The kernel of a pair, with blocks for some of the elements if there are any.

@@ -10,11 +10,11 @@ use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
+use super::alone::ALONE;
 use super::attributes::{self, Attribute, Version, is_value};
 use super::schema;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
-use crate::interpreter;
 use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
@@ -88,9 +88,8 @@ fn not_computed(error: Error) -> Error {
 
 fn nobody_computes(domain: &str, node: &Node) -> String {
     let opset = node.opset;
-    let mut alone = interpreter::operators();
     match domain {
-        _ if alone.any(|operator| operator == (domain, &*node.op_type)) => {
+        _ if ALONE.contains(&(domain, &*node.op_type)) => {
             format!("is computed node by node and in no plan, the model imports {opset}")
         }
         "" => format!("is an operator that nothing here computes, the model imports {opset}"),

@@ -24,7 +24,8 @@ use tract_onnx::tract_core::tract_linalg::BinOp;
 
 use crate::onnx::lowered::divides_exactly;
 use crate::ops::fixes::arithmetic::power::Power;
-use crate::ops::fixes::arithmetic::quotient::{self, Quotient};
+use crate::ops::fixes::arithmetic::quotient::Quotient;
+use crate::ops::fixes::arithmetic::reciprocal;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::functions::{Function, Kind};
 use crate::ops::host::element_wise::{binary_by, binary_like};
@@ -143,7 +144,7 @@ pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
 
 pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     // −0 becomes 0, where it may be.
-    let is_sum = inputs.iter().any(|input| quotient::is_sum(model, *input));
+    let is_sum = inputs.iter().any(|input| reciprocal::is_sum(model, *input));
     let is_misread: fn(f64) -> bool = match is_sum && !is_open_uniform(model, inputs)? {
         true => |x| rounds_to(x, 0.),
         false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive(),
@@ -170,7 +171,8 @@ pub(crate) fn div(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     if a != b || !a.is_float() {
         return Ok(None);
     }
-    if !divides_exactly(&site.proto) && Quotient::is_as_good_a_product(model, *dividend, *divisor)?
+    if !divides_exactly(&site.proto)
+        && reciprocal::is_as_good_a_product(model, *dividend, *divisor)?
     {
         return Ok(None);
     }

@@ -1,6 +1,6 @@
 //! Operators that compute on elements.
 //!
-//! - `binary`, `bit_shift`, `power`, `quotient`, `remainder`: of two operands
+//! - `binary`, `bit_shift`, `power`, `quotient` (by a `reciprocal` where that is as good), `remainder`: of two operands
 //! - `reduce`, `extremum`, `sum`: along axes; `product`: `MatMul` and the like
 //! - `einsum`, `greater`, `is_nan`: single operators
 
@@ -13,6 +13,7 @@ pub(crate) mod is_nan;
 pub(crate) mod power;
 pub(crate) mod product;
 pub(crate) mod quotient;
+pub(crate) mod reciprocal;
 pub(crate) mod reduce;
 pub(crate) mod remainder;
 pub(crate) mod sum;

@@ -9,7 +9,8 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Site};
+use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
 /// Builds tract's `LinearClassifier`, of one row where there is one intercept, whatever `multi_class` is.

@@ -28,7 +28,8 @@ use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_
 
 use crate::onnx::node::node_name;
 use crate::ops::fixes::apart::{Apart, Keeps};
-use crate::ops::host::hook::{Hook, Site, Wired, Wires, build_hooked, refused};
+use crate::ops::host::hook::{Hook, Site, Wired, Wires, refused};
+use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 
 /// Builds tract's operator, if the numbers fit.

@@ -12,7 +12,8 @@ use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::host::element_wise::{natural_axes, rules, typed_op};
-use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, hooked, refused, unplanned};
+use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, refused, unplanned};
+use crate::ops::host::hooked::hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::save;
 use crate::ops::host::stock::{Built, stock};

@@ -8,13 +8,13 @@
 //!
 //! It also puts sums along axes that may have no elements right (`arithmetic::sum`).
 //!
-//! `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
+//! `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
 
 pub(crate) mod convolution;
+pub(super) mod operands;
 pub(crate) mod requantize;
 
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::change_axes::InOut;
 use tract_onnx::tract_core::ops::cnn::{Conv, PaddingSpec};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::nn::Reduce;
@@ -24,6 +24,7 @@ use crate::ops::host::hook::Wired;
 use super::apart::{Apart, Keeps};
 use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
+use operands::{needed, operands};
 
 /// Keeps the products and convolutions of a model apart from what would make them wrong, from a node on, and tells where the
 /// outputs of an operator are then.
@@ -75,63 +76,6 @@ fn product(model: &mut TypedModel, id: usize) -> TractResult<()> {
         put_before(model, InletId::new(id, slot), Keeps::Expansion, axes)?;
     }
     Ok(())
-}
-
-/// How many inputs of a product are its operands.
-fn operands(op: &EinSum, node: &TypedNode) -> usize {
-    if op.q_params.is_some() { 2 } else { node.inputs.len() }
-}
-
-/// The axes of an operand along which an expansion cannot be left out, and may come.
-fn needed(
-    model: &TypedModel,
-    op: &EinSum,
-    inputs: &[OutletId],
-    slot: usize,
-) -> TractResult<TVec<usize>> {
-    let input = *inputs.get(slot).context("an operand of the product")?;
-    let mut needed = tvec!();
-    for axis in 0..model.outlet_fact(input)?.rank() {
-        let letter = op.axes.axis((InOut::In(slot), axis))?;
-        let is_summed = letter.outputs.iter().all(|places| places.is_empty());
-        if is_grounded(model, input, axis)?
-            || !is_summed && is_given_otherwise(model, inputs, slot, &letter.inputs)?
-        {
-            continue;
-        }
-        needed.push(axis);
-    }
-    Ok(needed)
-}
-
-/// Whether a product that takes the value of an [`Apart`] may as well take what comes into it.
-pub(crate) fn may_take(model: &TypedModel, apart: &TypedNode, inlet: InletId) -> TractResult<bool> {
-    let node = model.node(inlet.node);
-    let (Some(op), Some(input)) = (node.op_as::<EinSum>(), apart.inputs.first()) else {
-        return Ok(false);
-    };
-    let mut inputs: TVec<OutletId> = node.inputs.iter().take(operands(op, node)).copied().collect();
-    let Some(place) = inputs.get_mut(inlet.slot) else { return Ok(false) };
-    *place = *input;
-    Ok(needed(model, op, &inputs, inlet.slot)?.is_empty())
-}
-
-/// Whether an operand other than one has all of an axis.
-fn is_given_otherwise(
-    model: &TypedModel,
-    inputs: &[OutletId],
-    slot: usize,
-    places: &[TVec<usize>],
-) -> TractResult<bool> {
-    for (other, (input, places)) in inputs.iter().zip(places).enumerate() {
-        for axis in places.iter().filter(|_| other != slot) {
-            let is_one = model.outlet_fact(*input)?.shape.get(*axis) == Some(&1.to_dim());
-            if !is_one && is_grounded(model, *input, *axis)? {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// Keeps a convolution apart, and tells what takes its place where something has to be behind it.

@@ -18,7 +18,8 @@ use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::reduce::{axes, kept_first, reduced, wire_reduction};
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{along_axes, typed_op};
-use crate::ops::host::hook::{Hook, Instead, Mapped, Site, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Mapped, Site};
+use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::saved::{by_debug, save};
 use crate::ops::host::stock::Built;
 

@@ -3,7 +3,7 @@
 use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 
-use super::ranges::Known;
+use super::known::Known;
 use crate::onnx::node::from_front;
 
 /// The first opset whose `Split` may have a smaller last part.

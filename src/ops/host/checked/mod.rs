@@ -1,11 +1,12 @@
 //! tract's operators, whose nodes are compared with what the operators take before tract's rules run.
 //!
 //! The comparison is made when a node is built, when facts are inferred, and once more when it is typed, each time with what is
-//! known by then ([`ranges`]).
+//! `known` by then ([`ranges`], [`fitting`], [`stretched`]).
 
 pub(crate) mod allowance;
 pub(crate) mod constants;
 mod fitting;
+mod known;
 mod names;
 mod ranges;
 mod signs;
@@ -28,7 +29,7 @@ use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
 use allowance::Account;
-use ranges::Known;
+use known::Known;
 use sizes::expressions;
 
 /// Builds a node by `build`, to be compared with what its operator takes.

@@ -3,7 +3,7 @@
 //! tract's rules give the result the shape of the first operand, and what it computes is broadcast to that of all.
 
 use super::fitting::text;
-use super::ranges::Known;
+use super::known::Known;
 
 /// The operators with such operands, and their places.
 const STRETCHED: &[(&str, &[usize])] = &[

@@ -26,7 +26,8 @@ use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::element_wise::rules;
-use crate::ops::host::hook::{Hook, Mapped, Wired, hooked, refused};
+use crate::ops::host::hook::{Hook, Mapped, Wired, refused};
+use crate::ops::host::hooked::hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::stock::Built;
 

@@ -13,7 +13,8 @@ use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::nn::grid_sample::{GridSample, InterpolationMode, PaddingMode};
 
 use crate::ops::host::element_wise::typed_op;
-use crate::ops::host::hook::{Hook, Instead, Site, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Site};
+use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::label::Label;
 use crate::ops::host::saved::{Row, Save, Saved};
 use crate::ops::host::stock::Built;

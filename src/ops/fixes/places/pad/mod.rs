@@ -12,7 +12,8 @@ use tract_onnx::tract_core::ops::array::{Pad, PadMode, Slice};
 use tract_onnx::tract_core::ops::cast::cast;
 
 use crate::onnx::node::from_front;
-use crate::ops::host::hook::{Hook, Instead, Site, Wires, build_hooked};
+use crate::ops::host::hook::{Hook, Instead, Site, Wires};
+use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
 use around::Around;
 

@@ -11,39 +11,13 @@ use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 use tract_onnx::prelude::*;
 
+use super::known::Known;
 use super::{fitting, stretched};
 use crate::error::Error;
 use crate::onnx::node::{from_front, node_name};
 use crate::onnx::operators::attributes;
 use crate::ops::host::hook::refused;
 use table::{Given, MOST, Must, RANGES};
-
-/// What is known of the operands and results of a node, by their places in the file.
-pub(crate) trait Known {
-    /// The dimensions of an input whose rank is known, as far as they are numbers.
-    fn shape(&self, place: usize) -> Option<TVec<Option<i64>>>;
-
-    /// The rank of an output.
-    fn output_rank(&self, place: usize) -> Option<usize>;
-
-    /// An input that is a constant.
-    fn constant(&self, place: usize) -> Option<Arc<Tensor>>;
-}
-
-/// Nothing is known.
-impl Known for () {
-    fn shape(&self, _: usize) -> Option<TVec<Option<i64>>> {
-        None
-    }
-
-    fn output_rank(&self, _: usize) -> Option<usize> {
-        None
-    }
-
-    fn constant(&self, _: usize) -> Option<Arc<Tensor>> {
-        None
-    }
-}
 
 /// Checks the numbers of a node that is of an opset.
 ///

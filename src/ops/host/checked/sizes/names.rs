@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tract_onnx::tract_core::internal::*;
 
 use super::effort::effort;
-use crate::ops::host::open_shapes::new_symbol;
 use crate::ops::host::saved::{Parameter, Row, Saved};
 
 /// What one expression may take, in the steps of [`effort`]: tract still finds two of equal value to be
@@ -53,6 +52,18 @@ impl Table {
 /// Whether an expression takes little enough to be kept.
 pub(super) fn is_short(dim: &TDim) -> bool {
     effort(dim) <= ALONE
+}
+
+/// A symbol of a name that the model does not have. tract has the like, but it tries all numbers from 0 each time.
+pub(crate) fn new_symbol(symbols: &SymbolScope, name: &str, first: &mut usize) -> Symbol {
+    let name = |number: usize| match number {
+        0 => name.to_owned(),
+        number => format!("{name}_{}", number - 1),
+    };
+    while symbols.get(&name(*first)).is_some() {
+        *first += 1;
+    }
+    symbols.sym(&name(*first))
 }
 
 /// What it holds may be long.

@@ -1,0 +1,52 @@
+//! The operators that run here rather than by tract: those of control flow, and those of what holds several tensors.
+
+use super::run::Row;
+use super::{control, scan, sequences};
+
+/// Any number of inputs.
+const MANY: usize = usize::MAX;
+
+/// The operators that run here.
+pub(super) const OPERATORS: &[Row] = &[
+    ("ConcatFromSequence", sequences::concat, 1, &["axis", "new_axis"]),
+    ("Constant", sequences::constant, 0, CONSTANTS),
+    ("Identity", sequences::identity, 1, &[]),
+    ("If", control::branch, 1, &["else_branch", "then_branch"]),
+    ("Loop", control::repeat, MANY, &["body"]),
+    ("Optional", sequences::optional, 1, &["type"]),
+    ("OptionalGetElement", sequences::get_element, 1, &[]),
+    ("OptionalHasElement", sequences::has_element, 1, &[]),
+    (
+        "Scan",
+        scan::scan,
+        MANY,
+        &[
+            "body",
+            "num_scan_inputs",
+            "scan_input_axes",
+            "scan_input_directions",
+            "scan_output_axes",
+            "scan_output_directions",
+        ],
+    ),
+    ("SequenceAt", sequences::at, 2, &[]),
+    ("SequenceConstruct", sequences::construct, MANY, &[]),
+    ("SequenceEmpty", sequences::empty, 0, &["dtype"]),
+    ("SequenceErase", sequences::erase, 2, &[]),
+    ("SequenceInsert", sequences::insert, 3, &[]),
+    ("SequenceLength", sequences::length, 1, &[]),
+    ("SequenceMap", sequences::map, MANY, &["body"]),
+    ("SplitToSequence", sequences::split, 2, &["axis", "keepdims"]),
+];
+
+/// The forms of a `Constant`.
+const CONSTANTS: &[&str] = &[
+    "sparse_value",
+    "value",
+    "value_float",
+    "value_floats",
+    "value_int",
+    "value_ints",
+    "value_string",
+    "value_strings",
+];

@@ -1,0 +1,33 @@
+//! Operators that run node by node and in no plan.
+
+/// By domain and name, in their order.
+pub(crate) const ALONE: &[(&str, &str)] = &[
+    ("", "Col2Im"),
+    ("", "ConcatFromSequence"),
+    ("", "CumProd"),
+    ("", "DeformConv"),
+    ("", "Det"),
+    ("", "LinearAttention"),
+    ("", "Loop"),
+    ("", "Optional"),
+    ("", "OptionalGetElement"),
+    ("", "OptionalHasElement"),
+    ("", "RoiAlign"),
+    ("", "SequenceAt"),
+    ("", "SequenceConstruct"),
+    ("", "SequenceEmpty"),
+    ("", "SequenceErase"),
+    ("", "SequenceInsert"),
+    ("", "SequenceLength"),
+    ("", "SequenceMap"),
+    ("", "SplitToSequence"),
+    ("", "StringConcat"),
+    ("", "StringNormalizer"),
+    ("", "StringSplit"),
+    ("", "TfIdfVectorizer"),
+    ("", "Unique"),
+    ("ai.onnx.ml", "LabelEncoder"),
+    ("ai.onnx.ml", "SVMClassifier"),
+    ("ai.onnx.ml", "SVMRegressor"),
+    ("ai.onnx.ml", "TreeEnsemble"),
+];
