@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use prost::Message;
@@ -9,6 +10,9 @@ use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::ObservedTensor;
 use tract_onnx_cast::{Conversion, ElementType, OnnxTensor, Rules, tensor_proto};
+
+/// A tensor for each input of a model.
+pub(crate) type Tensors = Vec<Arc<Tensor>>;
 
 /// An output of a model, or an array of a file, in the carrier of its element type.
 #[derive(Clone)]

@@ -7,7 +7,6 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
-use crate::cli::input::chosen::search::Budget;
 use crate::cli::message::{ErrorKind, Problem};
 
 /// What the user says about a model's inputs.
@@ -79,6 +78,16 @@ pub(crate) struct SearchArgs {
     /// Write the sets of inputs that were used, so that `-i DIR` gives them again.
     #[arg(long, value_name = "DIR")]
     pub(crate) keep_inputs: Option<PathBuf>,
+}
+
+/// How far a search goes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Budget {
+    /// How long it takes at most, where somebody says so. Where nobody does, what its runs may cost is
+    /// counted, and it is left out where one costs much.
+    pub(crate) time: Option<Duration>,
+    /// How many runs it makes at most.
+    pub(crate) steps: usize,
 }
 
 impl SearchArgs {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compared::ComparedTensor;
+use super::compared::tensor::ComparedTensor;
 use super::finding::{Code, Finding};
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compared::ComparedTensor;
-use super::finding::{Code, Finding};
 use crate::cli::measure::number::Num;
 use crate::cli::message::counted;
 
@@ -63,27 +61,30 @@ impl Estimate {
     }
 }
 
-/// A row of an output's scores, where they differ.
-pub(crate) fn finding(output: &ComparedTensor) -> Option<Finding> {
-    let scores = output.scores.as_ref().filter(|_| !output.identical)?;
-    let ScoreMetrics { rows, kl_mean, kl_median, kl_999, same_top, .. } = scores;
-    let mut sentence = format!(
-        "KL divergence {} (median {}, 99.9 % {}), the same top-1 in {} of {}",
-        kl_mean.in_words(),
-        kl_median.in_words(),
-        kl_999.in_words(),
-        same_top.in_percent(),
-        counted(rows, "row"),
-    );
-    if let Some(Perplexity { tokens, reference, converted, ratio, .. }) = &scores.perplexity {
-        let (a, b) = (reference.value, converted.value);
-        let ratio = ratio.in_words();
-        sentence +=
-            &format!(", perplexity {b} against {a}, ratio {ratio} of {}", counted(tokens, "token"));
+impl ScoreMetrics {
+    /// The same in words.
+    pub(crate) fn in_words(&self) -> String {
+        let ScoreMetrics { rows, kl_mean, kl_median, kl_999, same_top, .. } = self;
+        let mut sentence = format!(
+            "KL divergence {} (median {}, 99.9 % {}), the same top-1 in {} of {}",
+            kl_mean.in_words(),
+            kl_median.in_words(),
+            kl_999.in_words(),
+            same_top.in_percent(),
+            counted(rows, "row"),
+        );
+        if let Some(Perplexity { tokens, reference, converted, ratio, .. }) = &self.perplexity {
+            let (a, b) = (reference.value, converted.value);
+            let ratio = ratio.in_words();
+            sentence += &format!(
+                ", perplexity {b} against {a}, ratio {ratio} of {}",
+                counted(tokens, "token")
+            );
+        }
+        if self.rows_left_out > 0 {
+            sentence +=
+                &format!("; {} left out, as no distribution", counted(self.rows_left_out, "row"));
+        }
+        sentence
     }
-    if scores.rows_left_out > 0 {
-        sentence +=
-            &format!("; {} left out, as no distribution", counted(scores.rows_left_out, "row"));
-    }
-    Some(Finding::at(&output.name, "", Code::Scores, sentence))
 }

@@ -1,5 +1,6 @@
 //! What models run on: tensors from files (`given`, `files`, `npy`), from test cases (`cases`, `sets`), from many samples (`samples`),
-//! and outputs that were saved (`saved`). What nobody gives is `chosen`, and a `recipe` makes one set of all.
+//! and outputs that were saved (`saved`). What nobody gives is `chosen` by what its
+//! `source` shows, and a `recipe` makes one set of all.
 
 pub(crate) mod array;
 pub(crate) mod cases;
@@ -14,3 +15,4 @@ mod samples;
 pub(crate) mod saved;
 pub(crate) mod sets;
 pub(crate) mod sizes;
+pub(crate) mod source;

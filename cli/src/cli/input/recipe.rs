@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
-use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
@@ -20,6 +19,7 @@ use crate::cli::input::chosen::values::{SCALES, is_finite};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
+use crate::cli::input::source::{CutOff, Source};
 use crate::cli::measure::number::Num;
 use crate::cli::message::{ErrorKind, about, at, counted};
 use crate::cli::tensor::NamedTensor;
@@ -38,25 +38,6 @@ const TRYING: f64 = 2.5 * SECOND;
 /// ten times as long.
 const FURTHER: f64 = 0.15 * SECOND;
 const FIRSTS: f64 = 2.0;
-
-/// Runs a model on a tensor for each of its inputs, at such a price.
-type Run<'a> = Box<dyn Fn(Vec<Arc<Tensor>>, &mut Price) -> TractResult<Vec<NamedTensor>> + 'a>;
-
-/// How many quantisers a model that is compared has, and those whose ranges do not hold what they
-/// are given of such inputs.
-pub(crate) type CutOff<'a> =
-    Box<dyn Fn(Vec<Arc<Tensor>>) -> TractResult<(usize, HashSet<String>)> + 'a>;
-
-/// A model whose inputs are wanted, and what helps to choose those that nobody gives.
-pub(crate) struct Source<'a> {
-    pub(crate) takes: &'a Declared,
-    pub(crate) proto: &'a ModelProto,
-    /// What the model is compared with, and what it takes.
-    pub(crate) other: Option<(&'a Declared, &'a ModelProto)>,
-    pub(crate) run: Run<'a>,
-    /// Where what it is compared with was calibrated.
-    pub(crate) cut_off: Option<CutOff<'a>>,
-}
 
 /// How a tensor for each of a model's inputs is made.
 pub(crate) struct Recipe {

@@ -1,6 +1,5 @@
 //! The sets of inputs that a model is audited, compared or recorded with.
 
-use crate::cli::tensor::{NamedTensor, write_tensors};
 use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,11 +17,13 @@ use crate::cli::input::chosen::change::Choice;
 use crate::cli::input::chosen::size_plan::ROUNDS;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::{Given, OtherFloats};
-use crate::cli::input::recipe::{Recipe, Source};
+use crate::cli::input::recipe::Recipe;
 use crate::cli::input::samples::{self, Sample};
+use crate::cli::input::source::Source;
 use crate::cli::input::{files, sizes};
 use crate::cli::message::{ErrorKind, about, at, counted};
 use crate::cli::output_file::Drafts;
+use crate::cli::tensor::{NamedTensor, Tensors, write_tensors};
 
 /// Inputs for one run, and what to call them. There may be more of them than fit in memory, so a
 /// set knows how its tensors are made and does not hold them.
@@ -40,9 +41,6 @@ pub(crate) struct Set {
 
 /// How the tensors of a set are made.
 type Make = Rc<dyn Fn() -> TractResult<Tensors>>;
-
-/// A tensor for each input of a model.
-pub(crate) type Tensors = Vec<Arc<Tensor>>;
 
 impl Set {
     /// A set of tensors that have these shapes and are made so.

@@ -8,9 +8,10 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{Conversion, Family, Rules};
 
 use crate::cli::input::declared::Declared;
-use crate::cli::input::sets::{Set, Tensors};
+use crate::cli::input::sets::Set;
 use crate::cli::input::sizes::check_shapes;
 use crate::cli::message::add_once;
+use crate::cli::tensor::Tensors;
 
 /// A set of one model's inputs as another takes it: inputs are matched by name, and values cast
 /// where the element type has changed. `called` is what the two are called in messages.

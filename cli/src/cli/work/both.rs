@@ -11,11 +11,11 @@ use tract_onnx_cast::untrusted::without_panic;
 use crate::cli::input::chosen::price::Price;
 use crate::cli::input::chosen::search::{Judge, Score};
 use crate::cli::input::declared::Input;
-use crate::cli::input::sets::{Provenance, Set, Tensors, shapes_of};
+use crate::cli::input::sets::{Provenance, Set, shapes_of};
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::tensor::{NamedTensor, elements, of_numbers};
+use crate::cli::tensor::{NamedTensor, Tensors, elements, of_numbers};
 use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::{Model, Ready};
 

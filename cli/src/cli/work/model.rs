@@ -18,14 +18,13 @@ use tract_onnx_cast::{
 
 use crate::cli::input::chosen::price::Price;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::recipe::Source;
+use crate::cli::input::source::Source;
 use crate::cli::input_file::open_regular;
 use crate::cli::message::{ErrorKind, Problem, single_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine::{Engine, Walked, heading, note_of};
 use crate::cli::work::plan::{Plan, plan};
-use crate::cli::work::probed::Probed;
 
 /// Opens models, within the limits of a worker. Every model of the command line is opened here.
 #[derive(Clone)]
@@ -85,9 +84,9 @@ impl Loader {
 
     /// As how many runs there are processors for, and memory: beside both models, of which weights are
     /// mapped, each run holds so many bytes of values, and a few copies of a weight.
-    pub(crate) fn runs_at_once(&self, models: [&Probed; 2], values: usize) -> usize {
+    pub(crate) fn runs_at_once(&self, models: [&ModelProto; 2], values: usize) -> usize {
         const OTHERS: u64 = 1 << 30;
-        let weights = models.into_iter().flat_map(|model| weights(&model.proto));
+        let weights = models.into_iter().flat_map(weights);
         let all: Vec<u64> = weights.map(|(_, bytes)| bytes).collect();
         let total = all.iter().copied().fold(OTHERS, u64::saturating_add);
         let largest = all.into_iter().max().unwrap_or(0);

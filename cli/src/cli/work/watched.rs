@@ -8,11 +8,11 @@ use tract_onnx_cast::audit::{Audit, AuditRow};
 use tract_onnx_cast::interpreter::Observer;
 
 use crate::cli::found::coverage::{Part, Unexercised};
-use crate::cli::input::sets::{Set, Tensors};
+use crate::cli::input::sets::Set;
 use crate::cli::message;
 use crate::cli::message::add_once;
 use crate::cli::process::progress;
-use crate::cli::tensor::NamedTensor;
+use crate::cli::tensor::{NamedTensor, Tensors};
 use crate::cli::work::engine::Told;
 use crate::cli::work::model::{Model, Ran, Ready};
 use crate::cli::work::probed::{Probed, is_rounding};

@@ -10,7 +10,7 @@ use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
 use crate::cli::input::chosen::size_plan::{LARGE, Lengths, Part, Plan, Unset};
 use crate::cli::input::chosen::values::{Around, scales};
 use crate::cli::input::declared::Input;
-use crate::cli::input::recipe::Source;
+use crate::cli::input::source::Source;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 

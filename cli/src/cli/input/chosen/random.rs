@@ -8,7 +8,7 @@ use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::roles::Role;
-use super::values::{self, Around};
+use super::values::{self, Around, normal};
 use crate::cli::tensor::of_numbers;
 
 /// The most that is made up for all inputs together.
@@ -130,10 +130,4 @@ fn filled<T: Datum + Copy>(
 ) -> TractResult<Tensor> {
     let numbers: Vec<T> = std::iter::repeat_with(number).take(shape.iter().product()).collect();
     of_numbers(ty, shape, &numbers)
-}
-
-/// Close enough to the standard normal distribution, and the same on every machine: a sum of twelve
-/// uniform numbers.
-pub(super) fn normal(rng: &mut StdRng) -> f32 {
-    (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
 }

@@ -1,30 +1,20 @@
 //! A search for the inputs that show the most: from the sets that were chosen it climbs towards those of the largest error, and of the
 //! least headroom, by changing sizes, scales, seeds, patterns and single values, within what inputs were taken for.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 
 use super::change::{Change, Choice, Kind};
 use super::price::{Price, SECOND};
 use super::size_plan::{Lengths, Part, ROUNDS};
 use super::values::SCALES;
+use crate::cli::args::input::Budget;
 use crate::cli::found::look::LookFurther;
 use crate::cli::input::recipe::Recipe;
-use crate::cli::input::sets::Tensors;
 use crate::cli::measure::number::Num;
-
-/// How far a search goes.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Budget {
-    /// How long it takes at most, where somebody says so. Where nobody does, what its runs may cost is
-    /// counted, and it is left out where one costs much.
-    pub(crate) time: Option<Duration>,
-    /// How many runs it makes at most.
-    pub(crate) steps: usize,
-}
+use crate::cli::tensor::Tensors;
 
 /// What a set shows.
 #[derive(Debug, Clone, Copy, Default)]

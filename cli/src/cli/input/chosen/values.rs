@@ -5,7 +5,6 @@ use rand::rngs::StdRng;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, Family};
 
-use super::random::normal;
 use super::roles::{Bound, Role};
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
@@ -248,6 +247,12 @@ fn runs(row: usize, rng: &mut StdRng) -> Vec<i64> {
 pub(super) fn is_narrow(ty: ElementType) -> bool {
     let most = tract_onnx_cast::audit::Reach::of(ty).map(|reach| reach.limits().1.rounded());
     most.is_some_and(|most| most < WIDE)
+}
+
+/// Close enough to the standard normal distribution, and the same on every machine: a sum of twelve
+/// uniform numbers.
+pub(super) fn normal(rng: &mut StdRng) -> f32 {
+    (0..12).map(|_| rng.random::<f32>()).sum::<f32>() - 6.0
 }
 
 /// Numbers of a set in a type of floats, made of normally distributed ones.

@@ -18,8 +18,8 @@ use crate::cli::args::input::InputArgs;
 use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::{Given, NamedArrays, OtherFloats};
-use crate::cli::input::sets::Tensors;
 use crate::cli::input::sizes::fits;
+use crate::cli::tensor::Tensors;
 pub(super) use rows::of as rows;
 
 /// A set of inputs among many, which is read when it is asked for.

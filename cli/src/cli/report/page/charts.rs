@@ -11,7 +11,7 @@ use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-use super::drawing::escaped;
+use super::svg::{escaped, named};
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::profile::{Point, Profile};
 use crate::cli::measure::number::Num;
@@ -224,12 +224,6 @@ fn plot_profile(
         Circle::new((*depth as f64, *power), size, colour.filled())
     }))?;
     Ok(())
-}
-
-/// The drawing with a name for those who do not see it.
-pub(super) fn named(svg: &str, title: &str) -> String {
-    let title = title.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
-    svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{title}\" "), 1)
 }
 
 /// The drawing, whose last elements of a kind say what they are where a pointer rests on them.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::charts::named;
+use super::svg::{escaped, named};
 use crate::cli::found::profile::Neighbour;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{single_line, without_middle};
@@ -110,10 +110,4 @@ fn error_in_words(error: Num) -> String {
         0.0 => "exact".into(),
         error => format!("{error:.0e}"),
     }
-}
-
-/// The text as SVG holds it.
-pub(super) fn escaped(text: &str) -> String {
-    let text = single_line(text);
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

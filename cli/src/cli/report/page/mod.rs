@@ -8,6 +8,7 @@ mod charts;
 mod conversion;
 mod drawing;
 mod figures;
+mod svg;
 
 use minijinja::{Environment, HtmlEscape, Value, context};
 use onnx_cast_graph::is_unprintable;

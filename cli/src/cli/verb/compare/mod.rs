@@ -1,12 +1,10 @@
 //! `onnx-cast compare`: a model against its conversions.
 //!
 //! The work has four stages, each of which makes plain data of that of those before it: `open` the
-//! two sides and what they run on, which `search` may add to, `pair` what belongs together,
-//! `measure` how far it is apart, with the verdict of `local`, and `explain` where the graphs part,
-//! and why.
+//! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart, with
+//! the verdict of `local`, and `explain` where the graphs part, and why.
 
 mod by_sample;
-mod calibrated;
 mod divergence;
 mod dumped;
 mod error_profile;
@@ -19,7 +17,6 @@ mod operators;
 mod pair;
 mod pairs;
 mod runner;
-mod search;
 
 use std::path::{Path, PathBuf};
 
@@ -37,8 +34,8 @@ use crate::cli::found::finding::{Code, Finding, remarks, status};
 use crate::cli::found::head::Head;
 use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
+use crate::cli::found::samples;
 use crate::cli::found::status::Status;
-use crate::cli::found::{samples, scores};
 use crate::cli::input::cases::file_of;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::output_file::write_whole;
@@ -202,8 +199,8 @@ impl Request for CompareRequest {
             return weights::compare(loader, &self.reference, &self.converted);
         }
         let mut sides = open::open(loader, self)?;
-        search::search_further(self, &mut sides)?;
-        calibrated::leave_out(&mut sides)?;
+        open::search::search_further(self, &mut sides)?;
+        open::left_out::leave_out(&mut sides)?;
         let paired = pair::pair(&sides)?;
         let mut measured = measure::measure(self, &sides, paired)?;
         let mut notes = std::mem::take(&mut measured.notes);
@@ -253,7 +250,7 @@ impl CompareRequest {
         let mut inputs = sides.inputs();
         inputs.look.operators = operators;
         let by_sample = samples::finding(&samples, "relative error");
-        let scores = outputs.iter().filter_map(scores::finding);
+        let scores = outputs.iter().filter_map(ComparedTensor::scores_in_words);
         let general = inputs.looked().chain(scores).chain(by_sample);
         let general = general.chain(remarks(notes));
         let narrow = inputs.narrow(sets, &unexercised, self.is_strict);

@@ -10,7 +10,7 @@ use crate::cli::input::sets::Set;
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::local::{Trace, inputs, interpreter};
+use crate::cli::verb::compare::local::Trace;
 use crate::cli::verb::compare::open::{SAVED, Side, with_way_out};
 use crate::cli::verb::compare::operators::{Observed, Operators};
 use crate::cli::work::watched::Watched;
@@ -107,9 +107,9 @@ impl<'a> Runner<'a> {
         let tensors = sets.get(place).context("as many sets on both sides")?.tensors()?;
         let model = match self.walked.take() {
             Some(model) => model,
-            None => interpreter(loaded)?,
+            None => loaded.interpreter()?,
         };
-        Ok(Trace::of(self.walked.insert(model), inputs(loaded, &tensors)?)?)
+        Ok(Trace::of(self.walked.insert(model), loaded.inputs(&tensors)?)?)
     }
 
     /// What the casts did.

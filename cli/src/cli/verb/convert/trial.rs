@@ -12,7 +12,7 @@ use tract_onnx::prelude::{Framework, TractResult};
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::convert::{Converted, Options, convert};
 
-use crate::cli::verb::keep::search::Trial;
+use crate::cli::verb::keep::trial::Trial;
 
 /// A model that is to be converted.
 pub(super) struct Written<'a> {

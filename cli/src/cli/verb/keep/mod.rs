@@ -1,13 +1,18 @@
 //! `onnx-cast keep`: the smallest set of nodes to keep in FLOAT when a model is converted.
+//!
+//! A `trial` is a conversion of which nodes can be kept: to half precision `simulated` here, to few
+//! bits `quantized`. `search` looks for the smallest list by running trials against the `reference`,
+//! from what `suspects` says is likely on, and `minimal` leaves out what is not needed. Inputs that
+//! show `worse` are searched for, and `node_lists` writes the list as converters take it.
 
 mod minimal;
 mod node_lists;
-mod overflow;
 mod quantized;
 pub(crate) mod reference;
 pub(crate) mod search;
 mod simulated;
 mod suspects;
+pub(crate) mod trial;
 mod worse;
 
 use std::path::{Path, PathBuf};
@@ -21,13 +26,12 @@ use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use crate::cli::args::half_precision;
-use crate::cli::args::input::{InputArgs, SearchArgs, SetsArgs};
+use crate::cli::args::input::{Budget, InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
-use crate::cli::input::chosen::search::Budget;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Provenance, Set};
 use crate::cli::measure::tolerance::Tolerance;
@@ -44,8 +48,9 @@ use node_lists::NodeLists;
 use quantized::Given;
 use quantized::scheme::Scheme;
 use reference::{CountedRuns, Reference};
-use search::{NodeList, Search, named};
+use search::{NodeList, Search};
 use simulated::Original;
+use trial::named;
 
 /// Find the nodes that have to stay in FLOAT when a model becomes FLOAT16 or BFLOAT16, or is
 /// quantised.

@@ -5,13 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use onnx_cast_graph::{subgraphs, tensor_type};
-use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx::pb::{GraphProto, ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
-use super::overflow::{Broken, add_broken};
-use super::simulated::exposing;
-use super::suspects::{NarrowedValues, values_of};
+use super::suspects::{Broken, NarrowedValues, add_broken, values_of};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
 use crate::cli::message::single_line;
@@ -166,4 +164,18 @@ fn sequences<'g>(graph: &'g GraphProto, mut found: HashSet<&'g str>) -> HashSet<
         }
     }
     found
+}
+
+/// The model with these values, as far as nodes of its main graph make them, as further outputs.
+pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
+    if let Some(graph) = &mut proto.graph {
+        let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
+        let made: HashSet<&str> =
+            graph.node.iter().flat_map(|node| &node.output).map(String::as_str).collect();
+        let is_inner = |value: &&String| made.contains(value.as_str()) && !outputs.contains(*value);
+        let inner = values.iter().filter(is_inner);
+        let bare = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
+        graph.output.extend(inner.map(bare));
+    }
+    proto
 }

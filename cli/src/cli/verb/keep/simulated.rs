@@ -15,12 +15,11 @@ use std::path::{Path, PathBuf};
 use onnx_cast_graph::{free_names, int_attribute, message_node, subgraphs};
 use tract_onnx::pb::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto,
-    ValueInfoProto,
 };
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
-use super::search::Trial;
+use super::trial::Trial;
 use crate::cli::message::counted;
 use crate::cli::tensor;
 
@@ -347,20 +346,6 @@ fn rename_inputs(graph: &mut GraphProto, places: &[(usize, usize)], name: &str) 
             *input = name.into();
         }
     }
-}
-
-/// The model with these values, as far as nodes of its main graph make them, as further outputs.
-pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
-    if let Some(graph) = &mut proto.graph {
-        let outputs: HashSet<String> = graph.output.iter().map(|o| o.name.clone()).collect();
-        let made: HashSet<&str> =
-            graph.node.iter().flat_map(|node| &node.output).map(String::as_str).collect();
-        let is_inner = |value: &&String| made.contains(value.as_str()) && !outputs.contains(*value);
-        let inner = values.iter().filter(is_inner);
-        let bare = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-        graph.output.extend(inner.map(bare));
-    }
-    proto
 }
 
 /// What a conversion makes of a tensor; nothing where that is the tensor itself.

@@ -104,6 +104,17 @@ fn error(want: &Tensor, got: &Tensor) -> TractResult<f64> {
     Ok(if difference == 0.0 { 0.0 } else { (difference / norm).sqrt().min(BROKEN) })
 }
 
+/// How many values of tensors are not finite, over all sets, by the tensor's name.
+pub(super) type Broken = HashMap<String, u64>;
+
+/// Adds those of the outputs of one set.
+pub(super) fn add_broken(broken: &mut Broken, outputs: &[NamedTensor]) -> TractResult<()> {
+    for output in outputs {
+        *broken.entry(output.name.clone()).or_default() += not_finite(output)?;
+    }
+    Ok(())
+}
+
 /// How many values of a tensor of floats are infinite or NaN.
 pub(super) fn not_finite(tensor: &NamedTensor) -> TractResult<u64> {
     if !is_floats(tensor.ty) {

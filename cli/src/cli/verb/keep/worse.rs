@@ -7,9 +7,10 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
 use super::reference::{CountedRuns, Reference};
-use super::search::Trial;
 use super::simulated::Original;
-use crate::cli::input::chosen::search::{Budget, search};
+use super::trial::Trial;
+use crate::cli::args::input::Budget;
+use crate::cli::input::chosen::search::search;
 use crate::cli::input::chosen::values::is_finite;
 use crate::cli::input::sets::{Set, tell_search};
 use crate::cli::measure::tolerance::Tolerance;

@@ -13,6 +13,7 @@ mod one;
 mod pair;
 mod part;
 mod readme;
+mod reduced;
 mod request;
 mod shrink;
 mod side;
@@ -42,7 +43,9 @@ use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::verb::compare::CompareRequest;
-use request::{Of, OneRequest, ReduceRequest, Reduced};
+use of_command::OneRequest;
+use reduced::Reduced;
+use request::{Of, ReduceRequest};
 
 /// Reduce a model, or a pair of models, to the smallest part that shows the fault.
 ///

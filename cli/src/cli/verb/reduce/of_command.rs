@@ -1,9 +1,10 @@
 //! One model that a command fails on: the part that it still fails on.
 
 use crate::cli::tensor::{NamedTensor, write_tensors};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
@@ -11,12 +12,13 @@ use super::case::{self, SET};
 use super::one::{CheckTrial, One};
 use super::part::Part;
 use super::readme::{self, Told};
-use super::request::{OneRequest, Reduced, ReducedCase};
+use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;
 use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name};
+use crate::cli::args::input::InputArgs;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::message::{at, one_line};
@@ -25,6 +27,14 @@ use crate::cli::process::command::{Check, Ended};
 use crate::cli::process::progress;
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model};
+
+/// A model that a command fails on.
+#[derive(Serialize, Deserialize)]
+pub(super) struct OneRequest {
+    pub(super) model: PathBuf,
+    pub(super) input: InputArgs,
+    pub(super) check: Check,
+}
 
 /// Reduces a model.
 ///

@@ -23,6 +23,16 @@ pub(super) fn by_name(tensors: Vec<NamedTensor>) -> Values {
     tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect()
 }
 
+/// The tensor in another shape, if it has as many elements: another exporter may keep them so.
+pub(super) fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> NamedTensor {
+    let held = tensor.tensor.clone().into_shape(shape);
+    NamedTensor {
+        name: tensor.name.clone(),
+        ty: tensor.ty,
+        tensor: held.unwrap_or_else(|_| tensor.tensor.clone()),
+    }
+}
+
 /// The type and the sizes of a tensor, as a model declares them.
 pub(super) fn type_of(tensor: &NamedTensor) -> TypeProto {
     let dimension = |size: &usize| Dimension {

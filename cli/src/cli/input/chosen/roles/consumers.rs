@@ -5,8 +5,8 @@ use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::constants::{is_constant, largest, number, range, rank};
-use super::follow::{Followed, Way};
-use super::{Bound, Evidence, Role, settings};
+use super::followed::{Followed, Way};
+use super::{Asked, Bound, Evidence, Role, settings};
 
 /// A node that takes what is followed.
 pub(super) struct Meeting<'a> {
@@ -39,9 +39,6 @@ pub(super) fn meet(
     }));
     meeting.next(followed, way)
 }
-
-/// A weight, a role, and what the node does with it.
-pub(super) type Asked = (u8, Role, String);
 
 impl Meeting<'_> {
     fn other(&self) -> Option<onnx_cast_graph::ValueId> {

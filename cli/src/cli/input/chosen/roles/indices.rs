@@ -3,9 +3,9 @@
 use onnx_cast_graph::int;
 
 use super::constants::{is_constant, number, sizes};
-use super::consumers::{Asked, Meeting, index};
-use super::follow::Followed;
-use super::{Bound, Role};
+use super::consumers::{Meeting, index};
+use super::followed::Followed;
+use super::{Asked, Bound, Role};
 
 impl Meeting<'_> {
     /// Indices and positions.

@@ -1,13 +1,14 @@
 //! What an input is taken for: what its values have to be for the nodes that take them.
 //!
-//! [`of`] imports the model's graph without its weights, `follow` goes from each input to the nodes that take it, through what only
-//! moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
+//! [`of`] imports the model's graph without its weights, `follow` goes from each input (`followed`) to the nodes that take it,
+//! through what only moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
 //! decides.
 
 mod caches;
 mod constants;
 mod consumers;
 mod follow;
+mod followed;
 mod indices;
 mod names;
 mod settings;
@@ -17,6 +18,7 @@ use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, NodeProto, TensorPro
 use tract_onnx_cast::ElementType;
 
 use crate::cli::input::declared::Declared;
+use followed::Followed;
 
 /// What the values of an input are.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,6 +108,9 @@ struct Evidence {
     why: String,
 }
 
+/// A weight, a role, and what the node that asks for it does with it.
+type Asked = (u8, Role, String);
+
 /// What each input of a model is taken for, in their order; with `is_calibrated` by what its quantisers hold as well, where
 /// nothing else tells.
 pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> Vec<Taken> {
@@ -117,7 +122,7 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> V
     let functions = follow::Functions::of(&graph);
     let mut taken: Vec<Taken> = vec![];
     for input in &takes.inputs {
-        let followed = follow::Followed { input, takes, is_calibrated };
+        let followed = Followed { input, takes, is_calibrated };
         let (mut evidence, outputs) = follow::evidence(&graph, &functions, followed);
         evidence.extend(names::evidence(input));
         evidence.extend(caches::evidence(&graph, input, takes, &outputs));

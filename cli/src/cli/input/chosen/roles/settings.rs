@@ -2,8 +2,7 @@
 
 use onnx_cast_graph::Node;
 
-use super::Role;
-use super::consumers::Asked;
+use super::{Asked, Role};
 
 /// What a node asks of a float that it takes at a place for how it works.
 pub(super) fn of(node: &Node, place: usize) -> Option<Asked> {

@@ -11,19 +11,13 @@ use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::one_line;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::compare::local::{Local, Look, Subject, Trace, of_saved};
+use crate::cli::verb::compare::local::{Local, Look, Subject, Traces, of_saved};
 use crate::cli::verb::compare::open::{CompareRequest, Loaded, Sides};
 use crate::cli::verb::compare::runner::Runner;
 
 /// So many bytes of tensors are held until it is known whether somebody wants to know how far they
 /// are apart.
 const HELD: usize = 256 << 20;
-
-/// What both models have made of a set, and the names of their outputs in pairs.
-pub(in crate::cli::verb::compare) struct Traces {
-    pub(in crate::cli::verb::compare) sides: (Rc<Trace>, Rc<Trace>),
-    pub(in crate::cli::verb::compare) outputs: Vec<(String, String)>,
-}
 
 /// What has been found inside so far.
 pub(in crate::cli::verb::compare) struct Inside<'a> {

@@ -2,19 +2,19 @@
 //!
 //! `trace` is what a run of each side node by node has shown, `links` says which values are to be
 //! one, `walk` holds what each node makes of the reference's inputs against what the reference
-//! made, `doubt` is how much of the difference rounding explains, `fault` what the rest looks
-//! like, `band` how far the conversion's roundings may put its outputs, and `judge` the verdict.
+//! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains, `fault`
+//! what the rest looks like by what its `nodes` are, `band` how far the conversion's roundings may
+//! put its outputs, and `judge` the verdict.
 //! docs/verdict.md has the mathematics.
 
 mod band;
 mod doubt;
-mod families;
 mod fault;
 mod judge;
 mod links;
+mod nodes;
 mod numbers;
 mod quantisers;
-mod regions;
 mod rounds;
 mod site;
 mod trace;
@@ -22,10 +22,8 @@ mod twins;
 mod walk;
 mod weights;
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use anyhow::Context;
 use tract_onnx::pb::ModelProto;
@@ -33,7 +31,6 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use tract_onnx_cast::{ElementType, OnnxTensor};
 
-use super::inner::inside::Traces;
 use super::open::{CompareRequest, Loaded, Sides};
 use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
@@ -41,19 +38,18 @@ use crate::cli::input::sets::Provenance;
 use crate::cli::message::single_line;
 use crate::cli::process::progress;
 use crate::cli::work::engine::Told;
-use crate::cli::work::spelt::spelt;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
-pub(super) use quantisers::CUT_OFF;
 use quantisers::Wrong;
-use rounds::{OwnRounding, Rounds};
+use rounds::Rounds;
 use site::{Site, Sites};
-pub(super) use trace::Trace;
+pub(super) use trace::{Trace, Traces};
 use twins::{inputs_of, other_inputs};
 use walk::Walk;
+use walk::own::OwnRounding;
 use weights::Weights;
 
 /// What there is to look into.
@@ -114,31 +110,6 @@ pub(super) struct Local {
     pub(super) is_of_others: Option<String>,
 }
 
-/// The model, to be run node by node.
-pub(super) fn interpreter(loaded: &Loaded) -> TractResult<Interpreter> {
-    interpreter_of(loaded, loaded.probed.proto.clone())
-}
-
-fn interpreter_of(loaded: &Loaded, proto: ModelProto) -> TractResult<Interpreter> {
-    let onnx = loaded.probed.onnx.clone().with_probes(false);
-    Ok(Interpreter::of_proto(onnx, proto, loaded.probed.folder.as_deref())?)
-}
-
-/// The model with its products of codes written out, and whether it has any.
-pub(super) fn spelt_out(
-    loaded: &Loaded,
-    reference: Option<&ModelProto>,
-) -> TractResult<(Interpreter, bool)> {
-    let spelt = spelt(&loaded.probed.proto, reference, loaded.probed.folder.as_deref());
-    let is_changed = matches!(spelt, Cow::Owned(_));
-    Ok((interpreter_of(loaded, spelt.into_owned())?, is_changed))
-}
-
-pub(super) fn inputs(loaded: &Loaded, tensors: &[Arc<Tensor>]) -> TractResult<Vec<OnnxTensor>> {
-    let inputs = loaded.model.takes.inputs.iter().zip(tensors);
-    inputs.map(|(input, tensor)| Ok(OnnxTensor::new(input.ty, Tensor::clone(tensor))?)).collect()
-}
-
 /// A Relu cuts off less of what is on both sides of 0.
 const NEARLY_ALL: f64 = 0.95;
 
@@ -176,8 +147,8 @@ impl<'a> Look<'a> {
         sides: (&'a Loaded, &'a Loaded),
     ) -> TractResult<Look<'a>> {
         progress::tell(LOOKING);
-        let (of_a, is_a_spelt) = spelt_out(sides.0, None)?;
-        let (model, is_spelt) = spelt_out(sides.1, Some(&sides.0.probed.proto))?;
+        let (of_a, is_a_spelt) = sides.0.spelt_out(None)?;
+        let (model, is_spelt) = sides.1.spelt_out(Some(&sides.0.probed.proto))?;
         let reference = is_a_spelt.then_some(of_a);
         let (local, sites) = (Local::default(), Sites::default());
         Ok(Look { subject, sides, model, reference, is_spelt, local, sites, first: None })
@@ -194,17 +165,18 @@ impl<'a> Look<'a> {
         let (set_a, set_b) = sets.context("as many sets on both sides")?;
         let ((a, b), given_a, given_b) = (self.sides, set_a.tensors()?, set_b.tensors()?);
         let inputs_b = inputs_of(a, b, (&given_a, &given_b));
-        let given = || inputs(b, &given_b);
+        let given = || b.inputs(&given_b);
         let (trace_a, trace_b) = &traces.sides;
         let trace_a = match &self.reference {
             None => trace_a.clone(),
-            Some(reference) => Rc::new(Trace::of(reference, inputs(a, &given_a)?)?),
+            Some(reference) => Rc::new(Trace::of(reference, a.inputs(&given_a)?)?),
         };
         let trace_b = match self.is_spelt {
             false => trace_b.clone(),
             true => Rc::new(Trace::of(&self.model, given()?)?),
         };
-        let at_once = b.probed.loader.runs_at_once([&a.probed, &b.probed], trace_b.bytes());
+        let at_once =
+            b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
         let traces = Rc::new(Traces { sides: (trace_a, trace_b), outputs: traces.outputs.clone() });
         let Traces { sides: (trace_a, trace_b), outputs } = &*traces;
         let run = |walk: &mut Walk| -> TractResult<()> {
@@ -222,7 +194,7 @@ impl<'a> Look<'a> {
         };
         let First { links, weights, band, .. } = self.first.insert(first);
         let run_reference = &|own: &mut OwnRounding| -> TractResult<()> {
-            spelt_out(a, None)?.0.run_observed(inputs(a, &given_a)?, own)?;
+            a.spelt_out(None)?.0.run_observed(a.inputs(&given_a)?, own)?;
             Ok(())
         };
         let (reference, own, inputs) = (&**trace_a, Rc::default(), inputs_b);
@@ -282,7 +254,7 @@ pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
         (None, Some(model)) => (Some(model), &reference.saved),
         (model, _) => (model.as_ref(), &converted.saved),
     };
-    let model_b = model.map_or_else(|| of_graph(subject), interpreter)?;
+    let model_b = model.map_or_else(|| of_graph(subject), Loaded::interpreter)?;
     let (mut local, mut sites) = (Local { is_saved: true, ..Local::default() }, Sites::default());
     let mut last = None;
     for (place, dump) in dumps.iter().enumerate() {
@@ -351,7 +323,7 @@ fn set_inputs(loaded: &Loaded, subject: &Subject, place: usize) -> TractResult<V
         Some(_) => &subject.sides.reference_sets,
         None => &subject.sides.converted_sets,
     };
-    inputs(loaded, &sets.get(place).context("as many sets")?.tensors()?)
+    loaded.inputs(&sets.get(place).context("as many sets")?.tensors()?)
 }
 
 /// The inputs of a model among tensors that were saved on either side.

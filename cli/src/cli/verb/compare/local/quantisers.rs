@@ -11,6 +11,7 @@ use super::numbers::{largest, numbers, rounding, smallest};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
+use crate::cli::verb::compare::open::CUT_OFF;
 use crate::cli::work::spelt::label;
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
@@ -77,8 +78,6 @@ impl Taken {
 
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
-/// A quantiser may cut off so much of its values' size.
-pub(in super::super) const CUT_OFF: f64 = 0.1;
 
 impl Quantisers {
     /// Those that are wrong. Where other nodes take the codes back as they were made, the one that does

@@ -9,16 +9,16 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
+use tract_onnx_cast::interpreter::SharedTensor;
 
-use super::doubt::{Doubt, Twin, doubts, has_many_steps};
 use super::links::{Link, Links};
-use super::numbers::{numbers, rounding};
+use super::nodes::region;
+use super::numbers::numbers;
 use super::quantisers::Wrong;
-use super::regions::region;
 use super::site::Sites;
-use super::trace::{Trace, full_name, shared};
+use super::trace::Trace;
 use super::walk::Walk;
+use super::walk::own::{Own, OwnRounding};
 use super::weights::Weights;
 
 /// What is behind a pair that is none is off by less than so much of what that is off.
@@ -26,81 +26,6 @@ const PASSED: f64 = 0.1;
 
 /// So many nodes behind a value may have been taken in.
 const TAKEN_IN: usize = 3;
-
-/// Through so many nodes of the reference its own rounding is carried: through more it may hide a fault.
-const FEW: usize = 16;
-
-/// How far its own rounding puts values of the reference off, as often as they are made.
-pub(super) type Own = HashMap<String, Vec<Vec<f64>>>;
-
-/// The reference's own rounding, from values on that the conversion has.
-pub(super) struct OwnRounding {
-    /// The values that differ.
-    wanted: HashSet<String>,
-    /// What is made on the way to them.
-    inside: HashSet<String>,
-    twins: HashMap<String, Twin>,
-    own: Own,
-}
-
-impl OwnRounding {
-    /// On the way to values that the reference makes by few nodes, where they differ.
-    fn of(reference: &Trace, sites: &Sites) -> OwnRounding {
-        let given: HashSet<&str> =
-            sites.all.iter().filter(|site| site.is_replaced).map(|site| &*site.reference).collect();
-        let (mut wanted, mut inside) = (HashSet::new(), HashSet::new());
-        for site in sites.deviating() {
-            let nodes = region(reference, &site.reference, |value| given.contains(value));
-            if (1..=FEW).contains(&nodes.len()) {
-                wanted.insert(site.reference.clone());
-                inside.extend(nodes.into_iter().flat_map(|ran| ran.outputs.clone()));
-            }
-        }
-        inside.retain(|value| wanted.contains(value) || !given.contains(value.as_str()));
-        OwnRounding { wanted, inside, twins: HashMap::new(), own: Own::new() }
-    }
-}
-
-impl Observer for OwnRounding {
-    fn node(
-        &mut self,
-        node: &NodeRun,
-        outputs: &mut [Option<ObservedTensor>],
-    ) -> tract_onnx_cast::Result<()> {
-        let is_inside = |made: &ObservedTensor| self.inside.contains(&full_name(made));
-        if node.has_bodies() || !outputs.iter().flatten().any(is_inside) {
-            return Ok(());
-        }
-        // One of many steps rounds inside, about as if what it takes were rounded.
-        let takes = |input: &ObservedTensor| match has_many_steps(node.op_type) {
-            true => Doubt::Relative(rounding(input.element_type)),
-            false => Doubt::Relative(0.0),
-        };
-        let exact = |input: &ObservedTensor| Twin::new(shared(input), takes(input));
-        let twin = |input: &ObservedTensor| {
-            self.twins.get(&full_name(input)).cloned().unwrap_or_else(|| exact(input))
-        };
-        let twins: Vec<Option<Twin>> =
-            node.inputs.iter().map(|input| input.as_ref().map(twin)).collect();
-        let made: Vec<_> = outputs.iter().map(|made| made.as_ref().map(shared)).collect();
-        for (output, carried) in outputs.iter().zip(doubts(node, &twins, &made)) {
-            let Some(output) = output else { continue };
-            let name = full_name(output);
-            if self.wanted.contains(&name) {
-                self.own.entry(name).or_default().push(carried.doubts);
-            } else {
-                let doubt = Doubt::Each(carried.doubts.into());
-                let twin = Twin { doubt, share: carried.share, ..exact(output) };
-                self.twins.insert(name, twin);
-            }
-        }
-        Ok(())
-    }
-
-    fn dropped(&mut self, value: &ObservedTensor) {
-        self.twins.remove(&full_name(value));
-    }
-}
 
 /// What is walked along.
 pub(super) struct Rounds<'a> {

@@ -1,6 +1,7 @@
 //! Every value of a run, with the nodes that made it.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tract_onnx::pb::{
@@ -223,6 +224,12 @@ impl Trace {
         };
         ModelProto { graph: Some(graph), ..ModelProto::default() }
     }
+}
+
+/// What both models have made of a set, and the names of their outputs in pairs.
+pub(in super::super) struct Traces {
+    pub(in super::super) sides: (Rc<Trace>, Rc<Trace>),
+    pub(in super::super) outputs: Vec<(String, String)>,
 }
 
 impl Observer for Trace {

@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer, SharedTensor};
 use tract_onnx_cast::{ElementType, Result};
 
-use super::effects::QuantizerEffect;
+use super::effect::QuantizerEffect;
 
 /// What a quantiser makes of a value.
 pub(super) type Change<'a> = Box<dyn Fn(&Tensor) -> TractResult<Tensor> + 'a>;

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use onnx_cast_graph::has_bodies;
-use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::Observer;
 
 use super::alone::{Alone, OwnNoise, Single};
+use super::effect::{OutputEffect, QuantizerEffect};
 use super::parameters::Finder;
 use super::plan::{Entry, How, Plan};
 use super::subject::Subject;
@@ -17,7 +17,6 @@ use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::single_line;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::keep::reference::CountedRuns;
@@ -28,61 +27,6 @@ const TOGETHER: usize = 32;
 /// So often nodes run once more at most: where a model has more nodes and quantisers, those that do
 /// little to their own values are not ranked.
 const NODE_RUNS: usize = 1 << 23;
-
-/// What a quantiser does to the outputs where no other one is there.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct QuantizerEffect {
-    /// The tensor that it quantises.
-    pub(crate) tensor: String,
-    /// `activation`, `weight` or `bias`.
-    pub(crate) kind: String,
-    /// What the tensor becomes.
-    #[serde(rename = "type")]
-    pub(crate) ty: String,
-    /// The nodes that it is for.
-    pub(crate) nodes: Vec<String>,
-    pub(crate) outputs: Vec<OutputEffect>,
-}
-
-/// What it does to an output.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct OutputEffect {
-    pub(crate) name: String,
-    /// The ratio of signal to noise in decibels: infinite where the output is the same. Nothing
-    /// where the model fails.
-    pub(crate) sqnr: Option<Num>,
-}
-
-impl QuantizerEffect {
-    /// The output that fares worst, and its ratio.
-    fn worst(&self) -> Option<(&str, f64)> {
-        let ratio = |output: &OutputEffect| match output.sqnr {
-            Some(Num(sqnr)) if !sqnr.is_nan() => sqnr,
-            _ => f64::NEG_INFINITY,
-        };
-        let outputs = self.outputs.iter().map(|output| (output.name.as_str(), ratio(output)));
-        outputs.min_by(|(_, a), (_, b)| a.total_cmp(b))
-    }
-
-    /// The noise of the output that fares worst, relative to its signal.
-    pub(super) fn noise(&self) -> f64 {
-        self.worst().map_or(0.0, |(_, sqnr)| 10f64.powf(-sqnr / 10.0))
-    }
-
-    /// The effect in words.
-    pub(crate) fn in_words(&self) -> String {
-        let tensor = single_line(&self.tensor);
-        match self.worst() {
-            Some((_, f64::INFINITY)) | None => format!("`{tensor}` alone changes no output"),
-            Some((name, f64::NEG_INFINITY)) => {
-                format!("`{tensor}` alone spoils output `{}`", single_line(name))
-            }
-            Some((name, sqnr)) => {
-                format!("`{tensor}` alone leaves output `{}` {sqnr:.1} dB", single_line(name))
-            }
-        }
-    }
-}
 
 /// A model of which none, or one, of its quantisers is there.
 pub(super) struct Bench<'a> {

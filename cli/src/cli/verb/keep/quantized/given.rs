@@ -14,7 +14,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
 use super::alone::{Change, Single};
-use super::effects::QuantizerEffect;
+use super::effect::QuantizerEffect;
 use super::parameters::{Parameters, there_and_back};
 use crate::cli::message::{listed, quoted};
 use crate::cli::work::spelt::spelt;

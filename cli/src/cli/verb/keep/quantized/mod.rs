@@ -4,11 +4,12 @@
 //! - `scheme`: what is converted to what; `subject`: the FLOAT model; `calibration`: what its
 //!   values reach
 //! - `plan`: which tensors are quantised; `parameters`: their scales
-//! - `alone`, `effects`: each quantiser by itself; `simulated`: the model with all of them
+//! - `alone`, `effects`: each quantiser by itself, and its `effect`; `simulated`: the model with all of them
 //! - `given`: a model that has quantisers already
 
 mod alone;
 mod calibration;
+pub(super) mod effect;
 mod effects;
 mod given;
 mod parameters;
@@ -27,12 +28,13 @@ use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::reference::{CountedRuns, Reference};
-use super::search::{NodeList, Search, Trial};
+use super::search::{NodeList, Search};
+use super::trial::Trial;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use calibration::{Span, Spans};
+use effect::QuantizerEffect;
 use effects::Bench;
-pub(crate) use effects::QuantizerEffect;
 pub(super) use given::Given;
 use parameters::Finder;
 use plan::Plan;

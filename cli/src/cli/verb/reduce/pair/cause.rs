@@ -13,7 +13,7 @@ use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
-use crate::cli::verb::reduce::values::by_name;
+use crate::cli::verb::reduce::values::{by_name, reshaped};
 
 /// A value that the converted model makes wrongly of what is right.
 pub(super) struct Cause {
@@ -259,15 +259,5 @@ impl Search<'_> {
             }
         }
         Ok(worst)
-    }
-}
-
-/// The tensor in another shape, if it has as many elements: another exporter may keep them so.
-pub(super) fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> NamedTensor {
-    let held = tensor.tensor.clone().into_shape(shape);
-    NamedTensor {
-        name: tensor.name.clone(),
-        ty: tensor.ty,
-        tensor: held.unwrap_or_else(|_| tensor.tensor.clone()),
     }
 }

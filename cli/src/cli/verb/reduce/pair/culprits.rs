@@ -10,7 +10,7 @@ use super::cause::{CAUSES, Cause};
 use super::matched::{Matched, Pair};
 use super::{Reducer, is_spent, numbered};
 use crate::cli::found::verdict::{Culprit, FaultKind, Verdict};
-use crate::cli::verb::reduce::request::{Reduced, ReducedCase};
+use crate::cli::verb::reduce::reduced::{Reduced, ReducedCase};
 use crate::cli::verb::reduce::side::Side;
 
 /// How many places behind a culprit are tried as the end of its part.

@@ -13,7 +13,7 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::inside::Inside;
 use crate::cli::verb::reduce::part::Part;
-use crate::cli::verb::reduce::request::{Reduced, ReducedCase};
+use crate::cli::verb::reduce::reduced::{Reduced, ReducedCase};
 use crate::cli::verb::reduce::side::{Side, onnx};
 use crate::cli::verb::reduce::values::{Values, are_alike, by_name, saturated, taken};
 

@@ -9,12 +9,11 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{ElementType, Result};
 
-use super::cause::reshaped;
 use super::codes;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
 use crate::cli::verb::reduce::side::{Side, named_nodes};
-use crate::cli::verb::reduce::values::{Values, are_alike, declared, saturated, type_of};
+use crate::cli::verb::reduce::values::{Values, are_alike, declared, reshaped, saturated, type_of};
 
 /// A value of both models.
 #[derive(Clone)]

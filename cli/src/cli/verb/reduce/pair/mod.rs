@@ -26,7 +26,7 @@ use tract_onnx::prelude::*;
 use super::case;
 use super::part::Part;
 use super::readme::{self, Told};
-use super::request::{Reduced, ReducedCase};
+use super::reduced::{Reduced, ReducedCase};
 use super::shrink::shrunk;
 use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;

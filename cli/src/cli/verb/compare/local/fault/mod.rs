@@ -3,6 +3,7 @@
 
 mod attributes;
 mod holders;
+mod regions;
 
 use std::collections::HashMap;
 
@@ -13,9 +14,9 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use attributes::attributes;
 
 use super::links::Links;
+use super::nodes::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
 use super::numbers::{numbers, rounding};
 use super::quantisers::Wrong;
-use super::regions::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
 use super::twins::laid_out;

@@ -4,9 +4,10 @@
 //! conversion's type, so that errors do not travel: what differs arises between it and the values
 //! before it that belong to some (a region). Beside each value runs its twin, free of the types'
 //! rounding: the reference's own tensor, or what the node makes of twins. What a twin is off, no
-//! rounding explains beyond the doubt that is left.
+//! rounding explains beyond the doubt that is left, nor what the reference rounds itself (`own`).
 
 mod bodies;
+pub(super) mod own;
 mod values;
 
 use std::collections::{HashMap, HashSet};
@@ -26,11 +27,11 @@ use super::numbers::{
     wide,
 };
 use super::quantisers::{Quantisers, beyond_codes};
-use super::rounds::Own;
 use super::site::{Site, Sites, Whole};
 use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
 use bodies::Bodies;
+use own::Own;
 use values::{INSIDE, held_in, is_mask, narrowed, rough, undoubted, widened};
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 
-use super::super::doubt::{Doubt, Twin};
-use super::super::families::UNIFORM;
+use super::super::doubt::{Doubt, Twin, UNIFORM};
 use super::super::numbers::{cast, largest, numbers, peak, rounding, smallest, tensor, wide};
 use super::super::trace::Trace;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use anyhow::Context;
 use tract_onnx::prelude::*;
 
-use super::open::{CompareRequest, SIDES, Sides};
+use super::{CompareRequest, SIDES, Sides};
 use crate::cli::input::chosen::search::{Searched, search};
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{Set, tell_search, write_sets};
@@ -21,7 +21,10 @@ use crate::cli::work::both::Both;
 /// # Errors
 ///
 /// When sets cannot be made or written.
-pub(super) fn search_further(request: &CompareRequest, sides: &mut Sides) -> TractResult<()> {
+pub(in crate::cli::verb::compare) fn search_further(
+    request: &CompareRequest,
+    sides: &mut Sides,
+) -> TractResult<()> {
     let is_given = !request.input.inputs.is_empty() || request.input.sets.is_some();
     let budget = request.search.budget(is_given);
     let recipe = sides.reference_sets.first().and_then(Set::recipe).cloned();

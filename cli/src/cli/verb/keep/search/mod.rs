@@ -1,19 +1,18 @@
 //! The search for the smallest list: simulated conversions that keep fewer and fewer nodes,
 //! counted; and then for what overflows with it.
 
+mod overflow;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 
 use super::minimal::minimal;
-use super::overflow::{Broken, add_broken};
-use super::quantized::QuantizerEffect;
-use super::reference::{CountedRuns, RUNS, Reference};
-use super::simulated::exposing;
-use super::suspects::jumps;
+use super::quantized::effect::QuantizerEffect;
+use super::reference::{CountedRuns, RUNS, Reference, exposing};
+use super::suspects::{Broken, add_broken, jumps};
+use super::trial::{Trial, named};
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{counted, listed, quoted, single_line};
@@ -63,61 +62,18 @@ impl NodeList {
     }
 }
 
-/// The places of the nodes with a name that no other node has.
-pub(crate) fn named(nodes: &[NodeProto]) -> Vec<usize> {
-    let mut count: HashMap<&str, usize> = HashMap::new();
-    for node in nodes {
-        *count.entry(&node.name).or_default() += 1;
-    }
-    let is_named = |node: &NodeProto| !node.name.is_empty() && count.get(&*node.name) == Some(&1);
-    (0..nodes.len()).filter(|place| nodes.get(*place).is_some_and(is_named)).collect()
-}
-
-/// A conversion of which some nodes of the main graph, by their places, can be kept.
-pub(crate) trait Trial {
-    /// The nodes of the main graph before the conversion.
-    fn nodes(&self) -> &[NodeProto];
-    /// Whether a value is FLOAT before it.
-    fn is_float(&self, value: &str) -> bool;
-    /// Whether the conversion keeps a node without being told.
-    fn is_never_converted(&self, node: &NodeProto) -> bool;
-    /// The largest magnitude in a weight and what the conversion makes of it, where these are not
-    /// nearly the same, and the node is not kept for that.
-    fn spoiled_weight(&self, _: &str) -> Option<(f32, f32)> {
-        None
-    }
-    /// How much a node is suspected, where the conversion itself tells, and why.
-    fn suspicion(&self, _: &NodeProto) -> Option<(f64, &str)> {
-        None
-    }
-    /// What to know about it where it fails.
-    fn note(&self) -> Option<String> {
-        None
-    }
-    /// What else there is where no list helps.
-    fn way_out(&self) -> &'static str {
-        ""
-    }
-    /// The converted model, and where its external data is if that is not where the original's is.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be converted.
-    fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
-}
-
 /// The search for the smallest list.
 pub(crate) struct Search<'a> {
-    pub(super) original: Box<dyn Trial + 'a>,
-    pub(super) reference: Reference,
-    pub(super) runs: CountedRuns<'a>,
+    original: Box<dyn Trial + 'a>,
+    reference: Reference,
+    runs: CountedRuns<'a>,
     tolerance: Tolerance,
     /// What is wrong with a conversion that keeps these nodes; nothing if it passes.
     seen: HashMap<BTreeSet<usize>, Option<String>>,
     /// The values of such a conversion that are not finite, as far as they were looked at.
-    pub(super) broken: HashMap<BTreeSet<usize>, Broken>,
+    broken: HashMap<BTreeSet<usize>, Broken>,
     /// Whether nodes that overflow are left out where the outputs bear it.
-    pub(super) is_fewest: bool,
+    is_fewest: bool,
 }
 
 impl<'a> Search<'a> {
@@ -225,7 +181,7 @@ impl<'a> Search<'a> {
 
     /// Runs the conversion that keeps these nodes on all sets, to see whether it passes and which
     /// values are not finite. Returns what it makes on the first set, inner values included.
-    pub(super) fn look(&mut self, kept: &BTreeSet<usize>) -> TractResult<Vec<NamedTensor>> {
+    fn look(&mut self, kept: &BTreeSet<usize>) -> TractResult<Vec<NamedTensor>> {
         let (proto, folder) = self.original.converted(kept)?;
         let proto = exposing(proto, &self.reference.names());
         let (mut broken, mut failure, mut first) = (Broken::new(), None, None);
@@ -242,7 +198,7 @@ impl<'a> Search<'a> {
     }
 
     /// Whether the conversion that keeps these nodes passes; `None` if the runs are used up.
-    pub(super) fn passes(&mut self, kept: &BTreeSet<usize>) -> TractResult<Option<bool>> {
+    fn passes(&mut self, kept: &BTreeSet<usize>) -> TractResult<Option<bool>> {
         if let Some(seen) = self.seen.get(kept) {
             return Ok(Some(seen.is_none()));
         }

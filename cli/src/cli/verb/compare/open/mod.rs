@@ -1,4 +1,13 @@
 //! The first stage: the two sides of a comparison, and what they run on.
+//!
+//! `loaded` is a side that is a model, `calibrated` what it was quantised for, `search` adds inputs
+//! on which the sides differ more than on those that were chosen, and `left_out` takes those out
+//! that a quantisation was not made for.
+
+mod calibrated;
+pub(super) mod left_out;
+mod loaded;
+pub(super) mod search;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,17 +25,19 @@ use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
-use crate::cli::input::recipe::{CutOff, Source};
 use crate::cli::input::saved::{self, Content, Saved};
 use crate::cli::input::sets::inputs_of;
-use crate::cli::input::sets::{self, Provenance, Set, Tensors, shapes_of};
+use crate::cli::input::sets::{self, Provenance, Set, shapes_of};
 use crate::cli::input::sizes::check_shapes;
+use crate::cli::input::source::{CutOff, Source};
 use crate::cli::message::{ErrorKind, InOneLine, about, add_once, at, counted, one_line};
-use crate::cli::tensor::{NamedTensor, cast, elements};
-use crate::cli::verb::compare::calibrated::Calibrated;
+use crate::cli::tensor::{NamedTensor, Tensors, cast, elements};
 use crate::cli::work::adapt_inputs::carried;
-use crate::cli::work::model::{Loader, Model};
+use crate::cli::work::model::Loader;
 use crate::cli::work::probed::Probed;
+pub(super) use calibrated::CUT_OFF;
+use calibrated::Calibrated;
+pub(super) use loaded::Loaded;
 
 /// A pair to compare.
 #[derive(Serialize, Deserialize)]
@@ -70,20 +81,14 @@ impl CompareRequest {
 }
 
 /// What the sides are called in messages.
-pub(super) const SIDES: [&str; 2] = ["the reference", "the converted model"];
+pub(in crate::cli::verb::compare) const SIDES: [&str; 2] = ["the reference", "the converted model"];
 
 /// One of the two sides.
-pub(super) struct Side {
-    pub(super) path: PathBuf,
-    pub(super) model: Option<Loaded>,
+pub(in crate::cli::verb::compare) struct Side {
+    pub(in crate::cli::verb::compare) path: PathBuf,
+    pub(in crate::cli::verb::compare) model: Option<Loaded>,
     cases: Vec<Case>,
-    pub(super) saved: Vec<Saved>,
-}
-
-pub(super) struct Loaded {
-    pub(super) probed: Probed,
-    pub(super) path: PathBuf,
-    pub(super) model: Model,
+    pub(in crate::cli::verb::compare) saved: Vec<Saved>,
 }
 
 impl Side {
@@ -106,17 +111,17 @@ impl Side {
 }
 
 /// Both sides of a comparison, and the sets of inputs that they run on.
-pub(super) struct Sides {
-    pub(super) reference: Side,
-    pub(super) converted: Side,
+pub(in crate::cli::verb::compare) struct Sides {
+    pub(in crate::cli::verb::compare) reference: Side,
+    pub(in crate::cli::verb::compare) converted: Side,
     /// The model of what is saved on both sides.
     graph: Option<ModelProto>,
     graph_folder: Option<PathBuf>,
-    pub(super) reference_sets: Vec<Set>,
-    pub(super) converted_sets: Vec<Set>,
-    pub(super) notes: Vec<String>,
+    pub(in crate::cli::verb::compare) reference_sets: Vec<Set>,
+    pub(in crate::cli::verb::compare) converted_sets: Vec<Set>,
+    pub(in crate::cli::verb::compare) notes: Vec<String>,
     /// Quantisers of the conversion whose ranges hold on a set that was made up, left out or not.
-    pub(super) holding: HashSet<String>,
+    pub(in crate::cli::verb::compare) holding: HashSet<String>,
 }
 
 /// Opens both sides, and finds what they run on.
@@ -124,7 +129,10 @@ pub(super) struct Sides {
 /// # Errors
 ///
 /// When a side or an input cannot be used.
-pub(super) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<Sides> {
+pub(in crate::cli::verb::compare) fn open(
+    loader: &Loader,
+    request: &CompareRequest,
+) -> TractResult<Sides> {
     let reference = Side::open(loader, &request.reference)?;
     let converted = Side::open(loader, &request.converted)?;
     let is_run = reference.model.is_some() || converted.model.is_some();
@@ -295,7 +303,7 @@ impl Sides {
 
     /// The model of saved tensors: the one that is not saved, or else that which is given with
     /// them.
-    pub(super) fn saved_of(&self) -> Option<&ModelProto> {
+    pub(in crate::cli::verb::compare) fn saved_of(&self) -> Option<&ModelProto> {
         match (&self.reference.model, &self.converted.model) {
             (Some(loaded), None) | (None, Some(loaded)) => Some(&loaded.probed.proto),
             (None, None) => self.graph.as_ref(),
@@ -304,12 +312,12 @@ impl Sides {
     }
 
     /// The folder of the model that is given with saved tensors.
-    pub(super) fn folder_of_graph(&self) -> Option<PathBuf> {
+    pub(in crate::cli::verb::compare) fn folder_of_graph(&self) -> Option<PathBuf> {
         self.graph_folder.clone()
     }
 
     /// Where the inputs came from.
-    pub(super) fn inputs(&self) -> Inputs {
+    pub(in crate::cli::verb::compare) fn inputs(&self) -> Inputs {
         let model = self.reference.model.as_ref().or(self.converted.model.as_ref());
         model.map_or_else(Inputs::saved, |loaded| {
             inputs_of(&loaded.model.takes, &self.reference_sets)
@@ -317,7 +325,7 @@ impl Sides {
     }
 
     /// The tokens that a set gives to the model, where an input holds them.
-    pub(super) fn tokens(&self, place: usize) -> Option<Vec<i64>> {
+    pub(in crate::cli::verb::compare) fn tokens(&self, place: usize) -> Option<Vec<i64>> {
         const NAMES: [&str; 4] = ["input_ids", "ids", "tokens", "input_tokens"];
         let model = self.reference.model.as_ref().or(self.converted.model.as_ref())?;
         let mut inputs = model.model.takes.inputs.iter();
@@ -333,7 +341,7 @@ impl Sides {
     /// # Errors
     ///
     /// When the sides have other numbers of them.
-    pub(super) fn count(&self) -> TractResult<usize> {
+    pub(in crate::cli::verb::compare) fn count(&self) -> TractResult<usize> {
         let of = |side: &Side, sets: &[Set]| match side.model {
             Some(_) => sets.len(),
             None => side.saved.len(),

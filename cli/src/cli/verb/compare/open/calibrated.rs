@@ -1,18 +1,19 @@
 //! Whether inputs that nobody gave lie in what a conversion was calibrated for.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
 use tract_onnx_cast::{Conversion, Family, Rules};
 
-use crate::cli::input::sets::Tensors;
-use crate::cli::message::{add_once, counted, listed, quoted};
+use super::loaded::Loaded;
+use crate::cli::tensor::Tensors;
 use crate::cli::tensor::elements;
-use crate::cli::verb::compare::local::{CUT_OFF, inputs, spelt_out};
-use crate::cli::verb::compare::open::{Loaded, Sides};
 use crate::cli::work::spelt::label;
+
+/// A quantiser may cut off so much of its values' size.
+pub(in crate::cli::verb::compare) const CUT_OFF: f64 = 0.1;
 
 /// A conversion whose ranges are constants.
 pub(super) struct Calibrated<'a> {
@@ -27,7 +28,7 @@ impl<'a> Calibrated<'a> {
         let mut quantisers = nodes
             .filter(|node| node.op_type == "QuantizeLinear" || node.op_type.starts_with("QLinear"));
         quantisers.next()?;
-        let (model, _) = spelt_out(loaded, Some(&reference.probed.proto)).ok()?;
+        let (model, _) = loaded.spelt_out(Some(&reference.probed.proto)).ok()?;
         Some(Calibrated { loaded, model })
     }
 
@@ -38,7 +39,7 @@ impl<'a> Calibrated<'a> {
     /// When it does not run on them.
     pub(super) fn cut_off(&self, tensors: &Tensors) -> TractResult<(usize, HashSet<String>)> {
         let mut ranges = Ranges::default();
-        self.model.run_observed(inputs(self.loaded, tensors)?, &mut ranges)?;
+        self.model.run_observed(self.loaded.inputs(tensors)?, &mut ranges)?;
         Ok((ranges.all, ranges.cut_off))
     }
 
@@ -94,7 +95,7 @@ impl Observer for Ranges {
 
 /// What is behind the name of a quantiser whose range begins at 0, where values do not: it may do the
 /// work of a Relu.
-const BELOW: &str = " below 0";
+pub(super) const BELOW: &str = " below 0";
 
 /// The shares of the values' size that a range cuts off, and that it cuts off at 0.
 fn cut_off(
@@ -128,51 +129,4 @@ fn cut_off(
     let least = if low == 0.0 { f64::MIN } else { low };
     let below = if low == 0.0 { power(&|x| x.min(0.0)) } else { 0.0 };
     Some((share(power(&|x| x - x.clamp(least, high.max(least)))), share(below)))
-}
-
-/// Leaves those sets out that nobody gave and that lie beyond ranges in which others lie.
-///
-/// # Errors
-///
-/// When a set cannot be made.
-pub(super) fn leave_out(sides: &mut Sides) -> TractResult<()> {
-    let is_made_up = sides.reference_sets.len() > 1
-        && sides.reference_sets.iter().all(|set| set.recipe().is_some());
-    let (Some(a), Some(b)) = (&sides.reference.model, &sides.converted.model) else {
-        return Ok(());
-    };
-    let Some(calibrated) = Calibrated::of(a, b).filter(|_| is_made_up) else { return Ok(()) };
-    let mut all: Vec<HashSet<String>> = vec![];
-    for set in &sides.converted_sets {
-        let Ok((_, off)) = calibrated.cut_off(&set.tensors()?) else { return Ok(()) };
-        all.push(off);
-    }
-    let Some(least) = all.iter().min_by_key(|off| off.len()).cloned() else { return Ok(()) };
-    let holds = |name: &String| {
-        let is_off =
-            |off: &HashSet<String>| off.contains(name) || off.contains(&format!("{name}{BELOW}"));
-        all.iter().any(|off| !is_off(off))
-    };
-    let named = all.iter().flatten().map(|name| name.trim_end_matches(BELOW).to_owned());
-    sides.holding = named.filter(holds).collect();
-    let is_beyond: Vec<bool> = all.iter().map(|off| !off.is_subset(&least)).collect();
-    let beyond: BTreeSet<&String> = all.iter().flat_map(|off| off.difference(&least)).collect();
-    let keep = |place: &mut usize| {
-        *place += 1;
-        !is_beyond.get(*place - 1).copied().unwrap_or_default()
-    };
-    let count = is_beyond.iter().filter(|is_beyond| **is_beyond).count();
-    let (mut x, mut y) = (0, 0);
-    sides.reference_sets.retain(|_| keep(&mut x));
-    sides.converted_sets.retain(|_| keep(&mut y));
-    let note = (count > 0).then(|| {
-        let named = beyond.iter().map(|name| quoted(name.trim_end_matches(BELOW)));
-        let named = listed(named, 3);
-        format!(
-            "left out of the verdict: {} of chosen inputs, beyond what the ranges of {named} were calibrated for",
-            counted(count, "set")
-        )
-    });
-    add_once(&mut sides.notes, note);
-    Ok(())
 }

@@ -3,31 +3,15 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use super::doubt::MOVED;
-use super::fault::Fault;
-use super::numbers::numbers;
-use super::site::Site;
-use super::trace::{Ran, Trace};
+use super::super::nodes::{
+    is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, is_shaping, region,
+};
+use super::super::numbers::numbers;
+use super::super::site::Site;
+use super::super::trace::Ran;
+use super::Fault;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
-
-/// The nodes that compute a value of those where a walk back ends, in their order.
-pub(super) fn region<'a>(
-    trace: &'a Trace,
-    value: &str,
-    ends: impl Fn(&str) -> bool,
-) -> Vec<&'a Ran> {
-    let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
-    while let Some(value) = next.pop() {
-        let Some(ran) = trace.maker(&value) else { continue };
-        if ran.op != "Constant" && ran.outputs.iter().all(|made| seen.insert(made.clone())) {
-            let taken = ran.inputs.iter().chain(&ran.inside);
-            next.extend(taken.filter(|input| !ends(input)).cloned());
-        }
-    }
-    let made = |ran: &&Ran| ran.outputs.iter().any(|output| seen.contains(output));
-    trace.nodes.iter().filter(made).collect()
-}
 
 /// A constant is missing where the error is so far it, by the least squares, and at least so much of its
 /// power is that.
@@ -37,7 +21,7 @@ const EXPLAINED: f64 = 0.1;
 impl<'a> Fault<'a> {
     /// A sum with a constant that nothing in the conversion stands for, where the error is that
     /// constant: beside weights of few bits it is within the doubt.
-    pub(super) fn missing_sum(&self, site: &Site) -> Option<Culprit> {
+    pub(in super::super) fn missing_sum(&self, site: &Site) -> Option<Culprit> {
         let mut sum = self.a.maker(&site.reference)?;
         while sum.op == "Identity" {
             sum = self.a.maker(sum.inputs.first()?)?;
@@ -384,39 +368,4 @@ impl<'a> Fault<'a> {
             _ => false,
         }
     }
-}
-
-/// What conversions add and leave out.
-pub(super) fn is_form(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "Cast" | "Identity" | "Constant")
-}
-
-/// What takes or makes codes.
-pub(super) fn is_quantiser(ran: &Ran) -> bool {
-    ["Quantize", "Integer", "QLinear"].iter().any(|part| ran.op.contains(part))
-}
-
-/// What multiplies by a weight.
-pub(super) fn is_product(ran: &Ran) -> bool {
-    ["MatMul", "Gemm", "Conv"].iter().any(|op| ran.op.contains(op))
-}
-
-/// What gives elements another shape alone.
-fn is_shaping(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "Flatten" | "Reshape" | "Squeeze" | "Unsqueeze")
-}
-
-/// What moves elements alone.
-pub(super) fn is_moving(ran: &Ran) -> bool {
-    MOVED.iter().any(|(op, ..)| *op == ran.op) && !ran.op.contains("Max")
-}
-
-/// What is fused into a product.
-pub(super) fn is_fused(ran: &Ran) -> bool {
-    matches!(ran.op.as_str(), "Add" | "BatchNormalization" | "Mul" | "Reshape" | "Transpose")
-}
-
-/// What makes codes of values, or values of codes.
-pub(super) fn is_coder(ran: &Ran) -> bool {
-    ran.op.ends_with("QuantizeLinear") || ran.op == "DequantizeLinear"
 }

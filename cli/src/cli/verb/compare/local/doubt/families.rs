@@ -8,8 +8,9 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::doubt::{Carried, Doubt, MASK, MOVED, SUMS, Twin};
-use super::numbers::{floats_of, magnitudes, numbers, rounding, tensor};
+use super::super::numbers::{floats_of, magnitudes, numbers, rounding, tensor};
+use super::known::{MOVED, SUMS};
+use super::twin::{Carried, Doubt, MASK, Twin};
 
 type Doubts = Option<Vec<Carried>>;
 
@@ -30,7 +31,7 @@ impl Step<'_> {
 }
 
 /// The power of an error that is anything up to a doubt, of that of the doubt.
-pub(super) const UNIFORM: f64 = 1.0 / 3.0;
+pub(in super::super) const UNIFORM: f64 = 1.0 / 3.0;
 
 /// The place of what is added to a product.
 const BIAS: usize = 2;

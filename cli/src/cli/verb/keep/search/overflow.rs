@@ -1,24 +1,12 @@
 //! What overflows in a conversion though its outputs bear it: another input may not bear it, and an
 //! audit fails it.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use tract_onnx::prelude::*;
 
-use super::search::{Search, named};
-use super::suspects::not_finite;
-use crate::cli::tensor::NamedTensor;
-
-/// How many values of tensors are not finite, over all sets, by the tensor's name.
-pub(super) type Broken = HashMap<String, u64>;
-
-/// Adds those of the outputs of one set.
-pub(super) fn add_broken(broken: &mut Broken, outputs: &[NamedTensor]) -> TractResult<()> {
-    for output in outputs {
-        *broken.entry(output.name.clone()).or_default() += not_finite(output)?;
-    }
-    Ok(())
-}
+use super::Search;
+use crate::cli::verb::keep::trial::named;
 
 impl Search<'_> {
     /// A list that passes, with the nodes besides that overflow with it, as far as values were

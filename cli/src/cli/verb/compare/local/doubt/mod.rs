@@ -1,0 +1,65 @@
+//! By how much rounding may put what a node makes off: the doubt about its inputs, carried through
+//! the node, and the rounding of its own arithmetic.
+//!
+//! Operators fall into a few families. What only moves elements moves their doubt. Of one that
+//! works element by element the change is taken that each input in turn makes at either end of its
+//! doubt. Sums of products are bounded by the same sum of magnitudes, with n·u for n terms (γₙ).
+//! A quantiser adds half a step, and what it cuts off. Of all others the doubt is measured: the
+//! node runs on inputs that are moved at random within theirs.
+//!
+//! `twin` is a value and its doubt, `known` says which operator is of which family, and `families`
+//! has what each makes of doubt.
+
+mod families;
+mod known;
+mod twin;
+
+use tract_onnx_cast::Family;
+use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
+
+use super::numbers::{floats_of, numbers, rounding, smallest};
+use families::Step;
+pub(super) use families::UNIFORM;
+use known::{ELEMENTWISE, SUMS};
+pub(super) use known::{MOVED, has_many_steps};
+use twin::relative;
+pub(super) use twin::{Carried, Doubt, Twin};
+
+/// By how much the outputs of a node may be off that it makes of these inputs.
+pub(super) fn doubts(
+    node: &NodeRun,
+    inputs: &[Option<Twin>],
+    made: &[Option<SharedTensor>],
+) -> Vec<Carried> {
+    let step = Step { node, inputs, made };
+    let by_family = match node.op_type {
+        op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(step),
+        op if ELEMENTWISE.contains(&op) => families::elementwise(step),
+        op if SUMS.iter().any(|(name, _)| *name == op) => families::sums(step),
+        "Cast" | "CastLike" => families::cast(step),
+        "QuantizeLinear" => families::quantized(step),
+        "DynamicQuantizeLinear" => families::quantized_as_it_runs(step),
+        "DequantizeLinear" => families::dequantized(step),
+        _ if inputs.iter().flatten().all(Twin::is_exact) => Some(step.certain()),
+        _ => None,
+    };
+    let mut doubts =
+        by_family.or_else(|| families::sampled(step)).unwrap_or_else(|| step.certain());
+    if MOVED.iter().any(|(name, ..)| *name == node.op_type) {
+        return doubts;
+    }
+    for (Carried { doubts, .. }, made) in doubts.iter_mut().zip(made) {
+        let Some(made) = made.as_ref().filter(|(ty, _)| matches!(ty.family(), Family::Float(_)))
+        else {
+            continue;
+        };
+        let (unit, least) = (rounding(made.0), smallest(made.0));
+        let add = |(doubt, x): (&mut f64, f64)| *doubt += least + relative(x, unit);
+        let doubts = doubts.iter_mut();
+        match floats_of(made) {
+            Some(floats) => doubts.zip(floats.iter().map(|x| f64::from(*x))).for_each(add),
+            None => doubts.zip(numbers(made).unwrap_or_default()).for_each(add),
+        }
+    }
+    doubts
+}

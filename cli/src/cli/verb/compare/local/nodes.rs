@@ -1,0 +1,59 @@
+//! What a node that ran is to a conversion, by its operator, and the nodes behind a value.
+
+use std::collections::HashSet;
+
+use super::doubt::MOVED;
+use super::trace::{Ran, Trace};
+
+/// The nodes that compute a value of those where a walk back ends, in their order.
+pub(super) fn region<'a>(
+    trace: &'a Trace,
+    value: &str,
+    ends: impl Fn(&str) -> bool,
+) -> Vec<&'a Ran> {
+    let (mut seen, mut next) = (HashSet::new(), vec![value.to_owned()]);
+    while let Some(value) = next.pop() {
+        let Some(ran) = trace.maker(&value) else { continue };
+        if ran.op != "Constant" && ran.outputs.iter().all(|made| seen.insert(made.clone())) {
+            let taken = ran.inputs.iter().chain(&ran.inside);
+            next.extend(taken.filter(|input| !ends(input)).cloned());
+        }
+    }
+    let made = |ran: &&Ran| ran.outputs.iter().any(|output| seen.contains(output));
+    trace.nodes.iter().filter(made).collect()
+}
+
+/// What conversions add and leave out.
+pub(super) fn is_form(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Cast" | "Identity" | "Constant")
+}
+
+/// What takes or makes codes.
+pub(super) fn is_quantiser(ran: &Ran) -> bool {
+    ["Quantize", "Integer", "QLinear"].iter().any(|part| ran.op.contains(part))
+}
+
+/// What multiplies by a weight.
+pub(super) fn is_product(ran: &Ran) -> bool {
+    ["MatMul", "Gemm", "Conv"].iter().any(|op| ran.op.contains(op))
+}
+
+/// What gives elements another shape alone.
+pub(super) fn is_shaping(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Flatten" | "Reshape" | "Squeeze" | "Unsqueeze")
+}
+
+/// What moves elements alone.
+pub(super) fn is_moving(ran: &Ran) -> bool {
+    MOVED.iter().any(|(op, ..)| *op == ran.op) && !ran.op.contains("Max")
+}
+
+/// What is fused into a product.
+pub(super) fn is_fused(ran: &Ran) -> bool {
+    matches!(ran.op.as_str(), "Add" | "BatchNormalization" | "Mul" | "Reshape" | "Transpose")
+}
+
+/// What makes codes of values, or values of codes.
+pub(super) fn is_coder(ran: &Ran) -> bool {
+    ran.op.ends_with("QuantizeLinear") || ran.op == "DequantizeLinear"
+}
