@@ -27,7 +27,8 @@ from ._errors import (
 from ._making import convert, fix, record, run
 from ._program import program
 from ._reduce import reduce
-from ._results import Audit, Cast, Comparison, Culprit, Inputs, Parting, Tensor
+from ._results import Audit, Comparison, Culprit, Inputs, Parting
+from ._rows import Cast, Tensor
 from ._written import (
     Change,
     Converted,

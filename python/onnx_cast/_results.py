@@ -3,115 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Optional
 
 from . import _show
 from ._errors import ToleranceError
+from ._rows import Cast, Json, Tensor, number
 
-Json = dict[str, Any]
-
-
-def number(value: object) -> Optional[float]:
-    """A number of the JSON, in which NaN and infinities are strings and what is not known is null."""
-    return None if value is None else float(value)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """An output or an inner tensor: how far the conversion's values are from the reference's.
-
-    Attributes:
-        mismatches: Elements beyond the tolerance.
-        passing_atol: The smallest tolerance that would pass on its own; so is ``passing_rtol``.
-        why: Why it did not pass, in words.
-        problem: Why it could not be compared.
-    """
-
-    name: str
-    reference_type: Optional[str]
-    converted_type: Optional[str]
-    shape: Optional[list[int]]
-    elements: int
-    passed: bool
-    identical: bool
-    mismatches: int
-    max_abs: Optional[float]
-    max_rel: Optional[float]
-    max_ulp: Optional[float]
-    cosine: Optional[float]
-    passing_atol: Optional[float]
-    passing_rtol: Optional[float]
-    first_mismatch: Optional[str]
-    why: Optional[str]
-    problem: Optional[str]
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Tensor:
-        return Tensor(
-            name=str(json.get("name")),
-            reference_type=json.get("reference_type"),
-            converted_type=json.get("converted_type"),
-            shape=json.get("shape"),
-            elements=int(json.get("elements") or 0),
-            passed=bool(json.get("passed")),
-            identical=bool(json.get("identical")),
-            mismatches=int(json.get("mismatches") or 0),
-            max_abs=number(json.get("max_abs")),
-            max_rel=number(json.get("max_rel")),
-            max_ulp=number(json.get("max_ulp")),
-            cosine=number(json.get("cosine")),
-            passing_atol=number(json.get("passing_atol")),
-            passing_rtol=number(json.get("passing_rtol")),
-            first_mismatch=json.get("first_mismatch"),
-            why=json.get("why") or json.get("problem"),
-            problem=json.get("problem"),
-            json=json,
-        )
-
-
-@dataclass(frozen=True)
-class Cast:
-    """A cast, a quantiser or an operator on half precision, and what it did to the values that passed it.
-
-    Attributes:
-        outcomes: Elements by outcome: ``exact``, ``rounded``, ``overflowed``, ...
-    """
-
-    node: str
-    op: Optional[str]
-    graph: Optional[str]
-    source_type: Optional[str]
-    target_type: Optional[str]
-    elements: int
-    outcomes: dict[str, int]
-    json: Json = field(repr=False)
-
-    @staticmethod
-    def of(json: Json) -> Cast:
-        outcomes = json.get("outcomes") or {}
-        return Cast(
-            node=str(json.get("node")),
-            op=json.get("op"),
-            graph=json.get("graph"),
-            source_type=json.get("from"),
-            target_type=json.get("to"),
-            elements=int(json.get("elements") or 0),
-            outcomes={str(kind): int(count) for kind, count in outcomes.items()},
-            json=json,
-        )
-
-    @property
-    def damage(self) -> str:
-        """What became of the values that are not exact, such as ``2 overflowed``."""
-        return ", ".join(
-            f"{count} {kind}" for kind, count in self.outcomes.items() if count and kind != "exact"
-        )
-
-    def __str__(self) -> str:
-        types = f"{self.source_type} to {self.target_type}"
-        return f"`{self.node}` {types}" + (f": {self.damage}" if self.damage else "")
+OUTPUTS = ("output", "types", "max abs", "cosine", "result")
+CASTS = ("cast", "types", "values", "what became of them")
+#: So many culprits are told.
+MOST = 5
 
 
 @dataclass(frozen=True)
@@ -322,9 +225,41 @@ class Comparison:
         reference = repr(self.reference) if os.path.exists(self.reference) else "reference"
         return f"onnx_cast.keep({reference}, to={self.half!r}, inputs=...) finds the nodes to keep in FLOAT"
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about a comparison: the culprit first, as pytest's summary has room for one."""
+        if not self.passed:
+            parting = self.parting
+            if self.verdict == "broken" and self.culprits:
+                yield f"culprit: {self.cause}"
+                others = self.culprits[1:MOST]
+                yield from (f"also: {other.op} `{other.node}`: {other.text}" for other in others)
+            elif parting and parting.culprit:
+                yield f"culprit: {parting.culprit}"
+            elif self.culprit:
+                yield f"culprit: `{self.culprit}`"
+            judged = f"{self.verdict}: {self.verdict_reason}"
+            if self.verdict and not self.json.get("is_judged_by_tolerance"):
+                yield f"{self.converted} against {self.reference}: {judged}"
+            else:
+                yield f"{self.converted} is not {self.reference} within the tolerance"
+                if self.verdict:
+                    yield f"by its arithmetic {judged}"
+            for output in self.outputs:
+                if not output.passed:
+                    yield f"output `{output.name}`: {output.why}"
+            if parting:
+                what = "damage" if self.first_damage else "difference"
+                yield f"first {what}: {parting}"
+            if self.remedy or self.next:
+                yield f"next: {self.remedy or self.next}"
+            yield from (f"note: {note}" for note in self.notes)
+        yield from (f"warning: {warning}" for warning in self.warnings)
+        if self.report and not self.passed:
+            yield f"report: {self.report}"
+
     def summary(self) -> str:
         """What a failed test should say, a line per fact, and the warnings; empty where all is well."""
-        return "\n".join(_show.comparison(self))
+        return "\n".join(self._lines())
 
     def __str__(self) -> str:
         verdict = f": {self.verdict}: {self.verdict_reason}" if self.verdict else ""
@@ -332,7 +267,7 @@ class Comparison:
         return _show.text(self.passed, name, self.summary())
 
     def _repr_html_(self) -> str:
-        return _show.html(str(self), _show.OUTPUTS, map(_show.output, self.outputs))
+        return _show.html(str(self), OUTPUTS, (tensor.cells() for tensor in self.outputs))
 
     def check(self) -> Comparison:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""
@@ -396,15 +331,25 @@ class Audit:
         findings = [str(row.get("text")) for row in self.findings if row.get("is_error")]
         return self.exceeded or findings
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about an audit."""
+        if not self.passed:
+            yield from self.wrong
+            yield f"{self.model} is beyond its limits"
+            yield from (f"note: {note}" for note in self.notes)
+        yield from (f"warning: {warning}" for warning in self.warnings)
+        if self.report and not self.passed:
+            yield f"report: {self.report}"
+
     def summary(self) -> str:
         """What a failed test should say, a line per fact, and the warnings; empty where all is well."""
-        return "\n".join(_show.audit(self))
+        return "\n".join(self._lines())
 
     def __str__(self) -> str:
         return _show.text(self.passed, self.model, self.summary())
 
     def _repr_html_(self) -> str:
-        return _show.html(str(self), _show.CASTS, map(_show.cast, self.casts[:20]))
+        return _show.html(str(self), CASTS, (cast.cells() for cast in self.casts[:20]))
 
     def check(self) -> Audit:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
 from . import _show
 from ._errors import ToleranceError
-from ._results import Json
+from ._rows import Json
 
 
 @dataclass(frozen=True)
@@ -117,8 +118,24 @@ class Kept:
         """The same as ONNX Runtime's quantisers call it."""
         return self.node_block_list
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about nodes to keep."""
+        name = f"{self.model} as {self.to}"
+        if self.problem:
+            yield f"{name}: {self.problem}"
+        elif self.quantized:
+            yield f"{self.model} is quantised: what each of {len(self.quantizers)} quantisers does alone"
+        elif not self.nodes:
+            yield f"{name}: no node needs to stay in FLOAT"
+        else:
+            argument = "nodes_to_exclude" if self.quantizers else "node_block_list"
+            yield f"{name}: keep {len(self.nodes)} nodes in FLOAT: {argument}={self.node_block_list!r}"
+        yield from (f"{row.op_type} `{row.node}`: {row.why}" for row in self.nodes)
+        yield from map(str, self.quantizers[:10])
+        yield from (f"note: {note}" for note in self.notes)
+
     def __str__(self) -> str:
-        return "\n".join(_show.kept(self))
+        return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         rows = ((row.node, row.op_type or "", row.why or "") for row in self.nodes)
@@ -165,8 +182,16 @@ class Fixed:
             json=json,
         )
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about what was corrected."""
+        left = f", {len(self.left)} left" if self.left else ""
+        yield f"{self.output}: {len(self.changes)} fixed{left}"
+        for change in self.changes:
+            yield f"{change.kind} {change.place}: {change.before} → {change.after}"
+        yield from (f"left: {line}" for line in self.left)
+
     def __str__(self) -> str:
-        return "\n".join(_show.fixed(self))
+        return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         rows = ((c.kind, c.place or "", c.before or "", c.after or "") for c in self.changes)
@@ -227,8 +252,19 @@ class Converted:
             raise ToleranceError(f"{self.model}: {self.problem}")
         return self
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about a conversion."""
+        if self.problem is not None:
+            yield f"FAIL {self.model} as {self.to}: {self.problem}"
+        else:
+            many = "node stays as it is" if len(self.kept) == 1 else "nodes stay as they are"
+            kept = f", {len(self.kept)} {many}" if self.kept else ""
+            yield f"PASS {self.output}: {self.model} as {self.to} {self.verdict}{kept}"
+        yield from (f"{row.op_type} `{row.node}` stays: {row.why}" for row in self.kept)
+        yield from (f"note: {note}" for note in self.notes)
+
     def __str__(self) -> str:
-        return "\n".join(_show.converted(self))
+        return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         rows = ((row.node, row.op_type or "", row.why or "") for row in self.kept)
@@ -297,8 +333,15 @@ class Reduced:
             json=json,
         )
 
+    def _lines(self) -> Iterator[str]:
+        """Lines about a reduction."""
+        if not self.cases:
+            yield f"nothing to show: {self.problem}"
+        for case in self.cases:
+            yield f"{case.folder}: {len(case.left)} of {self.nodes} nodes: {case.finding}"
+
     def __str__(self) -> str:
-        return "\n".join(_show.reduced(self))
+        return "\n".join(self._lines())
 
     def _repr_html_(self) -> str:
         rows = ((case.folder, case.node, case.op_type, case.finding) for case in self.cases)
