@@ -1,0 +1,117 @@
+//! No circle among files: whoever reads one, and then what it uses, never comes back to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module, by its path from the root of its crate.
+type Module = Vec<String>;
+
+/// What a file names in its `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
+#[test]
+fn no_files_use_each_other_in_a_circle() {
+    for root in ["src", "graph/src", "cli/src"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+        let mut files = BTreeMap::new();
+        collect(&root, &mut vec![], &mut files);
+        let uses = |(module, file): (&Module, &PathBuf)| {
+            let text = fs::read_to_string(file).expect("a file");
+            let used = paths(&text).into_iter().filter_map(|path| used(module, &path, &files));
+            (module.clone(), used.filter(|other| !module.starts_with(other)).collect())
+        };
+        let mut left: BTreeMap<Module, BTreeSet<Module>> = files.iter().map(uses).collect();
+        assert!(left.values().any(|used| used.len() > 2), "{root:?}: no arrows were read");
+        // What uses nothing that is left, or is used by nothing, is in no circle.
+        loop {
+            let is_used = |module: &Module| left.values().any(|used| used.contains(module));
+            let ends = left.iter().filter(|(it, used)| used.is_empty() || !is_used(it));
+            let done: Vec<Module> = ends.map(|(module, _)| module.clone()).collect();
+            if done.is_empty() {
+                break;
+            }
+            left.retain(|module, _| !done.contains(module));
+            left.values_mut().for_each(|used| used.retain(|other| !done.contains(other)));
+        }
+        let arrows = left.iter().flat_map(|(module, used)| {
+            used.iter().map(|other| format!("{} -> {}", module.join("::"), other.join("::")))
+        });
+        let arrows: Vec<String> = arrows.collect();
+        assert!(arrows.is_empty(), "{root:?}: a circle is among\n{}", arrows.join("\n"));
+    }
+}
+
+fn collect(folder: &Path, module: &mut Module, files: &mut BTreeMap<Module, PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        if path.is_dir() {
+            module.push(name);
+            collect(&path, module, files);
+            module.pop();
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests" {
+            let is_of_folder = ["mod", "lib", "main"].contains(&name.as_str());
+            let own = (!is_of_folder).then_some(name);
+            files.insert(module.iter().cloned().chain(own).collect(), path);
+        }
+    }
+}
+
+/// The paths of the `use` lines of a file, groups taken apart.
+fn paths(text: &str) -> Vec<String> {
+    let mut paths = vec![];
+    let mut rest = text.lines().map(str::trim);
+    while let Some(line) = rest.next() {
+        let line = match line.split_once("use ") {
+            Some((before, path)) if before.is_empty() || before.starts_with("pub") => path,
+            _ => continue,
+        };
+        let mut whole = line.to_owned();
+        while !whole.ends_with(';') {
+            let Some(line) = rest.next() else { break };
+            whole += line;
+        }
+        apart("", whole.trim_end_matches(';'), &mut paths);
+    }
+    paths
+}
+
+fn apart(before: &str, path: &str, paths: &mut Vec<String>) {
+    let Some((own, group)) = path.split_once('{') else {
+        return paths.push(format!("{before}{}", path.trim()));
+    };
+    let (before, mut depth, mut start) = (format!("{before}{}", own.trim()), 0, 0);
+    for (place, character) in group.char_indices() {
+        match character {
+            '{' => depth += 1,
+            ',' | '}' if depth == 0 => {
+                apart(&before, &group[start..place], paths);
+                start = place + 1;
+            }
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// The innermost module of a path that is a file of the crate.
+fn used(module: &Module, path: &str, files: &BTreeMap<Module, PathBuf>) -> Option<Module> {
+    let mut at = module.clone();
+    let mut is_inside = false;
+    for (place, step) in path.split("::").enumerate() {
+        match step {
+            "crate" => at.clear(),
+            "self" => {}
+            "super" => drop(at.pop()),
+            step => {
+                let name = step.split(' ').next().unwrap_or(step).to_owned();
+                at.push(name);
+                if !files.contains_key(&at) {
+                    at.pop();
+                    return (place > 0 && is_inside).then_some(at);
+                }
+            }
+        }
+        is_inside = true;
+    }
+    Some(at)
+}
