@@ -2,7 +2,7 @@
 
     python -m inputs.planted target/debug/onnx-cast [--only KIND] [--keep FOLDER]
 
-Each pair of `pairs.py` is compared twice: the original with its ruin, which must fail, and with a sound rewriting, which
+Each pair of `pairs.py` and `edges.py` is compared twice: the original with its ruin, which must fail, and with a sound rewriting, which
 must pass. A line each that does otherwise, a table by kind, and the times. The exit status is 1 if one does.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from onnx import parser, save
 
-from inputs.pairs import PAIRS
+from inputs.edges import PAIRS
 
 PASSED, FAILED = 0, 1
 

@@ -10,19 +10,23 @@ use crate::common::proto::{
 };
 use crate::program::{Folder, cast, json, said};
 
-fn of(inputs: &[ValueInfoProto], nodes: &[NodeProto], constants: Vec<TensorProto>) -> ModelProto {
+pub(crate) fn of(
+    inputs: &[ValueInfoProto],
+    nodes: &[NodeProto],
+    constants: Vec<TensorProto>,
+) -> ModelProto {
     let graph = graph(inputs, nodes, &[unshaped("y", Float)]);
     model(17, GraphProto { initializer: constants, ..graph })
 }
 
 /// A FLOAT of symbolic sizes.
-fn open(name: &str, ty: ElementType, symbols: &[&str]) -> ValueInfoProto {
+pub(crate) fn open(name: &str, ty: ElementType, symbols: &[&str]) -> ValueInfoProto {
     let size = |name: &&str| name.parse().map_or_else(|_| symbol(name), dim);
     shaped(name, ty, symbols.iter().map(size).collect())
 }
 
 /// What `compare` says of two models without inputs.
-fn compared(status: i32, models: [&ModelProto; 2], arguments: &[&str]) -> Value {
+pub(crate) fn compared(status: i32, models: [&ModelProto; 2], arguments: &[&str]) -> Value {
     let folder = Folder::new();
     let (a, b) = (folder.message("a.onnx", models[0]), folder.message("b.onnx", models[1]));
     let text = said(status, &[&["compare", "--json", &a, &b][..], arguments].concat());
@@ -35,7 +39,7 @@ fn assert_told_apart(original: &ModelProto, ruined: &ModelProto) {
     compared(1, [original, ruined], &[]);
 }
 
-fn scalar(name: &str, value: f32) -> TensorProto {
+pub(crate) fn scalar(name: &str, value: f32) -> TensorProto {
     TensorProto { dims: vec![], ..tensor(name, Float, &[value]) }
 }
 

@@ -23,6 +23,7 @@ mod inputs;
 mod inspect;
 mod keep;
 mod keep_quantized;
+mod kinks;
 mod located;
 mod looked;
 #[cfg(target_os = "linux")]

@@ -15,7 +15,7 @@ use crate::cli::input::chosen::price::{Price, SECOND};
 use crate::cli::input::chosen::random::{Ends, Generator};
 use crate::cli::input::chosen::roles::Role;
 use crate::cli::input::chosen::size_plan::{Part, ROUNDS};
-use crate::cli::input::chosen::values::{SCALES, is_finite};
+use crate::cli::input::chosen::values::{LARGE_SET, SCALES, UNUSUAL_SET, is_finite};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
@@ -108,9 +108,11 @@ impl Recipe {
             let ran = self.ran(source, (place, set), &mut Price::up_to(f64::INFINITY));
             !ran.is_ok_and(|outputs| outputs.iter().all(is_finite))
         };
-        let unusual = [1, 2].into_iter().filter(|_| sets > 1 && self.has_scales());
-        let is_tame = unusual.filter(|_| !tried.is_exceeded()).any(spoils);
-        self.made_up.is_tame = is_tame && !spoils(0);
+        let is_tried = sets > 1 && self.has_scales() && !tried.is_exceeded();
+        let [large, unusual] = [LARGE_SET, UNUSUAL_SET].map(|place| is_tried && spoils(place));
+        if (large || unusual) && !spoils(0) {
+            (self.made_up.is_tame, self.made_up.is_usual) = (large, unusual);
+        }
         if let Some(cut_off) = source.cut_off.as_ref().filter(|_| self.has_floats()) {
             self.settle_scale(cut_off, seed);
         }

@@ -36,8 +36,17 @@ pub(crate) struct Change {
 pub(crate) enum Kind {
     /// All are so many times as large.
     Scaled(f64),
-    /// From a place on, for a share of the elements, at least one, they are a number between the two ends of what is allowed.
-    Set { start: f64, share: f64, level: f64 },
+    /// From a place on, for a share of the elements, at least one, they are one number.
+    Set { start: f64, share: f64, to: To },
+}
+
+/// A number that values become.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum To {
+    /// One between the two ends of what is allowed.
+    Between(f64),
+    /// One of those at which what takes the input does something else.
+    Level(usize),
 }
 
 /// Whether values of a role may change, and may be scaled.
@@ -80,13 +89,21 @@ pub(crate) fn changed<'a>(
             Kind::Scaled(by) => {
                 values.iter_mut().for_each(|value| *value = (*value * by).clamp(low, high));
             }
-            Kind::Set { start, share, level } => {
+            Kind::Set { start, share, to } => {
                 let count = values.len();
                 let start = ((start * count as f64) as usize).min(count.saturating_sub(1));
-                // A long run of the largest numbers is nothing that somebody would give.
-                let most = if *role == Role::Plain { RUN } else { usize::MAX };
+                let levels = around.levels.iter().filter(|level| (low..=high).contains(*level));
+                let levels: Vec<f64> = levels.copied().collect();
+                let (value, most) = match to {
+                    To::Level(nth) if !levels.is_empty() => {
+                        (levels.get(nth % levels.len()).copied().unwrap_or(0.0), usize::MAX)
+                    }
+                    // A long run of the largest numbers is nothing that somebody would give.
+                    To::Between(level) if *role == Role::Plain => (low + level * (high - low), RUN),
+                    To::Between(level) => (low + level * (high - low), usize::MAX),
+                    To::Level(_) => continue,
+                };
                 let length = ((share * count as f64) as usize).clamp(1, most);
-                let value = low + level * (high - low);
                 let value = if is_whole { value.round() } else { value };
                 for (place, held) in values.iter_mut().enumerate().skip(start).take(length) {
                     // What every place of a mask may look at stays.

@@ -7,15 +7,16 @@ use tract_onnx::prelude::*;
 use crate::cli::found::look::{Look, LookedAt, Sizes};
 use crate::cli::input::chosen::random::check_size;
 use crate::cli::input::chosen::roles::{self, Bound, Role, Taken};
-use crate::cli::input::chosen::size_plan::{LARGE, Lengths, Part, Plan, Unset};
+use crate::cli::input::chosen::size_plan::{LARGE, Lengths, Part, Plan, SIDE, Unset};
 use crate::cli::input::chosen::values::{Around, scales};
 use crate::cli::input::declared::Input;
 use crate::cli::input::source::Source;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
-/// Large lengths of models that take none so large: the last is that of a table of 512 with what is cached before.
-const SMALLER: [usize; 5] = [512, 501, 256, 128, 64];
+/// Large lengths of models that take none so large, the second that of a table of 512 with what is
+/// cached before, and sides of images beside them.
+const SMALLER: [(usize, usize); 5] = [(512, 192), (501, 160), (256, 128), (128, 128), (64, 96)];
 /// How many sizes are told of a set.
 const TOLD: usize = 6;
 
@@ -30,28 +31,40 @@ pub(crate) struct MadeUp {
     left_out: Vec<String>,
     /// What outputs held that are caches when they come in again.
     held: Vec<NamedTensor>,
-    /// Whether large numbers spoil the model's outputs.
+    /// Whether large numbers spoil the model's outputs, and whether what is seldom given does.
     pub(crate) is_tame: bool,
+    pub(crate) is_usual: bool,
+    /// Whether all of a row may be masked: nothing makes shares of what is left of it.
+    hides_rows: bool,
     /// The scale for which what the model is compared with was calibrated.
     pub(crate) calibrated: Option<f64>,
 }
 
-/// What the inputs are taken for; where the model leaves it open, by what it is compared with, whose quantisers know
-/// what they were calibrated with. Those of the model itself are a part of what is looked at, beyond their range too.
+/// What the inputs are taken for; what numbers are by what the model is compared with, whose
+/// quantisers know what they were calibrated with. Those of the model itself are a part of what is
+/// looked at, beyond their range too.
 fn roles(source: &Source) -> Vec<Taken> {
     let mut taken = roles::of(source.proto, source.takes, false);
     let Some((takes, proto)) = source.other else { return taken };
-    if taken.iter().any(|taken| taken.role == Role::Plain) {
-        let mut others = roles::of(proto, takes, true);
+    let is_open = |role: &Role| matches!(role, Role::Plain | Role::Within { .. });
+    if taken.iter().any(|taken| is_open(&taken.role)) {
+        let [mut others, without] = [true, false].map(|held| roles::of(proto, takes, held));
         let own = roles::of(source.proto, source.takes, true);
+        let is_held = |place: usize, role: &Role| {
+            without.get(place).is_some_and(|without| without.role != *role)
+        };
         for ((input, taken), own) in source.takes.inputs.iter().zip(&mut taken).zip(&own) {
             let place = takes.inputs.iter().position(|other| other.name == input.name);
-            let other = place.and_then(|place| others.get_mut(place));
+            let other = place.and_then(|place| {
+                let other = others.get_mut(place)?;
+                is_held(place, &other.role).then_some(other)
+            });
             if let Some(other) = other.filter(|other| matches!(other.role, Role::Within { .. }))
-                && taken.role == Role::Plain
-                && own.role == Role::Plain
+                && is_open(&taken.role)
+                && own.role == taken.role
             {
-                std::mem::swap(taken, other);
+                let levels = std::mem::take(&mut taken.levels);
+                *taken = Taken { levels, ..std::mem::replace(other, Taken::plain()) };
             }
         }
     }
@@ -62,11 +75,11 @@ impl MadeUp {
     /// Of those inputs that are random, with what is known of sizes.
     pub(crate) fn of(source: &Source, random: &[bool], known: SymbolValues) -> MadeUp {
         let is_random = random.iter().any(|random| *random);
-        let plain = || Taken { role: Role::Plain, why: String::new() };
         let taken = match is_random {
             true => roles(source),
-            false => random.iter().map(|_| plain()).collect(),
+            false => random.iter().map(|_| Taken::plain()).collect(),
         };
+        let hides_rows = is_random && !roles::has_shares(source.proto);
         let other = source.other.map(|(takes, _)| takes);
         let unset = Unset::of(source.takes, &taken, random, known, other);
         let plan = unset.attempts().swap_remove(0);
@@ -79,6 +92,8 @@ impl MadeUp {
             left_out: vec![],
             held: vec![],
             is_tame: false,
+            is_usual: false,
+            hides_rows,
             calibrated: None,
         }
     }
@@ -118,10 +133,13 @@ impl MadeUp {
     pub(crate) fn tries(&self, round: usize) -> Vec<Lengths> {
         let smaller = if round == LARGE { &SMALLER[..] } else { &[] };
         let free = self.free();
-        let lengths: Vec<_> = free.iter().filter(|(_, part, _)| *part == Part::Length).collect();
-        let forced = |size: &usize| {
-            let one = |(nth, (place, _, unit)): (usize, &&(usize, Part, usize))| {
-                (*place, size.saturating_sub(4 * nth) / unit * unit)
+        let is_long = |part: &Part| matches!(part, Part::Length | Part::Side);
+        let lengths: Vec<_> = free.iter().filter(|(_, part, _)| is_long(part)).collect();
+        let forced = |(length, side): &(usize, usize)| {
+            let one = |(nth, (place, part, unit)): (usize, &&(usize, Part, usize))| {
+                let is_side = *part == Part::Side;
+                let (size, step) = if is_side { (side, SIDE) } else { (length, 4) };
+                (*place, (size.saturating_sub(step * nth) / unit * unit).max(*unit))
             };
             Lengths { round, forced: lengths.iter().enumerate().map(one).collect() }
         };
@@ -218,9 +236,12 @@ impl MadeUp {
         // Keys and values are [batch, heads, length, channels].
         let past = cache.filter(|shape| shape.len() == 4).map_or(0, |shape| shape[2]);
         let past = i64::try_from(past).unwrap_or(0);
-        let (held, is_tame) = (self.held.as_slice(), self.is_tame);
-        let calibrated = self.calibrated;
-        let around = Around { index, past, bound: &bound, held, is_tame, calibrated };
+        let MadeUp { is_tame, is_usual, hides_rows, calibrated, .. } = *self;
+        let held = self.held.as_slice();
+        let levels = self.taken.get(position).map_or(&[][..], |taken| &taken.levels);
+        let bound = &bound;
+        let around =
+            Around { index, past, bound, held, is_tame, is_usual, hides_rows, levels, calibrated };
         make((self.role(position), &around))
     }
 

@@ -63,8 +63,10 @@ impl Generator {
             Family::Float(format) => {
                 let sign = |x: f32| if format.is_signed() { x } else { x.abs() };
                 let normal = || f64::from(normal(&mut rng));
-                let mut number = values::scaled(ty, around, normal);
-                return filled(ty, shape, || sign(number() as f32));
+                let numbers = std::iter::repeat_with(values::scaled(ty, around, normal));
+                let numbers = numbers.take(shape.iter().product()).collect();
+                let mut numbers = around.pinned(numbers, shape).into_iter();
+                return filled(ty, shape, || sign(numbers.next().unwrap_or(0.0) as f32));
             }
             Family::Bool => 0..=1,
             // Wide integers are mostly indices or identifiers, which are not negative.

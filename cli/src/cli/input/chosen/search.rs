@@ -6,7 +6,7 @@ use std::time::Instant;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-use super::change::{Change, Choice, Kind};
+use super::change::{Change, Choice, Kind, To};
 use super::price::{Price, SECOND};
 use super::size_plan::{Lengths, Part, ROUNDS};
 use super::values::SCALES;
@@ -132,6 +132,7 @@ pub(crate) fn search(
         return Some(Searched { steps, is_cut, before, found: vec![] });
     }
     climb.records = vec![(climb.known.first().cloned()?.0, before)];
+    climb.go_flat();
     climb.go_far();
     climb.go_on();
     let found = climb.lasting(before);
@@ -236,6 +237,18 @@ impl Climb<'_> {
         }
     }
 
+    /// All numbers one: what is left of a norm, or of a ratio, where there is nothing.
+    fn go_flat(&mut self) {
+        let Some((mut choice, _)) = self.known.first().cloned() else { return };
+        let inputs = self.recipe.changeable().into_iter();
+        let kind = Kind::Set { start: 0.0, share: 1.0, to: To::Level(0) };
+        let flat = inputs.filter(|(_, is_number)| *is_number);
+        choice.changes.extend(flat.map(|(input, _)| Change { input, kind }));
+        if !choice.changes.is_empty() && !self.is_over() {
+            self.attempt(choice);
+        }
+    }
+
     fn go_on(&mut self) {
         self.idle = 0;
         while !self.is_over() && self.idle < PATIENCE {
@@ -306,16 +319,17 @@ impl Climb<'_> {
     }
 
     fn set(&mut self) -> Kind {
-        // Ends and middles are where cases part.
-        let level = match self.rng.random_range(0..5) {
-            0 => 0.0,
-            1 => 0.5,
-            2 => 1.0,
-            _ => self.rng.random(),
+        // Ends and middles are where cases part, and what values are compared with.
+        let to = match self.rng.random_range(0..6) {
+            0 => To::Between(0.0),
+            1 => To::Between(0.5),
+            2 => To::Between(1.0),
+            3 => To::Level(self.rng.random_range(0..64)),
+            _ => To::Between(self.rng.random()),
         };
         // A single value, or a run of a few.
         let share = if self.rng.random() { 0.0 } else { 0.3 * self.rng.random::<f64>() };
-        Kind::Set { start: self.rng.random(), share, level }
+        Kind::Set { start: self.rng.random(), share, to }
     }
 
     /// Whether an error no larger than those before, in what the reference takes, moves its results about as far.

@@ -11,6 +11,8 @@ use crate::cli::input::chosen::roles::{Role, Taken};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::sizes::with_sizes;
 
+/// Sides of images differ by so much.
+pub(crate) const SIDE: usize = 32;
 /// How many sets there are of different sizes.
 pub(crate) const ROUNDS: usize = 6;
 /// The set in which lengths are large, and the one in which every size is 1. In the last one nothing is cached yet.
@@ -66,7 +68,7 @@ impl Part {
         };
         let size = sizes.get(round % ROUNDS).copied().unwrap_or(1);
         let step = match self {
-            Part::Side => 32,
+            Part::Side => SIDE,
             Part::Signal => 160,
             Part::Batch => 1,
             _ if round % ROUNDS == 2 => 1,
@@ -343,7 +345,10 @@ fn part(symbol: &str, input: &Input, taken: &Taken, axis: usize) -> Part {
     let name = symbol.to_ascii_lowercase();
     let rank = input.rank().unwrap_or(0);
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-    let is_picture = rank == 4 && matches!(taken.role, Role::Within { .. } | Role::WholeType);
+    let is_picture = rank == 4
+        && (matches!(taken.role, Role::Within { .. } | Role::WholeType)
+            || taken.role == Role::Plain && has_open_sides(input));
+    let is_of_channels = |axis| input.size(axis).is_some();
     let is_sound = taken.role == (Role::Within { low: -1.0, high: 1.0 });
     match () {
         () if has(&["batch", "bs"]) || matches!(name.as_str(), "n" | "b") => Part::Batch,
@@ -351,13 +356,21 @@ fn part(symbol: &str, input: &Input, taken: &Taken, axis: usize) -> Part {
         () if has(&["past", "cache"]) => Part::Past,
         () if has(&["height", "width"]) => Part::Side,
         () if axis == 0 && rank > 1 && (name.is_empty() || name.starts_with("unk_")) => Part::Batch,
-        () if axis > 0 && is_picture && (input.size(1).is_some() || input.size(3).is_some()) => {
-            Part::Side
-        }
+        () if is_picture && has(&["seq", "len", "time", "frame", "tok"]) => Part::Length,
+        // Of an image whose sizes are all open the second are its channels.
+        () if is_picture && axis == 1 && !is_of_channels(1) && !is_of_channels(3) => Part::Batch,
+        () if axis > 0 && is_picture => Part::Side,
         () if is_sound && axis > 0 => Part::Signal,
         () if matches!(taken.role, Role::Cache { .. }) && name.is_empty() && axis == 2 => {
             Part::Past
         }
         () => Part::Length,
     }
+}
+
+/// Whether the two sides of an image are open, if an input is one: behind the channels, or before
+/// them.
+fn has_open_sides(input: &Input) -> bool {
+    let is_open = |axis| input.size(axis).is_none();
+    is_open(2) && (is_open(3) || is_open(1) && matches!(input.size(3), Some(1 | 3 | 4)))
 }

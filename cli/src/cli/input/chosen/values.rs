@@ -9,10 +9,10 @@ use super::roles::{Bound, Role};
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
 /// The set of indices from the end, and which of them are.
-const UNUSUAL_SET: usize = 2;
+pub(crate) const UNUSUAL_SET: usize = 2;
 const OFTEN: usize = 3;
 /// The set of large numbers, what plain whole numbers go up to in it, and what in the others.
-const LARGE_SET: usize = 1;
+pub(crate) const LARGE_SET: usize = 1;
 const MANY: u64 = 300;
 const FEW: u64 = 10;
 /// How often something is done at most, in the set of what is seldom given, and in the others.
@@ -24,6 +24,12 @@ pub(crate) const SCALES: [f64; 3] = [1.0, 30.0, 0.01];
 const CENTRES: [f64; 3] = [0.0, 0.4, -0.4];
 /// Of the numbers of the first set, one in so many from one on is a multiple of a half.
 const EVEN: (usize, usize) = (4, 3);
+/// Of numbers one in so many from one on is one at which what takes them does something else.
+const LEVELS: (usize, usize) = (8, 3);
+/// Of numbers that lie well inside of a range each is the mean of so many.
+const INSIDE: u32 = 3;
+/// Beyond so many times their scale there are none in what was calibrated.
+const WITHIN: f64 = 3.0;
 /// Of large numbers one in so many is at least so many times as large.
 const RARE: (usize, f64) = (8, 4.0);
 /// What is taken from the scores of what is hidden: FLOAT16 holds it, and nothing is left of their exponentials.
@@ -43,8 +49,13 @@ pub(crate) struct Around<'a> {
     pub(crate) bound: &'a dyn Fn(Bound) -> i64,
     /// What outputs of the model held.
     pub(crate) held: &'a [NamedTensor],
-    /// Whether large numbers are left out.
+    /// Whether large numbers are left out, and what is seldom given.
     pub(crate) is_tame: bool,
+    pub(crate) is_usual: bool,
+    /// Whether all of a row may be masked.
+    pub(crate) hides_rows: bool,
+    /// The numbers at which what takes the input does something else.
+    pub(crate) levels: &'a [f64],
     /// The one scale of floats that are plain numbers, where there is one.
     pub(crate) calibrated: Option<f64>,
 }
@@ -52,12 +63,42 @@ pub(crate) struct Around<'a> {
 impl Around<'_> {
     /// Whether the set has what is allowed and seldom given.
     fn has_unusual(&self) -> bool {
-        self.index % SCALES.len() == UNUSUAL_SET && !self.is_tame
+        self.index % SCALES.len() == UNUSUAL_SET && !self.is_usual
     }
 
     /// What plain whole numbers go up to in a wide type.
     pub(super) fn most(&self) -> u64 {
         if self.index % SCALES.len() == LARGE_SET && !self.is_tame { MANY } else { FEW }
+    }
+
+    /// Puts numbers at their places that are tried exactly, and in one of the sets zeros into a
+    /// row.
+    pub(super) fn pinned(&self, mut numbers: Vec<f64>, shape: &[usize]) -> Vec<f64> {
+        let set = self.index % SCALES.len();
+        let most = match self.calibrated {
+            Some(scale) => WITHIN * scale,
+            // Beside small numbers larger ones would be all that a norm sees.
+            None if set == UNUSUAL_SET => 0.0,
+            None => f64::INFINITY,
+        };
+        self.pin(&mut numbers, |level| level.abs() <= most);
+        // Of few numbers it takes a set to have one of them.
+        if numbers.len() <= LEVELS.1 && set == UNUSUAL_SET {
+            let levels = self.levels.iter().cycle().skip(1 + self.index / SCALES.len());
+            numbers.iter_mut().rev().zip(levels).for_each(|(number, level)| *number = *level);
+        }
+        if self.has_unusual() {
+            last_row(shape, &mut numbers).for_each(|number| *number = 0.0);
+        }
+        numbers
+    }
+
+    fn pin(&self, numbers: &mut [f64], is_allowed: impl Fn(f64) -> bool) {
+        let levels = self.levels.iter().copied().filter(|level| is_allowed(*level));
+        let levels: Vec<f64> = levels.collect();
+        let places = numbers.iter_mut().skip(LEVELS.1).step_by(LEVELS.0);
+        let levels = levels.iter().cycle().skip(self.index);
+        places.zip(levels).for_each(|(number, level)| *number = *level);
     }
 
     /// How much of a range numbers of a type have where quantisers were calibrated for less.
@@ -87,7 +128,6 @@ pub(crate) fn of_role(
     around: &Around,
 ) -> TractResult<Option<Tensor>> {
     let elements: usize = shape.iter().product();
-    let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
     let last = shape.last().copied().unwrap_or(1).max(1);
     let up_to = |rng: &mut StdRng, most: i64| rng.random_range(1..=most.max(1));
     let whole: Vec<i64> = match role {
@@ -98,7 +138,7 @@ pub(crate) fn of_role(
         }
         Role::Within { low, high } => {
             let share = around.share(ty);
-            return within(share * low, share * high, ty, shape, rng).map(Some);
+            return within((share * low, share * high), ty, shape, rng, around).map(Some);
         }
         Role::Words { words } => return drawn(words, shape, rng).map(Some),
         Role::Index { below, shift, has_negative } => {
@@ -116,10 +156,11 @@ pub(crate) fn of_role(
             (0..elements).map(|place| ((around.index + place) % 2) as i64).collect()
         }
         Role::Mask | Role::Condition => {
-            (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng)).take(elements).collect()
+            let is_hidden = around.hides_rows && around.has_unusual();
+            masks(shape, is_hidden, rng)
         }
         Role::AddedMask => {
-            let rows = (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng)).take(elements);
+            let rows = masks(shape, false, rng).into_iter();
             rows.map(|is_seen| (is_seen - 1) * HIDDEN).collect()
         }
         Role::Threshold { limit } => {
@@ -149,12 +190,22 @@ pub(crate) fn of_role(
     of_numbers(ty, shape, &whole).map(Some)
 }
 
-/// A whole number up to a limit, or beyond it, by turns.
+/// A limit, a whole number up to it, or one beyond it, by turns.
 fn on_a_side(turn: usize, limit: i64, rng: &mut StdRng) -> i64 {
-    match turn % 2 {
+    match turn % 3 {
         0 => rng.random_range((limit - 3).min(0)..=limit),
-        _ => rng.random_range(limit + 1..=limit + 3),
+        1 => rng.random_range(limit + 1..=limit + 3),
+        _ => limit,
     }
+}
+
+/// The elements of the last row: all that are last along the last axis but one, of those that are
+/// longer than 1. None where there is no such axis.
+fn last_row<'a, T>(shape: &[usize], values: &'a mut [T]) -> impl Iterator<Item = &'a mut T> {
+    let mut long = shape.iter().copied().filter(|size| *size > 1).rev();
+    let (row, rows) = (long.next().unwrap_or(1), long.next().unwrap_or(0));
+    let is_last = move |place: usize| rows > 0 && place / row % rows == rows - 1;
+    values.iter_mut().enumerate().filter(move |(place, _)| is_last(*place)).map(|(_, value)| value)
 }
 
 /// Strings, each one of these.
@@ -213,22 +264,40 @@ fn of_type(ty: ElementType, place: usize, rng: &mut StdRng) -> i64 {
 
 /// Numbers between two ends, whole ones in types that hold no others.
 fn within(
-    low: f64,
-    high: f64,
+    (low, high): (f64, f64),
     ty: ElementType,
     shape: &[usize],
     rng: &mut StdRng,
+    around: &Around,
 ) -> TractResult<Tensor> {
     let is_float = matches!(ty.family(), Family::Float(_));
+    // Of what was calibrated one set lies well inside of the ranges.
+    let terms = if around.calibrated.is_some() && around.index == 0 { INSIDE } else { 1 };
     let number = |_| {
         if is_float {
-            low + (high - low) * rng.random::<f64>()
+            let share = (0..terms).map(|_| rng.random::<f64>()).sum::<f64>() / f64::from(terms);
+            low + (high - low) * share
         } else {
             rng.random_range(low as i64..=high as i64) as f64
         }
     };
-    let numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
+    let mut numbers: Vec<f64> = (0..shape.iter().product()).map(number).collect();
+    if is_float {
+        around.pin(&mut numbers, |level| (low..=high).contains(&level));
+    }
     of_numbers(ty, shape, &numbers)
+}
+
+/// Rows of a mask, all of the last of which may be hidden.
+fn masks(shape: &[usize], is_hidden: bool, rng: &mut StdRng) -> Vec<i64> {
+    let elements: usize = shape.iter().product();
+    let row = shape.iter().rev().copied().find(|size| *size > 1).unwrap_or(1);
+    let rows = (0..elements.div_ceil(row)).flat_map(|_| runs(row, rng));
+    let mut rows: Vec<i64> = rows.take(elements).collect();
+    if is_hidden {
+        last_row(shape, &mut rows).for_each(|held| *held = 0);
+    }
+    rows
 }
 
 /// A row of a mask: runs of 1 and of 0, of which the first is of 1, so that a softmax over what is masked, and over what comes before

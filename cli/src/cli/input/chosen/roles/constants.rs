@@ -32,7 +32,7 @@ fn tensor(graph: &Graph, mut value: ValueId) -> Option<TensorProto> {
 }
 
 /// The numbers of a small constant.
-fn numbers(graph: &Graph, value: ValueId) -> Option<Vec<f64>> {
+pub(super) fn numbers(graph: &Graph, value: ValueId) -> Option<Vec<f64>> {
     if let Some(node) = graph.maker(value).map(|node| graph.node(node))
         && node.is("Constant")
     {

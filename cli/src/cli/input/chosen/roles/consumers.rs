@@ -62,7 +62,7 @@ impl Meeting<'_> {
         let Meeting { graph, node, place, way } = *self;
         let takes = followed.is_calibrated && followed.is_float() && !way.is_scaled && place == 0;
         let (low, high) = range(graph, node).filter(|_| takes && node.is("QuantizeLinear"))?;
-        Some((30, Role::Within { low, high }, "holds as much".into()))
+        Some((79, Role::Within { low, high }, "holds as much".into()))
     }
 
     /// Whole numbers, of which a division tells hours, days, buckets.
@@ -309,9 +309,9 @@ impl Meeting<'_> {
     /// How the node's results follow from what it takes.
     fn next(&self, followed: &Followed, way: Way) -> Option<Way> {
         let Meeting { graph, node, place, .. } = *self;
-        let scaled = Way { is_scaled: true, ..way };
+        let scaled = Way { is_scaled: true, line: None, ..way };
         match (node.op_type.as_str(), place) {
-            ("Cast", 0) if casts_to_whole(node) => Some(Way { is_whole: true, ..way }),
+            ("Cast", 0) if casts_to_whole(node) => Some(Way { is_whole: true, line: None, ..way }),
             ("Floor" | "Ceil" | "Round" | "BitCast" | "BitShift", 0) => Some(scaled),
             ("Div", 0) if self.divisor(followed).is_some() => {
                 let by = self.divisor(followed).unwrap_or(1);
@@ -346,8 +346,16 @@ impl Meeting<'_> {
                     _ => None,
                 }
             }
-            ("Add" | "Sub" | "Mul" | "Div" | "MatMul", _) if is_constant(graph, self.other()) => {
-                Some(scaled)
+            ("Neg", 0) => {
+                let line = way.line.and_then(|line| line.behind("Mul", 0, -1.0));
+                Some(Way { line, ..scaled })
+            }
+            (op @ ("Add" | "Sub" | "Mul" | "Div" | "MatMul"), _)
+                if is_constant(graph, self.other()) =>
+            {
+                let other = || number(graph, self.other());
+                let line = way.line.and_then(|line| line.behind(op, place, other()?));
+                Some(Way { line, ..scaled })
             }
             // Angles are positions times frequencies, which are made of constants further away.
             ("Mul" | "MatMul" | "Einsum", _) if followed.is_integer() => Some(scaled),

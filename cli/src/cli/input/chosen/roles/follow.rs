@@ -8,11 +8,13 @@ use onnx_cast_graph::{Graph, Node, Use, ValueId};
 use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
 
 use super::consumers::{Meeting, meet};
-use super::followed::{Followed, Way};
+use super::followed::{Followed, Line, Way};
 use super::{Evidence, Role};
 
-/// How many uses of one input are looked at, and how deep functions are looked into.
+/// How many uses of one input are looked at, how many numbers are kept of these, and how deep
+/// functions are looked into.
 const MOST_USES: usize = 20_000;
+const MOST_LEVELS: usize = 32;
 const DEPTH: usize = 8;
 
 /// An output of the main graph that an input reaches, and how.
@@ -47,20 +49,34 @@ impl<'a> Functions<'a> {
     }
 }
 
+/// What was found on the way from an input.
+#[derive(Default)]
+pub(super) struct Found {
+    /// What speaks for what the input is.
+    pub(super) evidence: Vec<Evidence>,
+    /// Numbers at which what takes it does something else.
+    pub(super) levels: Vec<f64>,
+    pub(super) reached: Vec<Reached>,
+}
+
 /// What speaks for what an input is, and the outputs that it reaches.
-pub(super) fn evidence(
-    graph: &Graph,
-    functions: &Functions,
-    followed: Followed,
-) -> (Vec<Evidence>, Vec<Reached>) {
+pub(super) fn evidence(graph: &Graph, functions: &Functions, followed: Followed) -> Found {
     let input = followed.input;
     let inputs = graph.body(graph.main()).inputs().iter();
     let Some(value) = inputs.copied().find(|value| *graph.value(*value).name == *input.name) else {
-        return (vec![], vec![]);
+        return Found::default();
     };
-    let mut walk =
-        Walk { followed, functions, evidence: vec![], left: MOST_USES, is_counted_with: true };
-    let way = Way { shift: 0, is_scaled: false, is_joined: false, is_whole: false, divided: 1 };
+    let mut walk = Walk {
+        followed,
+        functions,
+        evidence: vec![],
+        levels: vec![],
+        left: MOST_USES,
+        is_counted_with: true,
+    };
+    let line = walk.followed.is_float().then_some(Line::NONE);
+    let way =
+        Way { shift: 0, is_scaled: false, is_joined: false, is_whole: false, divided: 1, line };
     let reached = walk.walk(graph, value, way, 0);
     let reached = reached.into_iter().filter_map(|(place, way)| {
         let output = graph.body(graph.main()).outputs().get(place)?;
@@ -71,7 +87,7 @@ pub(super) fn evidence(
         let why = "nothing but casts and whole numbers' arithmetic takes it".into();
         evidence.push(Evidence { weight: 15, role: Role::WholeType, why });
     }
-    (evidence, reached.collect())
+    Found { evidence, levels: walk.levels, reached: reached.collect() }
 }
 
 /// A walk from one input.
@@ -79,6 +95,7 @@ struct Walk<'a> {
     followed: Followed<'a>,
     functions: &'a Functions<'a>,
     evidence: Vec<Evidence>,
+    levels: Vec<f64>,
     left: usize,
     /// Whether all nodes met so far only move, cast and count with whole numbers.
     is_counted_with: bool,
@@ -107,6 +124,7 @@ impl Walk<'_> {
                         let node = graph.node(node);
                         self.called(graph, node, place, way, depth, &mut to_do);
                         let meeting = Meeting { graph, node, place, way };
+                        self.add_levels(&meeting);
                         let next = meet(&meeting, &self.followed, &mut self.evidence);
                         self.is_counted_with &= next.is_some() && meeting.counts();
                         let outputs = || carried(node, place).filter_map(|at| node.output(at));
@@ -118,6 +136,14 @@ impl Walk<'_> {
             }
         }
         reached
+    }
+
+    fn add_levels(&mut self, meeting: &Meeting) {
+        for level in meeting.levels() {
+            if self.levels.len() < MOST_LEVELS && !self.levels.contains(&level) {
+                self.levels.push(level);
+            }
+        }
     }
 
     /// Goes on in the bodies of a Loop or a Scan, and in a function.

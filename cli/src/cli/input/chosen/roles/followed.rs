@@ -20,6 +20,42 @@ pub(super) struct Way {
     pub(super) is_whole: bool,
     /// What they were divided by, as whole numbers.
     pub(super) divided: u64,
+    /// What became of each of them, if it is one line for all.
+    pub(super) line: Option<Line>,
+}
+
+/// A straight line: what was done to an input on the way to a node, where that is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Line {
+    times: u64,
+    plus: u64,
+}
+
+impl Line {
+    pub(super) const NONE: Line = Line { times: 1f64.to_bits(), plus: 0f64.to_bits() };
+
+    fn of(times: f64, plus: f64) -> Option<Line> {
+        let is_known = times.is_normal() && plus.is_finite();
+        is_known.then(|| Line { times: times.to_bits(), plus: plus.to_bits() })
+    }
+
+    /// What an operator makes of it, with a number at its other place.
+    pub(super) fn behind(self, op: &str, place: usize, other: f64) -> Option<Line> {
+        let (times, plus) = (f64::from_bits(self.times), f64::from_bits(self.plus));
+        match (op, place) {
+            ("Add", _) => Line::of(times, plus + other),
+            ("Sub", 0) => Line::of(times, plus - other),
+            ("Sub", _) => Line::of(-times, other - plus),
+            ("Mul", _) => Line::of(times * other, plus * other),
+            ("Div", 0) => Line::of(times / other, plus / other),
+            _ => None,
+        }
+    }
+
+    /// Where it reaches a number.
+    pub(super) fn reaches(self, number: f64) -> f64 {
+        (number - f64::from_bits(self.plus)) / f64::from_bits(self.times)
+    }
 }
 
 /// What is being followed.

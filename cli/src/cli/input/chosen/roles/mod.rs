@@ -2,7 +2,7 @@
 //!
 //! [`of`] imports the model's graph without its weights, `follow` goes from each input (`followed`) to the nodes that take it,
 //! through what only moves or casts values, `consumers` says what each of them asks for (`indices` of tables), and `names` what the inputs' names say. The weightiest evidence
-//! decides.
+//! decides. `levels` are the numbers at which the nodes do something else.
 
 mod caches;
 mod constants;
@@ -10,6 +10,7 @@ mod consumers;
 mod follow;
 mod followed;
 mod indices;
+mod levels;
 mod names;
 mod settings;
 mod words;
@@ -71,11 +72,14 @@ pub(crate) struct Taken {
     pub(crate) role: Role,
     /// Empty for [`Role::Plain`].
     pub(crate) why: String,
+    /// Numbers at which what takes the input does something else, in the order in which they are
+    /// tried.
+    pub(crate) levels: Vec<f64>,
 }
 
 impl Taken {
-    fn plain() -> Taken {
-        Taken { role: Role::Plain, why: String::new() }
+    pub(crate) fn plain() -> Taken {
+        Taken { role: Role::Plain, why: String::new(), levels: vec![] }
     }
 
     /// The role in words.
@@ -123,12 +127,30 @@ pub(crate) fn of(proto: &ModelProto, takes: &Declared, is_calibrated: bool) -> V
     let mut taken: Vec<Taken> = vec![];
     for input in &takes.inputs {
         let followed = Followed { input, takes, is_calibrated };
-        let (mut evidence, outputs) = follow::evidence(&graph, &functions, followed);
+        let follow::Found { mut evidence, levels, reached } =
+            follow::evidence(&graph, &functions, followed);
         evidence.extend(names::evidence(input));
-        evidence.extend(caches::evidence(&graph, input, takes, &outputs));
-        taken.push(weightiest(evidence));
+        evidence.extend(caches::evidence(&graph, input, takes, &reached));
+        taken.push(Taken { levels: levels::in_order(&levels), ..weightiest(evidence) });
     }
     taken
+}
+
+/// Whether a model makes shares of scores, of which a mask must leave some.
+pub(crate) fn has_shares(proto: &ModelProto) -> bool {
+    let makes_shares =
+        |node: &NodeProto| node.op_type.contains("Softmax") || node.op_type.contains("Attention");
+    let functions = proto.functions.iter().flat_map(|function| &function.node);
+    let mut nodes: Vec<&NodeProto> = functions.collect();
+    nodes.extend(proto.graph.iter().flat_map(|graph| &graph.node));
+    while let Some(node) = nodes.pop() {
+        if makes_shares(node) {
+            return true;
+        }
+        let bodies = node.attribute.iter().flat_map(|held| held.g.iter().chain(&held.graphs));
+        nodes.extend(bodies.flat_map(|graph| &graph.node));
+    }
+    false
 }
 
 /// The weight of evidence of a table.
@@ -155,7 +177,7 @@ fn weightiest(evidence: Vec<Evidence>) -> Taken {
     if let (Role::Index { below: Bound::Fixed(below), .. }, Some(rows)) = (&mut role, smallest) {
         *below = rows.min(*below);
     }
-    Taken { role, why }
+    Taken { role, why, levels: vec![] }
 }
 
 /// Tensors of at most so many bytes are kept: what an operator takes for scalars and axes.
