@@ -146,6 +146,19 @@ def around(model: ModelProto, names: set[str]) -> set[str]:
     return found
 
 
+def saturated(model: ModelProto, saved: Values) -> set[str]:
+    """The products of codes that ONNX Runtime's own kernel saturates in, as it does on a CPU without VNNI."""
+    held = saved | {held.name: numpy_helper.to_array(held) for held in model.graph.initializer}
+    found = set()
+    for node in model.graph.node:
+        if node.op_type == "MatMulInteger" and all(name in held for name in node.input if name):
+            a, b, *zeros = (held[name].astype(np.int64) if name else 0 for name in node.input)
+            zeros = [*zeros, 0, 0]
+            if np.any((a - zeros[0]) @ (b - zeros[1]) != held[node.output[0]]):
+                found.add(node.name)
+    return found
+
+
 def apart(some: list[np.ndarray], others: list[np.ndarray]) -> float:
     """The largest error of an output by its size."""
     worst = 0.0
@@ -200,6 +213,7 @@ def faulty(args: argparse.Namespace, cases: list[Case], rng: random.Random) -> l
                 fault.saved = inside(fault.converted, fault.values)
                 # Of bodies nothing is saved but what the nodes that have them make.
                 fault.planted.nodes |= around(fault.converted, fault.planted.nodes)
+                fault.planted.nodes |= saturated(fault.converted, fault.saved | fault.values)
                 fault.kind, fault.converted = f"kernel: {kind}", case.converted
                 made.append(fault)
                 break

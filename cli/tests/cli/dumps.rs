@@ -3,12 +3,13 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use tract_onnx::pb::TensorProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
-use crate::common::proto::{graph, model, node, tensor, value};
+use crate::common::proto::{Change, cast, graph, model, node, tensor, value};
 use crate::program::{Folder, json, refused, said};
-use ElementType::Float;
+use ElementType::{Float, Int8, Int32, Uint8};
 
 const X: [f32; 4] = [0.5, -1.0, 2.0, 0.25];
 
@@ -27,7 +28,12 @@ fn times(factor: f32) -> Vec<f32> {
 fn dump(folder: &Folder, name: &str, tensors: &[(&str, Tensor)]) -> String {
     fs::create_dir_all(folder.path(name)).expect("a folder");
     for (tensor, values) in tensors {
-        let proto = tract_onnx_cast::tensor_proto::write(tensor, Float, values).expect("a tensor");
+        let ty = match values.datum_type() {
+            DatumType::U8 => Uint8,
+            DatumType::I32 => Int32,
+            _ => Float,
+        };
+        let proto = tract_onnx_cast::tensor_proto::write(tensor, ty, values).expect("a tensor");
         folder.message(&format!("{name}/{tensor}.pb"), &proto);
     }
     folder.text(name)
@@ -72,6 +78,31 @@ fn inner_tensors_of_a_dump_are_compared() {
     let failed =
         report["outputs"].as_array().expect("tensors").iter().filter(|o| o["passed"] == false);
     assert_eq!(failed.map(|output| output["name"].clone()).collect::<Vec<_>>(), ["h"]);
+}
+
+/// Codes are whole numbers, and what a product makes of them is exact: a kernel that saturates is
+/// off.
+#[test]
+fn a_product_of_codes_has_no_doubt_where_both_are_the_runtimes_own() {
+    let folder = Folder::new();
+    let nodes = [
+        node("MatMulInteger", &["x", "codes"], &["i"], vec![]).named("product"),
+        cast("i", Float, "y"),
+    ];
+    let mut graph = graph(&[value("x", Uint8, &[1, 32])], &nodes, &[value("y", Float, &[1, 2])]);
+    graph.initializer =
+        vec![TensorProto { dims: vec![32, 2], ..tensor("codes", Int8, &[5.0; 64]) }];
+    let onnx = folder.message("m.onnx", &model(17, graph));
+    let row = |number: f32| Tensor::from_shape(&[1, 2], &[number; 2]).expect("a row");
+    let whole = |number: f32| row(number).cast_to::<i32>().expect("whole numbers").into_owned();
+    let x = Tensor::from_shape(&[1, 32], &[7u8; 32]).expect("a row");
+    for (made, status) in [(1120.0, 0), (1100.0, 1)] {
+        let saved = [("x", x.clone()), ("i", whole(made)), ("y", row(made))];
+        let saved = dump(&folder, &format!("saved {made}"), &saved);
+        let report = compared(status, &[&onnx, &saved]);
+        let named = if status == 0 { json!(null) } else { json!("product") };
+        assert_eq!(report["culprits"][0]["node"], named, "{report}");
+    }
 }
 
 /// Random inputs say nothing of a kernel that they reach; of those behind saved tensors their own do.

@@ -6,6 +6,7 @@ mod common;
 mod attacks;
 mod audit_counts;
 mod bodies;
+mod codes;
 mod convert;
 mod culprits;
 mod documented;

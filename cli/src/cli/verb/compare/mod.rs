@@ -36,6 +36,7 @@ use crate::cli::found::headroom;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::samples;
 use crate::cli::found::status::Status;
+use crate::cli::found::verdict::{Judgement, Verdict};
 use crate::cli::input::cases::file_of;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::output_file::write_whole;
@@ -202,7 +203,10 @@ impl Request for CompareRequest {
         open::search::search_further(self, &mut sides)?;
         open::left_out::leave_out(&mut sides)?;
         let paired = pair::pair(&sides)?;
-        let mut measured = measure::measure(self, &sides, paired)?;
+        let mut measured = match measure::measure(self, &sides, paired) {
+            Ok(measured) => measured,
+            Err(error) => return self.refused(&sides, error),
+        };
         let mut notes = std::mem::take(&mut measured.notes);
         let explained = explain::explain(self, &sides, &measured, &mut notes);
         measured.notes = notes;
@@ -229,6 +233,24 @@ impl Request for CompareRequest {
 }
 
 impl CompareRequest {
+    /// What is said where one side does not run: a conversion that refuses values which the
+    /// reference takes is broken.
+    fn refused(&self, sides: &Sides, error: anyhow::Error) -> TractResult<Compared> {
+        let Some(culprit) = runner::refused(sides) else { return Err(error) };
+        let reason = format!("{} `{}` refuses what the reference takes", culprit.op, culprit.node);
+        let verdict = Some(Verdict::Broken);
+        let judgement =
+            Judgement { verdict, reason, culprits: vec![culprit], ..Judgement::default() };
+        let rows: Vec<Finding> = judgement.finding().into_iter().collect();
+        Ok(Compared {
+            reference: self.reference.display().to_string(),
+            converted: self.converted.display().to_string(),
+            head: Head { status: status(&rows), inputs: sides.inputs(), rows, ..Head::default() },
+            judgement,
+            ..Compared::default()
+        })
+    }
+
     /// What the four stages have found, judged.
     fn report(&self, sides: &Sides, measured: Measured, mut explained: Compared) -> Compared {
         let Measured { outputs, mut notes, weights, unexercised, sets, samples, .. } = measured;

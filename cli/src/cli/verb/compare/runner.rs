@@ -1,17 +1,22 @@
 //! Running the two sides of a comparison, a set at a time.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use tract_onnx::prelude::*;
+use tract_onnx_cast::Error;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::Interpreter;
 
 use crate::cli::found::look::Seen;
+use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::input::sets::Set;
+use crate::cli::measure::number::Num;
 use crate::cli::message::add_once;
 use crate::cli::message::{at, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::local::Trace;
-use crate::cli::verb::compare::open::{SAVED, Side, with_way_out};
+use crate::cli::verb::compare::open::{Loaded, SAVED, Side, Sides, with_way_out};
 use crate::cli::verb::compare::operators::{Observed, Operators};
 use crate::cli::work::watched::Watched;
 use crate::cli::work::weights::exercise::Exercise;
@@ -121,6 +126,34 @@ impl<'a> Runner<'a> {
     pub(super) fn exercise(&self) -> Option<&Exercise> {
         self.watched.as_ref().map(|watched| &watched.exercise)
     }
+}
+
+/// The node of the conversion that refuses values of a set that the reference takes, as an index
+/// beyond an axis that is shorter there: it runs on nothing but zeros in the place of these.
+pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
+    let (a, b) = (sides.reference.model.as_ref()?, sides.converted.model.as_ref()?);
+    let run = |loaded: &Loaded, tensors| loaded.model.clone().run(tensors);
+    let zero = |tensor: &Arc<Tensor>| {
+        Some(Arc::new(Tensor::zero_dt(tensor.datum_type(), tensor.shape()).ok()?))
+    };
+    let sets = sides.reference_sets.iter().zip(&sides.converted_sets);
+    let refusal = |(set_a, set_b): (&Set, &Set)| {
+        let (of_a, of_b) = (set_a.tensors().ok()?, set_b.tensors().ok()?);
+        let zeros: Vec<_> = of_b.iter().map(zero).collect::<Option<_>>()?;
+        let error = run(b, of_b).err()?;
+        (run(a, of_a).is_ok() && run(b, zeros).is_ok()).then_some(error)
+    };
+    let error = sets.filter_map(refusal).next()?;
+    let told = error.chain().find_map(|link| link.downcast_ref::<Error>())?;
+    Some(Culprit {
+        node: told.node()?.to_owned(),
+        op: told.operator().unwrap_or_default().to_owned(),
+        tensor: String::new(),
+        local_error: Num(f64::INFINITY),
+        bound: Num(0.0),
+        kind: FaultKind::Input,
+        text: format!("it refuses what the reference takes: {}", one_line(&error)),
+    })
 }
 
 /// What there is, or a note why not.

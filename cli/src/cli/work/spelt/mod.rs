@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use onnx_cast_graph::{NodeView, default_opset, int_attribute, needed};
+use onnx_cast_graph::{NodeView, default_opset, int, int_attribute, needed};
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx_cast::ElementType;
 
@@ -238,21 +238,30 @@ impl<'a> Writer<'a> {
     /// A product of matrices with a bias, of one scale each.
     fn gemm(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let input = |place: usize| node.input.get(place).cloned().unwrap_or_default();
-        if ![1, 4, 7].iter().all(|place| self.is_one(node, *place)) {
+        let (is_of_one_scale, makes_codes) = (self.is_one(node, 4), !input(7).is_empty());
+        let is_known = self.is_one(node, 1) && (!makes_codes || self.is_one(node, 7));
+        if !is_known || !is_of_one_scale && !self.has_axes {
             return None;
         }
+        // One scale for each column of the product.
+        let axis = if int(node, "transB") == Some(1) { 0 } else { 1 };
+        let along = |axis: i64| {
+            if is_of_one_scale { vec![] } else { vec![int_attribute("axis", axis)] }
+        };
         let value = parts.output;
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
         let name = self.weight(value);
-        let weight = parts.add(coded, vec![input(3), input(4), input(5)], vec![], name);
+        let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
         let mut taken = vec![x, weight];
         if !input(6).is_empty() {
             let scale = parts.add("Mul", vec![input(1), input(4)], vec![], None);
-            taken.push(parts.add(coded, vec![input(6), scale], vec![], None));
+            taken.push(parts.add(coded, vec![input(6), scale], along(0), None));
         }
         let made = parts.add("Gemm", taken, node.attribute.clone(), None);
-        parts.add("QuantizeLinear", vec![made, input(7), input(8)], vec![], None);
+        if makes_codes {
+            parts.add("QuantizeLinear", vec![made, input(7), input(8)], vec![], None);
+        }
         parts.done()
     }
 

@@ -78,15 +78,19 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
         let quantiser = quantiser.filter(|ran| ran.op == "QuantizeLinear");
         let values = quantiser.and_then(|ran| Some((ran.inputs.first()?, ran.outputs.first()?)));
         let Some(made) = taker.outputs.first() else { continue };
+        // A reference that has codes of its own has what they are taken back to.
+        let of_reference = links.get(made).and_then(|link| a.maker(&link.reference));
+        if of_reference.is_some_and(|ran| ran.op == "DequantizeLinear") {
+            continue;
+        }
         let Some((given, codes)) = values else {
-            if let Some(link) =
-                of_moved_codes(a, b, taker, made).filter(|_| !links.contains_key(made))
-            {
+            let is_sure = links.get(made).is_some_and(|link| link.is_sure);
+            if let Some(link) = of_moved_codes(a, b, taker, made).filter(|_| !is_sure) {
                 links.insert(made.clone(), link);
             }
             continue;
         };
-        let named = CODES.iter().find_map(|suffix| codes.strip_suffix(suffix));
+        let named = named_after(codes);
         let mut named = named.into_iter().chain([given.as_str()]);
         let named = named.find(|name| a.values.contains_key(*name));
         let link = match (links.get(given), named) {
@@ -112,7 +116,7 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
 /// named after.
 fn of_moved_codes(a: &Trace, b: &Trace, taker: &Ran, made: &str) -> Option<Link> {
     let codes = taker.inputs.first().filter(|codes| b.maker(codes).is_some())?;
-    let named = CODES.iter().find_map(|suffix| codes.strip_suffix(suffix))?;
+    let named = named_after(codes)?;
     let reference = nearest(a, b, made, named, None).filter(|_| a.values.contains_key(named))?;
     Some(Link { reference, is_sure: true })
 }
@@ -138,7 +142,12 @@ fn nearest(a: &Trace, b: &Trace, made: &str, given: &str, named: Option<&str>) -
 }
 
 /// What ONNX Runtime puts behind the name of a value to name its codes.
-const CODES: [&str; 2] = ["_QuantizeLinear_Output", "_quantized"];
+const CODES: [&str; 3] = ["_QuantizeLinear_Output", "_quantized", "quantized"];
+
+/// The value after which codes are named.
+pub(super) fn named_after(codes: &str) -> Option<&str> {
+    CODES.iter().find_map(|suffix| codes.strip_suffix(suffix))
+}
 
 fn is_number(ty: tract_onnx_cast::ElementType) -> bool {
     matches!(ty.family(), Family::Float(_))

@@ -139,3 +139,11 @@ pub(super) fn largest(ty: ElementType) -> f64 {
         _ => f64::INFINITY,
     }
 }
+
+/// How far the codes beside one may be from it.
+pub(super) fn gap(ty: ElementType, code: f64) -> f64 {
+    match ty.family() {
+        Family::Float(_) => (2.0 * rounding(ty) * code.abs()).max(smallest(ty)),
+        _ => 1.0,
+    }
+}

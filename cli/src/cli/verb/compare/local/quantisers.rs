@@ -7,7 +7,7 @@ use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
 use super::doubt::Twin;
-use super::numbers::{largest, numbers, rounding, smallest};
+use super::numbers::{gap, largest, numbers};
 use super::trace::{Ran, Trace, full_name};
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::measure::number::Num;
@@ -233,14 +233,6 @@ fn ends(twins: &[Option<Twin>], codes: &SharedTensor) -> (f64, f64) {
         _ => (0.0, size - 1.0),
     };
     ((low - zero) * scale, (high - zero) * scale)
-}
-
-/// How far the codes beside one may be from it.
-fn gap(ty: ElementType, code: f64) -> f64 {
-    match ty.family() {
-        Family::Float(_) => (2.0 * rounding(ty) * code.abs()).max(smallest(ty)),
-        _ => 1.0,
-    }
 }
 
 /// What is wrong with values that come back, where one scale is that of all.

@@ -8,7 +8,7 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::numbers::{floats_of, magnitudes, numbers, rounding, tensor};
+use super::super::numbers::{floats_of, gap, magnitudes, numbers, rounding, tensor};
 use super::known::{MOVED, SUMS};
 use super::twin::{Carried, Doubt, MASK, Twin};
 
@@ -279,7 +279,8 @@ pub(super) fn cast(step: Step) -> Doubts {
 /// Half a step, or what the range cuts off, in codes.
 pub(super) fn quantized(step: Step) -> Doubts {
     let Step { node, inputs, made } = step;
-    let (x, codes) = (inputs.first()?.as_ref()?, numbers(made.first()?.as_ref()?)?);
+    let (x, made) = (inputs.first()?.as_ref()?, made.first()?.as_ref()?);
+    let codes = numbers(made)?;
     let x_share = x.share;
     let scale = inputs.get(1)?.as_ref()?;
     let scales = numbers(&scale.value)?;
@@ -302,9 +303,10 @@ pub(super) fn quantized(step: Step) -> Doubts {
         let row = if behind == usize::MAX { 0 } else { place / behind.max(1) % scales.len() };
         let (scale, zero) = (*scales.get(row)?, zeros.get(row).copied().unwrap_or(0.0));
         let off = (x / scale + zero - code).abs();
-        let (off, carried) = (if off.is_finite() { off } else { 0.5 }, (doubt / scale).abs());
-        let likely = if off > 0.5 { off * off } else { UNIFORM * 0.25 };
-        Some((off.max(0.5) + carried, likely + x_share * carried * carried))
+        let half = gap(made.0, code) / 2.0;
+        let (off, carried) = (if off.is_finite() { off } else { half }, (doubt / scale).abs());
+        let likely = if off > half { off * off } else { UNIFORM * half * half };
+        Some((off.max(half) + carried, likely + x_share * carried * carried))
     };
     let (doubts, likely): (Vec<f64>, Vec<f64>) =
         values.map(doubt).collect::<Option<Vec<_>>>()?.into_iter().unzip();

@@ -12,6 +12,7 @@ use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use attributes::attributes;
+use regions::results_turned;
 
 use super::links::Links;
 use super::nodes::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
@@ -66,7 +67,13 @@ impl<'a> Fault<'a> {
             region.iter().find_map(|ran| Some((*ran, of(ran)?)))
         };
         let alone = || self.only_one_side(site, &region);
-        let turned = || region.iter().find_map(|ran| self.operands(self.partner(ran)?, ran));
+        let turned = || {
+            let of = |ran: &&'a Ran| {
+                let partner = self.partner(ran)?;
+                self.operands(partner, ran).or_else(|| Some((*ran, results_turned(partner, ran)?)))
+            };
+            region.iter().find_map(of)
+        };
         // A weight into which a normalisation was folded is another one.
         let found = match is_folded {
             true => alone().or_else(other),

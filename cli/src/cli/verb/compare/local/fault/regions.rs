@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use super::super::links::named_after;
 use super::super::nodes::{
     is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, is_shaping, region,
 };
@@ -368,4 +369,17 @@ impl<'a> Fault<'a> {
             _ => false,
         }
     }
+}
+
+/// What a node makes, in another order than its partner does. Codes are named after their values.
+pub(super) fn results_turned(partner: &Ran, ran: &Ran) -> Option<(FaultKind, String)> {
+    let named = |made: &'_ String| named_after(made).unwrap_or(made).to_owned();
+    let (is, was) = (ran.outputs.iter().map(named).collect::<Vec<_>>(), &partner.outputs);
+    let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+    let is_turned = partner.op == ran.op && is != *was && sorted(&is) == sorted(was);
+    let text = || {
+        let (is, was) = (ran.outputs.join("`, `"), was.join("`, `"));
+        format!("its results stand in another order: `{is}`, and `{was}` in the reference")
+    };
+    is_turned.then(|| (FaultKind::InputOrder, text()))
 }

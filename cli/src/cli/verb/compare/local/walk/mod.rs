@@ -32,7 +32,7 @@ use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
 use bodies::Bodies;
 use own::Own;
-use values::{INSIDE, held_in, is_mask, narrowed, rough, undoubted, widened};
+use values::{INSIDE, held_in, is_mask, is_quantiser, narrowed, rough, undoubted, widened};
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.
 const ROUNDINGS: f64 = 16.0;
@@ -177,7 +177,9 @@ impl<'a> Walk<'a> {
             // The node is then given what it has been given, and need not run again.
             return Some(Twin::new(shared(input), Doubt::Relative(0.0)));
         }
-        widened(&value, input.is_constant, is_code)
+        // What another runtime has saved was made of the very constants.
+        let is_rounded = input.is_constant && !self.reference.nodes.is_empty();
+        widened(&value, is_rounded, is_code)
     }
 
     /// What a node makes of twins. What cannot be run on them is what the node has made.
@@ -285,8 +287,13 @@ impl<'a> Walk<'a> {
 impl Observer for Walk<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
-        let twin = |(place, input): (usize, &Option<ObservedTensor>)| {
-            self.twin(input.as_ref()?, is_code(place))
+        // A zero point is what it is: that of floats can be no other than 0.
+        let is_zero = |place: usize| place == 2 && is_quantiser(node.op_type);
+        let twin = |(place, input): (usize, &Option<ObservedTensor>)| match input.as_ref()? {
+            input if input.is_constant && is_zero(place) => {
+                Some(Twin::new(shared(input), Doubt::Relative(0.0)))
+            }
+            input => self.twin(input, is_code(place)),
         };
         let twins: Vec<Option<Twin>> = node.inputs.iter().enumerate().map(twin).collect();
         let left = self.left(node, outputs);

@@ -41,6 +41,11 @@ pub(super) fn undoubted(
     twins.iter().map(|twin| twin.as_ref().map(exact)).collect()
 }
 
+/// Whether an operator makes codes by a scale and a zero point, or values of them.
+pub(super) fn is_quantiser(op: &str) -> bool {
+    matches!(op, "QuantizeLinear" | "DequantizeLinear")
+}
+
 /// By how much of themselves values are rounded that a model casts to a narrower type.
 pub(super) fn narrowed(trace: &Trace) -> HashMap<&str, f64> {
     let mut narrowed: HashMap<&str, f64> = HashMap::new();

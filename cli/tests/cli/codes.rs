@@ -1,0 +1,172 @@
+//! Conversions to codes: what is sound is not broken, and what is turned is told where it is.
+
+use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int64};
+
+use crate::common::proto::{Change, cast, graph, int, int64, model, node, unshaped, value};
+use crate::program::{Folder, json, refused, said};
+use crate::verdict::{broken, held, judged, of, one, values, verdict};
+
+/// A product of values that FLOAT8 holds in FLOAT16, and of which the codes lie the farther apart
+/// the larger they are.
+fn in_float8(spoiled: f32) -> [ModelProto; 2] {
+    let weight = values(64, 3);
+    let (shape, made) = ([6, 16], [6, 4]);
+    let product = |x: &str, made: &str| node("MatMul", &[x, "w"], &[made], vec![]).named("product");
+    let weights = |ty, weight: &[f32]| held("w", ty, &[16, 4], weight);
+    let reference = of(&shape, vec![product("x", "y")], &made, vec![weights(Float, &weight)]);
+    let nodes = vec![
+        cast("x", Float16, "h"),
+        node("QuantizeLinear", &["h", "scale", "zero"], &["q"], vec![]).named("quantiser"),
+        node("DequantizeLinear", &["q", "scale", "zero"], &["d"], vec![]).named("taker"),
+        product("d", "p"),
+        cast("p", Float, "y"),
+    ];
+    let mut other = weight;
+    other[5] += spoiled;
+    let constants = vec![
+        weights(Float16, &other),
+        one("scale", Float16, 1.0 / 64.0),
+        one("zero", Float8E4M3FN, 0.0),
+    ];
+    let mut converted = of(&shape, nodes, &made, constants);
+    converted.opset_import[0].version = 21;
+    [reference, converted]
+}
+
+#[test]
+fn half_a_code_of_floats_is_half_the_way_to_the_next() {
+    let [reference, sound] = in_float8(0.0);
+    assert_ne!(verdict(&reference, &sound), "broken");
+    let [_, spoiled] = in_float8(3.0);
+    assert_eq!(judged(&reference, &spoiled).0, "broken");
+}
+
+/// A reference that is in codes itself, in a wider type: its codes stand for its values as the
+/// conversion's do.
+#[test]
+fn codes_of_the_reference_are_taken_back_to_its_own_values() {
+    let coded = |ty| {
+        let nodes = vec![
+            cast("x", ty, "n"),
+            node("Mul", &["n", "factor"], &["h"], vec![]).named("scaled"),
+            cast("h", Float, "same"),
+            node(
+                "QuantizeLinear",
+                &["same", "scale", "zero"],
+                &["h_QuantizeLinear_Output"],
+                vec![],
+            )
+            .named("quantiser"),
+            node("DequantizeLinear", &["h_QuantizeLinear_Output", "scale", "zero"], &["d"], vec![])
+                .named("taker"),
+            node("Abs", &["d"], &["y"], vec![]).named("last"),
+        ];
+        let held = vec![
+            one("factor", ty, 3.0),
+            one("scale", Float, 0.03),
+            one("zero", ElementType::Int8, 0.0),
+        ];
+        of(&[6, 16], nodes, &[6, 16], held)
+    };
+    assert_eq!(verdict(&coded(Float), &coded(ElementType::Double)), "same");
+}
+
+/// What ONNX Runtime makes of a Split in codes: the names of its results have no underscore.
+#[test]
+fn results_in_codes_that_are_turned_are_told_at_their_node() {
+    let (shape, made) = ([6, 16], [6, 8]);
+    let reference = of(
+        &shape,
+        vec![
+            node("Split", &["x", "sizes"], &["a", "b"], vec![int("axis", 1)]).named("parts"),
+            node("Sigmoid", &["a"], &["s"], vec![]).named("gate"),
+            node("Mul", &["s", "b"], &["y"], vec![]).named("last"),
+        ],
+        &made,
+        vec![int64("sizes", &[8, 8])],
+    );
+    let converted = |parts: [&str; 2]| {
+        let nodes = vec![
+            node("QuantizeLinear", &["x", "scale", "zero"], &["x_quantized"], vec![]).named("in"),
+            node("Split", &["x_quantized", "sizes"], &parts, vec![int("axis", 1)])
+                .named("parts_quant"),
+            node("DequantizeLinear", &["aquantized", "scale", "zero"], &["a_back"], vec![])
+                .named("first"),
+            node("DequantizeLinear", &["bquantized", "scale", "zero"], &["b_back"], vec![])
+                .named("second"),
+            node("Sigmoid", &["a_back"], &["s"], vec![]).named("gate"),
+            node("Mul", &["s", "b_back"], &["y"], vec![]).named("last"),
+        ];
+        let constants = vec![
+            int64("sizes", &[8, 8]),
+            one("scale", Float, 1.0 / 64.0),
+            one("zero", ElementType::Uint8, 64.0),
+        ];
+        of(&shape, nodes, &made, constants)
+    };
+    assert_ne!(verdict(&reference, &converted(["aquantized", "bquantized"])), "broken");
+    let turned = judged(&reference, &converted(["bquantized", "aquantized"]));
+    assert_eq!(turned, broken("parts_quant", "input_order"));
+}
+
+/// A table that lacks its last rows.
+#[test]
+fn values_that_the_conversion_alone_refuses_are_a_fault_of_it() {
+    let folder = Folder::new();
+    let table = |rows: i64| {
+        let nodes = [node("Gather", &["table", "i"], &["y"], vec![]).named("rows")];
+        let graph = graph(&[value("i", Int64, &[3])], &nodes, &[unshaped("y", Float)]);
+        let held = held("table", Float, &[rows, 2], &values(2 * rows as usize, 1));
+        model(17, GraphProto { initializer: vec![held], ..graph })
+    };
+    let (a, b) = (folder.message("a.onnx", &table(6)), folder.message("b.onnx", &table(4)));
+    let indices = tract_onnx::prelude::tensor1(&[1i64, 5, 0]);
+    let given = format!("i={}", folder.tensor("i.pb", Int64, indices));
+    let report = json(&said(1, &["compare", "--json", &a, &b, "-i", &given]));
+    let pair = &report["comparisons"][0];
+    assert_eq!(
+        (&pair["verdict"], &pair["culprits"][0]["node"]),
+        (&"broken".into(), &"rows".into())
+    );
+    // What cannot be run whatever it is given is no finding.
+    assert!(refused(&["compare", &b, &b, "-i", &given]).contains("has an index 5"));
+}
+
+/// A product in codes with a scale for each column, whose result ends where its codes end.
+#[test]
+fn a_gemm_in_codes_by_columns_is_looked_into() {
+    let (shape, made) = ([6, 16], [6, 4]);
+    let codes: Vec<f32> = values(64, 5).iter().map(|x| (x * 120.0).round()).collect();
+    let scales = [0.01, 0.02, 0.005, 0.01];
+    let weight = |spoiled: f32| -> Vec<f32> {
+        let of = |(place, code): (usize, &f32)| code * scales[place / 16];
+        let mut weight: Vec<f32> = codes.iter().enumerate().map(of).collect();
+        weight[7] += spoiled;
+        weight
+    };
+    let turned = || vec![int("transB", 1)];
+    let reference = |spoiled| {
+        let gemm = node("Gemm", &["x", "w"], &["y"], turned()).named("product");
+        of(&shape, vec![gemm], &made, vec![held("w", Float, &[4, 16], &weight(spoiled))])
+    };
+    let inputs = ["x_q", "x_scale", "x_zero", "w_q", "w_scale", "w_zero", "", "y_scale", "y_zero"];
+    let nodes = vec![
+        node("QuantizeLinear", &["x", "x_scale", "x_zero"], &["x_q"], vec![]).named("in"),
+        node("com.microsoft.QGemm", &inputs, &["y_quantized"], turned()).named("product_quant"),
+        node("DequantizeLinear", &["y_quantized", "y_scale", "y_zero"], &["y"], vec![])
+            .named("out"),
+    ];
+    let constants = vec![
+        one("x_scale", Float, 1.0 / 32.0),
+        one("x_zero", ElementType::Uint8, 128.0),
+        held("w_q", ElementType::Int8, &[4, 16], &codes),
+        held("w_scale", Float, &[4], &scales),
+        held("w_zero", ElementType::Int8, &[4], &[0.0; 4]),
+        one("y_scale", Float, 1.0 / 24.0),
+        one("y_zero", ElementType::Uint8, 128.0),
+    ];
+    let converted = of(&shape, nodes, &made, constants);
+    assert_ne!(verdict(&reference(0.0), &converted), "broken");
+    assert_eq!(judged(&reference(1.0), &converted).0, "broken");
+}
