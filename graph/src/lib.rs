@@ -66,7 +66,7 @@ mod tests;
 pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
 pub use import::Step;
-pub use names::{At, Problem, is_unprintable};
+pub use names::{At, Problem, counted, is_unprintable};
 pub use new_node::{Made, NewNode, Place};
 pub use node::{
     HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,

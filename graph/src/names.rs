@@ -1,6 +1,7 @@
 //! The one authority for names, and what may be wrong with those of a file.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -10,6 +11,13 @@ use std::sync::Arc;
 pub fn is_unprintable(c: char) -> bool {
     let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || turns || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// How many there are of what is called so: `1 row`, `2 rows`.
+pub fn counted(count: impl Display, what: &str) -> String {
+    let count = count.to_string();
+    let plural = if count == "1" { "" } else { "s" };
+    format!("{count} {what}{plural}")
 }
 
 /// Every name in a model: of values and of nodes, in all bodies.

@@ -1,6 +1,6 @@
 //! `If` and `Loop`.
 
-use onnx_cast_graph::{BodyId, NodeId, tensor_type};
+use onnx_cast_graph::{BodyId, NodeId, counted, tensor_type};
 use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
 use tract_onnx::prelude::{Tensor, TractResult, tensor0};
 
@@ -39,7 +39,10 @@ pub(super) fn repeat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
     let count = carried.len();
     let outputs = run.model.graph.body(body).outputs().len();
     let Some(stacked) = outputs.checked_sub(1 + count) else {
-        return run.refuse(id, format!("carries {count} values, and its body makes {outputs}"));
+        return run.refuse(
+            id,
+            format!("carries {}, and its body makes {outputs}", counted(count, "value")),
+        );
     };
     let mut stacks: Vec<Vec<Typed>> = vec![vec![]; stacked];
     let carrying = (0..count).map(|place| Source::Carried(2 + place, 1 + place));

@@ -31,7 +31,7 @@ mod value;
 
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, ValueId};
+use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, ValueId, counted};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
@@ -170,8 +170,11 @@ impl Interpreter {
         let main = self.graph.main();
         let wanted = self.input_names();
         if inputs.len() != wanted.len() {
-            let problem =
-                format!("takes {} inputs ({wanted:?}), given {}", wanted.len(), inputs.len());
+            let problem = format!(
+                "takes {} ({wanted:?}), given {}",
+                counted(wanted.len(), "input"),
+                inputs.len()
+            );
             Err(Error::from(Cause::Model { problem }))?;
         }
         let inputs = inputs.into_iter().map(Value::from).collect();

@@ -1,6 +1,6 @@
 //! One run: the values that are there, and the walk over a body.
 
-use onnx_cast_graph::{BodyId, NodeId, NodeView, Table, ValueId};
+use onnx_cast_graph::{BodyId, NodeId, NodeView, Table, ValueId, counted};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
@@ -42,7 +42,7 @@ impl<'a> Run<'a> {
         let open: Vec<ValueId> = self.model.open_inputs(body).collect();
         if open.len() != inputs.len() {
             let graph = &self.model.graph.body(body).path;
-            let problem = format!("takes {} inputs, given {}", open.len(), inputs.len());
+            let problem = format!("takes {}, given {}", counted(open.len(), "input"), inputs.len());
             Err(Error::graph(&**graph, problem))?;
         }
         for (id, value) in open.into_iter().zip(inputs) {
@@ -143,7 +143,8 @@ impl<'a> Run<'a> {
             return Ok(made.into_iter().map(Value::Tensor).collect());
         };
         if inputs.len() > *most {
-            return self.refuse(id, format!("has {} inputs, and takes {most}", inputs.len()));
+            return self
+                .refuse(id, format!("has {}, and takes {most}", counted(inputs.len(), "input")));
         }
         self.check_attributes(id, attributes)?;
         operator(self, id, inputs)
@@ -242,8 +243,7 @@ impl<'a> Run<'a> {
         }
         let tensor = self.tensor(id, inputs, place)?.tensor;
         if tensor.len() != 1 {
-            return self
-                .refuse(id, format!("input {place} has {} elements, not one", tensor.len()));
+            return self.refuse(id, format!("input {place} is of size {}, not 1", tensor.len()));
         }
         let number = tensor.cast_to::<i64>()?;
         Ok(number.try_as_plain_ram()?.as_slice::<i64>()?.first().copied())

@@ -1,7 +1,7 @@
 //! `BitCast` nodes: what one asks for, and the private form in which tract's loader gets it ([SEMANTICS
 //! §14](crate::semantics)).
 
-use onnx_cast_graph::Node;
+use onnx_cast_graph::{Node, counted};
 
 use super::node::{NodeView, attribute, int, refusal};
 use super::operators::schema::{self, Schema};
@@ -106,9 +106,10 @@ impl BitCastSpec {
         }
         if from.bits() != to.bits() {
             let (wide, other) = (from.bits(), to.bits());
-            return Err(
-                self.error(format!("input of type {from} has {wide} bits, and {to} has {other}"))
-            );
+            return Err(self.error(format!(
+                "input of type {from} has {}, and {to} has {other}",
+                counted(wide, "bit")
+            )));
         }
         Ok(())
     }

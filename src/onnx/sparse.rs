@@ -1,7 +1,7 @@
 //! Sparse tensors of a file, made dense: no engine here has others.
 
 use anyhow::bail;
-use onnx_cast_graph::value_attribute;
+use onnx_cast_graph::{counted, value_attribute};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto};
 use tract_onnx::prelude::*;
 
@@ -91,7 +91,7 @@ fn places(
         _ if ty != ElementType::Int64 => bail!("whose indices are {ty}, not INT64"),
         [rows] if *rows == values => &[count][..],
         [rows, rank] if *rows == values && *rank == shape.len() => shape,
-        other => bail!("of {values} values and indices of shape {other:?}"),
+        other => bail!("of {} and indices of shape {other:?}", counted(values, "value")),
     };
     let plain = indices.try_as_plain_ram()?;
     let mut places: Vec<usize> = vec![];
@@ -109,7 +109,7 @@ fn places(
         places.push(place);
     }
     if places.len() != values {
-        bail!("of {values} values and {} indices", places.len());
+        bail!("of {}, whose indices are {}", counted(values, "value"), places.len());
     }
     Ok(places)
 }

@@ -19,6 +19,7 @@
 //! y = tract_onnx_cast(x, from = "FLOAT", to = "FLOAT8E4M3FN", saturate = true, round_mode = "up", concrete = false);
 //! ```
 
+use onnx_cast_graph::counted;
 use tract_nnef::internal::*;
 use tract_nnef::ser::tdims;
 use tract_onnx::tract_core::ops::konst::Const;
@@ -210,8 +211,8 @@ fn read(
     }
     ensure!(
         arguments.len() <= known.len(),
-        "has {} arguments, not {}",
-        arguments.len(),
+        "has {}, not {}",
+        counted(arguments.len(), "argument"),
         known.len()
     );
     let input: OutletId = invocation.named_arg_as(builder, "input")?;

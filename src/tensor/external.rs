@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
 
+use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::TensorProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
@@ -83,7 +84,11 @@ impl ModelDataResolver for FileReader {
         let mut file = File::open(path)?;
         let rest = file.metadata()?.len().saturating_sub(offset as u64);
         let length = length.map_or(rest, |length| length as u64);
-        anyhow::ensure!(length <= rest, "holds {rest} bytes from offset {offset}, not {length}");
+        anyhow::ensure!(
+            length <= rest,
+            "holds {} from offset {offset}, not {length}",
+            counted(rest, "byte")
+        );
         file.seek(SeekFrom::Start(offset as u64))?;
         // As many as there are.
         buf.reserve_exact(usize::try_from(length)?);

@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use onnx_cast_graph::counted;
 use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
@@ -59,7 +60,8 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
         let needed = reader.packed_bytes()?;
         if rest < needed {
             Err(reader.refuse(format!(
-                "external data holds {rest} bytes from offset {offset}, the dimensions ask for {needed}"
+                "external data holds {} from offset {offset}, the dimensions ask for {needed}",
+                counted(rest, "byte")
             )))?;
         }
     }

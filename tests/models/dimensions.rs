@@ -370,7 +370,7 @@ fn a_slice_of_a_slice_takes_no_more_than_there_is() {
     let model = onnx().model_for_proto_model(&open.model()).expect("a model");
     let plan = model.into_optimized().expect("a plan").into_runnable().expect("a plan");
     let error = plan.run(tvec!(tensor1(&[1.0f32]).into_tvalue())).expect_err("one too few");
-    let words = "node `Slice_y` (Slice): takes 0 of axis 0 of 0 elements";
+    let words = "node `Slice_y` (Slice): takes 0 of axis 0 of size 0";
     assert!(format!("{error:#}").contains(words), "{error:#}");
 }
 

@@ -157,7 +157,7 @@ fn a_value_that_is_not_computed_is_refused() {
             "Split",
             &["x"],
             int("num_outputs", 2),
-            "attribute `num_outputs` is 2, and there are 1 outputs, the model imports 18",
+            "attribute `num_outputs` is 2, and the number of outputs 1, the model imports 18",
         ),
         (
             17,

@@ -322,7 +322,7 @@ fn what_does_not_fit_is_one_line() {
     let endless = model(21, endless);
     for (model, given, says) in [
         (endless, vec![float(&[0.0])], "node `Loop_y` (Loop): goes round more than"),
-        (doubling(1), vec![], "takes 1 inputs"),
+        (doubling(1), vec![], "takes 1 input (["),
     ] {
         let error = walk(model, given).unwrap_err().to_string();
         assert!(error.contains(says) && !error.contains('\n'), "{error}");

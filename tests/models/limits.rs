@@ -180,16 +180,11 @@ fn a_scan_without_its_inputs_is_refused() {
     };
     onnx().model_for_proto_model(&scan(1, &["i"], &["o"])).expect("a sound model");
     for (scanned, inputs, outputs, numbers) in [
-        (1, &[][..], &["o"][..], "1 scan inputs, of a body with 0 inputs and 1 outputs"),
-        (0, &["i"], &["o"], "0 scan inputs, of a body with 1 inputs and 1 outputs"),
-        (-1, &["i"], &["o"], "-1 scan inputs, of a body with 1 inputs and 1 outputs"),
-        (
-            1 << 40,
-            &["i"],
-            &["o"],
-            "1099511627776 scan inputs, of a body with 1 inputs and 1 outputs",
-        ),
-        (1, &["i", "j", "k"], &["o"], "1 scan inputs, of a body with 3 inputs and 1 outputs"),
+        (1, &[][..], &["o"][..], "1 scan input, of a body with 0 inputs and 1 output"),
+        (0, &["i"], &["o"], "0 scan inputs, of a body with 1 input and 1 output"),
+        (-1, &["i"], &["o"], "-1 scan inputs, of a body with 1 input and 1 output"),
+        (1 << 40, &["i"], &["o"], "1099511627776 scan inputs, of a body with 1 input and 1 output"),
+        (1, &["i", "j", "k"], &["o"], "1 scan input, of a body with 3 inputs and 1 output"),
     ] {
         let error =
             onnx().model_for_proto_model(&scan(scanned, inputs, outputs)).expect_err(numbers);

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Display, Write};
 
+pub(super) use onnx_cast_graph::counted;
 use onnx_cast_graph::is_unprintable;
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::Error;
@@ -165,13 +166,6 @@ pub(super) fn listed(all: impl ExactSizeIterator<Item = String>, most: usize) ->
     let more = all.len().saturating_sub(most);
     let some = all.take(most).collect::<Vec<_>>().join(", ");
     some + &if more > 0 { format!(" and {more} more") } else { String::new() }
-}
-
-/// How many there are of what is called so.
-pub(super) fn counted(count: impl Display, what: &str) -> String {
-    let count = count.to_string();
-    let plural = if count == "1" { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// A size, in the largest unit of which it has one.

@@ -161,9 +161,9 @@ fn samples_that_do_not_fit_are_refused() {
     let x = format!("x={}", folder.write("x.npy", npy("(3, 2)", &[0.0; 6])));
     let z = format!("z={}", folder.write("z.npy", npy("(2, 2)", &[0.0; 4])));
     let line = refused(&["audit", &onnx, "-i", &x, "-i", &z]);
-    assert!(line.contains("there are 3 samples of `x`, and 2 of `z`"), "{line}");
+    assert!(line.contains("-i gives 3 samples of `x`, and 2 of `z`"), "{line}");
     let line = refused(&["audit", &onnx, "-i", &x]);
-    assert!(line.contains("there are 3 samples of `x`, but `z` is not given"), "{line}");
+    assert!(line.contains("-i gives 3 samples of `x`, and none of `z`"), "{line}");
     // What is the same for every sample is given once.
     let z = format!("z={}", folder.write("z.npy", npy("(2,)", &[1.0, 2.0])));
     done(&["compare", &onnx, &onnx, "-i", &x, "-i", &z]);

@@ -63,7 +63,7 @@ pub(super) fn determinant(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
         return site.refuse("is given no matrix");
     };
     if rows != columns {
-        return site.refuse(format!("is given matrices of {rows} rows and {columns} columns"));
+        return site.refuse(format!("is given matrices of {rows} × {columns}"));
     }
     let (batch, rows) = (batch.to_vec(), *rows);
     let count: usize = batch.iter().product();

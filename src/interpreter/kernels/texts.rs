@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use onnx_cast_graph::counted;
 use tract_onnx::prelude::tract_ndarray::{ArrayD, ArrayViewD, IxDyn, Zip};
 use tract_onnx::prelude::*;
 
@@ -158,10 +159,10 @@ pub(super) fn labels(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
     };
     if from.ty != x.ty || from.tensor.len() != to.tensor.len() {
         let problem = format!(
-            "maps {} keys of {} to {} values, given {}",
-            from.tensor.len(),
+            "maps {} of {} to {}, given {}",
+            counted(from.tensor.len(), "key"),
             from.ty,
-            to.tensor.len(),
+            counted(to.tensor.len(), "value"),
             x.ty
         );
         return site.refuse(problem);

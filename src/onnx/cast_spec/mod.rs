@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use onnx_cast_graph::counted;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
 
@@ -114,7 +115,8 @@ impl CastSpec {
         let has_all = given == inputs && (0..inputs).all(|place| node.gives(place));
         if !has_all || made != 1 || !node.makes(0) {
             return Err(node_error(format!(
-                "needs {inputs} named input(s) and one output, has {given} and {made} (opset {opset})"
+                "needs {} and one output, has {given} and {made} (opset {opset})",
+                counted(inputs, "named input")
             )));
         }
         let mut spec = CastSpec {

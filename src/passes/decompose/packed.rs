@@ -1,7 +1,7 @@
 //! The codes of a `GatherBlockQuantized`, two of 4 bits in a byte. Before: UINT8; after: UINT4, and a zero point of 8 where there
 //! was none.
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView, ValueId, int};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, ValueId, counted, int};
 use tract_onnx::pb::TensorProto;
 
 use super::MICROSOFT;
@@ -90,7 +90,8 @@ fn rows(node: &Node, bytes: &[u8], dims: &[i64]) -> Result<Vec<u8>, Error> {
     let row = dims.last().and_then(|row| usize::try_from(*row).ok()).unwrap_or_default().max(1);
     let packed = row.div_ceil(2);
     if Some(bytes.len()) != (all / row).checked_mul(packed) {
-        let problem = format!("has {} bytes of zero points for scales of {dims:?}", bytes.len());
+        let problem =
+            format!("has {} of zero points for scales of {dims:?}", counted(bytes.len(), "byte"));
         return Err(refusal(node, problem));
     }
     let codes = bytes.chunks(packed).flat_map(|bytes| {

@@ -1,6 +1,6 @@
 //! Element types and sizes as a model declares them, types against what its nodes make.
 
-use onnx_cast_graph::{Graph, NodeView, Use, ValueId, tensor_type};
+use onnx_cast_graph::{Graph, NodeView, Use, ValueId, counted, tensor_type};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension::Value as DimValue};
 use tract_onnx::pb::type_proto::{self, Value as TypeValue};
@@ -49,7 +49,10 @@ pub(crate) fn same_types(
     for other in branches {
         if other.len() != common.len() {
             let (a, b) = (common.len(), other.len());
-            return Err(refuse(format!("has {a} outputs in one branch and {b} in the other")));
+            return Err(refuse(format!(
+                "has {} in one branch and {b} in the other",
+                counted(a, "output")
+            )));
         }
         for (mine, theirs) in common.iter_mut().zip(other) {
             let types = (mine.and_then(|fact| fact.ty), theirs.and_then(|fact| fact.ty));

@@ -199,7 +199,7 @@ impl Site<'_> {
                 format!("is {value}, and computed is only {}", values.join(" or "))
             }
             (Some(Honoured::NumberOfOutputs), _) => {
-                format!("is {value}, and there are {} outputs", self.node.outputs().len())
+                format!("is {value}, and the number of outputs {}", self.node.outputs().len())
             }
             (Some(Honoured::Aligned), _) => {
                 format!("is {value}, and shapes are aligned by their last dimensions")

@@ -178,7 +178,7 @@ impl IntegerEinSum {
                 if size == D::one() {
                     size = dim.clone();
                 } else if dim != &D::one() && !dim.compatible_with(&size) {
-                    bail!(self.error(format!("has an axis of {size} and of {dim} elements")));
+                    bail!(self.error(format!("has an axis of size {size} and of size {dim}")));
                 }
             }
         }

@@ -30,7 +30,8 @@ impl Attend {
         let past = past.unwrap_or_else(|| 0.to_dim());
         let head = |dim: &TDim, heads: usize| {
             let is_whole = dim.as_i64().is_none_or(|size| size % heads as i64 == 0);
-            let problem = || self.error(format!("has {dim} elements for {heads} heads"));
+            let problem =
+                || self.error(format!("has {dim} along an axis, and {heads} as a number of heads"));
             if is_whole { Ok(dim.clone() / heads) } else { Err(problem()) }
         };
         let sizes = match (shape(0), shape(1), shape(2), self.heads) {
@@ -116,7 +117,7 @@ impl Attend {
             None => sizes.key_size.clone(),
         };
         if differs(key, &of_keys) {
-            Err(self.error(format!("has keys of {key} elements, not {of_keys}")))?;
+            Err(self.error(format!("has keys of size {key}, not {of_keys}")))?;
         }
         if let Some(mask) = self.place(Optional::Mask).and_then(|place| shapes.get(place)) {
             self.check_mask(mask, &sizes)?;

@@ -15,6 +15,7 @@
 
 use std::collections::HashSet;
 
+use onnx_cast_graph::counted;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::{GraphProto, NodeProto};
 use tract_onnx::tract_core::internal::*;
@@ -42,7 +43,10 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let states = usize::try_from(scanned).ok().and_then(|scanned| fed.checked_sub(scanned));
     if scanned < 1 || states.is_none_or(|states| states > made) {
         let problem = format!(
-            "has {scanned} scan inputs, of a body with {fed} inputs and {made} outputs, the model imports {}",
+            "has {}, of a body with {} and {}, the model imports {}",
+            counted(scanned, "scan input"),
+            counted(fed, "input"),
+            counted(made, "output"),
             context.onnx_operator_set_version
         );
         bail!(refused(&node_name(node), "Scan", problem));

@@ -73,7 +73,7 @@ impl Within {
         let Some(index) = outside else { return Ok(()) };
         let Within { node, op, opset, axis, .. } = self;
         let problem = format!(
-            "has an index {index}, which axis {axis} of {size} elements does not have, the model imports {opset}"
+            "has an index {index}, which axis {axis} of size {size} does not have, the model imports {opset}"
         );
         Err(refused(node, op, problem).into())
     }

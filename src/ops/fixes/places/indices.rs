@@ -131,7 +131,9 @@ fn counted(
     let axes = batch.checked_add(depth).and_then(|end| shape.get(batch..end));
     let axes = axes.ok_or_else(|| {
         let rank = shape.len();
-        site.error(format!("has indices of {depth} axes after {batch}, of data of rank {rank}"))
+        site.error(format!(
+            "has indices of length {depth} after `batch_dims` {batch}, of data of rank {rank}"
+        ))
     })?;
     let op =
         Indices { node: site.node(), op: site.proto.op_type.clone().into(), axes: axes.into() };
@@ -176,7 +178,7 @@ impl EvalOp for Indices {
         for (index, size) in numbers.iter_mut().zip(sizes.iter().cycle()) {
             let counted = if *index < 0 { *index + size } else { *index };
             if !(0..*size).contains(&counted) {
-                let problem = format!("index {index} is outside of an axis of {size} elements");
+                let problem = format!("index {index} is outside of an axis of size {size}");
                 bail!(refused(&self.node, &self.op, problem));
             }
             *index = counted;

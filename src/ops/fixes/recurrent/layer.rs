@@ -1,5 +1,6 @@
 //! What the attributes of a recurrent operator say.
 
+use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 
 use super::activation::{Activation, Function};
@@ -206,7 +207,7 @@ fn numbers(
     let users = functions.iter().filter(|function| default(**function).is_some()).count();
     // One for each function, or one for each that uses it: readers disagree, and nobody says which is meant.
     if users > 0 && given.len() > users {
-        let problem = format!("has {} `{name}` for {users} functions that use one", given.len());
+        let problem = format!("has {} `{name}` for {}", given.len(), counted(users, "function"));
         Err(site.error(problem))?;
     }
     let mut given = given.into_iter();

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 
 use super::cell::{Given, Matrices, State, run};
@@ -86,7 +87,7 @@ impl Recurrent {
         let Some(input) = self.optional(inputs, which) else { return Ok(&[]) };
         let elements = input.try_as_plain_ram()?.as_slice::<T>()?;
         if elements.len() != count {
-            let problem = format!("has {} elements as {which:?}, not {count}", elements.len());
+            let problem = format!("has {which:?} of size {}, not {count}", elements.len());
             Err(self.error(problem))?;
         }
         Ok(elements)
@@ -109,14 +110,18 @@ impl Recurrent {
         let lengths = lengths.cast_to::<i64>()?;
         let lengths = lengths.try_as_plain_ram()?.as_slice::<i64>()?;
         if lengths.len() != layout.batch {
-            let problem = format!("has {} lengths for a batch of {}", lengths.len(), layout.batch);
+            let problem =
+                format!("has {} for a batch of {}", counted(lengths.len(), "length"), layout.batch);
             Err(self.error(problem))?;
         }
         let length = |length: &i64| {
             usize::try_from(*length).ok().filter(|length| *length <= layout.times).ok_or_else(
                 || {
                     let times = layout.times;
-                    self.error(format!("has a sequence length of {length}, of {times} steps"))
+                    self.error(format!(
+                        "has a sequence length of {length}, of {}",
+                        counted(times, "step")
+                    ))
                 },
             )
         };

@@ -13,6 +13,7 @@ pub(crate) mod tapered;
 pub(crate) mod transform;
 pub(crate) mod transposed;
 
+use onnx_cast_graph::counted;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_hir::internal::*;
 
@@ -38,7 +39,8 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
         let window = (i128::from(*size) - 1) * number(&dilations, axis, 1) + 1;
         let padding = number(&pads, axis, 0) + number(&pads, axis + kernel.len(), 0);
         if window > i128::from(dim) + padding {
-            let problem = format!("has a window of {window} places along an axis of {dim}");
+            let problem =
+                format!("has a window of {} along an axis of {dim}", counted(window, "place"));
             bail!(site.error(format!("{problem}, and a padding of {padding}")));
         }
     }

@@ -63,7 +63,7 @@ fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> Trac
         let given: Option<TVec<usize>> = site.proto.get_attr_opt_tvec(name)?;
         let numbers = given.unwrap_or_else(|| tvec!(default; rank));
         if numbers.len() != rank {
-            bail!(site.error(format!("has {} of `{name}` along {rank} axes", numbers.len())));
+            bail!(site.error(format!("has {} of `{name}`, not {rank}", numbers.len())));
         }
         Ok(numbers)
     };
@@ -71,7 +71,7 @@ fn sizes(site: &Site, data: &[TDim], kernel: &[usize], output: &[usize]) -> Trac
     let mut adjustments = numbers("output_padding", 0)?;
     let output = output.get(output.len().saturating_sub(rank)..).unwrap_or_default();
     if output.len() != rank {
-        bail!(site.error(format!("has {} of `output_shape` along {rank} axes", output.len())));
+        bail!(site.error(format!("has {} of `output_shape`, not {rank}", output.len())));
     }
     let is_upper = site.proto.get_attr_opt::<&str>("auto_pad")? == Some("SAME_UPPER");
     let (mut before, mut after): (TVec<usize>, TVec<usize>) = Default::default();

@@ -9,7 +9,7 @@ use tract_onnx::prelude::*;
 use super::{Other, Sample, cases_in, lines, natural};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::files::{self, Format};
-use crate::cli::message::at;
+use crate::cli::message::{at, counted};
 
 /// The samples in a folder: in ONNX's layout of test cases; or, in the natural order of their names, archives, files of JSON lines and
 /// folders of arrays named as the inputs; or, where the model has one input, arrays.
@@ -77,7 +77,8 @@ pub(super) fn of_inputs(model: &Declared, arguments: &[String]) -> TractResult<V
         let found = column.len();
         ensure!(
             found == count && count > 0,
-            "`{name}` has {found} samples, the first input {count}"
+            "`{name}` has {}, the first input {count}",
+            counted(found, "sample")
         );
     }
     let sample = |place: usize| {

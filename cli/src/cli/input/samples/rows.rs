@@ -9,6 +9,7 @@ use tract_onnx::prelude::*;
 use super::{Other, samples_in};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::Given;
+use crate::cli::message::counted;
 
 /// The samples in what is given; `None` where it is one set of inputs.
 ///
@@ -26,13 +27,16 @@ pub(in crate::cli::input) fn of(
     let Some((first, count)) = counts.next() else { return Ok(None) };
     if let Some((other, differs)) = counts.find(|(_, other)| *other != count) {
         let (first, other) = (&first.name, &other.name);
-        anyhow::bail!("there are {count} samples of `{first}`, and {differs} of `{other}`");
+        anyhow::bail!(
+            "-i gives {} of `{first}`, and {differs} of `{other}`",
+            counted(count, "sample")
+        );
     }
     let tensors = model.inputs.iter().zip(std::mem::take(&mut given.tensors));
     let held = tensors.map(|(input, tensor)| {
         let (first, missing) = (&first.name, &input.name);
         tensor.with_context(|| {
-            format!("there are {count} samples of `{first}`, but `{missing}` is not given")
+            format!("-i gives {} of `{first}`, and none of `{missing}`", counted(count, "sample"))
         })
     });
     let held: Rc<Vec<Tensor>> = Rc::new(held.collect::<TractResult<_>>()?);

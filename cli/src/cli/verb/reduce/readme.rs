@@ -5,7 +5,7 @@ use tract_onnx::pb::ModelProto;
 use super::part::Part;
 use super::side::named_nodes;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::message::{listed, quoted, shortened, single_line};
+use crate::cli::message::{counted, listed, quoted, shortened, single_line};
 use crate::cli::report::markdown::plain;
 
 /// What there is to say of a case.
@@ -34,13 +34,15 @@ pub(super) fn text(told: &Told, part: &Part) -> String {
     let (count, added) = (left.len(), &part.added);
     lines.push(if *is_pair {
         format!(
-            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. {added}`reference.onnx` is what stands in their place in {}; both take the values that the reference has there.",
+            "`model.onnx` is {count} of {} of {}: {list}. {added}`reference.onnx` is what stands in their place in {}; both take the values that the reference has there.",
+            counted(nodes, "node"),
             models.get(1).map_or("", String::as_str),
             models.first().map_or("", String::as_str),
         )
     } else {
         format!(
-            "`model.onnx` is {count} of {nodes} nodes of {}: {list}. It takes the values that the whole model has there.",
+            "`model.onnx` is {count} of {} of {}: {list}. It takes the values that the whole model has there.",
+            counted(nodes, "node"),
             models.join(", ")
         )
     });

@@ -168,7 +168,10 @@ impl Exercise {
                     name: name.into(),
                     seen: read.len() as u64,
                     total: Some(*rows as u64),
-                    text: format!("{} of the {rows} rows of `{name}` were read", read.len()),
+                    text: match rows {
+                        1 => format!("the only row of `{name}` was not read"),
+                        _ => format!("{} of the {rows} rows of `{name}` were read", read.len()),
+                    },
                 });
             }
         }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::error::{self, Error};
 use crate::ops::host::hook::refused;
 use crate::ops::host::label::Label;
+use onnx_cast_graph::counted;
 
 /// The letters of an operand, or of the output.
 #[derive(Debug, Clone)]
@@ -89,7 +90,11 @@ impl Equation {
     /// Fails where there are not as many terms as inputs.
     pub(super) fn check_operands(&self, given: usize) -> Result<(), Error> {
         if self.inputs.len() != given {
-            return Err(self.error(format!("has {} terms for {given} inputs", self.inputs.len())));
+            return Err(self.error(format!(
+                "has {} for {}",
+                counted(self.inputs.len(), "term"),
+                counted(given, "input")
+            )));
         }
         Ok(())
     }

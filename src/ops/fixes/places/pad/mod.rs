@@ -98,9 +98,10 @@ fn pad(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
         if let (Ok(start), Ok(end)) = (start.to_i64(), end.to_i64())
             && start > end
         {
-            bail!(
-                site.error(format!("takes {} elements of {dim}", -before.min(&0) - after.min(&0)))
-            );
+            bail!(site.error(format!(
+                "takes {} from an axis of size {dim}",
+                -before.min(&0) - after.min(&0)
+            )));
         }
         if *before < 0 || *after < 0 {
             let name = site.part(&format!("less-{axis}"));

@@ -57,7 +57,7 @@ impl SliceByData {
             let (Some(size), Some(made)) = (size, made) else { continue };
             if let Some(len) = len.eval(symbols).as_i64().filter(|len| *len != *made as i64) {
                 let problem = format!(
-                    "takes {made} of axis {axis} of {size} elements, where a plan for any size takes {len}"
+                    "takes {made} of axis {axis} of size {size}, where a plan for any size takes {len}"
                 );
                 bail!(unplanned(&self.node, "Slice", &problem));
             }

@@ -223,7 +223,7 @@ fn an_equation_is_of_letters_that_inputs_have() {
         ("1jk,ijl->kl", Some("`1` names no axis")),
         ("ijk,ijl->km", Some("no operand with the axis m")),
         ("ijk,ijl->kk", Some("makes the axis k twice")),
-        ("ijk->i", Some("has 1 terms for 2 inputs")),
+        ("ijk->i", Some("has 1 term for 2 inputs")),
         ("ij,ijl->l", Some("`ij` stands for an input of rank 3")),
         ("ijklm...,ijl->l", Some("`ijklm...` stands for an input of rank 3")),
         ("ijk,ij....->k", Some("`.` names no axis")),

@@ -16,7 +16,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 use super::alone::{Change, Single};
 use super::effect::QuantizerEffect;
 use super::parameters::{Parameters, there_and_back};
-use crate::cli::message::{listed, quoted};
+use crate::cli::message::{counted, listed, quoted};
 use crate::cli::work::spelt::spelt;
 
 /// Operators by which codes stay what they are.
@@ -149,9 +149,9 @@ impl Given {
         let count = self.others.len();
         let others = (count > 0).then(|| {
             let names = listed(self.others.iter().map(|name| quoted(name)), 5);
-            format!(
-                "{count} quantisers are part of what takes their codes, and not ranked: {names}"
-            )
+            let are = if count == 1 { "is" } else { "are" };
+            let all = counted(count, "quantiser");
+            format!("{all} {are} part of what takes the codes, and not ranked: {names}")
         });
         [Some(whole.to_owned()), others].into_iter().flatten().collect()
     }

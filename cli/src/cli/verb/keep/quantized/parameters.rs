@@ -11,6 +11,7 @@ use super::calibration::Span;
 use super::plan::{Entry, How, Plan};
 use super::scheme::Scheme;
 use super::subject::Subject;
+use crate::cli::message::counted;
 
 /// How a tensor is quantised, in numbers.
 #[derive(Debug, Clone, PartialEq)]
@@ -226,9 +227,10 @@ impl<'a> Finder<'a> {
         let size = self.subject.weight(&entry.value).map_or(0, |bias| bias.dims.iter().product());
         anyhow::ensure!(
             scales.len() == 1 || size == scales.len() as i64,
-            "bias `{}` has {size} elements for {} channels",
+            "bias `{}` has {} for {}",
             entry.value,
-            scales.len()
+            counted(size, "element"),
+            counted(scales.len(), "channel")
         );
         let zeros = vec![0.0; scales.len()];
         Ok(Some(Parameters { ty: ElementType::Int32, scales, zeros, axis: 0, block: 0 }))

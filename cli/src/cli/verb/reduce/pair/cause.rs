@@ -11,6 +11,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::Culprit;
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::message::counted;
 use crate::cli::process::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::values::{by_name, reshaped};
@@ -116,7 +117,7 @@ impl Search<'_> {
         let pair = self.pair;
         let made: Vec<Matched> =
             pair.matched.iter().filter(|matched| pair.is_made(matched)).cloned().collect();
-        progress::tell(format_args!("making {} values of what is right", made.len()));
+        progress::tell(format_args!("making {} of what is right", counted(made.len(), "value")));
         self.runs += 2;
         let [right, found] = pair.run(&pair.matched, &made, [true, true])?;
         let mut suspects: Vec<(f64, Suspect)> = vec![];
