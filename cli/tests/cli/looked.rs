@@ -310,6 +310,26 @@ fn the_range_of_a_quantised_input_is_taken_for_what_it_holds() {
     assert_eq!(*told, "numbers from -64 to 63.5");
 }
 
+/// Images are not always what their name says: those that a quantiser was calibrated with are in its range, and nothing is cut off.
+#[test]
+fn a_range_says_more_than_a_name() {
+    let image = [open("image", Float, &["n", "16"])];
+    let plain = of(&image, &[node("Neg", &["image"], &["y"], vec![])], vec![]);
+    let coded = [
+        node("QuantizeLinear", &["image", "by", "zero"], &["codes"], vec![]),
+        node("DequantizeLinear", &["codes", "by", "zero"], &["same"], vec![]),
+        node("Neg", &["same"], &["y"], vec![]),
+    ];
+    let zero = TensorProto { dims: vec![], ..tensor("zero", Int8, &[-128.0]) };
+    let coded = of(&image, &coded, vec![scalar("by", 1.0 / 256.0), zero]);
+    let report = compared(0, [&plain, &coded], &["--search", "0"]);
+    let told = &report["inputs"]["look"]["inputs"][0]["taken_for"];
+    assert_eq!(*told, "numbers from 0 to 0.99609375");
+    let alone = compared(0, [&plain, &plain], &["--search", "0"]);
+    let told = &alone["inputs"]["look"]["inputs"][0]["taken_for"];
+    assert_eq!(*told, "numbers from -2.5 to 2.5");
+}
+
 #[test]
 fn the_first_screen_says_how_wide_it_looked() {
     let folder = Folder::new();
@@ -324,6 +344,8 @@ fn the_first_screen_says_how_wide_it_looked() {
         let text = said(0, &[&["compare", &path, &path], arguments].concat());
         assert!(text.contains("operators saw: Softmax -"), "{arguments:?}: {text}");
     }
+    let quiet = said(0, &["compare", &path, &path, "--search", "0", "--quiet"]);
+    assert!(!quiet.contains("operators saw") && quiet.contains("warning: "), "{quiet}");
     let text = said(1, &["compare", &path, &path, "--sets", "1", "--strict"]);
     assert!(text.contains("one set of random inputs alone"), "{text}");
 }
