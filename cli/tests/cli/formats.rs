@@ -69,6 +69,7 @@ fn model_explorer_gets_a_number_for_every_node() {
     let data = json(&fs::read_to_string(&file).expect("JSON"));
     let nodes = &data["rms_norm_FLOAT16"]["results"];
     assert_eq!(nodes["Sqrt_norm"]["value"], 3.0, "{data}");
+    assert_eq!(nodes["Cast_sum_half"]["bgColor"], "#b3261e", "{data}");
     assert!(nodes["MatMul_hidden"]["value"].as_f64().expect("a number") < -3.0, "{data}");
     assert_eq!(data["rms_norm_FLOAT16"]["gradient"][0]["stop"], 0.0);
     said(1, &["audit", &broken, "--model-explorer", &file]);

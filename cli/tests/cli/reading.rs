@@ -104,7 +104,10 @@ fn a_failure_shows_the_tolerance_and_the_damage_before_the_drift() {
         "{text}"
     );
     let text = said(1, &["compare", &original, &broken]);
-    assert!(text.contains(": imprecise: its types explain it, but output `scores`"), "{text}");
+    assert!(
+        text.contains(": imprecise: its types explain the error, but output `scores`"),
+        "{text}"
+    );
 }
 
 #[test]

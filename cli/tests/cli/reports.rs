@@ -13,7 +13,7 @@ use tract_onnx_cast::{ElementType, tensor_proto};
 
 use crate::common::cases::root;
 use crate::common::machine::browser;
-use crate::program::{in_repository, json, onnx_cast, refused, said};
+use crate::program::{Folder, in_repository, json, onnx_cast, refused, said};
 
 fn model(name: &str) -> String {
     in_repository(&format!("models/{name}"))
@@ -480,6 +480,29 @@ fn said_of_keep(arguments: &[&str]) -> String {
     let output = onnx_cast(arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The call of `keep` takes what the call of `compare` took, however it was spelt; other words may be no text.
+#[test]
+#[cfg(unix)]
+fn the_next_call_takes_the_same_inputs() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let folder = Folder::new();
+    let inputs = format!("{}/test_data_set_0/input_0.pb", model(ORIGINAL));
+    let input = format!("-ix={inputs}");
+    let (original, broken) = (model(ORIGINAL), model(BROKEN));
+    let mut words: Vec<OsString> =
+        ["compare", &original, &broken, &input, "--search-steps", "10", "--quiet", "--report"]
+            .map(OsString::from)
+            .into();
+    let page = [folder.text("page").into_bytes(), b"\xff.html".to_vec()].concat();
+    words.push(OsString::from_vec(page));
+    let output = onnx_cast(words);
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let next = text.lines().find_map(|line| line.strip_prefix("next  ")).expect("a call");
+    let words = ["onnx-cast", "keep", &original, "--to", "FLOAT16", &input, "--search-steps", "10"];
+    assert_eq!(shlex::split(next).expect("words"), words);
 }
 
 /// What a verdict about a whole output says stands in the JSON too.

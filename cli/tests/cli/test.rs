@@ -218,7 +218,7 @@ fn test_without_a_usable_case_is_an_error() {
         (&["broken", "no"], &["broken: is not an ONNX"]),
         (&["empty"], &["empty: no folder with a model.onnx"]),
         (&["absent"], &["absent: No such file"]),
-        (&["broken/model.onnx"], &["model.onnx: is no folder but a file"]),
+        (&["broken/model.onnx"], &["model.onnx: is a file: name the folder"]),
     ];
     for (paths, words) in cases {
         let paths: Vec<String> = paths.iter().map(|path| folder.text(path)).collect();

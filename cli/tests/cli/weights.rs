@@ -117,6 +117,12 @@ fn what_stands_for_an_infinity_may_be_cut_off() {
     let report = compared(0, &[&a, &b, "-i", &c, "--atol", "0.01"]);
     let changed = &report["weights"]["changed"][0];
     assert_eq!((&changed["name"], &changed["is_error"]), (&json!("mask"), &json!(false)));
+    // It is no place where the models part either.
+    let report = compared(1, &[&a, &b, "-i", &c, "--atol", "1e-9"]);
+    for place in ["first_difference", "largest_jump"] {
+        assert_ne!(report[place]["tensor"]["name"], "q", "{place}");
+    }
+    assert_eq!(report["first_difference"]["tensor"]["name"], "y");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(crate) struct InputArgs {
     /// samples before their own, or a file of JSON lines.
     #[arg(short, long = "input", value_name = "NAME=FILE|FILE.npz|FILE.jsonl|DIR")]
     pub(crate) inputs: Vec<String>,
-    /// Take at most so many of the samples that -i gives.
+    /// Take at most N of the samples that -i gives.
     #[arg(long, value_name = "N", value_parser = parse_limit)]
     pub(crate) limit: Option<usize>,
     /// Shuffle the samples that -i gives, before --limit takes the first.
@@ -25,10 +25,10 @@ pub(crate) struct InputArgs {
     /// Seed of the random values.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Size of a symbolic dimension; those that nobody sets are chosen.
+    /// Size of a symbolic dimension; the others are chosen.
     #[arg(long = "set", value_name = "SYMBOL=N", value_parser = parse_size)]
     pub(crate) sizes: Vec<(String, usize)>,
-    /// Where an input's random values lie, both ends included; floats are then spread evenly.
+    /// Range of an input's random values, both ends included; floats are then spread evenly.
     #[arg(long = "range", value_name = "NAME=LOW:HIGH", value_parser = parse_range, allow_hyphen_values = true)]
     pub(crate) ranges: Vec<(String, (f64, f64))>,
     /// How many sets of random inputs, where a command takes several; each has the next seed.
@@ -67,12 +67,12 @@ impl SetsArgs {
 /// How long inputs are searched for that show more.
 #[derive(Args, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct SearchArgs {
-    /// Search for random inputs with larger errors, for at most so many seconds; 0 turns it off
-    /// [default: some seconds, counted by what there is to compute, where neither -i nor --sets is
-    /// given and a run takes about a second at most].
+    /// Search for random inputs with larger errors, for at most SECONDS; 0 turns it off [default:
+    /// some seconds, counted by what there is to compute, where neither -i nor --sets is given and a
+    /// run takes about a second at most].
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub(crate) search: Option<f64>,
-    /// How often that search runs the models at most.
+    /// The most runs of that search.
     #[arg(long, value_name = "N", default_value_t = 300)]
     pub(crate) search_steps: usize,
     /// Write the sets of inputs that were used, so that `-i DIR` gives them again.

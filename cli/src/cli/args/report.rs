@@ -17,7 +17,7 @@ pub(crate) struct ReportArgs {
     /// Write one JSON object (schema: docs/report-format.md); `-` or nothing for standard output.
     #[arg(long, value_name = "FILE.json", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
     pub(crate) json: Option<PathBuf>,
-    /// Write a page to look at: one file that needs nothing else.
+    /// Write a page for the browser: one file that works without a network.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
     /// Write Markdown for a pull request's comment; `-` or nothing for standard output.
@@ -37,7 +37,7 @@ pub(crate) struct ReportArgs {
     /// others are counted, or folded.
     #[arg(long, value_name = "N", default_value_t = TOP)]
     pub(crate) top: usize,
-    /// Say no more at the terminal than what is wrong, and the verdict.
+    /// Print only the verdict and what is wrong.
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// How many models to run at once.

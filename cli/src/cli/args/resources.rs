@@ -14,8 +14,8 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
-    /// Nodes that tract may be given to load, by whose square its time grows [default: 6144, and
-    /// one for each KiB of weights].
+    /// The most nodes that tract is given to load, which takes a time that grows with their square
+    /// [default: 6144, and one for each KiB of weights].
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,

@@ -229,8 +229,8 @@ pub(crate) fn check_limit(what: &str, limit: &Limit) -> anyhow::Result<()> {
     let near: Vec<&str> = known.iter().copied().filter(|name| name.starts_with(stem)).collect();
     match near[..] {
         _ if is_known => {}
-        [near] => bail!("`{what}` is nothing that an audit counts: is `{near}` meant?"),
-        _ => bail!("`{what}` is nothing that an audit counts, which is {}", known.join(", ")),
+        [near] => bail!("an audit counts no `{what}`: did you mean `{near}`?"),
+        _ => bail!("an audit counts no `{what}`, but {}", known.join(", ")),
     }
     match limit {
         Limit::Number(number) if number.is_finite() && *number >= 0.0 => Ok(()),

@@ -16,7 +16,7 @@ pub(crate) enum Verdict {
     Same,
     /// They differ as the types round.
     Rounded,
-    /// The types explain it, and it is of little use.
+    /// The types explain the error, and the outputs are of little use.
     Imprecise,
     /// No rounding explains it.
     Broken,

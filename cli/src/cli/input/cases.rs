@@ -87,11 +87,7 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = vec![];
     for path in paths {
         let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
-        ensure!(
-            metadata.is_dir(),
-            "{}: is no folder but a file, and the folder that it is in is asked for",
-            path.display()
-        );
+        ensure!(metadata.is_dir(), "{}: is a file: name the folder that it is in", path.display());
         let before = cases.len();
         for entry in WalkDir::new(path).sort_by_file_name() {
             let entry = entry?;

@@ -125,7 +125,7 @@ fn cast_tables(casts: &[AuditedCast]) -> Blocks {
             phrases::cast_types(cast),
             cast.elements.to_string(),
             sentence(&phrases::what_happened(cast)),
-            phrases::error_of(cast, phrases::last_places(cast.max_ulp)),
+            phrases::ulps_of(cast),
             phrases::range_in_words(&cast.source),
         ]
     };

@@ -42,6 +42,8 @@ const GRADIENT: [Stop; 3] = [
     Stop { stop: 1.0, colour: "#e53935" },
 ];
 
+/// The colour of a root cause.
+const CAUSE: &str = "#b3261e";
 /// What a node's value is where the error is no number: as errors are powers of ten, all of the
 /// value is gone.
 const NO_NUMBER: f64 = 3.0;
@@ -55,15 +57,23 @@ const SMALLEST: f64 = -17.0;
 /// When nothing was compared inside, or two models share the name of a graph.
 pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
     let graphs = pairs.iter().filter(|pair| !pair.profile.points.is_empty()).map(|pair| {
+        let lost = |colour| NodeData {
+            value: NO_NUMBER,
+            colour: Some(colour),
+            text_colour: Some("#ffffff"),
+        };
         let data = |error: f64| match error {
             error if error.is_finite() => plain(error.log10().clamp(SMALLEST, NO_NUMBER)),
-            _ => {
-                NodeData { value: NO_NUMBER, colour: Some("#000000"), text_colour: Some("#ffffff") }
-            }
+            _ => lost("#000000"),
         };
         let points = &pair.profile.points;
-        let results =
+        let mut results: BTreeMap<String, NodeData> =
             points.iter().map(|point| (point.node.clone(), data(point.error.0))).collect();
+        // The root cause need not make a value that both models have.
+        let causes = pair.divergences.gravest_first().filter_map(|place| place.culprit.as_ref());
+        for cause in causes {
+            results.insert(cause.node.clone(), lost(CAUSE));
+        }
         let name = "log10 of the relative error";
         (pair.profile.graph.clone(), GraphData { name, results, gradient: GRADIENT })
     });

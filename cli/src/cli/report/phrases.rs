@@ -116,6 +116,14 @@ pub(crate) fn error_of(cast: &AuditedCast, shown: String) -> String {
     if infinite { "∞".into() } else { shown }
 }
 
+/// The largest error of a cast in units of the last place, which codes do not have.
+pub(crate) fn ulps_of(cast: &AuditedCast) -> String {
+    match cast.is_quantizer() {
+        true => "-".into(),
+        false => error_of(cast, last_places(cast.max_ulp)),
+    }
+}
+
 /// An element type that the model may not tell.
 pub(crate) fn type_name(ty: &Option<String>) -> &str {
     ty.as_deref().unwrap_or("?")

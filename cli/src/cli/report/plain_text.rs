@@ -115,7 +115,7 @@ impl Terminal<'_> {
                 cast.elements.to_string(),
                 phrases::error_of(cast, cast.max_abs.to_string()),
                 phrases::error_of(cast, phrases::relative(cast.max_rel)),
-                phrases::error_of(cast, phrases::last_places(cast.max_ulp)),
+                phrases::ulps_of(cast),
                 phrases::range_in_words(&cast.source),
                 phrases::what_happened(cast),
             ]
@@ -148,7 +148,7 @@ impl Terminal<'_> {
             None => format!("next  {}", next.words),
         }));
         if self.shown.is_quiet {
-            lines.extend(phrases::folded(remarks::part_lines(head), self.shown.top));
+            lines.extend(phrases::folded(remarks::doubt_lines(head), self.shown.top));
             lines.extend(self.rows(head, Severity::Warning, DOUBTFUL));
             return lines.join("\n");
         }

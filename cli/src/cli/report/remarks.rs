@@ -58,6 +58,14 @@ pub(crate) fn part_lines(head: &Head) -> Vec<String> {
     lines
 }
 
+/// What a verdict alone does not say: the weights that are wrong, and what no run has reached.
+pub(crate) fn doubt_lines(head: &Head) -> Vec<String> {
+    let wrong = head.weights.changed.iter().filter(|weight| weight.is_error).map(weight_line);
+    wrong
+        .chain(head.of(Severity::Note).filter(|row| row.code == Code::NotExercised).map(line))
+        .collect()
+}
+
 /// All that there is to say of a comparison besides its tensors, the weights first.
 pub(crate) fn of_comparison(pair: &Compared) -> Vec<String> {
     let notes = pair.head.told(Code::Remark);

@@ -285,7 +285,7 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
         let words = match culprit.kind {
             FaultKind::Weight => format!("Convert the weight of `{node}` again."),
             FaultKind::Scale | FaultKind::ZeroPoint if is_calibrated(&culprit.op) => {
-                format!("Calibrate `{node}` again.")
+                format!("Calibrate `{node}` again, on real data.")
             }
             FaultKind::Kernel => {
                 format!("Run `{node}` by another kernel, or another version of the runtime.")
@@ -353,21 +353,37 @@ fn is_model(path: &str) -> bool {
 
 /// The call of `keep` with what was said here of inputs and tolerances.
 fn keep_command(reference: &str, to: &str) -> String {
-    const TAKEN: [&str; 11] = [
-        "-i", "--input", "--set", "--range", "--seed", "--sets", "--rtol", "--atol", "--ulp",
-        "--cosine", "--sqnr",
+    const TAKEN: [&str; 15] = [
+        "-i",
+        "--input",
+        "--limit",
+        "--shuffle",
+        "--set",
+        "--range",
+        "--seed",
+        "--sets",
+        "--search",
+        "--search-steps",
+        "--rtol",
+        "--atol",
+        "--ulp",
+        "--cosine",
+        "--sqnr",
     ];
     let word = |word: &str| {
         let word = single_line(word);
         shlex::try_quote(&word).map(String::from).unwrap_or_default()
     };
     let mut command = format!("onnx-cast keep {} --to {to}", word(reference));
-    let mut words = std::env::args().skip(1);
+    let mut words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     while let Some(typed) = words.next() {
         let option = typed.split('=').next().unwrap_or_default();
-        if typed == "--random" || TAKEN.contains(&option) {
+        // `-ix=x.npy` is one word.
+        let is_attached = typed.starts_with("-i") && typed != "-i";
+        if typed == "--random" || is_attached || TAKEN.contains(&option) {
             command += &format!(" {}", word(&typed));
-            let value = if typed == option && typed != "--random" { words.next() } else { None };
+            let is_alone = typed == option && typed != "--random" && !is_attached;
+            let value = if is_alone { words.next() } else { None };
             command.extend(value.map(|value| format!(" {}", word(&value))));
         }
     }

@@ -365,7 +365,7 @@ fn is_model<T>(path: &Path, result: TractResult<T>) -> TractResult<T> {
                 "is a Git LFS pointer and not the model: `git lfs pull` fetches it".into()
             }
             Ok(text) if !text.is_empty() && start.iter().all(is_text) => {
-                format!("is not an ONNX model, for it begins {:?}", single_line(text))
+                format!("is not an ONNX model: it begins {:?}", single_line(text))
             }
             _ if error.chain().any(|link| link.is::<prost::DecodeError>()) => {
                 format!("is not an ONNX file, or only a part of one: {error}")

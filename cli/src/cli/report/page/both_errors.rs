@@ -2,7 +2,9 @@
 
 use plotters::prelude::*;
 
-use super::charts::{Area, EXACT, KEPT, LINE, RANGE, Result, WIDE, drawn, power, powers};
+use super::charts::{
+    Area, EXACT, KEPT, LINE, RANGE, Result, WIDE, break_mark, drawn, power, powers,
+};
 use crate::cli::found::verdict::{BothErrors, Judgement};
 use crate::cli::measure::number::Num;
 
@@ -43,22 +45,25 @@ impl Place {
     }
 }
 
-/// The chart; `None` if there are too few tensors.
-pub(super) fn both_errors(judgement: &Judgement) -> Option<String> {
+/// The chart, with a mark at the tensor where it breaks, if there is one; `None` if there are too few tensors.
+pub(super) fn both_errors(judgement: &Judgement, centre: Option<&str>) -> Option<String> {
     // Weights have no error that travels.
     let is_value = |row: &&BothErrors| row.accumulated.is_some();
     let rows: Vec<BothErrors> = judgement.errors.iter().filter(is_value).cloned().collect();
-    let places: Vec<Place> =
-        rows.chunks(rows.len().div_ceil(PLACES).max(1)).filter_map(Place::of).collect();
+    let size = rows.len().div_ceil(PLACES).max(1);
+    let places: Vec<Place> = rows.chunks(size).filter_map(Place::of).collect();
+    let centre = centre.and_then(|centre| rows.iter().position(|row| row.tensor == centre));
     if places.len() < 3 {
         return None;
     }
     let titles = places.iter().map(|place| place.title.clone()).collect();
     let name = "The accumulated and the local error of the tensors in the order of computation";
-    drawn((WIDE, name), ("<circle ", titles), |area| plot(area, &places))
+    drawn((WIDE, name), ("<circle ", titles), |area| {
+        plot(area, &places, centre.map(|at| at / size))
+    })
 }
 
-fn plot(area: &Area, places: &[Place]) -> Result<()> {
+fn plot(area: &Area, places: &[Place], centre: Option<usize>) -> Result<()> {
     let end = places.len() as f64;
     let mut chart = powers(area, end, "tensors in the order of computation", "∞")?;
     let all = || places.iter().enumerate().map(|(place, found)| (place as f64, found));
@@ -67,6 +72,9 @@ fn plot(area: &Area, places: &[Place]) -> Result<()> {
     let band = all().map(|(place, found)| (place, found.band.unwrap_or(EXACT)));
     let band: Vec<(f64, f64)> = ends.0.into_iter().chain(band).chain(ends.1).collect();
     chart.draw_series([Polygon::new(band, RANGE.filled())])?;
+    if let Some(centre) = centre {
+        break_mark(area, &mut chart, centre)?;
+    }
     let line = all().filter_map(|(place, found)| Some((place, found.accumulated?)));
     chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
     let local = all().map(|(place, found)| Circle::new((place, found.local), 3, KEPT.filled()));
@@ -95,13 +103,16 @@ mod tests {
         let errors =
             (0..1000).map(|place| row(place, [1e-3, if place == 500 { 0.5 } else { 0.0 }, 1e-2]));
         let judgement = Judgement { errors: errors.collect(), ..Judgement::default() };
-        let svg = both_errors(&judgement).expect("a chart");
+        let svg = both_errors(&judgement, None).expect("a chart");
+        assert!(!svg.contains("it breaks here"));
+        let marked = both_errors(&judgement, Some("t500")).expect("a chart");
+        assert_eq!(marked.matches("it breaks here").count(), 1, "{marked}");
         assert_eq!(svg.matches("<circle ").count(), 334, "three to a place");
         assert!(svg.contains(
             "t500, which Add n500 makes: 0.5000 by itself, 0.001000 in all, 0.01000 by its"
         ));
         assert!(svg.contains("<polygon ") && svg.contains("<polyline "), "the band and the line");
         let few = Judgement { errors: vec![row(0, [1.0; 3])], ..Judgement::default() };
-        assert!(both_errors(&few).is_none());
+        assert!(both_errors(&few, None).is_none());
     }
 }

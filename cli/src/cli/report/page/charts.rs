@@ -193,6 +193,20 @@ pub(super) fn powers<'a, 'b>(
     })
 }
 
+/// Draws the place where a conversion breaks.
+pub(super) fn break_mark<'a, 'b>(
+    area: &Area<'b>,
+    chart: &mut Chart<'a, 'b>,
+    place: usize,
+) -> Result<()> {
+    let place = place as f64;
+    let label = ("sans-serif", 13, &INK).into_text_style(area);
+    let ends = [(place, EXACT - 0.5), (place, NO_NUMBER + 0.5)];
+    chart.draw_series(LineSeries::new(ends, BEYOND.stroke_width(1)))?;
+    chart.draw_series([Text::new(" it breaks here", (place, EXACT + 0.9), label)])?;
+    Ok(())
+}
+
 fn plot_profile(
     area: &Area,
     worst: &BTreeMap<(usize, bool), (f64, &Point)>,
@@ -210,12 +224,9 @@ fn plot_profile(
     let lane = [(-1.0, NO_NUMBER), (deepest, NO_NUMBER)];
     chart.draw_series(LineSeries::new(lane, GRID.stroke_width(1)))?;
     let label = ("sans-serif", 13, &INK).into_text_style(area);
-    chart.draw_series([Text::new("∞, NaN", (-0.95, NO_NUMBER + 0.45), label.clone())])?;
+    chart.draw_series([Text::new("∞, NaN", (-0.95, NO_NUMBER + 0.45), label)])?;
     if let Some(centre) = centre {
-        let place = centre as f64;
-        let ends = [(place, EXACT - 0.5), (place, NO_NUMBER + 0.5)];
-        chart.draw_series(LineSeries::new(ends, BEYOND.stroke_width(1)))?;
-        chart.draw_series([Text::new(" it breaks here", (place, EXACT + 0.9), label)])?;
+        break_mark(area, &mut chart, centre)?;
     }
     chart.draw_series(LineSeries::new(line, LINE.stroke_width(2)))?;
     chart.draw_series(worst.iter().map(|((depth, is_cast), (power, _))| {

@@ -314,6 +314,9 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let blamed = verdict::divergences(pair).find_map(|(_, place)| place.culprit.as_ref());
     let broken = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken());
     let culprit = broken.map(|culprit| &culprit.node).or(blamed.map(|cast| &cast.node));
+    let gravest = pair.divergences.gravest_first().next();
+    let centre = broken.map(|culprit| culprit.tensor.clone());
+    let centre = centre.or_else(|| Some(gravest?.tensor.converted().to_owned()));
     let judged = pair.judgement.verdict.filter(|_| !pair.is_judged_by_tolerance);
     let judged = judged.map(|verdict| format!(": {}", verdict.name()));
     Section {
@@ -334,7 +337,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
             .map(|(what, place)| divergence_view(what, place))
             .collect(),
         error_profile: charts::error_profile(&pair.profile),
-        both_errors: both_errors::both_errors(&pair.judgement),
+        both_errors: both_errors::both_errors(&pair.judgement, centre.as_deref()),
         drawing: drawing(&pair.profile.around, culprit.map(String::as_str)),
         tensors,
         more_tensors,

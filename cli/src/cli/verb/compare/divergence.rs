@@ -144,7 +144,7 @@ pub(super) struct Growth<'a> {
     pub(super) graph: MainGraph<'a>,
     /// That of the other model, if there is one.
     reference: Option<MainGraph<'a>>,
-    /// By the converted side's names.
+    /// By the converted side's names; a mask that is cut off has none.
     errors: HashMap<&'a str, f64>,
     /// What is no growth: the roundings of the types, and a part of the outputs' errors.
     floor: f64,
@@ -159,7 +159,11 @@ impl<'a> Growth<'a> {
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
         let tensors: Vec<&ComparedTensor> = tensors.collect();
-        let named = |tensor: &&'a ComparedTensor| (tensor.converted(), tensor.largest_error());
+        let error = |tensor: &ComparedTensor| match tensor.is_masked() {
+            true => 0.0,
+            false => tensor.largest_error(),
+        };
+        let named = |tensor: &&'a ComparedTensor| (tensor.converted(), error(tensor));
         let last = outputs.iter().map(ComparedTensor::largest_error).fold(0.0, f64::max).min(1.0);
         let errors = tensors.iter().map(named).collect();
         Growth { graph, reference, errors, floor: last * 0.02, tensors }
@@ -230,7 +234,8 @@ impl<'a> Growth<'a> {
         for tensor in &self.tensors {
             let name = tensor.converted();
             let floor = self.floor + rounding_of(tensor);
-            let (after, before) = (tensor.largest_error(), self.before(name));
+            let Some(&after) = self.errors.get(name) else { continue };
+            let before = self.before(name);
             // What is infinitely far off is so everywhere behind.
             let grown = (after.min(MOST) + floor) / (before.min(MOST) + floor);
             if after > floor && grown > 2.0 && best.is_none_or(|(most, _)| grown > most) {

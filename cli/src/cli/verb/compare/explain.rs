@@ -83,12 +83,15 @@ impl Compared {
         let failed = measured.failed();
         self.divergences = Divergences {
             largest_jump: self.divergence(growth.largest().filter(|_| failed), &growth),
-            first_difference: self.divergence(all().find(|t| !t.passed), &growth),
+            first_difference: self.divergence(
+                all().find(|t| !t.passed && !t.is_masked()).or_else(|| all().find(|t| !t.passed)),
+                &growth,
+            ),
             first_beyond: self
                 .divergence(all().find(|t| t.beyond_target > 0 && !t.is_masked()), &growth),
             first_damage: self.divergence(all().find(|t| t.apart() > 0), &growth),
         };
-        self.profile = self.error_profile(&spread_b, all());
+        self.profile = self.error_profile(&spread_b, all().filter(|tensor| !tensor.is_masked()));
         let mut places = self.divergences.gravest_first();
         notes.extend(places.find_map(|place| closed(place, &spread_b, all())));
         notes.extend(inner.and_then(|inner| inner.differs_from.clone()));

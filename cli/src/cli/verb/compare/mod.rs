@@ -60,7 +60,7 @@ pub(crate) use open::{CompareRequest, OpenModels, with_way_out};
 /// of Polygraphy. Outputs are matched by name, and by position where no name is shared. Their
 /// element types may differ. With -i, a folder stands for the sets of inputs in it.
 ///
-/// Without a tolerance the verdict is made from the arithmetic: the outputs are the same, rounded,
+/// Without a tolerance the verdict follows from the arithmetic of both models: same, rounded,
 /// imprecise or broken; the first two pass. With --rtol and --atol a value passes when
 /// |got − want| ≤ atol + rtol·|want|, with --ulp when it is that many units in the last place of the
 /// coarser type away; one of the two is enough. --cosine asks for a least cosine similarity of the
@@ -76,9 +76,9 @@ pub(crate) use open::{CompareRequest, OpenModels, with_way_out};
   onnx-cast compare good.npz bad.npz --graph model.onnx --rtol 1e-2
   onnx-cast compare a.onnx b.onnx --rtol 1e-3 --per-output scores:atol=1e-2")]
 pub(crate) struct Compare {
-    /// What is right.
+    /// The model that is right, or its saved outputs.
     reference: PathBuf,
-    /// What is to be judged.
+    /// The conversions to check, or their saved outputs.
     #[arg(required = true)]
     converted: Vec<PathBuf>,
     #[command(flatten, next_help_heading = "Inputs")]

@@ -28,16 +28,16 @@ use request::{Conversion, ConvertRequest};
 /// Convert a model to FLOAT16, BFLOAT16 or low-bit weights, if its results hold.
 ///
 /// Every FLOAT value and weight becomes the narrow type, in the bodies of If, Loop and Scan and in
-/// functions too, except at nodes whose operators do not take it, that have a weight which does not
-/// fit it, that compute shapes, or that are kept. Casts stand only where types meet. Inputs and
-/// outputs keep their types.
+/// functions too. A node stays as it is if its operator does not take the type, if a weight of it
+/// does not fit, if it computes a shape, or if it is kept. Casts stand only where types meet. Inputs
+/// and outputs keep their types.
 ///
-/// What is written is read again, run beside the original on the given inputs, those recorded
-/// beside the model or random ones, and compared. Where outputs are too far off, the nodes are
-/// searched that need to stay in FLOAT. The file appears only if the outputs hold; else the exit
-/// status is 1. They hold, unless a tolerance says otherwise, if `compare` calls the conversion the
-/// same or rounded, and if the signal-to-noise ratio of each output is at least 40 dB in FLOAT16,
-/// 26 dB in BFLOAT16 and with INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
+/// The new model is run beside the original, on the given inputs, on those recorded beside the
+/// model, or on random ones. Where outputs are too far off, the nodes are searched that need to stay
+/// in FLOAT. The file is written only if the outputs hold; else the exit status is 1. Without a
+/// tolerance they hold if `compare` calls the conversion the same or rounded, and if the
+/// signal-to-noise ratio of each output is at least 40 dB in FLOAT16, 26 dB in BFLOAT16 and with
+/// INT8 weights, 20 dB with FLOAT8E4M3FN and 10 dB with INT4 weights.
 #[derive(Args)]
 #[command(group = ArgGroup::new("what").args(["ty", "weights"]).required(true).multiple(true))]
 #[command(after_help = "Examples:
@@ -49,20 +49,20 @@ pub(crate) struct Convert {
     /// The model, or a folder with a model.onnx.
     #[arg(value_name = "MODEL.onnx")]
     model: PathBuf,
-    /// What it is converted to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
+    /// The type to convert to: FLOAT16 or BFLOAT16; FLOAT, from both of these; or DOUBLE.
     #[arg(long = "to", value_name = "TYPE", value_parser = parse_type)]
     ty: Option<String>,
-    /// What is converted, where that is not FLOAT, such as DOUBLE.
+    /// The type to convert from, such as DOUBLE [default: FLOAT, and to FLOAT both types of half precision].
     #[arg(long, value_name = "TYPE", requires = "ty", value_parser = parse_type)]
     from: Vec<String>,
-    /// Store the weights of products and convolutions so, for DequantizeLinear; alone or with --to.
+    /// Store the weights of products and convolutions in this type, each with scales and a DequantizeLinear; alone or with --to.
     #[arg(long, value_name = "TYPE", ignore_case = true,
           value_parser = ["INT8", "INT4", "FLOAT8E4M3FN"])]
     weights: Option<String>,
-    /// How many elements of a weight have one scale; without it all of a channel have.
+    /// How many elements of a weight share a scale [default: all of a channel].
     #[arg(long, value_name = "N", requires = "weights")]
     block: Option<usize>,
-    /// Raise the model's opset before, where its operators mean the same there.
+    /// Raise the model to this opset first, where its operators mean the same there.
     #[arg(long, value_name = "N")]
     opset: Option<i64>,
     /// The converted model: a new file. External data goes beside it, as OUT.onnx.data.

@@ -7,6 +7,7 @@ use tract_onnx::pb::NodeProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 
+use crate::cli::measure::number::Num;
 use crate::cli::tensor::{NamedTensor, cast, rounded};
 
 /// FLOAT values, against a narrow type.
@@ -35,7 +36,8 @@ impl NarrowedValues {
         let NarrowedValues { largest, count, overflowed, flushed } = *self;
         if overflowed > 0 {
             return Some(format!(
-                "which reaches {largest}: {overflowed} of {count} overflow in {to}"
+                "which reaches {}: {overflowed} of {count} overflow in {to}",
+                Num(largest.into())
             ));
         }
         (flushed * 2 > count).then(|| format!("of which {flushed} of {count} become 0 in {to}"))

@@ -11,7 +11,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
-use crate::cli::message::{listed, quoted};
+use crate::cli::message::{counted, listed, quoted};
 
 /// What a verdict is made of.
 pub(in super::super) struct Grounds<'a> {
@@ -41,9 +41,7 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
     // Where nothing says how tensors inside arose, they count as outputs do.
     let unexplained = saved.iter().filter(|_| !local.as_ref().is_ok_and(|local| local.inside > 0));
     let shown = outputs.iter().chain(unexplained).max_by(|x, y| error(x).total_cmp(&error(y)));
-    let said = shown.map_or(String::new(), |o| {
-        format!("output `{}` is off by {} of its size", o.name, share(error(o)))
-    });
+    let said = shown.map_or(String::new(), off_in_words);
     let (mut local, why) = match local {
         Ok(local) => (local, None),
         Err(why) => (Local::default(), Some(why)),
@@ -83,10 +81,13 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
         () if is_same => (Verdict::Same, "the outputs are equal".into()),
         () if worst > limit => {
             judgement.culprits = blamed(&local, &judgement);
-            let types = if local.inside > 0 { "its types explain it, but " } else { "" };
+            let types = if local.inside > 0 { "its types explain the error, but " } else { "" };
             let alone = alone(&local, why.as_deref());
-            let limit = share(limit);
-            (Verdict::Imprecise, format!("{types}{said}; the limit is {limit}{alone}"))
+            let limit = match worst.is_finite() {
+                true => format!("; the limit is {}", share(limit)),
+                false => String::new(),
+            };
+            (Verdict::Imprecise, format!("{types}{said}{limit}{alone}"))
         }
         () if local.cuts_made_up => cut_off(&local, &mut judgement, &said),
         () => explained(&local, why.as_deref(), &said, (worst, ALONE * unit(outputs)), &judgement),
@@ -106,7 +107,7 @@ fn apart(problem: Option<String>, local: &Local, was_looked_into: bool) -> (Verd
     let problem = problem.unwrap_or_default();
     // A size may be computed of rounded values: no node is then wrong by itself.
     if was_looked_into && local.inside > 0 {
-        return (Verdict::Imprecise, format!("its types explain it, but {problem}"));
+        return (Verdict::Imprecise, format!("its types explain the error, but {problem}"));
     }
     (Verdict::Broken, problem)
 }
@@ -133,8 +134,10 @@ fn explained(
         return (verdict, format!("{said}{}", alone(local, why)));
     }
     let (inside, beyond) = (local.inside, beyond_band(judgement));
-    let text = "every difference arises by the rounding of its types";
-    let looked = format!("{text} ({inside} inner tensors were checked); {said}{beyond}");
+    let text = "every difference comes from the rounding of its types";
+    let were = if inside == 1 { "was" } else { "were" };
+    let checked = format!("{} {were} checked", counted(inside, "inner tensor"));
+    let looked = format!("{text} ({checked}); {said}{beyond}");
     (Verdict::Rounded, looked)
 }
 
@@ -193,6 +196,19 @@ fn error(output: &ComparedTensor) -> f64 {
     match output.relative_error() {
         error if are_numbers || output.problem.is_some() || output.apart() > 0 => error,
         _ => output.differing as f64 / output.elements.max(1) as f64,
+    }
+}
+
+/// How far an output is off, in words.
+fn off_in_words(output: &ComparedTensor) -> String {
+    let name = &output.name;
+    match output.apart() {
+        0 => format!("output `{name}` is off by {} of its size", share(error(output))),
+        apart => {
+            let is = if apart == 1 { "is" } else { "are" };
+            let all = counted(output.elements, "value");
+            format!("{apart} of {all} of output `{name}` {is} NaN or infinite on one side alone")
+        }
     }
 }
 

@@ -235,6 +235,20 @@ fn ends(twins: &[Option<Twin>], codes: &SharedTensor) -> (f64, f64) {
     ((low - zero) * scale, (high - zero) * scale)
 }
 
+/// What a range cuts off of the values.
+fn cut_off_in_words(taken: &Taken, (from, to): (f64, f64), share: f64) -> String {
+    let of_values = |(x, y): (f64, f64), value: &f64| (x.min(*value), y.max(*value));
+    let (least, greatest) = taken.values.iter().fold((f64::MAX, f64::MIN), of_values);
+    format!(
+        "its range, {} … {}, cuts off {:.0} % of the size of its values, {} … {}",
+        Num(from),
+        Num(to),
+        share * 100.0,
+        Num(least),
+        Num(greatest)
+    )
+}
+
 /// What is wrong with values that come back, where one scale is that of all.
 fn wrong(
     node: &NodeRun,
@@ -292,7 +306,7 @@ fn wrong(
     }
     let share = ((cut_off + at_zero) / power).sqrt();
     (share > CUT_OFF).then(|| {
-        let text = format!("its range cuts off {:.0} % of its values' size", share * 100.0);
+        let text = cut_off_in_words(taken, ends(twins, &taken.codes), share);
         wrong((&*taken.node, "QuantizeLinear"), FaultKind::Scale, share, CUT_OFF, text)
     })
 }
