@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Literal, Optional
+from typing import Literal, Optional, Union
 
 from . import _arrays, _files
 from ._arrays import Array
-from ._calls import warn
+from ._calls import Half, warn
 from ._files import Inputs, Model, Path
 from ._options import Ranges, Sizes, options
 from ._program import Engine, Limits, call
 from ._written import Converted, Fixed
+
+#: The types that are no half precision, in any case.
+Wide = Literal["FLOAT", "DOUBLE", "float", "double"]
 
 
 def fix(
@@ -49,10 +52,10 @@ def fix(
 def convert(
     model: Model,
     output: Path,
-    to: Optional[str] = None,
+    to: Optional[Union[Half, Wide]] = None,
     inputs: Optional[Inputs] = None,
     *,
-    from_types: Sequence[str] = (),
+    from_types: Sequence[Union[Half, Wide]] = (),
     weights: Optional[Literal["INT8", "INT4", "FLOAT8E4M3FN"]] = None,
     block: Optional[int] = None,
     opset: Optional[int] = None,

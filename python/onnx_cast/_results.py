@@ -272,11 +272,13 @@ class Comparison:
     def check(self) -> Comparison:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""
         if not self.passed:
-            failed = [output.name for output in self.outputs if not output.passed]
+            failed = sum(not output.passed for output in self.outputs)
+            outputs = _show.counted(len(self.outputs), "output")
+            why = f"{failed} of {outputs} beyond the tolerance"
+            if self.verdict and not self.json.get("is_judged_by_tolerance"):
+                why = f"{self.verdict}: {self.verdict_reason}"
             blamed = f", culprit `{self.culprit}`" if self.culprit else ""
-            raise ToleranceError(
-                f"{self.converted}: {len(failed)} of {len(self.outputs)} outputs beyond the tolerance{blamed}"
-            )
+            raise ToleranceError(f"{self.converted}: {why}{blamed}")
         return self
 
 

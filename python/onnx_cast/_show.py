@@ -7,6 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Optional
 
 
+def counted(count: int, what: str) -> str:
+    """How many there are of what is called so."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def text(passed: bool, name: str, summary: str) -> str:
     """The verdict, and what there is to say of it."""
     first = f"PASS {name}" if passed else "FAIL"

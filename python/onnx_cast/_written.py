@@ -124,12 +124,13 @@ class Kept:
         if self.problem:
             yield f"{name}: {self.problem}"
         elif self.quantized:
-            yield f"{self.model} is quantised: what each of {len(self.quantizers)} quantisers does alone"
+            yield f"{self.model} is quantised: what each quantiser does alone"
         elif not self.nodes:
             yield f"{name}: no node needs to stay in FLOAT"
         else:
             argument = "nodes_to_exclude" if self.quantizers else "node_block_list"
-            yield f"{name}: keep {len(self.nodes)} nodes in FLOAT: {argument}={self.node_block_list!r}"
+            nodes = _show.counted(len(self.nodes), "node")
+            yield f"{name}: keep {nodes} in FLOAT: {argument}={self.node_block_list!r}"
         yield from (f"{row.op_type} `{row.node}`: {row.why}" for row in self.nodes)
         yield from map(str, self.quantizers[:10])
         yield from (f"note: {note}" for note in self.notes)
@@ -338,7 +339,8 @@ class Reduced:
         if not self.cases:
             yield f"nothing to show: {self.problem}"
         for case in self.cases:
-            yield f"{case.folder}: {len(case.left)} of {self.nodes} nodes: {case.finding}"
+            nodes = _show.counted(self.nodes, "node")
+            yield f"{case.folder}: {len(case.left)} of {nodes}: {case.finding}"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())

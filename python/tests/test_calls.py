@@ -39,6 +39,17 @@ def test_compare_names_the_culprit(whole, tmp_path):
     assert raised.value.kind == "tolerance"
 
 
+def test_a_failed_check_says_the_verdict(whole):
+    result = onnx_cast.compare(whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16")
+    with pytest.raises(onnx_cast.ToleranceError, match="FLOAT16: imprecise: its types explain"):
+        result.check()
+
+
+def test_one_node_is_no_nodes(whole):
+    kept = onnx_cast.keep(whole / "skl_mlp", "int8", sqnr=40)
+    assert len(kept.nodes) == 1 and "as INT8: keep 1 node in FLOAT: " in str(kept)
+
+
 def test_compare_passes_what_was_mended(whole):
     result = onnx_cast.compare(
         whole / "rms_norm_FLOAT", whole / "rms_norm_FLOAT16_fixed", **TOLERANCE
@@ -250,7 +261,7 @@ def test_kept_and_fixed_read_their_json():
     )
     assert ranked.quantized and ranked.quantizers[0].sqnr == {"y": math.inf, "z": 12.34, "f": None}
     assert str(ranked).splitlines() == [
-        "m is quantised: what each of 1 quantisers does alone",
+        "m is quantised: what each quantiser does alone",
         "INT8 weight `x` alone: y inf dB, z 12.3 dB, f fails",
     ]
     fixed = onnx_cast.Fixed.of(
