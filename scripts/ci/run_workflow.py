@@ -1,6 +1,6 @@
 """Runs the steps of the workflow that a page documents, as GitHub would, and says what came of them.
 
-run_workflow.py PAGE FOLDER: PAGE has the workflow as its first block of YAML; FOLDER is the checkout of the one who uses it.
+run_workflow.py PAGE FOLDER: PAGE has a workflow or its steps as its first block of YAML; FOLDER is its user's checkout.
 Steps that run something are run; an action of the checkout (`uses: ./…`) is run step by step as its action.yml says; of
 GitHub's own actions what they would take is checked. `gh` is one that keeps what it is given, in FOLDER/comment.md. The exit
 status is that of the first step that failed.
@@ -115,10 +115,11 @@ def main() -> int:
     page, folder = Path(sys.argv[1]), Path(sys.argv[2]).resolve()
     block = re.search(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)
     assert block, f"{page} has no workflow"
-    jobs = yaml.safe_load(block[1])["jobs"]
+    shown = yaml.safe_load(block[1])
+    jobs = [{"steps": shown}] if isinstance(shown, list) else shown["jobs"].values()
     with tempfile.TemporaryDirectory() as scratch:
         runner = Runner(folder, Path(scratch))
-        for job in jobs.values():
+        for job in jobs:
             runner.steps(job["steps"], {})
     return runner.status
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The documented workflow, on a fresh clone, with the program that was built: test_workflow.sh TARGET PYTHON. It must stop the broken
-# conversion and let the mended one pass, and its comment must be Markdown that renders.
+# The documented workflow, and README's steps, on a fresh clone, with the program that was built: test_workflow.sh TARGET PYTHON. They
+# must stop the broken conversion and let the mended one pass, and their comment must be Markdown that renders.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 repository=$PWD
@@ -15,17 +15,21 @@ checkout() { # CONVERSION: somebody's repository with a model and its conversion
   git clone --quiet "$repository" "$user/onnx-cast"
   cp -r "$repository/models/whole/rms_norm_FLOAT" "$user/model"
   cp -r "$repository/models/whole/$1" "$user/model_fp16"
+  cp "$user/model/model.onnx" "$user/model.onnx"
+  cp "$user/model_fp16/model.onnx" "$user/model_fp16.onnx"
 }
 
 check() { # CONVERSION STATUS
   checkout "$1"
-  local status=0
-  PATH=$program:$PATH "$python" scripts/ci/run_workflow.py docs/checking-a-conversion.md "$scratch/$1" || status=$?
-  if [ "$status" != "$2" ]; then
-    echo "error: the workflow ended with $status on $1, not with $2" >&2
-    exit 1
-  fi
-  "$python" scripts/ci/render_comment.py "$scratch/$1/comment.md"
+  for page in README.md docs/checking-a-conversion.md; do
+    local status=0
+    PATH=$program:$PATH "$python" scripts/ci/run_workflow.py "$page" "$scratch/$1" || status=$?
+    if [ "$status" != "$2" ]; then
+      echo "error: the workflow of $page ended with $status on $1, not with $2" >&2
+      exit 1
+    fi
+    "$python" scripts/ci/render_comment.py "$scratch/$1/comment.md"
+  done
 }
 
 check rms_norm_FLOAT16 1

@@ -48,7 +48,7 @@ fn wrong_calls_take_one_line() {
 }
 
 /// A .npy file of one dimension or, `shape` given, of several.
-fn npy(descriptor: &str, is_fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+pub fn npy(descriptor: &str, is_fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
     let order = if is_fortran { "True" } else { "False" };
     let mut header =
         format!("{{'descr': '{descriptor}', 'fortran_order': {order}, 'shape': {shape}, }}");
@@ -61,7 +61,7 @@ fn npy(descriptor: &str, is_fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> 
 }
 
 /// A .npz file of these members.
-fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub fn npz(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     use std::io::Write;
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(vec![]));
     for (index, (name, bytes)) in members.iter().enumerate() {
