@@ -1,6 +1,6 @@
 """`onnx-cast reduce` without a tolerance on conversions with a fault planted: nodes left, runs, seconds, memory.
 
-    PYTHONPATH=scripts python -P -m campaign.pairs target/debug/onnx-cast [--faults N] [--seed N] [--only NETWORK] [--keep FOLDER]
+    PYTHONPATH=scripts python -P -m campaign.pairs PROGRAM [--faults N] [--seed N] [--only NETWORK] [--keep FOLDER]
 
 Of each network of `verdicts`, N of its conversions with one fault each, as `verdicts.plant` makes them. A line each, and
 the shares at the end, as `planted` tells them: a case fails in ONNX Runtime too if its two models differ there at all.

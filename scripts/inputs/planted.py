@@ -2,8 +2,9 @@
 
     python -m inputs.planted target/debug/onnx-cast [--only KIND] [--keep FOLDER]
 
-Each pair of `pairs.py` and `edges.py` is compared twice: the original with its ruin, which must fail, and with a sound rewriting, which
-must pass. A line each that does otherwise, a table by kind, and the times. The exit status is 1 if one does.
+Each pair of `pairs.py` and `edges.py` is compared twice: the original with its ruin, which must fail, and with a sound
+rewriting, which must pass. A line each that does otherwise, a table by kind, and the times. The exit status is 1 if one
+does.
 """
 
 import argparse

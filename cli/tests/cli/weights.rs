@@ -59,7 +59,7 @@ fn a_weight_that_is_rounded_is_no_finding() {
     let folder = Folder::new();
     let a = folder.message("a.onnx", &product(Float, &numbers()));
     let b = folder.message("b.onnx", &product(Float16, &numbers()));
-    let weights = &compared(0, &[&a, &b, "--atol", "0.2"])["weights"];
+    let weights = &compared(0, &[&a, &b, "--sqnr", "40"])["weights"];
     assert_eq!(
         (&weights["compared"], &weights["rounded"], &weights["changed"]),
         (&json!(1), &json!(1), &json!([]))

@@ -6,6 +6,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoPr
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
+use super::codes::ADDED;
 use crate::cli::tensor::{NamedTensor, elements};
 use crate::cli::verb::reduce::part::{Part, drop_unused};
 use crate::cli::verb::reduce::side;
@@ -27,9 +28,11 @@ pub(super) fn without_ends(
     onnx: &CastOnnx,
     attempts: &mut Attempts,
 ) -> TractResult<Part> {
-    let without_pairs = |part: &Part| Ok(without_pairs(part, kept));
+    let without_codes = |part: &Part| Ok(without_pairs(part, kept, makes_codes_again));
+    let without_roundings = |part: &Part| Ok(without_pairs(part, kept, takes_codes_back));
     let with_weights = |part: &Part| with_weights(part, kept, onnx);
-    let ways: [&Way; 4] = [&without_pairs, &with_weights, &without_first, &without_last];
+    let ways: [&Way; 5] =
+        [&without_codes, &without_roundings, &with_weights, &without_first, &without_last];
     for fewer in ways {
         let Some(fewer) = fewer(&part)? else { continue };
         part = attempts.shown(fewer)?.unwrap_or(part);
@@ -37,8 +40,23 @@ pub(super) fn without_ends(
     Ok(part)
 }
 
-/// The part without nodes that quantise what the next ones dequantise; nothing if there are none.
-fn without_pairs(part: &Part, kept: &[String]) -> Option<Part> {
+/// Whether a node quantises what the one before dequantises, by the same scale: it makes the same codes.
+fn makes_codes_again(before: &NodeProto, node: &NodeProto) -> bool {
+    let is_pair = before.op_type == "DequantizeLinear" && node.op_type == "QuantizeLinear";
+    is_pair && before.input.get(1..) == node.input.get(1..)
+}
+
+/// Whether a node dequantises what the one before quantises.
+fn takes_codes_back(before: &NodeProto, node: &NodeProto) -> bool {
+    before.op_type == "QuantizeLinear" && node.op_type == "DequantizeLinear"
+}
+
+/// The part without nodes and the next ones that are such pairs; nothing if there are none.
+fn without_pairs(
+    part: &Part,
+    kept: &[String],
+    are_pair: fn(&NodeProto, &NodeProto) -> bool,
+) -> Option<Part> {
     let mut fewer = Part { outputs: vec![], ..part.clone() };
     let graph = fewer.model.graph.as_mut()?;
     let mut is_fewer = false;
@@ -46,10 +64,10 @@ fn without_pairs(part: &Part, kept: &[String]) -> Option<Part> {
     while let Some(node) = graph.node.get(place).cloned() {
         place += 1;
         let is_kept = |node: &NodeProto| kept.iter().any(|name| name == node.label());
-        let quantised = node.input.first().filter(|_| node.op_type == "DequantizeLinear");
-        let makes = |other: &&NodeProto| other.output.first() == quantised;
+        let between = node.input.first();
+        let makes = |other: &&NodeProto| between.is_some() && other.output.first() == between;
         let Some(before) = graph.node.iter().find(makes).cloned() else { continue };
-        let is_plain = before.op_type == "QuantizeLinear" && !is_kept(&node) && !is_kept(&before);
+        let is_plain = are_pair(&before, &node) && !is_kept(&node) && !is_kept(&before);
         let both = before.input.first().zip(node.output.first());
         let Some((from, to)) = both.filter(|_| is_plain && uses(graph, &node.input) == 1) else {
             continue;
@@ -63,6 +81,13 @@ fn without_pairs(part: &Part, kept: &[String]) -> Option<Part> {
         let (old, new) = if is_output { (from, to) } else { (to, from) };
         rename(graph, old, new);
         (place, is_fewer) = (0, true);
+    }
+    if !graph
+        .node
+        .iter()
+        .any(|node| matches!(&*node.op_type, "QuantizeLinear" | "DequantizeLinear"))
+    {
+        fewer.added = fewer.added.replace(ADDED, "");
     }
     drop_unused(&mut fewer.model);
     is_fewer.then_some(fewer)
@@ -156,7 +181,7 @@ fn nearest<'a>(
         let others: Vec<f64> = elements(other.ty, &other.tensor)?;
         let off: Vec<f64> = values.iter().zip(&others).map(|(x, y)| x - y).collect();
         let off = size(&off);
-        if off < NEAR * size(&values) && best.as_ref().is_none_or(|(least, _)| off < *least) {
+        if off <= NEAR * size(&values) && best.as_ref().is_none_or(|(least, _)| off < *least) {
             best = Some((off, held));
         }
     }
