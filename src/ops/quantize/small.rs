@@ -95,15 +95,18 @@ pub(super) fn unpacked(
         return Ok(None);
     }
 
-    // Codes are counted from the least.
-    let least = if types.x().family() == Family::Signed { 1 << (bits - 1) } else { 0_u8 };
-    let above = |code: &u8| code.wrapping_add(least);
-    let codes = bytes(x, order, bits, block, above)?;
+    let least = least(types.x());
+    let codes = bytes(x, types.x(), order, block)?;
     let scales = for_blocks(scale, layout, order, n)?;
     let zeros: Vec<u8> = match zero_point.first() {
         Some(zeros) => {
             let zeros = for_blocks(zeros, layout, order, n)?;
-            zeros.try_as_plain_ram()?.as_bytes().iter().map(above).collect()
+            zeros
+                .try_as_plain_ram()?
+                .as_bytes()
+                .iter()
+                .map(|zero| zero.wrapping_add(least))
+                .collect()
         }
         None => vec![least; scales.len()],
     };
@@ -159,15 +162,15 @@ fn for_blocks(tensor: &Tensor, layout: Layout, order: [usize; 2], n: usize) -> T
     }
 }
 
-/// Codes, their axes in an order, in bytes, the first in the low bits of its byte. Each block begins a byte; what a block has
-/// too few are 0.
-fn bytes(
-    x: &Tensor,
-    order: [usize; 2],
-    bits: usize,
-    block: usize,
-    above: impl Fn(&u8) -> u8,
-) -> TractResult<Tensor> {
+/// How far the least code of integers is below 0: codes are counted from there.
+fn least(ty: ElementType) -> u8 {
+    if ty.family() == Family::Signed { 1 << (ty.bits() - 1) } else { 0 }
+}
+
+/// Codes above the least, their axes in an order, in bytes, the first in the low bits of its byte. Each block begins a byte;
+/// what a block has too few are 0.
+fn bytes(x: &Tensor, ty: ElementType, order: [usize; 2], block: usize) -> TractResult<Tensor> {
+    let (bits, least) = (ty.bits() as usize, least(ty));
     let [n, k] = order.map(|axis| x.shape()[axis]);
     let [by_row, by_column] = order.map(|axis| if axis == 0 { x.shape()[1] } else { 1 });
     let codes = x.try_as_plain_ram()?;
@@ -183,7 +186,7 @@ fn bytes(
         for (byte, start) in to.iter_mut().zip((first..).step_by(each)) {
             let columns = (start..(start + each).min(k)).rev();
             let codes = columns.filter_map(|column| row.get(column * by_column));
-            *byte = codes.fold(0, |byte, code| byte << bits | above(code) & mask);
+            *byte = codes.fold(0, |byte, code| byte << bits | code.wrapping_add(least) & mask);
         }
     }
     Ok(packed)
@@ -225,20 +228,13 @@ fn pack(
     order: [usize; 2],
 ) -> TractResult<Option<Packed>> {
     let types = op.quantizer();
-    let codes = x.clone().permute_axes(&order)?;
-    let size = [codes.shape()[0], codes.shape()[1]];
+    let size = order.map(|axis| x.shape()[axis]);
     let scales = Conversion::new(types.scale(), ElementType::Float, Rules::default()).run(scale)?;
     let scales = scales.permute_axes(&order)?;
+    let codes = bytes(x, types.x(), order, size[1])?;
     let codes = codes.try_as_plain_ram()?;
-    // Codes that stand for their distance from 8, the first of two in the low bits.
-    let flip = if types.x() == ElementType::Int4 { 8 } else { 0 };
-    let codes: Vec<u8> = codes
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| pair.iter().rev().fold(0, |byte, code| byte << 4 | (code ^ flip) & 15))
-        .collect();
     let scales = scales.try_as_plain_ram()?;
-    small_weights::packed(small, 4, &codes, scales.as_slice()?, size, op.block_size)
+    small_weights::packed(small, 4, codes.as_slice()?, scales.as_slice()?, size, op.block_size)
 }
 
 /// Whether codes are integers of four bits, as far from zero as from the middle of their 16.
