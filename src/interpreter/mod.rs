@@ -31,7 +31,7 @@ mod value;
 
 use std::path::Path;
 
-use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, ValueId, counted};
+use onnx_cast_graph::{BodyId, Graph, NodeId, Origin, Table, ValueId, counted};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 
@@ -43,7 +43,8 @@ use crate::plug::loader::CastOnnx;
 use crate::tensor::typed::OnnxTensor;
 use node::Builder;
 pub use observer::{BodyInput, BodyOutput, NodeRun, ObservedTensor, Observer, SharedTensor};
-use run::{Inputs, Row, Run};
+use operators::runners;
+use run::{Inputs, Run, Runner};
 use schedule::Schedules;
 pub use value::OnnxValue;
 use value::Value;
@@ -68,8 +69,7 @@ pub struct Interpreter {
     graph: Graph,
     builder: Builder,
     schedules: Schedules,
-    /// What runs here rather than by tract.
-    operators: &'static [Row],
+    runners: Table<NodeId, Runner>,
 }
 
 impl Interpreter {
@@ -97,7 +97,8 @@ impl Interpreter {
         let graph = onnx.inlined(proto, folder).map_err(Error::of)?;
         let schedules = Schedules::of(&graph);
         let builder = Builder::new(onnx, &graph, folder);
-        Ok(Interpreter { graph, builder, schedules, operators: operators::OPERATORS })
+        let runners = runners(&graph);
+        Ok(Interpreter { graph, builder, schedules, runners })
     }
 
     /// Has an audit of this model ([`Survey::audit`](crate::survey::Survey::audit)) count what its casts do when it runs, as the

@@ -36,8 +36,24 @@ pub(super) struct Builder {
     model: ModelProto,
     /// What was built, by the node's model without the node's name.
     built: Mutex<HashMap<Vec<u8>, Arc<Built>>>,
+    /// What was built last for each node of a body that may run again: to find it takes no model of the node.
+    last: Mutex<HashMap<NodeId, Last>>,
     /// Where the casts of nodes are counted.
     counted: Mutex<Option<Arc<Counted>>>,
+}
+
+/// What a node was built for.
+struct Last {
+    inputs: Vec<Option<Taken>>,
+    built: Arc<Built>,
+}
+
+/// An input that a node was built for.
+struct Taken {
+    ty: ElementType,
+    shape: TVec<usize>,
+    /// Its value, if that decides what is built.
+    deciding: Option<Arc<Tensor>>,
 }
 
 /// A node that was built, and the types of its outputs.
@@ -89,7 +105,8 @@ const DECIDED_BY_NONE: &[&str] = &[
 impl Builder {
     pub(super) fn new(onnx: CastOnnx, graph: &Graph, folder: Option<&Path>) -> Builder {
         let (folder, model) = (folder.map(Path::to_path_buf), graph.model().clone());
-        Builder { onnx, folder, model, built: Mutex::default(), counted: Mutex::default() }
+        let (built, last, counted) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Builder { onnx, folder, model, built, last, counted }
     }
 
     /// Has an audit of the whole model count what the casts of nodes do.
@@ -98,6 +115,7 @@ impl Builder {
         if !counted.as_ref().is_some_and(|counted| counted.is_of(audit)) {
             *counted = Some(Arc::new(Counted::new(audit)));
             self.built.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.last.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
     }
 
@@ -131,10 +149,11 @@ impl Builder {
         id: NodeId,
         inputs: &[Option<Typed>],
     ) -> TractResult<Vec<Typed>> {
-        let deciding = (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
-        let built = self.built(graph, id, inputs, deciding).or_else(|error| {
+        let deciding: Vec<bool> =
+            (0..inputs.len()).map(|place| decides(graph, id, inputs, place)).collect();
+        let built = self.built(graph, id, inputs, &deciding).or_else(|error| {
             // There are operators of which tract wants to see more than sizes.
-            self.built(graph, id, inputs, vec![true; inputs.len()]).map_err(|_| error)
+            self.built(graph, id, inputs, &vec![true; inputs.len()]).map_err(|_| error)
         });
         let run = || {
             let built = built?;
@@ -153,18 +172,39 @@ impl Builder {
         graph: &Graph,
         id: NodeId,
         inputs: &[Option<Typed>],
-        deciding: Vec<bool>,
+        deciding: &[bool],
     ) -> TractResult<Arc<Built>> {
-        let proto = self.model_of(graph, id, inputs, &deciding)?;
+        let lock_last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_inner = graph.node(id).body() != graph.main();
+        if is_inner
+            && let Some(last) = lock_last().get(&id)
+            && last.is_for(inputs, deciding)
+        {
+            return Ok(last.built.clone());
+        }
+        let proto = self.model_of(graph, id, inputs, deciding)?;
         if proto.encoded_len() > KEPT_BYTES {
             return Ok(Arc::new(self.build(proto, graph.node(id).label())?));
         }
+        let built = self.kept(proto, graph.node(id).label())?;
+        if is_inner {
+            let mut last = lock_last();
+            if last.len() >= KEPT {
+                last.clear();
+            }
+            last.insert(id, Last::new(inputs, deciding, built.clone()));
+        }
+        Ok(built)
+    }
+
+    /// What is kept of a node's model, or is built of it and kept.
+    fn kept(&self, proto: ModelProto, name: &str) -> TractResult<Arc<Built>> {
         let key = proto.encode_to_vec();
         let lock = || self.built.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(built) = lock().get(&key) {
             return Ok(built.clone());
         }
-        let built = Arc::new(self.build(proto, graph.node(id).label())?);
+        let built = Arc::new(self.build(proto, name)?);
         let mut kept = lock();
         if kept.len() >= KEPT {
             kept.clear();
@@ -245,6 +285,33 @@ impl Builder {
         let types = output_element_types(plan.model())?;
         let moves = moved_axis(plan.model());
         Ok(Built { plan, types, name: name.into(), audit, moves })
+    }
+}
+
+impl Last {
+    fn new(inputs: &[Option<Typed>], deciding: &[bool], built: Arc<Built>) -> Last {
+        let taken = |(typed, decides): (&Option<Typed>, &bool)| {
+            let Typed { ty, tensor } = typed.as_ref()?;
+            let deciding = decides.then(|| tensor.clone());
+            Some(Taken { ty: *ty, shape: tensor.shape().into(), deciding })
+        };
+        Last { inputs: inputs.iter().zip(deciding).map(taken).collect(), built }
+    }
+
+    /// Whether what was built is what would be built for these inputs.
+    fn is_for(&self, inputs: &[Option<Typed>], deciding: &[bool]) -> bool {
+        let is_alike = |((taken, typed), decides): ((&Option<Taken>, &Option<Typed>), &bool)| {
+            let (Some(taken), Some(Typed { ty, tensor })) = (taken, typed) else {
+                return taken.is_none() && typed.is_none();
+            };
+            let has_value = match &taken.deciding {
+                Some(value) => *decides && (Arc::ptr_eq(value, tensor) || value == tensor),
+                None => !decides,
+            };
+            has_value && taken.ty == *ty && *taken.shape == *tensor.shape()
+        };
+        self.inputs.len() == inputs.len()
+            && self.inputs.iter().zip(inputs).zip(deciding).all(is_alike)
     }
 }
 

@@ -1,7 +1,23 @@
 //! The operators that run here rather than by tract: those of control flow, and those of what holds several tensors.
 
-use super::run::Row;
-use super::{control, scan, sequences};
+use onnx_cast_graph::{Graph, NodeId, NodeView, Table};
+
+use super::run::{Row, Runner};
+use super::{control, kernels, scan, sequences};
+
+/// What runs each node of a graph.
+pub(super) fn runners(graph: &Graph) -> Table<NodeId, Runner> {
+    let mut runners = Table::default();
+    for id in graph.all_nodes(graph.main()) {
+        let node = graph.node(id);
+        let runner = match OPERATORS.iter().find(|(name, ..)| node.is(name)) {
+            Some(row) => Runner::Here(row),
+            None => kernels::kernel(node).map_or(Runner::Tract, Runner::Kernel),
+        };
+        runners.insert(id, runner);
+    }
+    runners
+}
 
 /// Any number of inputs.
 const MANY: usize = usize::MAX;

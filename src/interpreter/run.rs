@@ -1,6 +1,6 @@
 //! One run: the values that are there, and the walk over a body.
 
-use onnx_cast_graph::{BodyId, NodeId, NodeView, Table, ValueId, counted};
+use onnx_cast_graph::{BodyId, NodeId, Table, ValueId, counted};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
@@ -24,6 +24,16 @@ pub(super) type Operator = fn(&mut Run, NodeId, Inputs) -> TractResult<Vec<Value
 
 /// An operator that runs here, its function, the most inputs that it takes, and its attributes.
 pub(super) type Row = (&'static str, Operator, usize, &'static [&'static str]);
+
+/// What runs a node.
+#[derive(Clone, Copy)]
+pub(super) enum Runner {
+    /// An operator of this folder's.
+    Here(&'static Row),
+    /// A kernel of this project's.
+    Kernel(kernels::Kernel),
+    Tract,
+}
 
 /// The inputs of a node by place; `None` for one that is not given.
 pub(super) type Inputs = Vec<Option<Value>>;
@@ -135,12 +145,13 @@ impl<'a> Run<'a> {
     /// What a node makes of its inputs, by place.
     pub(super) fn made(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
         let node = self.model.graph.node(id);
-        let Some((_, operator, most, attributes)) =
-            self.model.operators.iter().find(|(name, ..)| node.is(name))
-        else {
-            let Some(kernel) = kernels::kernel(node) else { return self.tensors(id, inputs) };
-            let made = kernel(&kernels::Site::of(node)?, &self.all_tensors(id, inputs)?)?;
-            return Ok(made.into_iter().map(Value::Tensor).collect());
+        let (_, operator, most, attributes) = match self.model.runners.get(id) {
+            Some(Runner::Here(row)) => row,
+            Some(Runner::Kernel(kernel)) => {
+                let made = kernel(&kernels::Site::of(node)?, &self.all_tensors(id, inputs)?)?;
+                return Ok(made.into_iter().map(Value::Tensor).collect());
+            }
+            Some(Runner::Tract) | None => return self.tensors(id, inputs),
         };
         if inputs.len() > *most {
             return self

@@ -38,3 +38,4 @@ mod rewrite;
 mod shapes;
 mod statistics;
 mod stock;
+mod turns;

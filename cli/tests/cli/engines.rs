@@ -4,6 +4,7 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Bool, Float, Float16, Int64};
 
+use crate::common::hostile::crowds;
 use crate::common::proto::{
     graph, graph_attribute, int64, model, node, tensor, unshaped, untyped, value,
 };
@@ -66,4 +67,14 @@ fn both_engines_count_and_compare_alike() {
     });
     let output = |report: &serde_json::Value| report["comparisons"][0]["verdict"].clone();
     assert_eq!(output(&planned), output(&walked));
+}
+
+/// A model of which there can be no plan, and which fails node by node, is wrong about what fails there.
+#[test]
+fn what_goes_wrong_without_a_plan_is_told() {
+    let (_, model) =
+        crowds().into_iter().find(|(name, _)| *name == "a loop without end").expect("a model");
+    let folder = Folder::new();
+    let line = refused(&["run", &folder.message("m.onnx", &model)]);
+    assert!(line.contains("(Loop): goes round more than 1048576 times"), "{line}");
 }

@@ -51,7 +51,7 @@ pub(crate) enum Outcome<A> {
 pub(crate) struct Reply<A> {
     pub(crate) outcome: Outcome<A>,
     pub(crate) is_last: bool,
-    /// Why there is no plan, where another engine may do the work.
+    /// What tract cannot do, where another engine may do the work.
     pub(crate) no_plan: Option<String>,
 }
 

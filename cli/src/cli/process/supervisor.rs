@@ -50,9 +50,12 @@ impl Supervisor {
                 if asked.is_none() && R::ENGINE == Engine::Plan =>
             {
                 let walked = self.ask_by(request, Engine::Nodes, Some(reason), &follow)?;
-                // The plan's problem says more of the model than that of a second attempt, save
-                // where that one took more time or memory than there is.
-                let is_told = walked.is_last || matches!(walked.outcome, Outcome::Done(_));
+                // Of two problems that are tract's, the plan's says more of the model. What took more
+                // time or memory than there is, or is wrong without a plan, is told.
+                let is_told = match &walked.outcome {
+                    Outcome::Done(_) => true,
+                    Outcome::Unusable(_) => walked.is_last || walked.no_plan.is_none(),
+                };
                 Ok(if is_told { walked.outcome } else { Outcome::Unusable(problem) })
             }
             reply => Ok(reply.outcome),

@@ -103,7 +103,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
         Ok(Err(error)) => {
             let problem = Problem::of(&error, ErrorKind::Model);
-            let no_plan = engine::no_plan(&error, max_nodes.is_none());
+            let no_plan = engine::no_plan(&error, order.engine, max_nodes.is_none());
             Reply { outcome: Outcome::Unusable(problem), is_last: false, no_plan }
         }
         Err(payload) => {

@@ -119,13 +119,15 @@ pub(crate) fn heading(proto: &ModelProto) -> ModelProto {
 /// Why there is no plan of a model, if it is tract that cannot make one, so that the model may run node by node. What this
 /// project refuses is refused without a plan as well, and a branch that does not run would hide it; so is a model of more
 /// nodes than the user allows, whose limit is then not ours.
-pub(crate) fn no_plan(error: &TractError, is_limit_ours: bool) -> Option<String> {
+pub(crate) fn no_plan(error: &TractError, engine: Engine, is_limit_ours: bool) -> Option<String> {
     if let Some(whole) = error.downcast_ref::<InOneLine>() {
-        return no_plan(&whole.error, is_limit_ours);
+        return no_plan(&whole.error, engine, is_limit_ours);
     }
     let is_of_plan = match error.chain().find_map(|link| link.downcast_ref::<Error>()) {
         Some(own) => {
-            let is_alone = own.operator().is_some_and(Interpreter::runs_alone);
+            // Node by node these are wrong themselves.
+            let is_alone =
+                engine == Engine::Plan && own.operator().is_some_and(Interpreter::runs_alone);
             let is_many = is_limit_ours && own.limit() == Some("loaded_nodes");
             own.kind() == ErrorKind::Tract || is_alone || is_many
         }
