@@ -40,8 +40,9 @@ pub struct Limits {
     pub nodes: u64,
     /// Nodes that tract is given to load: those of all graphs, functions put in place and what this crate adds included, with the
     /// graphs' inputs, twice their outputs, and what nodes have of operands and results beyond six. tract's time grows by the square of
-    /// them, so a file that is small must not have many. Default: 6144, and besides one for each KiB that the tensors hold, as large
-    /// models have large weights.
+    /// them, so a file that is small must not have many. A `Scan` inside the body of another it goes through three times for each time
+    /// that it goes through that one, and so the nodes of its body count three times. Default: 6144, and besides one for each KiB that
+    /// the tensors hold, as large models have large weights.
     pub loaded_nodes: u64,
     /// Elements of a tensor in the model. Default: 2⁴⁰.
     pub tensor_elements: u64,
@@ -110,22 +111,29 @@ impl Limits {
 
     /// Checks what tract is to load.
     pub(crate) fn check_loaded(&self, proto: &ModelProto) -> Result<(), Error> {
-        fn count(graph: &GraphProto) -> u64 {
-            let attributes = graph.node.iter().flat_map(|node| &node.attribute);
-            let inner = attributes.flat_map(subgraphs).map(count).sum::<u64>();
-            // Of some operators tract makes a node for each operand.
-            let ends =
-                |node: &NodeProto| (node.input.len() + node.output.len()).saturating_sub(ENDS);
-            let ends: usize = graph.node.iter().map(ends).sum();
-            // Each output is looked for among all.
-            let outputs = 2 * graph.output.len();
-            inner + (graph.node.len() + ends + graph.input.len() + outputs) as u64
-        }
-        const ENDS: usize = 6;
-        let (found, limit) = (proto.graph.as_ref().map_or(0, count), self.loaded_nodes);
+        let found = proto.graph.as_ref().map_or(0, |graph| loaded_nodes(graph, false));
         let place = || "the model, with its functions in place".to_owned();
-        within(place, "loaded_nodes", found, limit)
+        within(place, "loaded_nodes", found, self.loaded_nodes)
     }
+}
+
+/// The [`loaded_nodes`](Limits::loaded_nodes) of a graph, which may be inside the body of a `Scan`.
+fn loaded_nodes(graph: &GraphProto, is_scanned: bool) -> u64 {
+    const ENDS: usize = 6;
+    const TIMES_IN_SCAN: u64 = 3;
+    let of_node = |node: &NodeProto| {
+        let is_scan = node.op_type == "Scan";
+        let graphs = node.attribute.iter().flat_map(subgraphs);
+        let inner = graphs.map(|graph| loaded_nodes(graph, is_scanned || is_scan));
+        let inner = inner.fold(0, u64::saturating_add);
+        let times = if is_scan && is_scanned { TIMES_IN_SCAN } else { 1 };
+        // Of some operators tract makes a node for each operand.
+        let ends = (node.input.len() + node.output.len()).saturating_sub(ENDS);
+        inner.saturating_mul(times).saturating_add(1 + ends as u64)
+    };
+    // Each output is looked for among all.
+    let ends = (graph.input.len() + 2 * graph.output.len()) as u64;
+    graph.node.iter().map(of_node).fold(ends, u64::saturating_add)
 }
 
 /// Fails where something is beyond a limit, at a place such as a node.

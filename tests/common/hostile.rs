@@ -455,6 +455,22 @@ pub fn crowds() -> Vec<(&'static str, ModelProto)> {
             let items = raw("w", Float as i32, &[50_000, 1], &vec![0; 200_000]);
             of(&[node("Scan", &["x", "w"], &["last", "t"], with)], &[1], vec![items])
         }),
+        ("scans inside of scans", {
+            let values = |names: [&str; 2]| names.map(|name| value(name, Float, &[1]));
+            let mut nodes = vec![node("Add", &["state", "item"], &["next"], vec![])];
+            nodes.push(node("Identity", &["next"], &["each"], vec![]));
+            for level in 0..30 {
+                let body = graph(&values(["state", "item"]), &nodes, &values(["next", "each"]));
+                let with = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+                let inner = format!("inner{level}");
+                nodes = vec![node("Scan", &["state", "w"], &["next", &inner], with)];
+                nodes.push(node("Identity", &["next"], &["each"], vec![]));
+            }
+            let body = graph(&values(["state", "item"]), &nodes, &values(["next", "each"]));
+            let with = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+            let items = raw("w", Float as i32, &[1, 1], &[0; 4]);
+            of(&[node("Scan", &["x", "w"], &["t", "all"], with)], &[1], vec![items])
+        }),
         ("a loop without end", {
             let body = graph(
                 &[value("i", Int64, &[]), value("c", Bool, &[]), float("s")],
