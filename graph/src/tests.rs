@@ -102,6 +102,18 @@ fn what_is_wrong_with_names_is_told() {
     assert_eq!(problems[1].at, At::Node("z".into(), "Neg".into()));
 }
 
+/// A branch as well: a graph holds one of them.
+#[test]
+fn an_attribute_that_is_given_twice_is_told() {
+    let mut file = model();
+    let choice = &mut file.graph.as_mut().unwrap().node[1];
+    choice.attribute.push(choice.attribute[0].clone());
+    let (_, problems) = Graph::import(file, &step).unwrap();
+    let texts: Vec<&str> = problems.iter().map(|problem| &*problem.text).collect();
+    assert_eq!(texts, ["attribute `then_branch` is given twice, the model imports 1"]);
+    assert_eq!(problems[0].at, At::Node("choice".into(), "If".into()));
+}
+
 #[test]
 fn a_circle_is_told() {
     let graph = GraphProto {

@@ -60,9 +60,6 @@ impl BitCastSpec {
         if let Some(other) = node.attributes().iter().find(|attribute| attribute.name != "to") {
             return Err(attribute_error(&other.name, "is unknown in every opset".into()));
         }
-        if node.attributes().len() > 1 {
-            return Err(attribute_error("to", "is given twice".into()));
-        }
         let Some(id) = int(node, "to") else {
             let problem = match attribute(node, "to") {
                 Some(_) => "must be an INT",

@@ -119,11 +119,7 @@ impl QuantizerSpec {
                 "needs 2 or 3 inputs and one output, has {given} and {made} (opset {opset})"
             )));
         }
-        let attributes = node.attributes();
-        for (index, attribute) in attributes.iter().enumerate() {
-            if attributes.iter().take(index).any(|earlier| earlier.name == attribute.name) {
-                return Err(spec.refuse_attribute(&attribute.name, "is given twice".into()));
-            }
+        for attribute in node.attributes() {
             spec.read_attribute(attribute)?;
         }
         Ok(spec)

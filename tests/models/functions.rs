@@ -186,7 +186,7 @@ fn calls_that_do_not_fit_are_refused() {
     );
     assert_eq!(
         call(&["x"], &["y"], vec![int("target", 1), int("target", 1)]),
-        "node `Convert_y` (Convert): attribute `target` is given twice"
+        "node `Convert_y` (Convert): attribute `target` is given twice, the model imports 21"
     );
     // Neither given nor at a default: the Cast has no `to`.
     assert!(call(&["x"], &["y"], vec![]).contains("attribute `to` is missing"));

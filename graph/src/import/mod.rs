@@ -2,7 +2,7 @@
 
 mod root;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
@@ -10,7 +10,7 @@ use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use crate::Graph;
 use crate::arena::{Arena, BodyId, NodeId, ValueId};
 use crate::body::Body;
-use crate::names::{Names, Problem};
+use crate::names::{At, Names, Problem};
 use crate::new_node::Place;
 use crate::node::{HeldBody, Node, NodeView, default_opset};
 use crate::order::sorted;
@@ -304,8 +304,21 @@ impl Reader<'_> {
         let is_outer = |name: &str| self.scopes.iter().any(|scope| scope.contains_key(name));
         let (order, problems) = sorted(proto, nodes, &self.region.prefix, &is_outer);
         self.problems.extend(problems);
+        let Region { prefix, opset, .. } = &self.region;
+        for node in nodes {
+            let Some(name) = given_twice(node) else { continue };
+            let at = At::Node(format!("{prefix}{}", node.label()), node.op_type.clone());
+            let text = format!("attribute `{name}` is given twice, the model imports {opset}");
+            self.problems.push(Problem { at, text });
+        }
         order
     }
+}
+
+/// The name of an attribute that a node has twice: some readers would take the first, others the last.
+fn given_twice(node: &NodeProto) -> Option<&str> {
+    let mut names = HashSet::new();
+    node.attribute.iter().map(|given| &*given.name).find(|name| !names.insert(*name))
 }
 
 /// What a message declares of its values, taken out of it. A name that is declared twice is what is declared last.

@@ -83,20 +83,15 @@ impl<'a> Function<'a> {
                 return Err(refusal(node, problem));
             }
         }
-        let mut names = HashSet::new();
         let held = node.bodies().iter().map(|held| held.attribute.as_str());
-        for attribute_name in node.attributes.iter().map(|own| own.name.as_str()).chain(held) {
-            let is_known =
-                self.has_attribute(attribute_name) || self.referred.contains(attribute_name);
-            let problem = if !is_known {
-                format!("attribute `{attribute_name}` is none of function `{name}`")
-            } else if !names.insert(attribute_name) {
-                format!("attribute `{attribute_name}` is given twice")
-            } else {
-                continue;
-            };
-            return Err(refusal(node, problem));
+        let mut given = node.attributes.iter().map(|own| own.name.as_str()).chain(held);
+        let is_known = |given: &str| self.has_attribute(given) || self.referred.contains(given);
+        match given.find(|given| !is_known(given)) {
+            Some(unknown) => {
+                let problem = format!("attribute `{unknown}` is none of function `{name}`");
+                Err(refusal(node, problem))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }

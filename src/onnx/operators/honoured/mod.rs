@@ -134,16 +134,11 @@ impl Site<'_> {
     }
 
     fn check_attributes(&self) -> Result<(), Error> {
-        for (place, given) in self.node.attributes.iter().enumerate() {
+        for given in &self.node.attributes {
             // What refers to a function's attribute is refused with that reason.
-            if !given.ref_attr_name.is_empty() {
-                continue;
+            if given.ref_attr_name.is_empty() {
+                self.check_attribute(given)?;
             }
-            let mut before = self.node.attributes.iter().take(place);
-            if before.any(|other| other.name == given.name) {
-                return Err(self.refuse_attribute(&given.name, "is given twice".into()));
-            }
-            self.check_attribute(given)?;
         }
         let is_known = |name: &str| {
             self.version.attribute(name).is_some_and(|known| known.ty == AttributeType::Graph)
