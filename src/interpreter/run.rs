@@ -1,6 +1,6 @@
 //! One run: the values that are there, and the walk over a body.
 
-use onnx_cast_graph::{BodyId, NodeId, Table, ValueId, counted};
+use onnx_cast_graph::{BodyId, Node, NodeId, Table, ValueId, counted};
 use tract_onnx::pb::TypeProto;
 use tract_onnx::prelude::TractResult;
 
@@ -11,6 +11,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
 use crate::passes::facts::value_type::declared_type;
+use crate::plug::guard::without_panic;
 
 /// The values of a running model.
 pub(super) struct Run<'a> {
@@ -113,7 +114,7 @@ impl<'a> Run<'a> {
             inputs.push(input.map(|input| self.value(input)).transpose()?);
         }
         let seen = self.observer.is_some().then(|| self.model.node_run(id, &inputs));
-        let mut outputs = self.made(id, inputs)?;
+        let mut outputs = at_panics(node, || self.made(id, inputs))?;
         if let (Some(observer), Some(seen)) = (&mut self.observer, seen) {
             // What the observer changes is no copy: a value is held by what it is shown alone.
             let shown = |(id, value): (&Option<ValueId>, Value)| match id
@@ -269,4 +270,12 @@ fn contradiction(
     let Value::Tensor(Typed { ty, .. }) = value else { return None };
     let declared = declared_type(declared, "", "").ok().flatten()?;
     (declared != *ty).then_some((*ty, declared))
+}
+
+/// Does a node's work, of which a panic is an error about the node.
+fn at_panics<T>(node: &Node, work: impl FnOnce() -> TractResult<T>) -> TractResult<T> {
+    without_panic(work).map_err(|error| match error.downcast_ref().map(Error::cause) {
+        Some(Cause::Panic { message }) => refusal(node, message.as_str()).into(),
+        _ => error,
+    })
 }

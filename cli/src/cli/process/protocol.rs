@@ -77,18 +77,32 @@ impl<A> Outcome<A> {
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
 pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
-    // By the standard library when it aborts, and by tract's assertions.
-    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
-    let (kind, message) = if no_memory.iter().any(|words| last_words.contains(words)) {
-        let gib = memory_bytes as f64 / (1u64 << 30) as f64;
-        let message =
-            format!("tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
-        (ErrorKind::Limit, message)
-    } else if last_words.contains("overflowed its stack") {
+    if let Some(problem) = of_memory(last_words, memory_bytes) {
+        return problem;
+    }
+    let (kind, message) = if last_words.contains("overflowed its stack") {
         (ErrorKind::Limit, "tract ran out of stack".into())
     } else {
         let words = message::shortened_line(last_words);
         (ErrorKind::Model, format!("tract cannot handle this model ({words})"))
     };
     Problem { kind, message }
+}
+
+/// What to tell the user about an error of a worker that lives on.
+pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> Problem {
+    let problem = Problem::of(error, ErrorKind::Model);
+    of_memory(&problem.message, memory_bytes).unwrap_or(problem)
+}
+
+/// That tract ran out of memory, if this says so, at the place that it names.
+fn of_memory(words: &str, memory_bytes: u64) -> Option<Problem> {
+    // By the standard library when it aborts, and by tract's errors and assertions.
+    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
+    let (before, _) = no_memory.iter().find_map(|mark| words.split_once(mark))?;
+    let place = if before.ends_with(": ") { before } else { "" };
+    let gib = memory_bytes as f64 / (1u64 << 30) as f64;
+    let message =
+        format!("{place}tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
+    Some(Problem { kind: ErrorKind::Limit, message })
 }

@@ -10,7 +10,9 @@ use std::{env, thread};
 
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
-use crate::cli::process::protocol::{Header, MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::process::protocol::{
+    Header, MARK, Order, Outcome, REPLY, Reply, explain, problem_of,
+};
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
 use crate::cli::work::engine;
@@ -102,7 +104,7 @@ pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_js
     let reply = match panic::catch_unwind(AssertUnwindSafe(|| request.answer(&loader))) {
         Ok(Ok(answer)) => Reply { outcome: Outcome::Done(answer), is_last: false, no_plan: None },
         Ok(Err(error)) => {
-            let problem = Problem::of(&error, ErrorKind::Model);
+            let problem = problem_of(&error, memory_bytes);
             let no_plan = engine::no_plan(&error, order.engine, max_nodes.is_none());
             Reply { outcome: Outcome::Unusable(problem), is_last: false, no_plan }
         }
