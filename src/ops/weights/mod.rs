@@ -1,7 +1,8 @@
-//! Constant operands of products that stay in fewer bits than FLOAT until the product runs ([`panels`](crate::panels)). While
-//! tract declutters a model, the operator that makes FLOAT of them stands before the product; when tract has chosen how the
-//! product packs its operands, the packed operand takes its place. Where something else than a product takes the weights, or
-//! tract packs them as the second operand, whose panels it asks for again and again, they are FLOAT in memory.
+//! Constant operands of products, convolutions among them, that stay in fewer bits than FLOAT until the product runs
+//! ([`panels`](crate::panels)). While tract declutters a model, the operator that makes FLOAT of them stands before the
+//! product; when tract has chosen how the product packs its operands, the packed operand takes its place. Where something
+//! else than a product takes the weights, or tract packs them as the second operand, whose panels it asks for again and
+//! again, they are FLOAT in memory.
 //!
 //! - `tied`: weights of which rows are gathered besides
 //! - `unpack`: the operator that makes FLOAT of codes
@@ -9,7 +10,10 @@
 pub(crate) mod tied;
 pub(crate) mod unpack;
 
+use tract_onnx::tract_core::dyn_clone;
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::change_axes::IntoShape;
+use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::einsum::einsum_matmul::EinSumMatMul;
 use tract_onnx::tract_core::ops::identity::Identity;
@@ -42,8 +46,8 @@ pub(crate) struct Packing<'a> {
     format: Box<dyn MMMInputFormat>,
     /// The axes of its input that are K and the rows.
     axes: [usize; 2],
-    /// What changes the weights' axes before, first to last.
-    changes: Vec<&'a AxisOp>,
+    /// What changes the weights' axes or shape before, first to last.
+    changes: Vec<&'a dyn TypedOp>,
 }
 
 /// What takes the output of a node, if nothing else does, behind changes of its axes.
@@ -69,20 +73,16 @@ fn follow<'a>(
     let mut changes = vec![];
     loop {
         let is_float = model.outlet_fact(weights)?.datum_type == f32::datum_type();
-        let is_product = match next.op_as::<EinSum>() {
-            Some(op) => op.q_params.is_none() && op.operating_dt == f32::datum_type(),
-            None => next.op_is::<EinSumMatMul>(),
-        };
-        if is_product && is_float && next.inputs.len() == 2 {
+        if is_float && is_product(next, weights) {
             return Ok(Use::Product);
         }
         if next.op_is::<OptMatMulPack>() {
             return Ok(packing(model, next, changes)?.map_or(Use::Other, Use::Packing));
         }
-        match next.op_as::<AxisOp>() {
-            Some(change) => changes.push(change),
-            None if next.op_is::<Identity>() => {}
-            None => return Ok(Use::Other),
+        if next.op_is::<AxisOp>() || next.op_is::<IntoShape>() {
+            changes.push(&*next.op);
+        } else if !next.op_is::<Identity>() {
+            return Ok(Use::Other);
         }
         weights = next.id.into();
         let Some(user) = sole_user(model, next.id)? else { return Ok(Use::Other) };
@@ -90,11 +90,23 @@ fn follow<'a>(
     }
 }
 
+/// Whether a node multiplies FLOATs by weights, in a form that does not run yet.
+fn is_product(node: &TypedNode, weights: OutletId) -> bool {
+    if let Some(op) = node.op_as::<Conv>() {
+        return op.q_params.is_none() && op.group == 1 && node.inputs.get(1) == Some(&weights);
+    }
+    let is_product = match node.op_as::<EinSum>() {
+        Some(op) => op.q_params.is_none() && op.operating_dt == f32::datum_type(),
+        None => node.op_is::<EinSumMatMul>(),
+    };
+    is_product && node.inputs.len() == 2
+}
+
 /// What a node packs, if it is the first operand of a product, of one group.
 fn packing<'a>(
     model: &TypedModel,
     node: &'a TypedNode,
-    changes: Vec<&'a AxisOp>,
+    changes: Vec<&'a dyn TypedOp>,
 ) -> TractResult<Option<Packing<'a>>> {
     let Some(product) = model.single_succ(node.id)? else { return Ok(None) };
     let takes = |spec: &ProtoFusedSpec| {
@@ -109,26 +121,31 @@ fn packing<'a>(
     let fact = model.outlet_fact(node.id.into())?;
     let packed = fact.exotic_fact().and_then(|fact| fact.downcast_ref::<DynPackedExoticFact>());
     let formats = packed.map(|packed| &*packed.packers);
-    let (true, Some([format]), Some(1)) = (is_first, formats, fact.shape.volume().as_i64()) else {
+    let (true, Some([first, others @ ..]), Some(1)) =
+        (is_first, formats, fact.shape.volume().as_i64())
+    else {
         return Ok(None);
     };
+    // Of several kernels the product takes one when it runs; what one format has suits them all, or they have none in common.
+    let merged = others.iter().try_fold(&**first, |merged, other| merged.merge_with(&**other));
+    let Some(format) = merged.map(dyn_clone::clone_box) else { return Ok(None) };
     let (inputs, outputs) = model.node_facts(node.id)?;
     let mapping = node.op.axes_mapping(&inputs, &outputs)?;
     let place = |name: char| -> TractResult<usize> {
         let axis = mapping.axis(name)?;
         axis.inputs.first().and_then(|places| places.first().copied()).context("a packed axis")
     };
-    Ok(Some(Packing { node, format: format.clone(), axes: [place('K')?, place('M')?], changes }))
+    Ok(Some(Packing { node, format, axes: [place('K')?, place('M')?], changes }))
 }
 
 impl Packing<'_> {
     /// Where K and the rows are among the axes of the weights; `None` where they are none of them.
     fn own_axes(&self) -> Option<[usize; 2]> {
-        let recip = |axis: usize, change: &&AxisOp| change.recip().transform_axis(axis);
+        let recip = |axis: usize, change: &&dyn TypedOp| match change.downcast_ref::<AxisOp>()? {
+            AxisOp::Reshape(..) => None,
+            change => change.recip().transform_axis(axis),
+        };
         let own = |axis| self.changes.iter().rev().try_fold(axis, recip);
-        if self.changes.iter().any(|change| matches!(change, AxisOp::Reshape(..))) {
-            return None;
-        }
         let [k, rows] = self.axes.map(own);
         Some([k?, rows?])
     }
@@ -137,7 +154,13 @@ impl Packing<'_> {
     fn changed<'t>(&self, weights: &'t Tensor) -> TractResult<Cow<'t, Tensor>> {
         let mut weights = Cow::Borrowed(weights);
         for change in &self.changes {
-            change.change_tensor(weights.to_mut(), false)?;
+            if let Some(change) = change.downcast_ref::<AxisOp>() {
+                change.change_tensor(weights.to_mut(), false)?;
+            } else {
+                let given = tvec!(weights.into_owned().into_tvalue());
+                let made = change.eval_out_of_plan(given)?.and_then(|mut made| made.pop());
+                weights = Cow::Owned(made.context("weights of another shape")?.into_tensor());
+            }
         }
         Ok(weights)
     }

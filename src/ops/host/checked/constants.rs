@@ -18,6 +18,7 @@ use crate::ops::host::around::Wrapped;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::saved::save;
+use crate::ops::weights;
 
 /// Operators the sizes of whose results are told by no shape, but are in proportion to those of the operands.
 const SELECTING: &[&str] =
@@ -143,6 +144,7 @@ impl Checked {
                 let most = values.iter().map(|value| held(value)).sum::<u64>();
                 let kept = outputs.iter().map(|output| bytes(output, 0)).sum::<Option<u64>>();
                 self.folds = kept.unwrap_or(made) <= most.max(CONST_FOLD_MEM_BUDGET)
+                    && !(self.widens() && made >= (weights::FROM * size_of::<f32>()) as u64)
                     && self.has_time(inputs.iter(), outputs.iter());
             }
             (Some(values), None) => {
@@ -156,6 +158,11 @@ impl Checked {
             (None, _) => {}
         }
         Ok(())
+    }
+
+    /// Whether its operator decides itself what it folds, by what takes it: weights may stay as they are.
+    fn widens(&self) -> bool {
+        ["Cast", "DequantizeLinear"].contains(&&*self.node.op_type)
     }
 
     fn selects(&self) -> bool {
