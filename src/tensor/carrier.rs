@@ -2,11 +2,14 @@
 
 #![forbid(unsafe_code)]
 
+use std::array;
+
 use half::bf16;
 use tract_onnx::prelude::{DatumType, Tensor, tract_ndarray::ArrayD};
 
 use crate::cast::element_type::{ElementType, MachineType};
 use crate::cast::rules::Rules;
+use crate::cast::scalar;
 use crate::error::{Error, Result};
 use crate::tensor::conversion::Conversion;
 
@@ -39,6 +42,26 @@ impl ElementType {
             return Some(ElementType::Int64);
         }
         Self::ALL.iter().copied().find(|t| !t.is_exotic() && t.datum_type() == datum_type)
+    }
+}
+
+/// Writes codes as a type's carriers, which `bytes` has room for, hold them.
+pub(super) fn write(ty: ElementType, codes: impl Iterator<Item = u64>, bytes: &mut [u8]) {
+    let width = ty.carrier_bytes().unwrap_or(1);
+    if width == 1 {
+        let carrier = |code: usize| {
+            let mut carrier = [0];
+            scalar::write_carrier(ty, code as u64, &mut carrier);
+            carrier[0]
+        };
+        let table: [u8; 256] = array::from_fn(carrier);
+        for (place, code) in bytes.iter_mut().zip(codes) {
+            *place = table[usize::from(code as u8)];
+        }
+        return;
+    }
+    for (place, code) in bytes.chunks_exact_mut(width).zip(codes) {
+        scalar::write_carrier(ty, code, place);
     }
 }
 

@@ -12,8 +12,8 @@ use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
 use crate::cast::element_type::{self, ElementType, Family};
-use crate::cast::scalar;
 use crate::error::{self, Cause, Error, Result};
+use crate::tensor::carrier;
 pub(crate) use crate::tensor::external::is_external;
 use crate::tensor::external::{External, FileReader, inside};
 use crate::tensor::output;
@@ -230,11 +230,8 @@ impl<'a> Reader<'a> {
 
     /// From codes, as many as the tensor has elements.
     fn codes(&self, codes: impl Iterator<Item = u64>) -> TractResult<Tensor> {
-        let width = self.ty.carrier_bytes().unwrap_or(1);
         let mut output = Tensor::zero_dt(self.ty.datum_type(), &self.shape)?;
-        for (place, code) in output.as_bytes_mut().chunks_exact_mut(width).zip(codes) {
-            scalar::write_carrier(self.ty, code, place);
-        }
+        carrier::write(self.ty, codes, output.as_bytes_mut());
         Ok(output)
     }
 
