@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod constants;
+mod forms;
 mod hostile;
 mod models;
 mod sizes;

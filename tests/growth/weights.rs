@@ -9,15 +9,15 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType::{BFloat16, Float, Float16, Int4, Int64, Uint4, Uint8};
 use tract_onnx_cast::{ElementType, Rules, from_f32, onnx, tensor_proto};
 
-use crate::common::proto::{Sketch, bytes, int, int64, ints, raw, set_dim, symbol, unshaped};
+use crate::common::proto::{Sketch, bytes, int, ints, raw};
 use crate::{PEAK, alone};
 
 /// Neither is a multiple of what the kernels take at once, nor K of a block.
-const N: usize = 1501;
-const K: usize = 1000;
-const BLOCK: usize = 32;
+pub const N: usize = 1501;
+pub const K: usize = 1000;
+pub const BLOCK: usize = 32;
 
-fn numbers(count: usize) -> Vec<f32> {
+pub fn numbers(count: usize) -> Vec<f32> {
     (0..count).map(|place| ((place * 31 + place / 7) % 2039) as f32 / 1024.0 - 1.0).collect()
 }
 
@@ -34,7 +34,7 @@ fn product(rows: usize, sketch: impl FnOnce(Sketch) -> Sketch) -> ModelProto {
 }
 
 /// With weights of a type, which are cast.
-fn cast(rows: usize, ty: ElementType) -> ModelProto {
+pub fn cast(rows: usize, ty: ElementType) -> ModelProto {
     product(rows, |sketch| {
         let sketch = sketch.initializer(shaped("w", ty, [K, N], &numbers(K * N)));
         sketch.cast("w", Float, "f").node("MatMul", &["x", "f"], &["y"], vec![])
@@ -42,7 +42,7 @@ fn cast(rows: usize, ty: ElementType) -> ModelProto {
 }
 
 /// With weights that numbers of half precision have, in FLOAT.
-fn plain(rows: usize, ty: ElementType) -> ModelProto {
+pub fn plain(rows: usize, ty: ElementType) -> ModelProto {
     let rounded = from_f32(&tensor1(&numbers(K * N)), ty, Rules::default()).expect("a conversion");
     let wide = tract_onnx_cast::to_f32(&rounded, ty).expect("numbers");
     let view = wide.try_as_plain_ram().expect("numbers");
@@ -50,7 +50,7 @@ fn plain(rows: usize, ty: ElementType) -> ModelProto {
     product(rows, |sketch| sketch.initializer(weights).node("MatMul", &["x", "w"], &["y"], vec![]))
 }
 
-const BLOCKS: usize = K.div_ceil(BLOCK);
+pub const BLOCKS: usize = K.div_ceil(BLOCK);
 
 fn code(place: usize, bits: usize) -> u8 {
     ((place * 29 + place / 11) % (1 << bits)) as u8
@@ -62,7 +62,7 @@ fn scale(place: usize) -> f32 {
 }
 
 /// With codes of so many bits.
-fn codes(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
+pub fn codes(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
     let each = 8 / bits;
     let byte = |place: usize| {
         (0..each).fold(0, |byte, part| byte | code(place * each + part, bits) << (part * bits))
@@ -84,7 +84,7 @@ fn codes(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
 }
 
 /// The same in FLOAT.
-fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
+pub fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
     let mut weights = vec![0.0; K * N];
     for n in 0..N {
         for k in 0..K {
@@ -103,7 +103,7 @@ fn decoded(rows: usize, bits: usize, has_zeros: bool) -> ModelProto {
 
 /// How scales are spread over weights of K rows, or of N where they are turned.
 #[derive(Debug, Clone, Copy)]
-enum Spread {
+pub enum Spread {
     Blocks,
     Columns,
     Tensor,
@@ -111,11 +111,11 @@ enum Spread {
 
 /// Weights that a DequantizeLinear makes, K × N, or N × K before a Transpose.
 #[derive(Debug, Clone, Copy)]
-struct Dequantized {
-    ty: ElementType,
-    spread: Spread,
-    is_turned: bool,
-    has_zeros: bool,
+pub struct Dequantized {
+    pub ty: ElementType,
+    pub spread: Spread,
+    pub is_turned: bool,
+    pub has_zeros: bool,
 }
 
 impl Dequantized {
@@ -191,7 +191,7 @@ impl Dequantized {
             .node("DequantizeLinear", &names, &["f"], attributes)
     }
 
-    fn model(self, rows: usize, is_float: bool) -> ModelProto {
+    pub fn model(self, rows: usize, is_float: bool) -> ModelProto {
         product(rows, |sketch| {
             let sketch = if is_float {
                 sketch.initializer(self.weights(true))
@@ -209,7 +209,7 @@ impl Dequantized {
 
 /// What comes of a model's file: its output, and the bytes that its plan holds, the most that it took on the way, and the most
 /// while it runs.
-fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])> {
+pub fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("model.onnx");
     fs::write(&file, bytes(model))?;
@@ -221,8 +221,12 @@ fn run(input: &Tensor, model: &ModelProto) -> TractResult<(Vec<u32>, [usize; 3])
     PEAK.reset_peak_usage();
     let outputs = plan.run(tvec!(input.clone().into_tvalue()))?;
     let running = PEAK.peak_usage().saturating_sub(before);
-    let output = outputs[0].try_as_plain_ram()?;
-    Ok((output.as_slice::<f32>()?.iter().map(|y| y.to_bits()).collect(), [held, most, running]))
+    let mut bits = vec![];
+    for output in &outputs {
+        let output = output.try_as_plain_ram()?;
+        bits.extend(output.as_slice::<f32>()?.iter().map(|y| y.to_bits()));
+    }
+    Ok((bits, [held, most, running]))
 }
 
 fn x(rows: usize) -> Tensor {
@@ -230,12 +234,12 @@ fn x(rows: usize) -> Tensor {
 }
 
 /// What is there once, whatever model is loaded first.
-fn warm() {
+pub fn warm() {
     run(&x(1), &plain(1, Float16)).expect("a model");
 }
 
 /// A model, the same in FLOAT, how many bytes of its file are of the weights, and how many times as many loading may take.
-fn check(
+pub fn check(
     what: &str,
     rows: usize,
     [model, float]: [&ModelProto; 2],
@@ -264,100 +268,6 @@ fn weights_of_half_precision_stay_so() {
     for ty in [Float16, BFloat16] {
         for rows in [1, 5, 64, N + 3] {
             check(ty.name(), rows, [&cast(rows, ty), &plain(rows, ty)], N * K * 2, 3.4);
-        }
-    }
-}
-
-/// What takes weights that tract would fold as soon as it reads them.
-#[derive(Debug, Clone, Copy)]
-enum Taker {
-    Product,
-    /// A product with a symbol of rows, for which tract has two kernels.
-    SymbolicRows,
-    /// A product whose weights have another shape before.
-    Reshaped,
-    /// Convolutions with windows of so many places each way.
-    Convolution(i64),
-}
-
-impl Taker {
-    const ALL: [Taker; 5] = [
-        Taker::Product,
-        Taker::SymbolicRows,
-        Taker::Reshaped,
-        Taker::Convolution(1),
-        Taker::Convolution(3),
-    ];
-    /// What is multiplied and made, of which neither is a multiple of what the kernels take at once.
-    const IN: usize = 301;
-    const OUT: usize = 333;
-
-    fn weights(self) -> Vec<i64> {
-        let [k, n] = [Self::IN as i64, Self::OUT as i64];
-        match self {
-            Taker::Product | Taker::SymbolicRows => vec![k, n],
-            Taker::Reshaped => vec![n, 1, k],
-            Taker::Convolution(side) => vec![n, k, side, side],
-        }
-    }
-
-    fn input(self) -> Vec<i64> {
-        match self {
-            Taker::Convolution(_) => vec![1, Self::IN as i64, 5, 5],
-            _ => vec![7, Self::IN as i64],
-        }
-    }
-
-    /// A model whose weights have a type, in which the product's are FLOAT, and numbers that this one of half precision has.
-    fn model(self, half: ElementType, ty: ElementType) -> ModelProto {
-        let dims = self.weights();
-        let sizes: Vec<usize> = dims.iter().map(|size| *size as usize).collect();
-        let values = numbers(sizes.iter().product());
-        let halves = from_f32(&tensor1(&values), half, Rules::default()).expect("a conversion");
-        let wide = tract_onnx_cast::to_f32(&halves, half).expect("numbers");
-        let held = from_f32(&wide, ty, Rules::default()).expect("a conversion");
-        let held = held.into_shape(&sizes).expect("as many values");
-        let weights = tensor_proto::write("w", ty, &held).expect("a tensor");
-        let sketch = Sketch::new().input("x", Float, &self.input()).initializer(weights);
-        let sketch = match ty {
-            Float => sketch.node("Identity", &["w"], &["f"], vec![]),
-            _ => sketch.cast("w", Float, "f"),
-        };
-        let sketch = match self {
-            Taker::Product | Taker::SymbolicRows => {
-                sketch.node("MatMul", &["x", "f"], &["y"], vec![])
-            }
-            Taker::Reshaped => sketch
-                .initializer(int64("s", &[Self::OUT as i64, Self::IN as i64]))
-                .node("Reshape", &["f", "s"], &["r"], vec![])
-                .node("Gemm", &["x", "r"], &["y"], vec![int("transB", 1)]),
-            Taker::Convolution(_) => sketch.node("Conv", &["x", "f"], &["y"], vec![]),
-        };
-        let mut model = sketch.model();
-        let graph = model.graph.as_mut().expect("a graph");
-        graph.output = vec![unshaped("y", Float)];
-        if let Taker::SymbolicRows = self {
-            set_dim(&mut graph.input[0], 0, symbol("rows"));
-        }
-        model
-    }
-}
-
-/// Where each weight is smaller than what tract folds at once, and whatever takes it.
-#[test]
-fn small_weights_stay_so() {
-    let _alone = alone();
-    warm();
-    for half in [Float16, BFloat16] {
-        for taker in Taker::ALL {
-            let input: Vec<usize> = taker.input().iter().map(|size| *size as usize).collect();
-            let input = tensor1(&numbers(input.iter().product())).into_shape(&input).expect("x");
-            let (expected, _) = run(&input, &taker.model(half, Float)).expect("a model");
-            let (found, [held, ..]) = run(&input, &taker.model(half, half)).expect("a model");
-            assert!(found == expected, "{taker:?}, {half}: other bits");
-            let of_file = held as f64 / (2 * taker.weights().iter().product::<i64>()) as f64;
-            println!("{taker:?}, {half}: {of_file:.2} of the file's weights");
-            assert!(of_file < 1.4, "{taker:?}, {half}: {of_file}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The operator that makes FLOAT of constant codes of few bits, if it is not a product that takes them.
 
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Slice;
 use tract_onnx::tract_core::ops::konst::Const;
 
 use super::Use;
@@ -96,11 +97,39 @@ impl TypedOp for Unpack {
         }
     }
 
+    /// Some of the rows are made of their codes alone.
+    fn slice(
+        &self,
+        patch: &mut TypedModelPatch,
+        _model: &TypedModel,
+        node: &TypedNode,
+        _prefix: &str,
+        inputs: &[OutletId],
+        output_axis: usize,
+        start: &TDim,
+        end: &TDim,
+    ) -> TractResult<Option<TVec<OutletId>>> {
+        let (0, Ok(start), Ok(end)) = (output_axis, start.to_usize(), end.to_usize()) else {
+            return Ok(None);
+        };
+        let mut parts = tvec!();
+        for (place, input) in inputs.iter().enumerate() {
+            let length = patch.outlet_fact(*input)?.shape[0].to_usize()?;
+            let row = length / self.n;
+            ensure!(row * self.n == length, "{self:?} takes {length} rows");
+            let cut = Slice::new(0, start * row, end * row);
+            let name = format!("{}.{start}..{end}.{place}", node.name);
+            parts.push(patch.wire_node(name, cut, &[*input])?[0]);
+        }
+        let op = Unpack { n: end - start, ..self.clone() };
+        patch.wire_node(format!("{}.{start}..{end}", node.name), op, &parts).map(Some)
+    }
+
     fn codegen(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let packing = match super::use_of(model, node)? {
             Use::Product => return Ok(None),
             Use::Packing(packing) => packing,
-            Use::Other => return self.fold(model, node),
+            Use::Parts | Use::Other => return self.fold(model, node),
         };
         // K are the columns, and rows are rows.
         let is_plain = packing.own_axes() == Some([1, 0]);
