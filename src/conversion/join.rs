@@ -8,6 +8,7 @@ use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use};
 use super::attributes;
 use super::classes::Point;
 use super::context::Context;
+use super::sides::is_copied;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
 use crate::onnx::node::int;
@@ -289,7 +290,7 @@ impl Joining<'_, '_, '_> {
     {
         let node = self.graph.node(id);
         self.context.classes.of(point);
-        if !is_free(node, self.context) {
+        if !is_free(node, self.context) || self.looks_up_weights(node) {
             self.context.classes.compute(point);
         }
         if !schema.allows(parameter.ty, self.context.to()) {
@@ -342,6 +343,17 @@ impl Joining<'_, '_, '_> {
         {
             self.context.classes.join(taken, made);
         }
+    }
+
+    /// Whether a node takes rows of a weight, as an embedding does: that the weight is narrower is
+    /// worth a cast of what is taken.
+    fn looks_up_weights(&self, node: &Node) -> bool {
+        let looks_up = matches!(node.op_type(), "Gather" | "GatherElements" | "GatherND");
+        let (Some(table), Some(rows)) = (node.input(0), node.input(1)) else { return false };
+        let is_constant = |value| is_copied(self.graph, self.context, value);
+        let is_narrower = |from: ElementType| self.context.to().bits() < from.bits();
+        let from = self.context.source(table);
+        looks_up && from.is_some_and(is_narrower) && is_constant(table) && !is_constant(rows)
     }
 
     /// Whether a place takes values of whatever type.

@@ -61,3 +61,25 @@ fn sparse_weights_become_dense() {
     assert_eq!((graph.initializer[0].data_type, &graph.initializer[0].raw_data), (10, &halves));
     assert!(graph.sparse_initializer.is_empty());
 }
+
+#[test]
+fn a_table_is_narrow_though_what_is_looked_up_is_returned() {
+    let model = "
+        in i INT64
+        const w FLOAT 4
+        y = Gather(w, i)
+        out y FLOAT";
+    let expected = "
+        const w FLOAT16
+        y_FLOAT16 = Gather(w, i)
+        y = Cast(y_FLOAT16) to FLOAT
+        out y FLOAT";
+    assert_eq!(check(model, &to(Float16), expected).kept, []);
+    // What is taken of a value, or of a weight at fixed places, is worth no cast.
+    for given in ["in w FLOAT\nin i INT64", "const w FLOAT 4\nconst i INT64 1"] {
+        let model = read(&format!("{given}\ny = Gather(w, i)\nout y FLOAT"));
+        let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
+        let graph = proto.graph.expect("a graph");
+        assert!(graph.node.iter().all(|node| node.op_type != "Cast"));
+    }
+}
