@@ -35,6 +35,7 @@ pub(super) fn retype(node: &mut Node, to: ElementType) -> Result<()> {
     }
     let name = match behaviour.type_attribute {
         _ if node.is("Cast") => "to",
+        _ if node.is("SequenceEmpty") => "dtype",
         // Where none gives a type it is an input's.
         Some(found)
             if !names_type(node, found.name) && matches!(found.otherwise, Otherwise::Input(_)) =>

@@ -32,6 +32,8 @@ pub(super) struct Context<'o> {
     pub(super) fixed: Vec<(Point, String)>,
     /// Which places have one type.
     pub(super) classes: Classes,
+    /// The values that are sequences, of which [`Context::types`] has the elements'.
+    pub(super) sequences: Vec<ValueId>,
     /// What was converted.
     pub(super) counts: Counts,
     pub(super) renamed: Renamed,
@@ -78,6 +80,7 @@ impl<'o> Context<'o> {
             kept: Table::default(),
             fixed: vec![],
             classes: Classes::default(),
+            sequences: vec![],
             counts: Counts::default(),
             renamed: Renamed::default(),
             codes: vec![],
@@ -109,6 +112,13 @@ impl<'o> Context<'o> {
     /// The body of the function that a node calls.
     pub(super) fn function(&self, node: &Node) -> Option<BodyId> {
         self.functions.called(node)
+    }
+
+    /// The names of the sequences whose elements are of the other type, after the rewrite.
+    pub(super) fn retyped_sequences(&self, graph: &Graph) -> HashSet<String> {
+        let sequences = self.sequences.iter();
+        let retyped = sequences.filter(|value| self.types.get(**value) == Some(&self.to()));
+        retyped.map(|value| graph.value(*value).name.to_string()).collect()
     }
 
     /// All nodes of the model, those of bodies and functions among them.

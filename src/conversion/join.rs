@@ -3,11 +3,12 @@
 //! A place that takes values of any type (`Shape`, the input of a `Cast`) is in no class: nothing
 //! needs a cast there.
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId};
 
 use super::attributes;
 use super::classes::Point;
 use super::context::Context;
+use super::sequences;
 use super::sides::is_copied;
 use crate::cast::element_type::ElementType;
 use crate::error::Result;
@@ -18,7 +19,7 @@ use crate::onnx::operators::schema::{self, Parameter, ParameterType, Schema};
 
 /// Fills [`Context::classes`].
 pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
-    let mut joining = Joining { graph, context };
+    let mut joining = Joining { graph, context, links: vec![] };
     joining.ends();
     for (point, why) in std::mem::take(&mut joining.context.fixed) {
         joining.context.classes.fix(point, &why);
@@ -26,12 +27,16 @@ pub(super) fn join(graph: &mut Graph, context: &mut Context) -> Result<()> {
     for id in joining.context.nodes(joining.graph) {
         joining.node(id);
     }
+    let links = std::mem::take(&mut joining.links);
+    sequences::join(graph, context, links);
     Ok(())
 }
 
 struct Joining<'g, 'c, 'o> {
     graph: &'g Graph,
     context: &'c mut Context<'o>,
+    /// Values that are the same inside of a body, or of a function, and outside.
+    links: Vec<(ValueId, ValueId)>,
 }
 
 impl Joining<'_, '_, '_> {
@@ -61,7 +66,11 @@ impl Joining<'_, '_, '_> {
 
     fn join(&mut self, a: Option<Point>, b: Option<Point>) {
         match (a, b) {
-            (Some(a), Some(b)) => self.context.classes.join(a, b),
+            (Some(a), Some(b)) => {
+                let value = |point| sequences::value(self.graph, point);
+                self.links.extend(value(a).zip(value(b)));
+                self.context.classes.join(a, b);
+            }
             // One side has another type, or none that is known.
             (Some(one), None) | (None, Some(one)) => {
                 self.context.classes.fix(one, "what it is joined with has another type");
@@ -132,8 +141,8 @@ impl Joining<'_, '_, '_> {
             }
         }
         for place in 0..node.output_places() {
-            if let Some(made) = self.made(id, place) {
-                self.join(Some(made), self.output(function, place));
+            if node.output(place).is_some() {
+                self.join(self.made(id, place), self.output(function, place));
             }
         }
         if self.context.mixed.contains(&function) {
@@ -213,7 +222,8 @@ impl Joining<'_, '_, '_> {
             let outputs = self.graph.body(*body).outputs().len();
             let inputs = (0..inputs).filter_map(|place| self.input(*body, place));
             let outputs = (0..outputs).filter_map(|place| self.output(*body, place));
-            let ends: Vec<Point> = inputs.chain(outputs).collect();
+            let taken = (0..self.graph.node(id).input_places()).map(|place| self.taken(id, place));
+            let ends: Vec<Point> = taken.flatten().chain(inputs).chain(outputs).collect();
             for point in ends {
                 self.context.classes.fix(point, why);
             }
@@ -293,7 +303,7 @@ impl Joining<'_, '_, '_> {
         if !is_free(node, self.context) || self.looks_up_weights(node) {
             self.context.classes.compute(point);
         }
-        if !schema.allows(parameter.ty, self.context.to()) {
+        if !sequences::allows(node, schema, parameter.ty, self.context.to()) {
             let why = self.refusal(node);
             self.context.classes.fix(point, &why);
         }
@@ -301,6 +311,8 @@ impl Joining<'_, '_, '_> {
         if parameter.has_any_types() {
             return;
         }
+        // A sequence is of the type of the tensors in it.
+        let name = if sequences::is_sequence(schema, parameter.ty) { "T" } else { name };
         match first_of.iter().find(|(known, _)| *known == name) {
             Some((_, first)) => self.context.classes.join(*first, point),
             None => first_of.push((name, point)),
@@ -315,7 +327,7 @@ impl Joining<'_, '_, '_> {
         let unknown: Vec<usize> =
             (0..node.input_places()).filter(|place| is_unknown(*place)).collect();
         for (name, first) in first_of {
-            if unknown.iter().any(|place| schema.binds(*place, name)) {
+            if unknown.iter().any(|place| schema.binds(*place, name) || sequences::moves(node)) {
                 self.context.classes.fix(*first, "the type of another input is not known");
             }
         }
@@ -373,7 +385,7 @@ fn is_free(node: &Node, context: &Context) -> bool {
     let makes = node.outputs().iter().any(is_source);
     let takes = node.inputs().iter().any(is_source);
     let makes_any = Behaviour::of(node).makes_attributes || node.is("Cast") || node.is("CastLike");
-    moves || makes_any || (takes && !makes)
+    moves || sequences::moves(node) || makes_any || (takes && !makes)
 }
 
 /// Why an input stays as it is, though its schema lets it have another type. DOUBLE has all that FLOAT statistics have.

@@ -7,7 +7,7 @@
 //! `If`, `Loop` and `Scan` and the functions of the model are parts of the one graph.
 //!
 //! - `context`: what the passes share; `classes`: a union-find of places
-//! - `attributes`: those that decide on types; `data`: weights
+//! - `attributes`: those that decide on types; `data`: weights; `sequences`: of tensors
 //! - `opset`: raised; `weights`: in few bits; `write`: the file
 
 #![forbid(unsafe_code)]
@@ -21,6 +21,7 @@ mod keep;
 mod opset;
 mod report;
 mod rewrite;
+mod sequences;
 mod sides;
 #[cfg(test)]
 mod tests;
@@ -273,6 +274,8 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
     }
     let casts = context.nodes(&graph).into_iter().filter(|id| graph.node(*id).op_type == "Cast");
     context.counts.casts = casts.count();
+    let mut unknown = Unknown::of(Kind::Model, file)?;
+    unknown.retype_sequences(Kind::Model, &context.retyped_sequences(&graph), options.to)?;
     let function_values = context.functions.export(&mut graph);
     let Context { report, counts, renamed, codes, .. } = context;
     let opset = graph.opset;
@@ -284,7 +287,7 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
         model,
         function_values,
         codes,
-        unknown: Unknown::of(Kind::Model, file)?,
+        unknown,
         renamed,
         folder: folder.map(Path::to_owned),
     };

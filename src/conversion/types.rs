@@ -5,6 +5,7 @@
 use onnx_cast_graph::{Graph, NodeId, NodeView, Use, ValueId};
 
 use super::context::Context;
+use super::sequences;
 use crate::cast::element_type::ElementType;
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::schema::{self, ParameterType};
@@ -42,6 +43,10 @@ impl Visitor for Contradictions {
                 self.0.push(problem);
             }
         }
+    }
+
+    fn made(&self, known: &Known, value: ValueId) -> Option<ElementType> {
+        sequences::made(known, value)
     }
 
     /// Holds what is made against what is declared.

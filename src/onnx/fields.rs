@@ -56,6 +56,12 @@ pub(crate) fn write(number: u32, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
+/// Writes a field that is a number.
+pub(crate) fn write_number(number: u32, value: u64, out: &mut Vec<u8>) {
+    encode_key(number, WireType::Varint, out);
+    encode_varint(value, out);
+}
+
 /// A file whose fields are read one after the other.
 pub(crate) struct Source<R> {
     pub(crate) reader: R,

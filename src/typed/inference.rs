@@ -49,6 +49,11 @@ pub(crate) trait Visitor {
     /// What a node takes is known; it may be edited, and nodes may be added before it.
     fn node(&mut self, _known: &mut Known, _node: NodeId) {}
 
+    /// The type of a value for which its maker's schema does not tell one.
+    fn made(&self, _known: &Known, _value: ValueId) -> Option<ElementType> {
+        None
+    }
+
     /// A value is of type `made`, where that is known. Returns what it is taken for.
     fn value(
         &mut self,
@@ -60,10 +65,14 @@ pub(crate) trait Visitor {
     }
 }
 
-/// Nobody.
-struct Unwatched;
+/// Knows what another does, and does not look on.
+struct Unwatched<'v>(&'v dyn Visitor);
 
-impl Visitor for Unwatched {}
+impl Visitor for Unwatched<'_> {
+    fn made(&self, known: &Known, value: ValueId) -> Option<ElementType> {
+        self.0.made(known, value)
+    }
+}
 
 /// The type that a model declares of a value; an output's declaration goes before the others.
 pub(crate) fn declared(graph: &Graph, value: ValueId) -> Option<ElementType> {
@@ -145,6 +154,7 @@ impl Inference<'_, '_> {
     }
 
     fn learn(&mut self, value: ValueId, made: Option<ElementType>, to: &mut dyn Visitor) {
+        let made = made.or_else(|| to.made(&self.known, value));
         match to.value(&mut self.known, value, made) {
             Some(ty) => self.known.types.insert(value, ty),
             None => self.known.types.remove(value),
@@ -171,7 +181,7 @@ impl Inference<'_, '_> {
             return self.held(id, &inputs, to);
         }
         match self.functions.called(node) {
-            Some(function) => self.call(function, &inputs),
+            Some(function) => self.call(function, &inputs, to),
             None => of_any_domain(node, node.opset, &inputs),
         }
     }
@@ -197,7 +207,7 @@ impl Inference<'_, '_> {
     }
 
     /// What a function makes.
-    fn call(&mut self, function: BodyId, inputs: &Types) -> Types {
+    fn call(&mut self, function: BodyId, inputs: &Types, to: &dyn Visitor) -> Types {
         let fed = self.fed.entry(function).or_insert_with(|| inputs.clone());
         if fed != inputs {
             self.mixed.insert(function);
@@ -215,7 +225,7 @@ impl Inference<'_, '_> {
         }
         self.calls += 1;
         self.active.push(function);
-        let made = self.body(function, inputs, &mut Unwatched);
+        let made = self.body(function, inputs, &mut Unwatched(to));
         self.active.pop();
         self.called.insert(function, (inputs.clone(), made.clone()));
         made

@@ -11,11 +11,12 @@ use onnx_cast_graph::{Graph, Node, NodeView, Table, Use, ValueId};
 use super::classes::Point;
 use super::context::Context;
 use super::data;
+use super::sequences;
 use crate::error::{Cause, Result};
 use crate::onnx::node::attribute;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::foreign;
-use crate::onnx::operators::schema::{self, ParameterType, Schema};
+use crate::onnx::operators::schema::{self, Schema};
 use crate::onnx::operators::types::depends_on_call;
 
 /// Fills [`Context::kept`].
@@ -88,7 +89,7 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
         let domain = if node.domain.is_empty() { "ONNX" } else { &node.domain };
         return Some(format!("which types it takes is not known of {domain}"));
     };
-    if has_sequences(node, schema) {
+    if has_sequences(node, schema) && !sequences::moves(node) {
         return Some("it makes or takes a sequence".into());
     }
     match op.as_str() {
@@ -118,10 +119,9 @@ pub(super) fn has_referred(node: &Node) -> bool {
 
 /// Whether a node has values that are no tensors, whatever the node.
 fn has_sequences(node: &Node, schema: &Schema) -> bool {
-    let is_none = |ty| matches!(ty, ParameterType::Variable(name) if !schema.is_tensor(name));
     let inputs = (0..node.input_places()).filter_map(|place| schema.input(place));
     let outputs = (0..node.output_places()).filter_map(|place| schema.output(place));
-    inputs.chain(outputs).any(|parameter| is_none(parameter.ty))
+    inputs.chain(outputs).any(|parameter| sequences::is_sequence(schema, parameter.ty))
 }
 
 /// The nodes with a weight that does not fit.

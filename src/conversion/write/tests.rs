@@ -35,6 +35,28 @@ fn fields_that_tract_does_not_know_stay() {
 }
 
 #[test]
+fn sequences_are_declared_with_what_they_have_become() {
+    let text = "in x FLOAT
+        a = Neg(x)
+        s = SequenceConstruct(a, a)
+        y = ConcatFromSequence<axis=0>(s)
+        out y FLOAT";
+    let graph = read(text).graph.expect("a graph");
+    // A sequence of tensors of one dimension.
+    let ty = |element: u8| [34, 10, 10, 8, 10, 6, 8, element, 18, 2, 10, 0];
+    let mut declared = vec![];
+    write(1, b"s", &mut declared);
+    write(2, &ty(Float as u8), &mut declared);
+    let mut inner = graph.encode_to_vec();
+    write(13, &declared, &mut inner);
+    let mut whole = ModelProto { graph: None, ..read("") }.encode_to_vec();
+    write(7, &inner, &mut whole);
+    let out = converted(&whole);
+    assert!(out.windows(12).any(|window| window == ty(Float16 as u8)));
+    assert_eq!(converted(&out), out);
+}
+
+#[test]
 fn overloads_of_a_function_stay_apart() {
     let overload = |text: &[u8]| {
         let mut field = vec![];

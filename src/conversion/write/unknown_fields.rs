@@ -2,10 +2,11 @@
 //! the types of sequences: they are taken out of the file before it is decoded, and put back when
 //! the model is written.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use crate::cast::element_type::ElementType;
 use crate::error::Result;
-use crate::onnx::fields::{Field, fields, write};
+use crate::onnx::fields::{Field, fields, write, write_number};
 
 /// What stands between the name and the output of a node in what it is known by.
 const SEPARATOR: &str = "\n";
@@ -119,6 +120,28 @@ impl Unknown {
         Ok(unknown)
     }
 
+    /// Has the sequences of these names be declared with elements of a type.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no message.
+    pub(in crate::conversion) fn retype_sequences(
+        &mut self,
+        kind: Kind,
+        names: &HashSet<String>,
+        to: ElementType,
+    ) -> Result<()> {
+        for ((field, name), inner) in &mut self.children {
+            match kind.child(*field) {
+                Some(Kind::Type) => inner.fields = with_element(&inner.fields, SEQUENCE, to)?,
+                Some(Kind::Value) if !names.contains(name) => {}
+                Some(child) => inner.retype_sequences(child, names, to)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Whether there are none.
     pub(in crate::conversion) fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.children.is_empty()
@@ -201,6 +224,24 @@ impl Unknown {
         }
         Ok(out)
     }
+}
+
+/// The fields in which the type of a sequence's elements is, each in the one before.
+const SEQUENCE: &[u32] = &[4, 1, 1, 1];
+
+/// A message with this element type where it has one below the fields of `path`.
+fn with_element(message: &[u8], path: &[u32], to: ElementType) -> Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(message.len());
+    for field in fields(message)? {
+        match (path, field.value) {
+            ([number], _) if *number == field.number => write_number(*number, to as u64, &mut out),
+            ([number, rest @ ..], Some(value)) if *number == field.number => {
+                write(*number, &with_element(value, rest, to)?, &mut out);
+            }
+            _ => out.extend_from_slice(field.raw),
+        }
+    }
+    Ok(out)
 }
 
 /// What a message is known by: its name, or its place among those of its field.
