@@ -93,6 +93,7 @@ fn by_operator(node: &Node, context: &Context) -> Option<String> {
         return Some("it makes or takes a sequence".into());
     }
     match op.as_str() {
+        "BitCast" => Some("what it reads is the bits of a type".into()),
         "OptionalGetElement" => Some("it takes what may be no tensor".into()),
         "Range" => Some("the numbers of a range would not be exact".into()),
         "Bernoulli" | "Multinomial" | "RandomNormal" | "RandomNormalLike" | "RandomUniform"

@@ -90,6 +90,22 @@ fn back_in_float_nothing_stays_for_a_shape() {
 }
 
 #[test]
+fn what_reads_bits_stays() {
+    let model = "
+        in x FLOAT
+        a = Neg(x)
+        b = BitCast<to=6>(a)
+        out b INT32";
+    let expected = "
+        x_FLOAT16 = Cast(x) to FLOAT16
+        a = Neg(x_FLOAT16)
+        a_FLOAT = Cast(a) to FLOAT
+        b = BitCast(a_FLOAT) to INT32
+        out b INT32";
+    check(model, &to(Float16), expected);
+}
+
+#[test]
 fn angles_of_positions_stay() {
     let model = "
         in x FLOAT
