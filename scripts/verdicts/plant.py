@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto, numpy_helper, shape_inference
 
 from verdicts import conversions
 from verdicts.faults import KINDS, Planted
@@ -230,6 +230,8 @@ def plant(args: argparse.Namespace, case: Case, kind: str, rng: random.Random) -
         for graph in conversions.graphs(copy):
             del graph.value_info[:]
         try:
+            # A node that does not take its input's type is refused, whatever the values are.
+            shape_inference.infer_shapes(copy, check_type=True)
             moved = apart(outputs(copy, case.values, args.program), sound_outputs)
         except Exception:
             continue
