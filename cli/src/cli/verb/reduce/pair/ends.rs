@@ -276,3 +276,52 @@ fn to(node: &NodeProto) -> Option<ElementType> {
     let to = int(node, "to").filter(|_| node.is("Cast"))?;
     ElementType::from_id(i32::try_from(to).ok()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
+        NodeProto {
+            op_type: op.into(),
+            input: inputs.iter().map(|name| (*name).to_owned()).collect(),
+            output: vec![output.into()],
+            ..NodeProto::default()
+        }
+    }
+
+    /// Codes that are taken back and quantised again by a scale.
+    fn part(scale: &str, more: Vec<NodeProto>) -> Part {
+        let named = |name: &str| ValueInfoProto { name: name.into(), ..Default::default() };
+        let mut nodes = vec![
+            node("QLinearMatMul", &["x"], "codes"),
+            node("DequantizeLinear", &["codes", "s", "z"], "v"),
+            node("QuantizeLinear", &["v", scale, "z"], "again"),
+            node("QLinearSigmoid", &["again"], "y"),
+        ];
+        nodes.extend(more);
+        let graph = GraphProto { node: nodes, output: vec![named("y")], ..Default::default() };
+        Part {
+            model: ModelProto { graph: Some(graph), ..Default::default() },
+            reference: None,
+            inputs: vec![],
+            outputs: vec![],
+            added: ADDED.into(),
+        }
+    }
+
+    #[test]
+    fn what_makes_the_same_codes_again_goes() {
+        let kept = ["v".to_owned()];
+        let without = |part, kept| without_pairs(&part, kept, makes_codes_again);
+        let fewer = without(part("s", vec![]), &[]).expect("fewer nodes");
+        let nodes = fewer.model.graph.expect("a graph").node;
+        let expected =
+            [node("QLinearMatMul", &["x"], "codes"), node("QLinearSigmoid", &["codes"], "y")];
+        assert_eq!((nodes, fewer.added.as_str()), (expected.to_vec(), ""));
+        // By another scale, blamed, or with a value that something else takes, they do not.
+        assert!(without(part("t", vec![]), &[]).is_none());
+        assert!(without(part("s", vec![]), &kept).is_none());
+        assert!(without(part("s", vec![node("Abs", &["v"], "w")]), &[]).is_none());
+    }
+}
