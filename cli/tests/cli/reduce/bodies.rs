@@ -69,6 +69,39 @@ fn the_part_is_taken_out_of_bodies() {
     }
 }
 
+/// What does not matter to a Scan that goes the other way, or to a command that looks for one, is not left in its body.
+#[test]
+fn bodies_of_what_is_wrong_have_few_nodes() {
+    let scan = |backwards: i64| {
+        let steps =
+            [("Tanh", "sum", "t"), ("Neg", "t", "n"), ("Neg", "n", "m"), ("Abs", "m", "out")];
+        let body = Sketch::new().node("Add", &["s", "x"], &["sum"], vec![]);
+        let add = |body: Sketch, (op, from, to)| body.node(op, &[from], &[to], vec![]);
+        let body = steps.into_iter().fold(body, add).input("s", Float, &[6]);
+        let body = body.input("x", Float, &[6]).output("out", Float, &[6]).0;
+        let mut attributes = vec![graph_attribute("body", body), int("num_scan_inputs", 1)];
+        attributes.push(ints("scan_input_directions", &[backwards]));
+        let sketch = Sketch::new().input("x", Float, &[5, 6]).input("s", Float, &[6]);
+        let sketch = sketch.node("Scan", &["s", "x"], &["y"], attributes);
+        bytes(&sketch.output("y", Float, &[6]).model())
+    };
+    let folder = Folder::new();
+    let [a, b] = [("a.onnx", 0), ("b.onnx", 1)].map(|(name, way)| folder.write(name, scan(way)));
+    let report = reduced(&folder, 0, &[&a, &b]);
+    for name in ["model.onnx", "reference.onnx"] {
+        let model = model(&folder, name);
+        let graphs = onnx_cast_graph::all_graphs(model.graph.as_ref().expect("a graph"));
+        let left: Vec<usize> = graphs.iter().map(|graph| graph.node.len()).collect();
+        assert_eq!(left, [1, 2], "{name}: {report}");
+    }
+    let folder = Folder::new();
+    let check = "sh -c 'grep -q Scan $0 && exit 7' {model}";
+    let report = reduced(&folder, 0, &[&b, "--check", check, "--status", "7"]);
+    let model = model(&folder, "model.onnx");
+    let graphs = onnx_cast_graph::all_graphs(model.graph.as_ref().expect("a graph"));
+    assert_eq!(graphs.iter().map(|graph| graph.node.len()).collect::<Vec<_>>(), [1, 1], "{report}");
+}
+
 /// Of a Scan that goes the other way its body stays, and declares no size that was cut.
 #[test]
 fn bodies_declare_what_cut_inputs_make() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{BodyId, Table, ValueId};
+use onnx_cast_graph::{BodyId, Node, Table, ValueId};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Result;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
@@ -66,15 +66,20 @@ fn values<'a>(tensors: impl Iterator<Item = &'a ObservedTensor>) -> Values {
 }
 
 impl Side {
+    /// The main graph's nodes with bodies, counted.
+    pub(super) fn holders(&self) -> impl Iterator<Item = (usize, &Node)> {
+        let nodes = self.nodes().into_iter().map(|id| self.graph.node(id));
+        nodes.filter(|node| !node.bodies().is_empty()).enumerate()
+    }
+
     /// The bodies of the main graph's nodes that run on these inputs.
     ///
     /// # Errors
     ///
     /// When the model cannot be run.
     pub(super) fn bodies(&self, inputs: &Values) -> TractResult<Vec<Inside>> {
-        let nodes = self.nodes().into_iter().map(|id| self.graph.node(id));
         let mut bodies: Vec<Inside> = vec![];
-        for (place, node) in nodes.filter(|node| !node.bodies().is_empty()).enumerate() {
+        for (place, node) in self.holders() {
             bodies.extend(node.bodies().iter().map(|held| Inside {
                 place: (place, held.attribute.clone()),
                 body: held.body,

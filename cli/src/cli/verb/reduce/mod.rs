@@ -3,10 +3,11 @@
 //! A `part` is a set of nodes between values that are given, which are those that the whole model has there. Of a pair of
 //! models (`pair`), that is where the converted model goes wrong. Of one model (`of_command`, `one`), nodes are left out from
 //! both ends as long as a command fails. Either way a part is taken out of the bodies that it is `inside` of, a `trial`
-//! tells whether it shows what is wrong, `shrink` makes its shapes smaller and `simpler` its values, and `case` and
-//! `readme` write it.
+//! tells whether it shows what is wrong, `hollow` leaves nodes out of bodies, `shrink` makes its shapes smaller and `simpler`
+//! its values, and `case` and `readme` write it.
 
 mod case;
+mod hollow;
 mod inside;
 mod of_command;
 mod one;

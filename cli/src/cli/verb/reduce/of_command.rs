@@ -9,6 +9,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
 use super::case::{self, SET};
+use super::hollow::hollowed;
 use super::one::{CheckTrial, One};
 use super::part::Part;
 use super::readme::{self, Told};
@@ -109,7 +110,12 @@ fn search(
         return Ok(());
     };
     let part = if runs_here { part } else { recorded_anew(part, &onnx, &mut attempts)? };
-    let part = opened(part, runs_here.then_some(onnx), &mut attempts)?;
+    let part = if runs_here {
+        let part = opened(part, &onnx, &mut attempts)?;
+        hollowed(part, &onnx, &mut attempts)?
+    } else {
+        part
+    };
     let part = shrunk(part, &mut attempts)?;
     let part = simpler(part, &mut attempts)?;
     reduced.cases.push(case_of(&part, place, readme::of_command(&finding, &part)));
@@ -128,9 +134,8 @@ fn recorded_anew(part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractR
 
 /// The part taken out of the bodies that it is in, as long as the command fails on what a body does one of the first times or
 /// the last.
-fn opened(mut part: Part, onnx: Option<CastOnnx>, attempts: &mut Attempts) -> TractResult<Part> {
+fn opened(mut part: Part, onnx: &CastOnnx, attempts: &mut Attempts) -> TractResult<Part> {
     const TIMES: usize = 2;
-    let Some(onnx) = onnx else { return Ok(part) };
     loop {
         let side = Side::of(onnx.clone(), part.model.clone(), None)?;
         // A part whose bodies cannot be looked into is left as it is.

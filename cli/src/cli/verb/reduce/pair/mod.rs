@@ -24,6 +24,7 @@ use onnx_cast_graph::ValueId;
 use tract_onnx::prelude::*;
 
 use super::case;
+use super::hollow::hollowed;
 use super::part::Part;
 use super::readme::{self, Told};
 use super::reduced::{Reduced, ReducedCase};
@@ -405,6 +406,7 @@ fn smallest(
     let kept = if culprits.is_empty() || fewer.nodes() <= FEW { 0 } else { ways.len() };
     trial.runs.most -= kept;
     let attempts = &mut Attempts { trial, save: write };
+    let fewer = hollowed(fewer, onnx, attempts)?;
     let mut smaller = simpler(shrunk(fewer, attempts)?, attempts)?;
     trial.runs.most += kept;
     for fewer in ways.into_iter().take(kept) {
