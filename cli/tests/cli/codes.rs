@@ -1,10 +1,11 @@
 //! Conversions to codes: what is sound is not broken, and what is turned is told where it is.
 
 use tract_onnx::pb::{GraphProto, ModelProto};
-use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int64};
+use tract_onnx::prelude::tensor1;
+use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int8, Int64};
 
 use crate::common::proto::{Change, cast, graph, int, int64, model, node, unshaped, value};
-use crate::program::{Folder, json, refused, said};
+use crate::program::{Folder, json, onnx_cast, refused, said, stdout};
 use crate::verdict::{broken, held, judged, of, one, values, verdict};
 
 /// A product of values that FLOAT8 holds in FLOAT16, and of which the codes lie the farther apart
@@ -169,4 +170,56 @@ fn a_gemm_in_codes_by_columns_is_looked_into() {
     let converted = of(&shape, nodes, &made, constants);
     assert_ne!(verdict(&reference(0.0), &converted), "broken");
     assert_eq!(judged(&reference(1.0), &converted).0, "broken");
+}
+
+/// A recurrent layer, and the same that quantises what it is given as it runs; the scale of its weights is so many times
+/// what it is to be.
+fn recurrent(times: f32) -> [ModelProto; 2] {
+    let [weights, states] = [values(6 * 32, 3), values(8 * 32, 5)];
+    let scales = [1.0 / 127.0, 0.5 / 127.0];
+    let coded = |weights: &[f32], scale: f32, own: usize| -> Vec<f32> {
+        let code = |place: usize| (weights[place % 32 * own + place / 32] / scale).round();
+        (0..weights.len()).map(code).collect()
+    };
+    let states: Vec<f32> = states.iter().map(|x| x / 2.0).collect();
+    let of = |layer: &str, inputs: &[&str], held| {
+        let layer = node(layer, inputs, &["h"], vec![int("hidden_size", 8)]).named("layer");
+        let last = node("Squeeze", &["h", "axis"], &["y"], vec![]).named("last");
+        of(&[5, 2, 6], vec![layer, last], &[5, 2, 8], held)
+    };
+    let axis = || int64("axis", &[1]);
+    let mut plain =
+        vec![held("w", Float, &[1, 32, 6], &weights), held("r", Float, &[1, 32, 8], &states)];
+    plain.push(axis());
+    let mut narrow = vec![
+        held("w", Int8, &[1, 6, 32], &coded(&weights, scales[0], 6)),
+        held("r", Int8, &[1, 8, 32], &coded(&states, scales[1], 8)),
+        held("ws", Float, &[1], &[scales[0] * times]),
+        held("rs", Float, &[1], &[scales[1]]),
+        held("z", Int8, &[1], &[0.0]),
+    ];
+    narrow.push(axis());
+    let inputs = ["x", "w", "r", "", "", "", "", "", "ws", "z", "rs", "z"];
+    [of("LSTM", &["x", "w", "r"], plain), of("com.microsoft.DynamicQuantizeLSTM", &inputs, narrow)]
+}
+
+/// A value that is much larger than the others makes the steps of all large.
+#[test]
+fn what_a_layer_quantises_itself_may_be_half_a_step_off() {
+    let folder = Folder::new();
+    let mut x = values(5 * 2 * 6, 7);
+    x[0] = 120.0;
+    let x = tensor1(&x).into_shape(&[5, 2, 6]).expect("as many values");
+    folder.tensor("x.pb", Float, x);
+    let given = format!("x={}", folder.text("x.pb"));
+    let verdict = |times| {
+        let [a, b] = recurrent(times);
+        let (a, b) = (folder.message("a.onnx", &a), folder.message("b.onnx", &b));
+        let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "-i", &given])));
+        report["comparisons"][0]["verdict"].as_str().map(String::from)
+    };
+    assert_ne!(verdict(1.0).as_deref(), Some("broken"));
+    let [reference, spoiled] = recurrent(-2.0);
+    let (found, node, _) = judged(&reference, &spoiled);
+    assert_eq!((&*found, &*node), ("broken", "layer"));
 }

@@ -1,18 +1,15 @@
 //! The doubt behind a node, by family of operators.
 
-use std::sync::Arc;
-
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::numbers::{floats_of, gap, magnitudes, numbers, rounding, tensor};
+use super::super::numbers::{magnitudes, numbers, rounding, tensor};
 use super::known::{MOVED, SUMS};
 use super::twin::{Carried, Doubt, MASK, Twin};
 
-type Doubts = Option<Vec<Carried>>;
+pub(super) type Doubts = Option<Vec<Carried>>;
 
 /// A node, what it has run on, and what it made of that.
 #[derive(Clone, Copy)]
@@ -48,7 +45,7 @@ pub(super) fn length(made: &Option<SharedTensor>) -> usize {
     made.as_ref().map_or(0, |(_, tensor)| tensor.len())
 }
 
-fn values(inputs: &[Option<Twin>]) -> Vec<Option<SharedTensor>> {
+pub(super) fn values(inputs: &[Option<Twin>]) -> Vec<Option<SharedTensor>> {
     inputs.iter().map(|twin| twin.as_ref().map(|twin| twin.value.clone())).collect()
 }
 
@@ -64,7 +61,7 @@ fn is_as_long(x: &[Vec<f64>], y: &[Vec<f64>]) -> bool {
 }
 
 /// How far apart two results are; a NaN on one side alone is infinitely far off.
-fn apart(a: f64, b: f64) -> f64 {
+pub(super) fn apart(a: f64, b: f64) -> f64 {
     match (a - b).abs() {
         _ if a == b || (a.is_nan() && b.is_nan()) => 0.0,
         apart if apart.is_nan() => f64::INFINITY,
@@ -274,110 +271,6 @@ pub(super) fn cast(step: Step) -> Doubts {
         Family::Float(_) => Some(vec![Carried { doubts: twin.doubts(), share: twin.share }]),
         _ => elementwise(step),
     }
-}
-
-/// Half a step, or what the range cuts off, in codes.
-pub(super) fn quantized(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
-    let (x, made) = (inputs.first()?.as_ref()?, made.first()?.as_ref()?);
-    let codes = numbers(made)?;
-    let x_share = x.share;
-    let scale = inputs.get(1)?.as_ref()?;
-    let scales = numbers(&scale.value)?;
-    let zeros = match inputs.get(2) {
-        Some(Some(zero)) => numbers(&zero.value)?,
-        _ => vec![0.0; scales.len()],
-    };
-    let shape = x.value.1.shape();
-    let axis = node.attributes.iter().find(|held| held.name == "axis").map_or(1, |held| held.i);
-    let axis = if axis < 0 { axis + i64::try_from(shape.len()).ok()? } else { axis };
-    let behind: usize = match (scales.len(), usize::try_from(axis).ok()) {
-        (1, _) => usize::MAX,
-        (count, Some(axis)) if shape.get(axis) == Some(&count) && scale.value.1.rank() == 1 => {
-            shape.iter().skip(axis + 1).product()
-        }
-        _ => return None,
-    };
-    let values = numbers(&x.value)?.into_iter().zip(x.doubts()).zip(codes).enumerate();
-    let doubt = |(place, ((x, doubt), code)): (usize, ((f64, f64), f64))| {
-        let row = if behind == usize::MAX { 0 } else { place / behind.max(1) % scales.len() };
-        let (scale, zero) = (*scales.get(row)?, zeros.get(row).copied().unwrap_or(0.0));
-        let off = (x / scale + zero - code).abs();
-        let half = gap(made.0, code) / 2.0;
-        let (off, carried) = (if off.is_finite() { off } else { half }, (doubt / scale).abs());
-        let likely = if off > half { off * off } else { UNIFORM * half * half };
-        Some((off.max(half) + carried, likely + x_share * carried * carried))
-    };
-    let (doubts, likely): (Vec<f64>, Vec<f64>) =
-        values.map(doubt).collect::<Option<Vec<_>>>()?.into_iter().unzip();
-    Some(vec![Carried::of(doubts, likely.into_iter())])
-}
-
-/// Half a step of the values; the scale is right but for its rounding.
-pub(super) fn quantized_as_it_runs(Step { made, .. }: Step) -> Doubts {
-    let doubt = |(place, made): (usize, &Option<SharedTensor>)| {
-        let doubt = if place == 0 { 0.5 } else { 0.0 };
-        Carried { doubts: vec![doubt; length(made)], share: UNIFORM }
-    };
-    Some(made.iter().enumerate().map(doubt).collect())
-}
-
-/// The doubt in codes, in steps.
-pub(super) fn dequantized(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
-    let codes = inputs.first()?.as_ref()?;
-    if matches!(codes.value.0.family(), Family::Float(_)) {
-        return elementwise(step);
-    }
-    let mut given = values(inputs);
-    *given.first_mut()? = beside(&codes.value);
-    let base = made.first()?.as_ref()?;
-    let moved = node.run_on(&given).ok()?.into_iter().next()??;
-    let doubts: Vec<f64> = match (&codes.doubt, floats_of(base), floats_of(&moved)) {
-        (Doubt::Same(doubt), Some(base), Some(moved)) => {
-            let steps = base.iter().zip(moved).map(|(a, b)| apart((*a).into(), (*b).into()));
-            steps.map(|step| step * doubt).collect()
-        }
-        _ => {
-            let steps = numbers(base)?.into_iter().zip(numbers(&moved)?);
-            let steps = steps.map(|(a, b)| apart(a, b)).zip(codes.doubts());
-            steps.map(|(step, doubt)| step * doubt).collect()
-        }
-    };
-    let by_scale = scale_moved(&step).unwrap_or_else(|| vec![0.0; base.1.len()]);
-    let doubts: Vec<f64> = doubts.iter().zip(by_scale).map(|(x, y): (&f64, f64)| x + y).collect();
-    Some(vec![Carried { doubts, share: codes.share }])
-}
-
-/// By how much a scale that may be off itself puts values off.
-fn scale_moved(step: &Step) -> Option<Vec<f64>> {
-    let scale = step.inputs.get(1)?.as_ref().filter(|scale| !scale.is_exact())?;
-    let mut given = values(step.inputs);
-    *given.get_mut(1)? = scale.mapped(|x, doubt| x + doubt);
-    let moved = numbers(&step.node.run_on(&given).ok()?.into_iter().next()??)?;
-    let base = numbers(step.made.first()?.as_ref()?)?;
-    Some(base.iter().zip(moved).map(|(x, y)| apart(*x, y)).collect())
-}
-
-/// The codes beside these, each one nearer to zero, and one beyond it where there is none.
-fn beside((ty, codes): &SharedTensor) -> Option<SharedTensor> {
-    let mut moved = Tensor::clone(codes);
-    match ty {
-        ElementType::Uint8 => {
-            let bytes = moved.as_bytes_mut().iter_mut();
-            bytes.for_each(|code| *code = if *code == 0 { 1 } else { *code - 1 });
-        }
-        ElementType::Int8 => moved.as_bytes_mut().iter_mut().for_each(|byte| {
-            let code = byte.cast_signed();
-            *byte = if code <= 0 { code + 1 } else { code - 1 }.cast_unsigned();
-        }),
-        _ => {
-            let step = |code: f64| if code <= 0.0 { code + 1.0 } else { code - 1.0 };
-            let moved: Vec<f64> = numbers(&(*ty, codes.clone()))?.into_iter().map(step).collect();
-            return tensor(*ty, codes.shape(), &moved);
-        }
-    }
-    Some((*ty, Arc::new(moved)))
 }
 
 /// What becomes of the result where the inputs are moved at random: as far as any element went

@@ -4,12 +4,14 @@
 //! Operators fall into a few families. What only moves elements moves their doubt. Of one that
 //! works element by element the change is taken that each input in turn makes at either end of its
 //! doubt. Sums of products are bounded by the same sum of magnitudes, with n·u for n terms (γₙ).
-//! A quantiser adds half a step, and what it cuts off. Of all others the doubt is measured: the
+//! A quantiser adds half a step, and what it cuts off; so does an operator that quantises what it
+//! is given, to its input. Of all others the doubt is measured: the
 //! node runs on inputs that are moved at random within theirs.
 //!
 //! `twin` is a value and its doubt, `known` says which operator is of which family, and `families`
-//! has what each makes of doubt.
+//! and `codes` have what each makes of doubt.
 
+mod codes;
 mod families;
 mod known;
 mod twin;
@@ -31,15 +33,17 @@ pub(super) fn doubts(
     inputs: &[Option<Twin>],
     made: &[Option<SharedTensor>],
 ) -> Vec<Carried> {
+    let coded = codes::quantized_inside(node, inputs);
+    let inputs = coded.as_deref().unwrap_or(inputs);
     let step = Step { node, inputs, made };
     let by_family = match node.op_type {
         op if MOVED.iter().any(|(name, ..)| *name == op) => families::moved(step),
         op if ELEMENTWISE.contains(&op) => families::elementwise(step),
         op if SUMS.iter().any(|(name, _)| *name == op) => families::sums(step),
         "Cast" | "CastLike" => families::cast(step),
-        "QuantizeLinear" => families::quantized(step),
-        "DynamicQuantizeLinear" => families::quantized_as_it_runs(step),
-        "DequantizeLinear" => families::dequantized(step),
+        "QuantizeLinear" => codes::quantized(step),
+        "DynamicQuantizeLinear" => codes::quantized_as_it_runs(step),
+        "DequantizeLinear" => codes::dequantized(step),
         _ if inputs.iter().flatten().all(Twin::is_exact) => Some(step.certain()),
         _ => None,
     };
