@@ -88,8 +88,8 @@ impl Reducer<'_> {
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
-        let ends = if is_another { 1 } else { ENDS };
-        for cause in causes(pair, culprit).into_iter().take(ends) {
+        let parts = if is_another { 1 } else { usize::MAX };
+        for cause in causes(pair, culprit).into_iter().take(parts) {
             let cause = Cause { is_another, ..cause };
             // Parts that cannot be made are paired wrongly.
             if let Ok(Some(case)) = self.written(pair, &cause, place, reduced) {
@@ -110,7 +110,8 @@ fn size(pair: &Pair, culprit: &Culprit) -> usize {
     part.map_or(usize::MAX, |part| part.outer_nodes())
 }
 
-/// Parts that may show what a culprit does, the smallest first: they end at what it makes, or at what is made of that.
+/// Parts that may show what a culprit does, the smallest first: they end at what it makes, or at what is made of that. The last
+/// begins before what it takes, which is another tensor under the same name where a node is missing before it.
 fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
     // A weight may have a name of its own in the converted model.
     let (side, id): (&Side, fn(&Matched) -> ValueId) = match made_by(&pair.converted, culprit) {
@@ -128,12 +129,21 @@ fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
         .take(ENDS)
         .cloned()
         .collect();
-    let cause = |(place, end): (usize, &Matched)| Cause {
-        inside: ends.iter().take(place).map(|end| end.reference).collect(),
+    let cause = |inside: HashSet<ValueId>, end: &Matched| Cause {
+        inside,
         culprit: Some(culprit.clone()),
         ..Cause::at(end)
     };
-    ends.iter().enumerate().map(cause).collect()
+    let between = |place: usize| ends.iter().take(place).map(|end| end.reference).collect();
+    let places = ends.iter().enumerate();
+    let mut causes: Vec<Cause> = places.map(|(place, end)| cause(between(place), end)).collect();
+    let taken = side.graph.maker(made).map(|id| side.graph.needs(id)).unwrap_or_default();
+    let is_taken = |m: &&Matched| pair.is_made(m) && taken.contains(&id(m));
+    let inside: HashSet<ValueId> =
+        pair.matched.iter().filter(is_taken).map(|m| m.reference).collect();
+    let first = ends.first().filter(|_| !inside.is_empty());
+    causes.extend(first.map(|end| cause(inside, end)));
+    causes
 }
 
 /// What a culprit makes, in the main graph.
