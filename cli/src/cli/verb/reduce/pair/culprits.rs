@@ -16,6 +16,17 @@ use crate::cli::verb::reduce::side::Side;
 /// How many places behind a culprit are tried as the end of its part.
 const ENDS: usize = 3;
 
+/// Which parts are tried for a culprit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tried {
+    /// Those that end at what it makes, or at what is made of that.
+    Ends,
+    /// That which ends at what it makes. A comparison of it may name another node.
+    Another,
+    /// That which begins before what it takes: another tensor under the same name, where a node is missing before it.
+    Before,
+}
+
 impl Reducer<'_> {
     /// Writes a case for each culprit, or each of some nodes; whether there is one.
     pub(super) fn of_culprits(
@@ -36,11 +47,10 @@ impl Reducer<'_> {
             return Ok(false);
         }
         let before = reduced.cases.len();
-        // A comparison of a part may name another node of it.
-        for is_another in [false, true] {
+        for tried in [Tried::Ends, Tried::Another, Tried::Before] {
             for culprit in all.iter().take(CAUSES) {
                 let place = numbered(place, reduced.cases.len() - before);
-                let case = self.of_pairings(pair, culprit, is_another, &place, reduced)?;
+                let case = self.of_pairings(pair, culprit, tried, &place, reduced)?;
                 reduced.cases.extend(case);
                 if is_spent(reduced) {
                     break;
@@ -58,7 +68,7 @@ impl Reducer<'_> {
         &self,
         pair: &mut Pair,
         culprit: &Culprit,
-        is_another: bool,
+        tried: Tried,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
@@ -71,7 +81,7 @@ impl Reducer<'_> {
         let mut case = None;
         for (_, matched) in pairings {
             pair.matched = matched;
-            case = self.of_culprit(pair, culprit, is_another, place, reduced)?;
+            case = self.of_culprit(pair, culprit, tried, place, reduced)?;
             if case.is_some() || is_spent(reduced) {
                 break;
             }
@@ -84,13 +94,11 @@ impl Reducer<'_> {
         &self,
         pair: &Pair,
         culprit: &Culprit,
-        is_another: bool,
+        tried: Tried,
         place: &Path,
         reduced: &mut Reduced,
     ) -> TractResult<Option<ReducedCase>> {
-        let parts = if is_another { 1 } else { usize::MAX };
-        for cause in causes(pair, culprit).into_iter().take(parts) {
-            let cause = Cause { is_another, ..cause };
+        for cause in causes(pair, culprit, tried) {
             // Parts that cannot be made are paired wrongly.
             if let Ok(Some(case)) = self.written(pair, &cause, place, reduced) {
                 return Ok(Some(case));
@@ -105,14 +113,13 @@ impl Reducer<'_> {
 
 /// How many nodes the smallest part has that may show what a culprit does.
 fn size(pair: &Pair, culprit: &Culprit) -> usize {
-    let cause = causes(pair, culprit).into_iter().next();
+    let cause = causes(pair, culprit, Tried::Another).into_iter().next();
     let part = cause.and_then(|cause| pair.part(&cause.end, &cause.inside).ok());
     part.map_or(usize::MAX, |part| part.outer_nodes())
 }
 
-/// Parts that may show what a culprit does, the smallest first: they end at what it makes, or at what is made of that. The last
-/// begins before what it takes, which is another tensor under the same name where a node is missing before it.
-fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
+/// Parts that may show what a culprit does, the smallest first.
+fn causes(pair: &Pair, culprit: &Culprit, tried: Tried) -> Vec<Cause> {
     // A weight may have a name of its own in the converted model.
     let (side, id): (&Side, fn(&Matched) -> ValueId) = match made_by(&pair.converted, culprit) {
         Some(_) => (&pair.converted, |m| m.converted),
@@ -132,18 +139,21 @@ fn causes(pair: &Pair, culprit: &Culprit) -> Vec<Cause> {
     let cause = |inside: HashSet<ValueId>, end: &Matched| Cause {
         inside,
         culprit: Some(culprit.clone()),
+        is_another: tried == Tried::Another,
         ..Cause::at(end)
     };
+    if tried == Tried::Before {
+        let taken = side.graph.maker(made).map(|id| side.graph.needs(id)).unwrap_or_default();
+        let is_taken = |m: &&Matched| pair.is_made(m) && taken.contains(&id(m));
+        let inside: HashSet<ValueId> =
+            pair.matched.iter().filter(is_taken).map(|m| m.reference).collect();
+        let first = ends.first().filter(|_| !inside.is_empty());
+        return first.map(|end| cause(inside, end)).into_iter().collect();
+    }
+    let most = if tried == Tried::Another { 1 } else { ENDS };
     let between = |place: usize| ends.iter().take(place).map(|end| end.reference).collect();
-    let places = ends.iter().enumerate();
-    let mut causes: Vec<Cause> = places.map(|(place, end)| cause(between(place), end)).collect();
-    let taken = side.graph.maker(made).map(|id| side.graph.needs(id)).unwrap_or_default();
-    let is_taken = |m: &&Matched| pair.is_made(m) && taken.contains(&id(m));
-    let inside: HashSet<ValueId> =
-        pair.matched.iter().filter(is_taken).map(|m| m.reference).collect();
-    let first = ends.first().filter(|_| !inside.is_empty());
-    causes.extend(first.map(|end| cause(inside, end)));
-    causes
+    let places = ends.iter().enumerate().take(most);
+    places.map(|(place, end)| cause(between(place), end)).collect()
 }
 
 /// What a culprit makes, in the main graph.

@@ -6,6 +6,7 @@ use tract_onnx::prelude::*;
 
 use super::Reducer;
 use super::cause::{Cause, Search};
+use super::culprits::Tried;
 use super::finding::noise;
 use super::matched::Pair;
 use crate::cli::measure::metrics::compared;
@@ -30,9 +31,8 @@ impl Reducer<'_> {
         for pair in self.bodies(part).unwrap_or_default() {
             reduced.runs += 2;
             if let Some(culprit) = &cause.culprit {
-                if let Some(case) =
-                    self.of_culprit(&pair, culprit, cause.is_another, place, reduced)?
-                {
+                let tried = if cause.is_another { Tried::Another } else { Tried::Ends };
+                if let Some(case) = self.of_culprit(&pair, culprit, tried, place, reduced)? {
                     return Ok(Some(case));
                 }
                 continue;
