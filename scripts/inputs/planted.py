@@ -25,7 +25,7 @@ PASSED, FAILED = 0, 1
 def model(inputs, constants, body, outputs):
     held = f"<{constants}>" if constants else ""
     text = (
-        f'<ir_version: 8, opset_import: ["" : 18]> g ({inputs}) => ({outputs}) {held} {{ {body} }}'
+        f'<ir_version: 8, opset_import: ["" : 19]> g ({inputs}) => ({outputs}) {held} {{ {body} }}'
     )
     return parser.parse_model(text)
 

@@ -444,3 +444,15 @@ fn an_attribute_that_is_there_on_one_side_alone_is_told_where_it_is_no_default()
     };
     assert_eq!(judged(&turned(&[1, 0]), &turned(&[0, 1])), broken("t", "attribute"));
 }
+
+/// A mean of many numbers moves by less than as many roundings that all go one way.
+#[test]
+fn a_mean_that_leaves_out_a_tenth_of_many_numbers_is_broken() {
+    let (shape, made) = ([1, 2, 224, 256], [1, 2, 1, 1]);
+    let mean = |x: &str| node("GlobalAveragePool", &[x], &["y"], vec![]).named("mean");
+    let ends = || vec![int64("start", &[0]), int64("end", &[200]), int64("axis", &[2])];
+    let cut = node("Slice", &["x", "start", "end", "axis"], &["c"], vec![]).named("cut");
+    let reference = of(&shape, vec![mean("x")], &made, ends());
+    let converted = of(&shape, vec![cut, mean("c")], &made, ends());
+    assert_eq!(verdict(&reference, &converted), "broken");
+}

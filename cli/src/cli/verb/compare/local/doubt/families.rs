@@ -33,6 +33,10 @@ pub(in super::super) const UNIFORM: f64 = 1.0 / 3.0;
 /// The place of what is added to a product.
 const BIAS: usize = 2;
 
+/// How many times the root of the number of terms their roundings stray together, in units: roundings
+/// that know nothing of one another do so once in 10¹³ sums (Higham and Mary, 2019).
+const STRAYING: f64 = 8.0;
+
 /// What leaves elements in their order.
 const IN_PLACE: [&str; 5] = ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
 
@@ -163,8 +167,8 @@ fn shifted(twin: &Twin, mut sign: impl FnMut() -> f64) -> Option<SharedTensor> {
     tensor(*ty, held.shape(), &moved)
 }
 
-/// γₙ for the sum of n terms, by the sum of their magnitudes, and the doubt of each factor by the
-/// magnitudes of the others.
+/// γₙ for the sum of n terms, or what it is likely to be at most, by the sum of their magnitudes, and
+/// the doubt of each factor by the magnitudes of the others.
 pub(super) fn sums(step: Step) -> Doubts {
     let Step { node, inputs, made } = step;
     let (_, factors) = SUMS.iter().find(|(name, _)| *name == node.op_type)?;
@@ -187,7 +191,8 @@ pub(super) fn sums(step: Step) -> Doubts {
         })
         .collect();
     let all = run(node, &magnitudes)?.swap_remove(0);
-    let share = terms(node, inputs, result) * rounding(result.0);
+    let terms = terms(node, inputs, result);
+    let share = terms.min(STRAYING * terms.sqrt()) * rounding(result.0);
     let mut doubts: Vec<f64> = all.iter().map(|x| x.abs() * share).collect();
     for (place, twin) in inputs.iter().enumerate().take(*factors) {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
