@@ -13,6 +13,7 @@ use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::tract_data::knobs::set_config_global;
 
 use crate::audit::probe;
 use crate::error::{Cause, Error, Result};
@@ -59,11 +60,21 @@ pub struct CastOnnx {
 }
 
 /// Adds the plug-in to an `Onnx` that may have operators and options of its own.
+/// Has tract choose none of its AMX kernels for codes, unless the environment says which instructions it is to use: they
+/// read beyond the end of what `Im2Col` packs, which ends the process where no memory follows.
+fn leave_out_kernels() {
+    // Another architecture's instructions are refused, and what the process was told before stays.
+    if cfg!(target_arch = "x86_64") {
+        set_config_global("TRACT_CPU_ISA", "-amx-int8").ok();
+    }
+}
+
 impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
         register_private(&mut onnx);
         probe::register(&mut onnx);
+        leave_out_kernels();
         CastOnnx {
             onnx,
             widening: Widening::default(),
@@ -282,5 +293,19 @@ impl Framework<ModelProto, InferenceModel> for CastOnnx {
         template: InferenceModel,
     ) -> TractResult<InferenceModel> {
         Ok(self.build(proto.clone(), None, template)?.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tract_onnx::tract_core::tract_linalg::knobs::TRACT_CPU_ISA;
+
+    use super::*;
+
+    #[test]
+    fn kernels_that_read_beyond_their_operands_are_left_out() {
+        onnx();
+        let is_told = TRACT_CPU_ISA.get().is_some_and(|told| told.contains("-amx-int8"));
+        assert_eq!(is_told, cfg!(target_arch = "x86_64"));
     }
 }
