@@ -564,3 +564,14 @@ fn an_interrupted_recording_leaves_no_folder() {
     ended(&workers);
     assert!(!folder.path("made").exists());
 }
+
+/// Nor does a run that comes to nothing.
+#[test]
+fn a_run_without_an_outcome_leaves_no_folder() {
+    let folder = Folder::new();
+    let (onnx, made) = (long(&folder), folder.text("made/outputs"));
+    refused(&["run", &onnx, "-o", &made, "-i", &folder.text("nothing.npz")]);
+    assert!(!folder.path("made").exists());
+    done(&["run", &onnx, "-o", &made]);
+    assert!(folder.path("made/outputs/output_0.pb").exists());
+}

@@ -22,7 +22,7 @@ use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{self, One};
 use crate::cli::measure::value::{Value, values};
 use crate::cli::message::{ErrorKind, about, printable, single_line};
-use crate::cli::output_file::{Drafts, locked};
+use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
 use crate::cli::report::json::{self, JsonValue};
@@ -179,10 +179,10 @@ impl Request for RunRequest {
             Some(path) if is_numpy(path) => (Some(path), None),
             path => (None, path.as_ref()),
         };
-        if let Some(folder) = folder {
-            // Before the work, which may take long.
-            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        }
+        // Before the work, which may take long.
+        let made = folder
+            .map(|folder| MadeFolders::of(folder).with_context(|| folder.display().to_string()));
+        let _made = made.transpose()?;
         let model = loader.open(&self.model)?;
         let mut look = Look::default();
         let (tensors, random, mut notes) = match &self.case {
