@@ -1,10 +1,12 @@
 //! Conversions to codes: what is sound is not broken, and what is turned is told where it is.
 
-use tract_onnx::pb::{GraphProto, ModelProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto};
 use tract_onnx::prelude::tensor1;
 use tract_onnx_cast::ElementType::{self, Float, Float8E4M3FN, Float16, Int8, Int64};
 
-use crate::common::proto::{Change, cast, graph, int, int64, model, node, unshaped, value};
+use crate::common::proto::{
+    Change, cast, graph, int, int64, ints, model, node, set_dim, string, symbol, unshaped, value,
+};
 use crate::program::{Folder, json, onnx_cast, refused, said, stdout};
 use crate::verdict::{broken, held, judged, of, one, values, verdict};
 
@@ -170,6 +172,28 @@ fn a_gemm_in_codes_by_columns_is_looked_into() {
     let converted = of(&shape, nodes, &made, constants);
     assert_ne!(verdict(&reference(0.0), &converted), "broken");
     assert_eq!(judged(&reference(1.0), &converted).0, "broken");
+}
+
+/// A window beyond an image of one row, which the other pads by itself.
+#[test]
+fn a_size_that_the_conversion_alone_refuses_is_a_fault_of_it() {
+    let pool = |pads: AttributeProto| {
+        let attributes = vec![ints("kernel_shape", &[3, 3]), ints("strides", &[2, 2]), pads];
+        let pool = node("MaxPool", &["x"], &["y"], attributes).named("pool");
+        let mut image = value("x", Float, &[1, 2, 0, 0]);
+        set_dim(&mut image, 2, symbol("height"));
+        set_dim(&mut image, 3, symbol("width"));
+        model(17, graph(&[image], &[pool], &[unshaped("y", Float)]))
+    };
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &pool(string("auto_pad", "SAME_UPPER")));
+    let b = folder.message("b.onnx", &pool(ints("pads", &[0, 0, 1, 1])));
+    let report = json(&said(1, &["compare", "--json", &a, &b]));
+    let pair = &report["comparisons"][0];
+    assert_eq!(
+        (&pair["verdict"], &pair["culprits"][0]["node"]),
+        (&"broken".into(), &"pool".into())
+    );
 }
 
 /// A recurrent layer, and the same that quantises what it is given as it runs; the scale of its weights is so many times

@@ -128,8 +128,9 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The node of the conversion that refuses values of a set that the reference takes, as an index
-/// beyond an axis that is shorter there: it runs on nothing but zeros in the place of these.
+/// The node of the conversion that refuses a set that the reference takes, as an index beyond an axis
+/// that is shorter there, or a size: it runs on nothing but zeros in the place of these values, or
+/// on another set.
 pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
     let (a, b) = (sides.reference.model.as_ref()?, sides.converted.model.as_ref()?);
     let run = |loaded: &Loaded, tensors| loaded.model.clone().run(tensors);
@@ -137,11 +138,13 @@ pub(super) fn refused(sides: &Sides) -> Option<Culprit> {
         Some(Arc::new(Tensor::zero_dt(tensor.datum_type(), tensor.shape()).ok()?))
     };
     let sets = sides.reference_sets.iter().zip(&sides.converted_sets);
+    let takes = |set: &Set| set.tensors().is_ok_and(|tensors| run(b, tensors).is_ok());
     let refusal = |(set_a, set_b): (&Set, &Set)| {
         let (of_a, of_b) = (set_a.tensors().ok()?, set_b.tensors().ok()?);
         let zeros: Vec<_> = of_b.iter().map(zero).collect::<Option<_>>()?;
         let error = run(b, of_b).err()?;
-        (run(a, of_a).is_ok() && run(b, zeros).is_ok()).then_some(error)
+        let is_for_this = || run(b, zeros).is_ok() || sides.converted_sets.iter().any(takes);
+        (run(a, of_a).is_ok() && is_for_this()).then_some(error)
     };
     let error = sets.filter_map(refusal).next()?;
     let told = error.chain().find_map(|link| link.downcast_ref::<Error>())?;
