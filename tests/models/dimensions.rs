@@ -454,3 +454,21 @@ fn the_shape_of_a_squeeze_without_axes_is_refused_where_a_size_turns_out_to_be_o
         format!("{refused:#}").contains("node `Squeeze_y` (Squeeze): has no axes and the size 1")
     );
 }
+
+#[test]
+fn a_part_of_nothing_keeps_the_sizes_of_what_is_joined() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[2, 2])
+        .initializer(TensorProto { dims: vec![2, 1], ..tensor("w", Float, &[1.0, 2.0]) })
+        .initializer(int64("nothing", &[0]))
+        .node("Concat", &["x", "w"], &["c"], vec![int("axis", 1)])
+        .node("Slice", &["c", "nothing", "nothing"], &["y"], vec![])
+        .output("y", Float, &[0, 3]);
+    let mut symbolic = Sketch(sketch.0.clone());
+    set_dim(&mut symbolic.0.input[0], 1, symbol("M"));
+    let empty = Tensor::zero::<f32>(&[0, 3]).expect("a tensor");
+    for sketch in [sketch, symbolic] {
+        let outputs = sketch.run(vec![Tensor::zero::<f32>(&[2, 2]).expect("a tensor")]);
+        assert_eq!(outputs.expect("a run"), [empty.clone()]);
+    }
+}

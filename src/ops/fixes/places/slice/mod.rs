@@ -20,6 +20,7 @@ use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::fixes::shapes::zeros;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
@@ -69,6 +70,17 @@ struct Slices {
     axes: Vec<usize>,
     /// Of each axis its bounds.
     parts: Option<Vec<Bounds>>,
+}
+
+impl Slices {
+    /// The shape of what is left of a shape, if that is known to have no elements.
+    fn empty(&self, shape: &[TDim]) -> Option<TVec<TDim>> {
+        let mut shape: TVec<TDim> = shape.into();
+        for (axis, part) in self.axes.iter().zip(self.parts.as_ref()?) {
+            *shape.get_mut(*axis)? = part.len();
+        }
+        shape.contains(&0.to_dim()).then_some(shape)
+    }
 }
 
 /// Starts, ends, axes and steps, as far as they are known.
@@ -249,6 +261,11 @@ impl Expansion for Slice {
             let problem = "has axes that are only known when the model runs";
             bail!(unplanned(&self.node, SLICE, problem));
         };
+        // tract takes a slice of nothing over a Concat, of which it then leaves out what has no elements.
+        if let Some(shape) = slices.empty(&shape) {
+            let ty = model.outlet_fact(data)?.datum_type;
+            return zeros(model, prefix, ty, shape);
+        }
         // tract takes a slice of an axis of one element for that element, and where two sizes are one but for broadcasting, it
         // slices what is broadcast too. One with a step it takes over operators that need all elements: a softmax, an expansion
         // to a shape, a convolution that begins at the first (tract-core, `ops/downsample/mod.rs` and `conv.rs`).
