@@ -59,7 +59,6 @@ pub struct CastOnnx {
     limits: Limits,
 }
 
-/// Adds the plug-in to an `Onnx` that may have operators and options of its own.
 /// Has tract choose none of its AMX kernels for codes, unless the environment says which instructions it is to use: they
 /// read beyond the end of what `Im2Col` packs, which ends the process where no memory follows.
 fn leave_out_kernels() {
@@ -69,6 +68,7 @@ fn leave_out_kernels() {
     }
 }
 
+/// Adds the plug-in to an `Onnx` that may have operators and options of its own.
 impl From<Onnx> for CastOnnx {
     fn from(mut onnx: Onnx) -> CastOnnx {
         register(&mut onnx);
