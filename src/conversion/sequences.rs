@@ -71,14 +71,21 @@ pub(super) fn join(graph: &Graph, context: &mut Context, mut links: Vec<(ValueId
             found.insert(value, ());
         });
     }
-    let mut is_done = false;
-    while !is_done {
-        is_done = true;
-        for (a, b) in &links {
-            if found.contains(*a) != found.contains(*b) {
-                found.insert(*a, ());
-                found.insert(*b, ());
-                is_done = false;
+    let mut linked: Table<ValueId, Vec<ValueId>> = Table::default();
+    for (a, b) in links {
+        for (from, to) in [(a, b), (b, a)] {
+            match linked.get_mut(from) {
+                Some(others) => others.push(to),
+                None => drop(linked.insert(from, vec![to])),
+            }
+        }
+    }
+    let mut open: Vec<ValueId> = found.iter().map(|(value, ())| value).collect();
+    while let Some(value) = open.pop() {
+        for other in linked.get(value).into_iter().flatten() {
+            if !found.contains(*other) {
+                found.insert(*other, ());
+                open.push(*other);
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn simplify(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> P
 fn cast_constant(op: &OnnxCast, model: &TypedModel, node: &TypedNode) -> Patch {
     let Some(constant) = &model.outlet_fact(node.inputs[0])?.konst else { return Ok(None) };
     let is_weight = weights::may_stay_half(op.conversion(), constant.len());
-    let stays = is_weight && matches!(weights::use_of(model, node)?, Use::Product | Use::Parts);
+    let stays = is_weight && matches!(weights::use_of(model, node)?, Use::Product);
     if stays || constant.datum_type() == DatumType::TDim {
         return Ok(None);
     }
@@ -50,7 +50,7 @@ pub(super) fn pack_weights(op: &OnnxCast, model: &TypedModel, node: &TypedNode) 
     let packed = match weights::use_of(model, node)? {
         Use::Product => return Ok(None),
         Use::Packing(packing) => packing.take_half(model, op.conversion().source(), constant)?,
-        Use::Parts | Use::Other => None,
+        Use::Other => None,
     };
     packed.map_or_else(|| cast_now(op, model, node, constant), |patch| Ok(Some(patch)))
 }

@@ -12,7 +12,6 @@ pub(crate) mod unpack;
 
 use tract_onnx::tract_core::dyn_clone;
 use tract_onnx::tract_core::internal::*;
-use tract_onnx::tract_core::ops::array::Slice;
 use tract_onnx::tract_core::ops::change_axes::IntoShape;
 use tract_onnx::tract_core::ops::cnn::Conv;
 use tract_onnx::tract_core::ops::einsum::EinSum;
@@ -38,8 +37,6 @@ pub(crate) enum Use<'a> {
     /// A product that has no form yet in which it runs.
     Product,
     Packing(Packing<'a>),
-    /// Parts of them are taken, which tract cuts before they are made, if it can.
-    Parts,
     Other,
 }
 
@@ -57,16 +54,8 @@ pub(crate) struct Packing<'a> {
 pub(crate) fn use_of<'a>(model: &'a TypedModel, node: &TypedNode) -> TractResult<Use<'a>> {
     match sole_user(model, node.id)? {
         Some(next) => follow(model, node.id.into(), next),
-        None if is_cut(model, node) => Ok(Use::Parts),
         None => Ok(Use::Other),
     }
-}
-
-/// Whether all that takes what a node makes takes a part of it.
-fn is_cut(model: &TypedModel, node: &TypedNode) -> bool {
-    let mut users = node.outputs.iter().flat_map(|output| &output.successors);
-    let is_output = model.outputs.iter().any(|output| output.node == node.id);
-    !is_output && users.all(|user| model.node(user.node).op_is::<Slice>())
 }
 
 /// The node that takes what a node makes, if it is the only one.
@@ -89,9 +78,6 @@ fn follow<'a>(
         }
         if next.op_is::<OptMatMulPack>() {
             return Ok(packing(model, next, changes)?.map_or(Use::Other, Use::Packing));
-        }
-        if next.op_is::<Slice>() {
-            return Ok(Use::Parts);
         }
         if next.op_is::<AxisOp>() || next.op_is::<IntoShape>() {
             changes.push(&*next.op);

@@ -84,7 +84,7 @@ impl<'a> Users<'a> {
             match follow(model, node.id.into(), next)? {
                 Use::Product => users.products += 1,
                 Use::Packing(packing) => users.packings.push(packing),
-                Use::Parts | Use::Other => users.others += 1,
+                Use::Other => users.others += 1,
             }
         }
         Ok(users)

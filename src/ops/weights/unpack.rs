@@ -114,9 +114,13 @@ impl TypedOp for Unpack {
         };
         let mut parts = tvec!();
         for (place, input) in inputs.iter().enumerate() {
-            let length = patch.outlet_fact(*input)?.shape[0].to_usize()?;
-            let row = length / self.n;
-            ensure!(row * self.n == length, "{self:?} takes {length} rows");
+            let lengths = patch.outlet_fact(*input)?.shape.as_concrete();
+            let row = match lengths {
+                Some([length, ..]) if length.is_multiple_of(self.n) => length.checked_div(self.n),
+                _ => None,
+            };
+            let row =
+                row.with_context(|| format!("{self:?} takes {lengths:?} of input {place}"))?;
             let cut = Slice::new(0, start * row, end * row);
             let name = format!("{}.{start}..{end}.{place}", node.name);
             parts.push(patch.wire_node(name, cut, &[*input])?[0]);
@@ -129,7 +133,7 @@ impl TypedOp for Unpack {
         let packing = match super::use_of(model, node)? {
             Use::Product => return Ok(None),
             Use::Packing(packing) => packing,
-            Use::Parts | Use::Other => return self.fold(model, node),
+            Use::Other => return self.fold(model, node),
         };
         // K are the columns, and rows are rows.
         let is_plain = packing.own_axes() == Some([1, 0]);

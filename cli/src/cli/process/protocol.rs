@@ -77,8 +77,10 @@ impl<A> Outcome<A> {
 
 /// What to tell the user about a worker's end, given what tract or the standard library said last.
 pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
-    if let Some(problem) = of_memory(last_words, memory_bytes) {
-        return problem;
+    // By the standard library when it aborts, and by tract's errors and assertions.
+    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
+    if no_memory.iter().any(|mark| last_words.contains(mark)) {
+        return out_of_memory("", memory_bytes);
     }
     let (kind, message) = if last_words.contains("overflowed its stack") {
         (ErrorKind::Limit, "tract ran out of stack".into())
@@ -92,17 +94,17 @@ pub(crate) fn explain(last_words: &str, memory_bytes: u64) -> Problem {
 /// What to tell the user about an error of a worker that lives on.
 pub(crate) fn problem_of(error: &anyhow::Error, memory_bytes: u64) -> Problem {
     let problem = Problem::of(error, ErrorKind::Model);
-    of_memory(&problem.message, memory_bytes).unwrap_or(problem)
+    // tract's assertion, behind the place that it was caught at: a name may have any words in it.
+    match problem.message.split_once("): failed to allocate Layout {") {
+        Some((place, _)) => out_of_memory(&format!("{place}): "), memory_bytes),
+        None => problem,
+    }
 }
 
-/// That tract ran out of memory, if this says so, at the place that it names.
-fn of_memory(words: &str, memory_bytes: u64) -> Option<Problem> {
-    // By the standard library when it aborts, and by tract's errors and assertions.
-    let no_memory = ["memory allocation", "failed to allocate", "data.is_null()"];
-    let (before, _) = no_memory.iter().find_map(|mark| words.split_once(mark))?;
-    let place = if before.ends_with(": ") { before } else { "" };
+/// That tract ran out of memory at a place.
+fn out_of_memory(place: &str, memory_bytes: u64) -> Problem {
     let gib = memory_bytes as f64 / (1u64 << 30) as f64;
     let message =
         format!("{place}tract ran out of memory; --max-memory raises the limit of {gib:.1} GiB");
-    Some(Problem { kind: ErrorKind::Limit, message })
+    Problem { kind: ErrorKind::Limit, message }
 }
