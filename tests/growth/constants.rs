@@ -12,7 +12,7 @@ use tract_onnx_cast::{Error, Limits, onnx};
 
 use crate::common::proto::{
     bytes, cast, graph, int, int64, ints, model, node, raw, shaped, symbol, tensor_attribute,
-    unshaped,
+    unshaped, value,
 };
 use crate::{alone, peak};
 
@@ -59,16 +59,21 @@ fn obligatory(column: &str) -> Option<AttributeProto> {
 
 /// Ones, of a type and shape.
 fn ones(name: &str, ty: ElementType, dims: &[i64]) -> TensorProto {
+    filled(name, ty, dims, 1)
+}
+
+/// One number or text throughout, of a type and shape.
+fn filled(name: &str, ty: ElementType, dims: &[i64], number: u8) -> TensorProto {
     let count = dims.iter().product::<i64>() as usize;
-    let one: &[u8] = match ty {
-        Int64 => &1i64.to_le_bytes(),
-        Int32 => &1i32.to_le_bytes(),
-        Float => &1f32.to_le_bytes(),
+    let one = match ty {
+        Int64 => i64::from(number).to_le_bytes().to_vec(),
+        Int32 => i32::from(number).to_le_bytes().to_vec(),
+        Float => f32::from(number).to_le_bytes().to_vec(),
         Text => {
-            let string_data = vec![b"1".to_vec(); count];
+            let string_data = vec![number.to_string().into_bytes(); count];
             return TensorProto { string_data, ..raw(name, ty as i32, dims, &[]) };
         }
-        _ => &[1],
+        _ => vec![number],
     };
     raw(name, ty as i32, dims, &one.repeat(count))
 }
@@ -151,6 +156,35 @@ fn whatever_grows_makes_nothing_enormous() {
         }
     }
     assert!(seen.len() > 20, "{} {seen:?}", seen.len());
+}
+
+/// An input that is declared as large as can be is not there yet: nothing as large is made of its shape.
+#[test]
+fn what_is_declared_is_not_made() {
+    let _alone = alone();
+    let mut refused = BTreeSet::new();
+    for (operator, attributes) in operators() {
+        let mut check = |ty, number, operands, outputs: usize| {
+            let inputs = &["x", "b", "c"][..operands];
+            let made = &["d", "e"][..outputs];
+            let last = cast(made[outputs - 1], Float, "y");
+            let nodes = vec![node(operator, inputs, made, attributes.clone()), last];
+            let others = inputs[1..].iter().map(|name| filled(name, ty, &[1], number));
+            let mut model = of(nodes, others.collect());
+            let graph = model.graph.as_mut().expect("a graph");
+            graph.input.push(value("x", ty, &[2, 1 << 32]));
+            if is_bounded(&format!("{operator} of {operands} {ty:?} {number}"), &model) {
+                refused.insert(operator);
+            }
+        };
+        for ty in [Float, Int64, Bool] {
+            for (operands, outputs) in [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)] {
+                check(ty, 0, operands, outputs);
+                check(ty, 1, operands, outputs);
+            }
+        }
+    }
+    assert!(refused.contains("Dropout"), "{refused:?}");
 }
 
 #[test]

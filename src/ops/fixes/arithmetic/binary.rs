@@ -14,6 +14,7 @@
 //! - `PRelu` by a constant, as `Mul`.
 //! - `Equal` of BOOL, which tract does not have.
 
+use tract_onnx::tract_core::broadcast::multi_broadcast;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
 use tract_onnx::tract_core::ops::cast::wire_cast;
@@ -28,6 +29,7 @@ use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::fixes::arithmetic::reciprocal;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::functions::{Function, Kind};
+use crate::ops::host::checked::allowance::is_kept;
 use crate::ops::host::element_wise::{binary_by, binary_like};
 use crate::ops::host::hook::{Instead, Patch, Site, refused};
 use crate::ops::host::integers::is_integer;
@@ -101,10 +103,21 @@ fn is_open(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
     Ok(any)
 }
 
-/// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified.
+/// The shape that operands of one rank or several are broadcast to, where it is known.
+fn made(model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<TVec<usize>>> {
+    let shapes = inputs.iter().map(|input| Ok(&*model.outlet_fact(*input)?.shape));
+    let made = multi_broadcast(&shapes.collect::<TractResult<TVec<&[TDim]>>>()?)?;
+    Ok(made.iter().map(|size| size.to_usize().ok()).collect())
+}
+
+/// Wires `And`, `Or` and `Xor` of open sizes: an operand may turn out to be a constant when the model is simplified, and tract
+/// then makes a constant of the result, however large.
 pub(crate) fn logic(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let ty = DatumType::Bool;
-    if types(model, inputs)? != Some([ty; 2]) || !is_open(model, inputs)? {
+    if types(model, inputs)? != Some([ty; 2]) {
+        return Ok(None);
+    }
+    if made(model, inputs)?.is_some_and(|made| is_kept(&made, ty)) {
         return Ok(None);
     }
     let op: Box<dyn BinMiniOp> = match site.proto.op_type.as_str() {

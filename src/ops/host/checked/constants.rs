@@ -50,6 +50,9 @@ const MAKERS: &[&str] = &[
 const SHAPED: &[(&str, usize)] =
     &[("ConstantOfShape", 0), ("Expand", 1), ("Reshape", 1), ("Tile", 1), ("Unsqueeze", 1)];
 
+/// The operators of which tract makes an output by its shape alone, which is that of the first input, and the output's place.
+const OF_SHAPE: &[(&str, usize)] = &[("Dropout", 1), ("EyeLike", 0)];
+
 /// Checks what tract would go through while it builds or types a node, whatever the inputs are: as many axes as are named, and
 /// all places of a window, those in the padding included.
 pub(super) fn check_node(account: &Account, node: &NodeProto) -> Result<(), Error> {
@@ -124,6 +127,21 @@ impl Checked {
         let rank = length.and_then(|length| u64::try_from(length).ok()).unwrap_or(0);
         if let Some(allowance) = self.account.allowance() {
             within(|| self.place(), "rank", rank, allowance.rank)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what tract makes by its shape, as far as that is told.
+    pub(super) fn take_of_shape(
+        &self,
+        inputs: &[&InferenceFact],
+        outputs: &[&InferenceFact],
+    ) -> TractResult<()> {
+        let made = OF_SHAPE.iter().find(|(operator, _)| *operator == self.node.op_type);
+        let Some(output) = made.and_then(|(_, place)| outputs.get(*place)) else { return Ok(()) };
+        for told in inputs.iter().take(1).chain([output]) {
+            let made = InferenceFact { shape: told.shape.clone(), ..(*output).clone() };
+            self.account.take(bytes(&made, 0).unwrap_or(0), || self.place())?;
         }
         Ok(())
     }

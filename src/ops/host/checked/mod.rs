@@ -175,6 +175,7 @@ impl Around for Checked {
     fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         self.check_rank(&inputs)?;
         self.check(&inputs, &outputs)?;
+        self.take_of_shape(&inputs, &outputs)?;
         let facts = self.infer_bounded(inputs, outputs, observed)?;
         facts.1.iter().try_for_each(|output| self.check_sizes(output))?;
         self.admit(&facts.0, &facts.1)?;
