@@ -43,7 +43,8 @@ impl<'a> Check<'a> {
         names.push(HashSet::new());
         let given = graph.body(body);
         let mut made = given.inputs.clone();
-        made.extend(given.constants.iter().filter(|value| !given.inputs.contains(value)));
+        let inputs: HashSet<ValueId> = given.inputs.iter().copied().collect();
+        made.extend(given.constants.iter().filter(|value| !inputs.contains(value)));
         for value in &made {
             if matches!(graph.value(*value).origin, Origin::Node(..)) {
                 return Err(format!("`{}` is given and made by a node", graph.value(*value).name));

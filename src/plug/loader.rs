@@ -164,11 +164,19 @@ impl CastOnnx {
         self.proto_model_for_path(&path).with_context(place).map_err(Error::of)
     }
 
+    /// Holds a model's file against the limits, before it is decoded.
+    fn check_file(&self, path: &Path) -> TractResult<()> {
+        let place = || path.display().to_string();
+        let meta = fs::metadata(path).with_context(place)?;
+        // To open a pipe would wait for who writes it.
+        anyhow::ensure!(meta.is_file(), "{}: is no file", place());
+        let file = File::open(path).with_context(place)?;
+        wire::check(&mut BufReader::new(file), meta.len(), &self.limits)?.map_err(Into::into)
+    }
+
     /// A model's file, of which large weights stay there, as external data of the file itself.
     pub(crate) fn light_proto(&self, path: &Path) -> TractResult<ModelProto> {
-        let file = File::open(path)?;
-        let length = file.metadata()?.len();
-        wire::check(&mut BufReader::new(file), length, &self.limits)??;
+        self.check_file(path)?;
         let bytes = light::read(path);
         let decoded = bytes.and_then(|bytes| Some((ModelProto::decode(&*bytes).ok()?, bytes)));
         let Some((mut proto, bytes)) = decoded else { return self.proto_model_for_path(path) };
@@ -260,10 +268,7 @@ impl CastOnnx {
 
 impl Framework<ModelProto, InferenceModel> for CastOnnx {
     fn proto_model_for_path(&self, path: impl AsRef<Path>) -> TractResult<ModelProto> {
-        let place = || path.as_ref().display().to_string();
-        let file = File::open(&path).with_context(place)?;
-        let length = file.metadata()?.len();
-        wire::check(&mut BufReader::new(file), length, &self.limits)??;
+        self.check_file(path.as_ref())?;
         let mut proto = self.onnx.proto_model_for_path(&path)?;
         if !proto.functions.is_empty() {
             fields::restore(&mut proto, &fs::read(path)?)?;

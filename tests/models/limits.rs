@@ -192,3 +192,25 @@ fn a_scan_without_its_inputs_is_refused() {
         assert!(error.contains(numbers) && error.contains("node `Scan_c` (Scan)"), "{error}");
     }
 }
+
+/// To open a pipe would wait for who writes it, and a device has no end.
+#[cfg(unix)]
+#[test]
+fn a_model_is_read_of_a_regular_file_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("pipe.onnx");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo");
+    assert!(made.success());
+    for path in [&*pipe, "/dev/zero".as_ref(), folder.path()] {
+        let expected = format!("{}: is no file", path.display());
+        for error in [
+            onnx().model_for_path(path).err(),
+            onnx().proto_model_for_path(path).err(),
+            onnx().survey(path).err().map(TractError::from),
+            onnx().load(path).err().map(TractError::from),
+        ] {
+            let error = format!("{:#}", error.expect("a refusal"));
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+}

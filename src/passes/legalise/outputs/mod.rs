@@ -52,9 +52,12 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     let is_main = body == graph.main();
     let is_int64 = declared.or(ty) == Some(ElementType::Int64);
     let is_settled = name.starts_with(DOMAIN);
-    let in_body = |used: Use| matches!(used, Use::Node(node, _) if graph.node(node).body() == body);
-    let places = graph.body(body).outputs().iter().filter(|other| other.value == value).count();
-    let is_used_here = made.uses().any(in_body) || places > 1;
+    let in_body = |used: &Use| match *used {
+        Use::Node(node, _) => graph.node(node).body() == body,
+        Use::Output(other, _) => other == body,
+    };
+    // Beside this output.
+    let is_used_here = made.uses().filter(in_body).nth(1).is_some();
     if let Some(ty) = ty.filter(|ty| ty.is_exotic())
         && let Some(declared) = graph.declared_output_mut(body, place)
     {
