@@ -166,7 +166,11 @@ fuzz: fuzz-build
 		mkdir -p $(GROWN)/$$target; $(FUZZ) -max_total_time=$(SECONDS) $(GROWN)/$$target fuzz/corpus/$$target $$more || exit 1; \
 	done
 
+# What is instrumented for one sanitizer does not link with another's.
 fuzz-build:
+	@test "$$(cat $(TARGET)/fuzz-sanitizer 2>&1)" = "$${SANITIZER-address}" || { $(CARGO) clean --quiet --locked \
+		--manifest-path fuzz/Cargo.toml --target-dir $(TARGET) -p onnx-cast-graph -p tract-onnx-cast -p onnx-cast-fuzz && \
+		printf %s "$${SANITIZER-address}" > $(TARGET)/fuzz-sanitizer; }
 	$(CARGO) build --locked --manifest-path fuzz/engine/Cargo.toml --target-dir $(TARGET)/fuzz-engine
 	LIBFUZZER=$$(dirname $$(ls -t $$(realpath $(TARGET))/fuzz-engine/debug/build/*/out/libfuzzer.a | head -n 1)) \
 		RUSTC_WRAPPER=$(CURDIR)/fuzz/wrap.sh $(CARGO) build --locked --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)
