@@ -104,7 +104,14 @@ fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
                 Link { reference: named.into(), is_sure: true }
             }
             (Some(link), None) => link.clone(),
-            (None, None) => continue,
+            (None, None) => {
+                let left_out = of_reference.filter(|ran| matches!(&*ran.op, "Relu" | "Clip"));
+                if let Some(reference) = left_out.and_then(|ran| ran.inputs.first()) {
+                    let reference = reference.clone();
+                    links.insert(given.clone(), Link { reference, is_sure: false });
+                }
+                continue;
+            }
         };
         if let Some(reference) = nearest(a, b, made, &link.reference, named) {
             links.insert(made.clone(), Link { reference, ..link });

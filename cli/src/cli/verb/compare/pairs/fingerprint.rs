@@ -82,6 +82,13 @@ impl Fingerprint {
         is_same(x, y) || error <= NEAR.0 * x.abs() || error <= NEAR.1 * self.peak
     }
 
+    /// How far a tensor is off, by the size of this one.
+    pub(super) fn error(&self, other: &Fingerprint) -> f64 {
+        let power = |values: &mut dyn Iterator<Item = f64>| values.map(|x| x * x).sum::<f64>();
+        let off = power(&mut self.values.iter().zip(&other.values).map(|(x, y)| x - y));
+        (off / power(&mut self.values.iter().copied())).sqrt()
+    }
+
     pub(super) fn likeness(&self, other: &Fingerprint) -> Likeness {
         let both = || self.values.iter().zip(&other.values);
         let count = self.values.len().max(1) as f64;

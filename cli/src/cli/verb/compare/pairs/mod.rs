@@ -120,7 +120,7 @@ pub(in crate::cli::verb::compare) fn pairs(
         let (converted, how) = search.pairs.get(name)?.clone();
         Some(Pair { reference: name.clone(), converted, how })
     });
-    Ok(found.chain(search.further()).collect())
+    Ok(found.chain(search.further()).chain(search.of_codes()).collect())
 }
 
 impl<'a> SampledGraph<'a> {
@@ -256,6 +256,35 @@ impl Pairing<'_> {
             .iter()
             .filter(|(name, fingerprint)| is_left(name) && fingerprint.is_telling);
         left.filter_map(counterpart).collect()
+    }
+
+    /// What codes of few bits are taken back to, with the one tensor that it is nearer to than to any
+    /// other: it may be off by more than rounding of its own.
+    fn of_codes(&self) -> Vec<Pair> {
+        /// By the size of the tensor.
+        const MOST: f64 = 0.25;
+        /// So many times as far away are all others.
+        const APART: f64 = 2.0;
+        let is_taken_back = |(name, fingerprint): &&(String, Fingerprint)| {
+            let is_coder = self.b.graph.op(name) == Some("DequantizeLinear");
+            is_coder && fingerprint.is_telling && !self.taken.contains(name)
+        };
+        let counterpart = |(converted, theirs): &(String, Fingerprint)| {
+            let alike = self.a.fingerprints.iter().filter(|(name, fingerprint)| {
+                fingerprint.shape == theirs.shape
+                    && fingerprint.is_float
+                    && !self.a.graph.is_constant(name)
+            });
+            let mut alike: Vec<(f64, &String)> =
+                alike.map(|(name, fingerprint)| (fingerprint.error(theirs), name)).collect();
+            alike.sort_by(|(x, _), (y, _)| x.total_cmp(y));
+            let (least, reference) = *alike.first()?;
+            let is_nearest = alike.get(1).is_none_or(|(other, _)| *other >= APART * least);
+            let reference = reference.clone();
+            let pair = Pair { reference, converted: converted.clone(), how: How::NearValues };
+            (least <= MOST && is_nearest).then_some(pair)
+        };
+        self.b.fingerprints.iter().filter(is_taken_back).filter_map(counterpart).collect()
     }
 
     fn are_operands_paired(&self, a: &str, b: &str) -> bool {
