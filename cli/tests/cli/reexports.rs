@@ -1,13 +1,16 @@
 //! Models that were exported anew: `compare` pairs what is inside them without names.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
-use crate::common::proto::{graph, model, node, value};
-use crate::program::{Folder, cast, json, said};
-use ElementType::{Float, Float16};
+use crate::common::proto::{Change, float, graph, model, node, value};
+use crate::program::{Folder, cast, json, onnx_cast, said, stdout};
+use crate::verdict::{add, held, of, one, relu_between, relu_in_codes, values, verdict};
+use ElementType::{Float, Float16, Int8, Uint8};
 
 fn matrix(seed: u32) -> Tensor {
     let numbers = (0..64u32).map(|place| (place * 29 + seed * 17) % 53);
@@ -169,4 +172,88 @@ fn what_is_reshaped_once_more_has_a_counterpart_too() {
             assert!(tensors.iter().any(|tensor| tensor[prefix] == name), "{name}: {tensors:#?}");
         }
     }
+}
+
+/// The same without the names of nodes, and with others for the values inside and for the weights.
+fn nameless(mut model: ModelProto) -> ModelProto {
+    let graph = model.graph.as_mut().expect("a graph");
+    let made = graph.node.iter().flat_map(|node| &node.output).filter(|name| *name != "y");
+    let held = graph.initializer.iter().map(|weight| &weight.name);
+    let others: HashMap<String, String> = made
+        .chain(held)
+        .enumerate()
+        .map(|(place, name)| (name.clone(), format!("v{place}")))
+        .collect();
+    let rename = |name: &mut String| *name = others.get(name).unwrap_or(name).clone();
+    graph.initializer.iter_mut().for_each(|weight| rename(&mut weight.name));
+    for node in &mut graph.node {
+        node.name.clear();
+        node.input.iter_mut().chain(&mut node.output).for_each(rename);
+    }
+    model
+}
+
+#[test]
+fn a_relu_may_be_left_to_codes_that_have_other_names() {
+    let mut converted = relu_in_codes(["fits", "fits"], &["taken", "first"]);
+    let graph = converted.graph.as_mut().expect("a graph");
+    let codes: Vec<f32> = values(64, 1).iter().map(|x| (x / 0.07).round()).collect();
+    graph.initializer.extend([
+        held("codes", Int8, &[8, 8], &codes),
+        one("coarse", Float, 0.07),
+        one("origin", Int8, 0.0),
+        one("scale", Float, 0.04),
+        one("middle", Uint8, 128.0),
+    ]);
+    let before = [
+        node("DequantizeLinear", &["codes", "coarse", "origin"], &["first"], vec![]),
+        node("QuantizeLinear", &["x", "scale", "middle"], &["given"], vec![]),
+        node("DequantizeLinear", &["given", "scale", "middle"], &["taken"], vec![]),
+    ];
+    graph.node.splice(0..0, before);
+    let converted = nameless(converted);
+    assert_ne!(verdict(&relu_between(), &converted), "broken");
+    let mut bare = relu_between();
+    if let Some(graph) = &mut bare.graph {
+        graph.node[1] = node("Identity", &["p"], &["r"], vec![]).named("relu");
+    }
+    assert_eq!(verdict(&bare, &converted), "broken");
+}
+
+/// A normalisation of which little is left in the sum behind it.
+fn normalised(ty: ElementType, epsilon: f32) -> ModelProto {
+    let norm = node("LayerNormalization", &["p", "ones"], &["n"], vec![float("epsilon", epsilon)]);
+    of(
+        &[4, 8],
+        vec![
+            cast("to_half", "x", "x_cast", ty),
+            node("MatMul", &["x_cast", "w1"], &["p"], vec![]).named("first"),
+            norm.named("norm"),
+            node("MatMul", &["n", "w2"], &["q"], vec![]).named("second"),
+            add("raised", &["p", "large"], "l"),
+            node("Add", &["l", "q"], &["s"], vec![]).named("sum"),
+            cast("back", "s", "y", Float),
+        ],
+        &[4, 8],
+        vec![
+            held("w1", ty, &[8, 8], &values(64, 1)),
+            held("w2", ty, &[8, 8], &values(64, 2)),
+            held("ones", ty, &[8], &[1.0; 8]),
+            one("large", ty, 1500.0),
+        ],
+    )
+}
+
+#[test]
+fn one_operator_of_pairs_is_one_node_without_names() {
+    let reference = normalised(Float, 1e-5);
+    assert_eq!(verdict(&reference, &nameless(normalised(Float16, 1e-5))), "rounded");
+    let folder = Folder::new();
+    let a = folder.message("a.onnx", &reference);
+    let b = folder.message("b.onnx", &nameless(normalised(Float16, 0.5)));
+    let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "--sets", "1"])));
+    let culprit = &report["comparisons"][0]["culprits"][0];
+    assert_eq!((&culprit["node"], &culprit["kind"]), (&json!("v2"), &json!("epsilon")));
+    // Not only by the output, in whose sum little of it is left.
+    assert!(culprit["text"].as_str().is_some_and(|text| text.contains("of `v3`")), "{culprit}");
 }

@@ -7,7 +7,7 @@ use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
-use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
+use crate::cli::verb::compare::pairs::{Pair, Seen, pairs};
 use crate::cli::work::main_graph::MainGraph;
 
 /// The value of the reference that one of the conversion is to be.
@@ -47,7 +47,7 @@ pub(super) fn links(
     }
     let sure: Vec<String> = found
         .iter()
-        .filter(|pair| pair.how == How::Name && is_same_place(a, b, pair, &links, weights))
+        .filter(|pair| is_same_place(a, b, pair, &links, weights))
         .map(|pair| pair.converted.clone())
         .collect();
     for name in sure {
