@@ -2,7 +2,8 @@
 //! padding, of products in a `Scan`.
 
 use crate::common::proto::{
-    Sketch, graph, graph_attribute, int, int64, ints, node, string, unshaped, value,
+    Sketch, graph, graph_attribute, int, int64, ints, model, node, shaped, string, symbol,
+    unshaped, value,
 };
 use tract_onnx::pb::{AttributeProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
@@ -343,4 +344,30 @@ fn a_scan_of_products_loads() {
     let product = node("Gemm", &["b_x", "w"], &["p"], vec![]);
     let softened = node("Softmax", &["p"], &["b_y"], vec![int("axis", 0)]);
     assert_eq!(run(scan(&[product, softened]), &[x]), [1.; 6]);
+}
+
+/// tract takes the only number for broadcast where the other operand's size is open.
+#[test]
+fn a_product_with_one_number_of_open_sizes_loads() {
+    let sizes = ["a", "b", "c"].map(symbol).to_vec();
+    for (columns, weights) in [(1, &[2f32][..]), (2, &[2., 3.])] {
+        let nodes = [node("MatMul", &["x", "w"], &["y"], vec![])];
+        let mut graph =
+            graph(&[shaped("x", Float, sizes.clone())], &nodes, &[unshaped("y", Float)]);
+        graph.initializer = vec![floats("w", &[1, columns], weights)];
+        let plan = onnx().model_for_proto_model(&model(17, graph)).unwrap();
+        let plan = plan.into_optimized().unwrap().into_runnable().unwrap();
+        let run = |shape: &[usize]| {
+            let count = shape.iter().product::<usize>();
+            let x: Vec<f32> = (0..count).map(|place| place as f32).collect();
+            plan.run(tvec!(Tensor::from_shape(shape, &x).unwrap().into_tvalue()))
+        };
+        let made = run(&[2, 1, 1]).unwrap();
+        let expected: Vec<f32> =
+            [0., 1.].iter().flat_map(|x| weights.iter().map(move |w| x * w)).collect();
+        assert_eq!(made[0].try_as_plain_ram().unwrap().as_slice::<f32>().unwrap(), expected);
+        let error = format!("{:#}", run(&[2, 1, 3]).unwrap_err());
+        let told = "node `MatMul_y` (MatMul): its operand 0 has 3 elements along axis 2, and the other has 1";
+        assert!(error.contains(told), "{error}");
+    }
 }
