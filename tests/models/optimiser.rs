@@ -371,3 +371,55 @@ fn a_product_with_one_number_of_open_sizes_loads() {
         assert!(error.contains(told), "{error}");
     }
 }
+
+/// Factors that are extreme, and that are 0 or become it, leave the product what it is.
+#[test]
+fn factors_keep_what_they_are_by_themselves() {
+    let sketch = || {
+        Sketch::new()
+            .input("x", Float, &[2])
+            .initializer(floats("large", &[1], &[1e30]))
+            .initializer(floats("small", &[1], &[1e-30]))
+            .initializer(floats("mask", &[2], &[0., 1.]))
+            .initializer(int64("first", &[0]))
+            .initializer(int64("second", &[1]))
+            .initializer(int64("flat", &[2, 1]))
+            .output("y", Float, &[])
+    };
+    let product = |sketch: Sketch, factor: &str, by: &str, y: &str| {
+        sketch.node("Mul", &[factor, by], &[y], vec![])
+    };
+    let twice = |by| product(product(sketch(), "x", by, "p"), by, "p", "y");
+    let moved = product(sketch(), "x", "large", "p");
+    let moved = moved.node("Reshape", &["p", "flat"], &["q"], vec![]);
+    let moved = product(moved, "q", "large", "y");
+    let cut = product(sketch(), "x", "mask", "p");
+    let cut = cut.node("Slice", &["p", "first", "second"], &["y"], vec![]);
+    let empty = sketch().node("Slice", &["x", "second", "second"], &["none"], vec![]);
+    let empty = empty.node("ReduceSum", &["none"], &["zero"], vec![]);
+    let empty = product(empty, "x", "zero", "y");
+    let before = sketch().initializer(int64("second axis", &[1]));
+    let before = before.node("Reshape", &["x", "flat"], &["column"], vec![]);
+    let axis = before.node("Squeeze", &["second axis"], &["axis"], vec![]);
+    let before = axis.node("CumSum", &["column", "axis"], &["sum"], vec![int("exclusive", 1)]);
+    let before = product(before, "column", "sum", "y");
+    for (sketch, x, expected) in [
+        (twice("large"), [1e-30, -0.], &[1e30, -0.][..]),
+        (twice("small"), [1e38, f32::NAN], &[1e-22, f32::NAN]),
+        (moved, [1e-30, 1.], &[1e30, f32::INFINITY]),
+        (cut, [f32::NAN, 1.], &[f32::NAN]),
+        (empty, [f32::NAN, -1.], &[f32::NAN, -0.]),
+        (before, [f32::NAN, -1.], &[f32::NAN, -0.]),
+    ] {
+        let [as_it_stands, optimised] = both(sketch, &[tensor1(&x)]);
+        for got in [values(&as_it_stands), values(&optimised)] {
+            let is_near = |(got, expected): (&f32, &f32)| {
+                let is_close = (got - expected).abs() <= 1e-6 * expected.abs();
+                let is_same = got.is_nan() && expected.is_nan() || got == expected || is_close;
+                is_same && (got.is_nan() || got.is_sign_negative() == expected.is_sign_negative())
+            };
+            assert!(got.iter().zip(expected).all(is_near), "{got:?}, not {expected:?}");
+            assert_eq!(got.len(), expected.len());
+        }
+    }
+}

@@ -7,8 +7,8 @@
 //! - `Pow` of integers: tract cuts the exponent to 32 bits, takes a negative one for a large one, and types the result by
 //!   both operands.
 //! - `Mul`, `Add`, `Sub` and `Pow` with a constant: tract removes what changes nothing, and looks for
-//!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. What is
-//!   multiplied by zero it takes for zero, NaN too.
+//!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of other
+//!   factors it makes others too (`factors`).
 //! - `And`, `Or`, `Xor`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
 //!   forgets them.
 //! - `PRelu` by a constant, as `Mul`.
@@ -24,6 +24,7 @@ use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
 use tract_onnx::tract_core::tract_linalg::BinOp;
 
 use crate::onnx::lowered::divides_exactly;
+use crate::ops::fixes::arithmetic::factors;
 use crate::ops::fixes::arithmetic::power::Power;
 use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::fixes::arithmetic::reciprocal;
@@ -133,9 +134,12 @@ pub(crate) fn mul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     if a == b && is_integer(a) {
         return wire(site, model, inputs, Box::new(IntegerMul), a);
     }
+    if a == b && a.is_float() && factors::are_misread(model, inputs)? {
+        return wire(site, model, inputs, Box::new(Unsimplified(Mul)), a);
+    }
     let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
-        true => |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.) || x == 1.,
-        false => |x| x == 0. || rounds_to(x, 0.) || rounds_to(x, 1.),
+        true => |x| rounds_to(x, 0.) || rounds_to(x, 1.) || x == 1.,
+        false => |x| rounds_to(x, 0.) || rounds_to(x, 1.),
     };
     unsimplified(site, model, inputs, Mul, is_misread)
 }
