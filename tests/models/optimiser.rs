@@ -423,3 +423,21 @@ fn factors_keep_what_they_are_by_themselves() {
         }
     }
 }
+
+/// `auto_pad` tells the padding where `pads` say another.
+#[test]
+fn pads_beside_auto_pad_say_nothing() {
+    for (auto_pad, expected) in [("SAME_UPPER", &[3., 3.][..]), ("VALID", &[3.])] {
+        let attributes = vec![
+            string("auto_pad", auto_pad),
+            ints("kernel_shape", &[3]),
+            ints("strides", &[2]),
+            ints("pads", &[3, 0]),
+        ];
+        let sketch = Sketch::new().input("x", Float, &[1, 1, 4]);
+        let sketch = sketch.node("MaxPool", &["x"], &["y"], attributes);
+        let [as_it_stands, optimised] =
+            both(sketch.output("y", Float, &[]), &[tensor3(&[[[1f32, 2., 3., 0.]]])]);
+        assert_eq!([values(&as_it_stands), values(&optimised)], [expected, expected]);
+    }
+}

@@ -40,6 +40,7 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
                 give_default_value(graph, id);
             }
             transposed::give_pads(graph, id);
+            drop_pads(graph, id);
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
             give_one_type(graph, context, id);
@@ -181,6 +182,14 @@ fn give_one_type(graph: &mut Graph, context: &mut Context, id: NodeId) {
         let cast = graph.add(Place::Before(id), NewNode::of("Cast", &[value], name));
         context.lower(cast, Form::Cast(PrivateCast::own(ty, wanted)));
         graph.set_input(id, place, graph.node(cast).output(0));
+    }
+}
+
+/// Drops the `pads` beside an `auto_pad` that tells them, as onnx's evaluator and ONNX Runtime do; tract takes them first.
+fn drop_pads(graph: &mut Graph, id: NodeId) {
+    let auto_pad = attribute(graph.node(id), "auto_pad").map(|given| given.s.as_slice());
+    if matches!(auto_pad, Some(b"SAME_UPPER" | b"SAME_LOWER" | b"VALID")) {
+        graph.node_mut(id).attributes.retain(|given| given.name != "pads");
     }
 }
 
