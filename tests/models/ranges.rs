@@ -61,6 +61,19 @@ fn axes_that_there_are_not_are_refused() {
     }
 }
 
+/// Before opset 11.
+#[test]
+fn an_axis_of_flatten_from_the_end_is_refused() {
+    let flatten = |opset| {
+        let flatten = node("Flatten", &["x"], &["y"], vec![int("axis", -1)]);
+        model(opset, graph(&[value("x", Float, &[2, 3])], &[flatten], &[unshaped("y", Float)]))
+    };
+    onnx().model_for_proto_model(&flatten(11)).unwrap().into_optimized().expect("a sound model");
+    let message = refusal(&flatten(9));
+    let refused = "`axis` -1, where it takes 0 and more, the model imports 9";
+    assert!(message.contains(refused), "{message}");
+}
+
 #[test]
 fn a_direction_that_there_is_not_is_refused() {
     let body =
@@ -113,7 +126,7 @@ type Row = (i64, &'static str, &'static [&'static str], &'static [Operand], &'st
 fn sizes_that_do_not_fit_one_another_are_refused() {
     const X: Operand = (Float, &[6, 2]);
     const HEADS: Operand = (Float, &[1, 2, 3, 4]);
-    let rows: [Row; 12] = [
+    let rows: [Row; 17] = [
         (21, "Split", &["y", "z", "u"], &[X, (Int64, &[3])], "parts of [0, 0, 0] of an axis of 6"),
         (13, "Split", &["y", "z", "u", "v"], &[X], "an axis of 6 for 4 equal parts"),
         (
@@ -185,6 +198,35 @@ fn sizes_that_do_not_fit_one_another_are_refused() {
             &["y"],
             &[(Uint8, &[2, 3]), (Float, &[3]), (Uint8, &[1])],
             "a zero point of shape [1] does not fit a scale of shape [3] (opset 13)",
+        ),
+        (
+            13,
+            "Clip",
+            &["y"],
+            &[X, (Float, &[2])],
+            "an input 1 of shape [2], where it takes a number",
+        ),
+        (21, "Trilu", &["y"], &[(Float, &[3])], "an input 0 of rank 1, where it takes 2 and more"),
+        (
+            13,
+            "MatMul",
+            &["y"],
+            &[(Float, &[]), X],
+            "an input 0 of rank 0, where it takes 1 and more",
+        ),
+        (
+            13,
+            "NegativeLogLikelihoodLoss",
+            &["y"],
+            &[X, (Int64, &[5])],
+            "a `target` of other sizes than its input, the model imports 13",
+        ),
+        (
+            13,
+            "SoftmaxCrossEntropyLoss",
+            &["y"],
+            &[X, (Int64, &[5])],
+            "`labels` of other sizes than its `scores`, the model imports 13",
         ),
     ];
     for (opset, operator, outputs, operands, refused) in rows {

@@ -251,6 +251,7 @@ fn of_indices() -> Vec<Case> {
     vec![
         one("Gather", vec![x(), outside(4)], vec![], None),
         one("GatherElements", vec![x(), outside(-5)], vec![], None),
+        one("Scatter", vec![x(), outside(4), updates.clone()], vec![], None),
         one("ScatterElements", vec![x(), outside(4), updates], vec![], None),
         one("Slice", short, vec![], None),
     ]

@@ -113,7 +113,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["ReduceMax", "ReduceMin"], hook(reductions::extreme), "begins with the least finite number", "ReduceMax, ReduceMin of infinities"),
     fix(&["Resize"], By::Build(resize::build), "computes all types in FLOAT", "Resize of DOUBLE and of integers"),
     fix(&["Scan"], By::Build(scan::build), "counts without end", "Scan of a body with fewer inputs than are scanned"),
-    fix(&["ScatterElements"], hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),
+    fix(&["Scatter", "ScatterElements"], hook(indices::scatter_elements), "drops NaN", "ScatterElements, ScatterND of NaN"),
     fix(&["ScatterND"], hook(indices::scatter_nd), "panics at negative indices", "GatherND and ScatterND, negative index"),
     fix(&["Slice"], By::Build(slice::build), "takes ends for places in the axis", "Slice with end < start"),
     fix(&["SpaceToDepth"], hook(shapes::space_to_depth), "does not read mode", "SpaceToDepth with `mode` CRD"),

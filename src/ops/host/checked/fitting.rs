@@ -12,12 +12,16 @@ const UNEVEN: i64 = 18;
 /// The first opset whose `Attention` may have a mask that is shorter than its keys.
 const SHORT_MASKS: i64 = 24;
 
+/// The first opset whose `Flatten` may have an axis that is counted from the end.
+const FROM_THE_END: i64 = 11;
+
 type Shape = TVec<Option<i64>>;
 
 /// Tells what does not fit, as far as shapes and constants are known.
 pub(super) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), String> {
     let problem = match node.op_type.as_str() {
         "Attention" => attention(node, opset, known),
+        "Flatten" => flatten(node, opset),
         "RotaryEmbedding" => rotary(node, known),
         "ScatterND" => scatter(known),
         "Split" => split(node, opset, known),
@@ -28,6 +32,12 @@ pub(super) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(
 
 fn int(node: &NodeProto, name: &str) -> Option<i64> {
     node.attribute.iter().find(|given| given.name == name).map(|given| given.i)
+}
+
+/// An axis from the front, where it may not be counted from the end.
+fn flatten(node: &NodeProto, opset: i64) -> Option<String> {
+    let axis = int(node, "axis").filter(|axis| *axis < 0 && opset < FROM_THE_END)?;
+    Some(format!("has attribute `axis` {axis}, where it takes 0 and more"))
 }
 
 /// As many values as keys, and a mask for all of them where it may not be shorter.

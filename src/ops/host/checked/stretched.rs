@@ -7,18 +7,30 @@ use super::known::Known;
 
 /// The operators with such operands, and their places.
 const STRETCHED: &[(&str, &[usize])] = &[
-    ("Clip", &[1, 2]),
     ("LayerNormalization", &[1, 2]),
     ("PRelu", &[1]),
     ("RMSNormalization", &[1]),
     ("SimplifiedLayerNormalization", &[1]),
 ];
 
+/// The operators that take numbers, and their places: of one element, in any number of axes.
+const NUMBERS: &[(&str, &[usize])] = &[("Clip", &[1, 2])];
+
 /// Tells what is wrong with an operand that is larger than the first one, as far as their shapes are known.
 pub(super) fn check(operator: &str, known: &dyn Known) -> Result<(), String> {
-    let row = STRETCHED.iter().find(|(name, _)| *name == operator);
-    let Some(first) = row.and_then(|_| known.shape(0)) else { return Ok(()) };
-    for place in row.map_or(&[][..], |(_, places)| places) {
+    let places = |table: &'static [(&str, &[usize])]| {
+        table.iter().find(|(name, _)| *name == operator).map_or(&[][..], |(_, places)| places)
+    };
+    for place in places(NUMBERS) {
+        let Some(shape) = known.shape(*place) else { continue };
+        if shape.iter().flatten().any(|size| *size != 1) {
+            let shape = text(&shape);
+            return Err(format!("has an input {place} of shape {shape}, where it takes a number"));
+        }
+    }
+    let stretched = places(STRETCHED);
+    let Some(first) = stretched.first().and_then(|_| known.shape(0)) else { return Ok(()) };
+    for place in stretched {
         let Some(shape) = known.shape(*place) else { continue };
         let mut of_first = first.iter().rev();
         for size in shape.iter().rev() {

@@ -94,8 +94,13 @@ pub(super) const RANKS: &[(&str, &[(usize, usize)])] = &[
     ("ConvInteger", &[(0, 3), (1, 3)]),
     ("ConvTranspose", &[(0, 3), (1, 3)]),
     ("GatherND", &[(0, 1), (1, 1)]),
+    ("LRN", &[(0, 2)]),
     ("LpPool", &[(0, 3)]),
+    ("MatMul", &[(0, 1), (1, 1)]),
+    ("MatMulInteger", &[(0, 1), (1, 1)]),
     ("MaxPool", &[(0, 3)]),
     ("QLinearConv", &[(0, 3), (3, 3)]),
+    ("QLinearMatMul", &[(0, 1), (3, 1)]),
     ("ScatterND", &[(0, 1), (1, 1)]),
+    ("Trilu", &[(0, 2)]),
 ];
