@@ -357,6 +357,14 @@ fn a_remainder_of_dimensions_has_the_divisors_sign() {
     case.gives(&[i64s(&[-2]), i64s(&[2])]);
 }
 
+/// The square of the largest is no signed number of 128 bits.
+#[test]
+fn norms_of_uint64_are_exact() {
+    let norm = [node("ReduceL2", &["x"], &["y"], &[int("keepdims", 0)])];
+    let case = Case::new(&norm, &[("x", tensor1(&[0, u64::MAX]))], DatumType::U64);
+    case.gives(&[tensor0(u64::MAX)]);
+}
+
 #[test]
 fn reductions_of_int64_are_exact() {
     let x = [(1 << 53) + 1, 2, -(1 << 31), 1 << 33, 7, -1];

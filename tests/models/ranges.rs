@@ -61,6 +61,20 @@ fn axes_that_there_are_not_are_refused() {
     }
 }
 
+/// A base that is stretched to more elements than it has, by an exponent that changes nothing.
+#[test]
+fn a_constant_that_does_not_fit_is_refused() {
+    let mut graph = graph(
+        &[value("x", Float, &[3])],
+        &[node("Pow", &["x", "ones"], &["y"], vec![])],
+        &[unshaped("y", Float)],
+    );
+    let ones = 1f32.to_le_bytes().repeat(2);
+    graph.initializer.push(raw("ones", Float as i32, &[2], &ones));
+    let message = refusal(&model(13, graph));
+    assert!(message.contains("has inputs of shapes that do not fit"), "{message}");
+}
+
 /// Before opset 11.
 #[test]
 fn an_axis_of_flatten_from_the_end_is_refused() {
@@ -126,7 +140,7 @@ type Row = (i64, &'static str, &'static [&'static str], &'static [Operand], &'st
 fn sizes_that_do_not_fit_one_another_are_refused() {
     const X: Operand = (Float, &[6, 2]);
     const HEADS: Operand = (Float, &[1, 2, 3, 4]);
-    let rows: [Row; 17] = [
+    let rows: [Row; 20] = [
         (21, "Split", &["y", "z", "u"], &[X, (Int64, &[3])], "parts of [0, 0, 0] of an axis of 6"),
         (13, "Split", &["y", "z", "u", "v"], &[X], "an axis of 6 for 4 equal parts"),
         (
@@ -199,6 +213,15 @@ fn sizes_that_do_not_fit_one_another_are_refused() {
             &[(Uint8, &[2, 3]), (Float, &[3]), (Uint8, &[1])],
             "a zero point of shape [1] does not fit a scale of shape [3] (opset 13)",
         ),
+        (
+            13,
+            "Pow",
+            &["y"],
+            &[(Float, &[4, 3, 1]), (Float, &[2, 0])],
+            "inputs of shapes that do not fit",
+        ),
+        (13, "Add", &["y"], &[(Float, &[3]), (Float, &[2])], "inputs of shapes that do not fit"),
+        (13, "Split", &["y", "z", "u", "v"], &[X, (Int64, &[3])], "of [0, 0, 0] for 4 outputs"),
         (
             13,
             "Clip",

@@ -113,7 +113,11 @@ impl Reducer {
             Reducer::Prod => elements.fold(1, i128::wrapping_mul),
             Reducer::L1 => sum(&mut elements.map(i128::abs)),
             Reducer::SumSquare => sum(&mut elements.map(|x| x.wrapping_mul(x))),
-            Reducer::L2 => sum(&mut elements.map(|x| x.wrapping_mul(x))).isqrt(),
+            // The square of a UINT64 may be no signed number of 128 bits.
+            Reducer::L2 => {
+                let squares = elements.map(|x| x.unsigned_abs().saturating_mul(x.unsigned_abs()));
+                squares.fold(0, u128::saturating_add).isqrt() as i128
+            }
             Reducer::LogSum => (sum(&mut elements.clone()) as f64).ln() as i128,
             Reducer::LogSumExp => {
                 let max = elements.clone().max()? as f64;

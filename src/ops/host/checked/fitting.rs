@@ -130,6 +130,9 @@ fn split(node: &NodeProto, opset: i64, known: &dyn Known) -> Option<String> {
             return is_uneven.then(|| format!("has an axis of {size} for {parts} equal parts"));
         }
     };
+    if node.output.len() > sizes.len() {
+        return Some(format!("has parts of {sizes:?} for {} outputs", node.output.len()));
+    }
     let sum = sizes.iter().try_fold(0i64, |sum, size| sum.checked_add(*size));
     (sum != Some(size)).then(|| format!("has parts of {sizes:?} of an axis of {size}"))
 }

@@ -135,9 +135,6 @@ impl Guarded {
         if !shapes.iter().any(|shape| elements(shape.iter()) == Elements::None) {
             return Ok(None);
         }
-        if self.broadcasts {
-            self.check_fit(&shapes)?;
-        }
         let mut facts = vec![];
         for output in &node.outputs {
             let (ty, shape) = (&output.fact.datum_type, &output.fact.shape);
@@ -170,14 +167,17 @@ impl Guarded {
         Ok(Some(outlets))
     }
 
-    /// Fails where nothing is to be stretched to several elements, or several are to be none: tract makes a size of that which
-    /// has no value.
-    fn check_fit(&self, shapes: &[TVec<TDim>]) -> TractResult<()> {
+    /// Fails where operands have several sizes along an axis, none of which is one: tract makes a size of that which has no
+    /// value, and leaves the node out where an operand changes nothing.
+    fn check_fit(&self, target: &TypedModel, inputs: &[OutletId]) -> TractResult<()> {
+        let shapes = inputs.iter().map(|input| Ok(&*target.outlet_fact(*input)?.shape));
+        let shapes: TVec<&[TDim]> = shapes.collect::<TractResult<_>>()?;
         let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
         for axis in 1..=rank {
             let sizes = shapes.iter().filter_map(|shape| shape.get(shape.len().checked_sub(axis)?));
-            let sizes = sizes.filter_map(|size| size.as_i64()).collect::<TVec<_>>();
-            if sizes.contains(&0) && sizes.iter().any(|size| *size > 1) {
+            let mut sizes = sizes.filter_map(|size| size.as_i64()).filter(|size| *size != 1);
+            let first = sizes.next();
+            if sizes.any(|size| Some(size) != first) {
                 let problem = format!(
                     "has inputs of shapes that do not fit, {shapes:?}, the model imports {}",
                     self.opset
@@ -274,6 +274,9 @@ impl Around for Guarded {
     ) -> Wired {
         let inputs = mapped(node.inputs.iter(), mapping)?;
         self.check_ranks(|place| Some(target.outlet_fact(*inputs.get(place)?).ok()?.rank()))?;
+        if self.broadcasts {
+            self.check_fit(target, &inputs)?;
+        }
         if self.makes_arithmetic()
             && let Some(nothing) = self.nothing(node, target, &inputs)?
         {
