@@ -5,7 +5,7 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx, tensor_proto};
 
 use crate::common::proto::{
-    Sketch, graph_attribute, int, int64, set_dim, shaped, symbol, tensor, unshaped,
+    Sketch, graph_attribute, int, int64, set_dim, shaped, string, symbol, tensor, unshaped,
 };
 
 use ElementType::{Bool, Float, Float16, Int64};
@@ -426,6 +426,23 @@ fn a_slice_of_no_elements_along_another_axis_is_as_long_as_it_is() {
         .node("Slice", &["x", "starts", "ends", "axes", "steps"], &["y"], vec![])
         .output("y", Float, &[0, 0]);
     gives(sketch, &[zeros(&[1, 2])], &[zeros(&[0, 0])]);
+}
+
+#[test]
+fn an_einsum_of_no_elements_has_the_sizes_of_its_letters() {
+    for (equation, expected) in [("ijk,j->ki", zeros(&[0, 2])), ("ijk,j->i", zeros(&[2]))] {
+        let mut sketch = Sketch::new()
+            .input("x", Float, &[2, 3, 0])
+            .input("v", Float, &[3])
+            .node("Einsum", &["x", "v"], &["y"], vec![string("equation", equation)])
+            .output("y", Float, &[]);
+        sketch.0.output[0] = unshaped("y", Float);
+        set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+        let plan = sketch.load().and_then(|model| model.into_optimized()?.into_runnable());
+        let given = tvec!(zeros(&[2, 3, 0]).into_tvalue(), zeros(&[3]).into_tvalue());
+        let made = plan.expect("a plan").run(given).expect("a result");
+        assert_eq!(*made[0], expected, "{equation}");
+    }
 }
 
 #[test]

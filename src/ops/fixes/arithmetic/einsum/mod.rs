@@ -24,7 +24,7 @@ use self::equation::Equation;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
-use crate::ops::fixes::shapes::zeros;
+use crate::ops::fixes::shapes::{is_empty, zeros};
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Hook, Mapped, Wired, refused};
 use crate::ops::host::hooked::hooked;
@@ -83,6 +83,9 @@ impl Expansion for Einsum {
         let ty = model.outlet_fact(*inputs.first().context("an operand")?)?.datum_type;
         let (terms, kept) = self.equation.resolve(&ranks)?;
         self.check_sizes(model, inputs, &terms)?;
+        if let Some(shape) = of_no_elements(model, inputs, &terms, &kept)? {
+            return zeros(model, prefix, ty, shape);
+        }
         let mut wiring = Wiring { model, prefix, parts: 0, node: &self.node, ty };
         let mut operands = vec![];
         for (input, letters) in inputs.iter().zip(terms) {
@@ -137,6 +140,25 @@ impl Einsum {
         }
         Ok(())
     }
+}
+
+/// The shape of the result where an operand has no elements: beside open sizes, tract takes the product for
+/// another one.
+fn of_no_elements(
+    model: &TypedModel,
+    inputs: &[OutletId],
+    terms: &[Vec<char>],
+    kept: &[char],
+) -> TractResult<Option<TVec<TDim>>> {
+    let facts = inputs.iter().map(|input| model.outlet_fact(*input));
+    let facts = facts.collect::<TractResult<TVec<&TypedFact>>>()?;
+    let size = |letter: &char| {
+        let sizes = places(terms, *letter);
+        let sizes = sizes.filter_map(|(place, axis)| facts.get(place)?.shape.get(axis).cloned());
+        multi_broadcast_dims(&sizes.collect::<Vec<TDim>>())
+    };
+    let is_of_none = facts.iter().any(|fact| is_empty(fact));
+    Ok(is_of_none.then(|| kept.iter().map(size).collect()))
 }
 
 /// Where a letter stands: an operand and one of its axes.
