@@ -290,13 +290,19 @@ fn a_convolution_is_sliced_where_the_slice_begins() {
 fn a_stride_does_not_change_what_comes_before() {
     for (op, attributes) in [
         ("Softmax", vec![int("axis", 2)]),
+        ("RMSNormalization", vec![int("axis", 2)]),
         ("Conv", vec![string("auto_pad", "SAME_UPPER"), ints("kernel_shape", &[2])]),
     ] {
-        let inputs: &[&str] = if op == "Conv" { &["x", "pair"] } else { &["x"] };
+        let inputs: &[&str] = match op {
+            "Conv" => &["x", "pair"],
+            "RMSNormalization" => &["x", "scales"],
+            _ => &["x"],
+        };
         let sketch = Sketch::new()
             .input("x", Float, &[1, 1, 5])
             .initializer(floats("pair", &[1, 1, 2], &[1., 10.]))
             .initializer(floats("w", &[1, 1, 1], &[2.]))
+            .initializer(floats("scales", &[5], &[1., 2., 3., 4., 5.]))
             .node(op, inputs, &["whole"], attributes)
             .node("Abs", &["whole"], &["abs"], vec![])
             .node("Conv", &["abs", "w"], &["y"], vec![ints("strides", &[2])])

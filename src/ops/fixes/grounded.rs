@@ -12,7 +12,7 @@ use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::cnn::{Conv, Deconv, PaddingSpec, SumPool};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::logic::Iff;
-use tract_onnx::tract_core::ops::nn::{RmsNorm, Softmax};
+use tract_onnx::tract_core::ops::nn::{Reduce, RmsNorm, Softmax};
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
@@ -126,6 +126,8 @@ pub(crate) fn steps_matter(model: &TypedModel, value: OutletId, axis: usize) -> 
         let node = model.node(value.node);
         let matters = node.op_as::<Softmax>().is_some_and(|op| op.axes.contains(&axis))
             || node.op_as::<RmsNorm>().is_some_and(|op| op.axis == axis)
+            // tract makes a RmsNorm of a mean and what is around it later.
+            || node.op_as::<Reduce>().is_some_and(|op| op.axes.contains(&axis))
             || node.op_as::<Conv>().is_some_and(|op| {
                 matches!(op.pool_spec.padding, PaddingSpec::SameUpper | PaddingSpec::SameLower)
             });
