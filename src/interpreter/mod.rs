@@ -15,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod constants;
 mod control;
 mod counted;

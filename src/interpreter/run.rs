@@ -6,7 +6,7 @@ use tract_onnx::prelude::TractResult;
 
 use super::observer::{ObservedTensor, Observer};
 use super::value::{Typed, Value};
-use super::{Interpreter, kernels};
+use super::{Interpreter, blocks, kernels};
 use crate::cast::element_type::ElementType;
 use crate::error::{self, Cause, Error};
 use crate::onnx::node::refusal;
@@ -200,7 +200,14 @@ impl<'a> Run<'a> {
     /// Runs a node that takes and makes tensors by tract.
     pub(super) fn tensors(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
         let tensors = self.all_tensors(id, inputs)?;
-        let outputs = self.model.builder.run(&self.model.graph, id, &tensors)?;
+        let (graph, builder) = (&self.model.graph, &self.model.builder);
+        let node = graph.node(id);
+        let outputs = match blocks::columns(&node.domain, &node.op_type, &tensors) {
+            Some(columns) => {
+                blocks::in_blocks(&tensors, columns, |part| builder.run(graph, id, part))?
+            }
+            None => builder.run(graph, id, &tensors)?,
+        };
         Ok(outputs.into_iter().map(Value::Tensor).collect())
     }
 

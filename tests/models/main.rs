@@ -6,6 +6,7 @@ mod common;
 mod allowed;
 mod as_specified;
 mod bit_cast;
+mod blocks;
 mod circles;
 mod contrib;
 mod convolutions;
