@@ -84,6 +84,29 @@ fn of_a_pair_the_node_is_left_at_which_it_parts() {
     assert!(done(&again).contains("1 of 1 node,"));
 }
 
+/// Of the reference's values in FLOAT the wrong ones may be rounded to the right ones in FLOAT16.
+#[test]
+fn a_case_of_halves_fails_as_a_test() {
+    let start = || Sketch::new().input("x", Float, &[1, 2]).output("y", Float, &[1, 2]);
+    let right = start()
+        .initializer(tensor("c", Float, &[-0.001f32, 0.3]))
+        .node("Add", &["x", "c"], &["s"], vec![])
+        .node("Neg", &["s"], &["y"], vec![]);
+    let wrong = start()
+        .initializer(tensor("c", Float16, &[-0.001f32, 0.3]))
+        .cast("x", Float16, "h")
+        .node("Sub", &["h", "c"], &["s"], vec![])
+        .node("Neg", &["s"], &["n"], vec![])
+        .cast("n", Float, "y");
+    let folder = Folder::new();
+    let [a, b] = [("a.onnx", right), ("b.onnx", wrong)]
+        .map(|(name, sketch)| folder.write(name, bytes(&sketch.model())));
+    let x = folder.write("x.jsonl", br#"{"x": [[-4.0, 0.3]]}"#);
+    let report = reduced(&folder, 0, &[&a, &b, "-i", &x]);
+    assert_eq!(ops(&model(&folder, "model.onnx")), ["Sub"], "{report}");
+    assert!(stdout(&onnx_cast(["test", &folder.text("case")])).contains("0 passed, 1 failed"));
+}
+
 /// Once the last one is right, the outputs are, whatever comes before it.
 #[test]
 fn causes_that_others_hide_have_cases() {

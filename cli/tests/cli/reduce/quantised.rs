@@ -59,6 +59,35 @@ fn what_is_before_the_blamed_node_becomes_constants() {
     assert_eq!(given, model(&folder, "reference.onnx").graph.expect("a graph").input);
 }
 
+/// A quantiser before the blamed node stays where it takes another value than the reference's product.
+#[test]
+fn what_takes_another_input_becomes_no_constant() {
+    let weights: Vec<f32> = codes(&[]).iter().map(|code| code * 0.1).collect();
+    let start = || {
+        let sketch =
+            Sketch::new().input("x", Float, &[3, 4]).initializer(matrix("w", Float, &weights));
+        let sketch = sketch.node("MatMul", &["x", "w"], &["m"], vec![]);
+        sketch.node("Tanh", &["m"], &["t"], vec![])
+    };
+    let right = start().node("MatMul", &["t", "w"], &["p"], vec![]);
+    let wrong = start()
+        .initializer(matrix("wq", Int8, &codes(&[])))
+        .initializer(scalar("ws", Float, 0.1))
+        .node("DynamicQuantizeLinear", &["m"], &["tq", "ts", "tz"], vec![])
+        .node("MatMulInteger", &["tq", "wq", "tz"], &["i"], vec![])
+        .cast("i", Float, "f")
+        .node("Mul", &["ts", "ws"], &["s"], vec![])
+        .node("Mul", &["f", "s"], &["p"], vec![]);
+    let folder = Folder::new();
+    let [a, b] = [("a.onnx", right), ("b.onnx", wrong)].map(|(name, sketch)| {
+        let whole = sketch.node("Softmax", &["p"], &["y"], vec![]).output("y", Float, &[3, 4]);
+        folder.write(name, bytes(&whole.model()))
+    });
+    let report = reduced(&folder, 0, &[&a, &b]);
+    let left = model(&folder, "model.onnx");
+    assert!(ops(&left).contains(&"DynamicQuantizeLinear"), "{report}");
+}
+
 /// A converter adds the bias of a product behind it, as the reference's operator does.
 #[test]
 fn what_both_models_add_is_left_out() {

@@ -1,6 +1,6 @@
 //! `onnx-cast test`: every case in turn, the outputs of each against the expected ones.
 
-mod expected;
+pub(crate) mod expected;
 mod values;
 
 use std::collections::HashSet;

@@ -4,12 +4,14 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use onnx_cast_graph::{Given, Graph, NodeId, NodeView, Origin, Use, ValueId};
+use onnx_cast_graph::{Given, Graph, NodeId, NodeView, Origin, Use, ValueId, all_graphs};
+use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::CastOnnx;
 
 use super::codes::MOVERS;
 use super::matched::take;
+use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::part::{Part, exported};
 use crate::cli::verb::reduce::side::Side;
 use crate::cli::verb::reduce::values::by_name;
@@ -39,6 +41,7 @@ pub(super) fn folded(
     let (graph, nodes, fixed) = (&side.graph, side.nodes(), side.fixed());
     let maker = |value: &ValueId| graph.maker(*value);
     let is_blamed = |id: NodeId| blamed.iter().any(|name| name == graph.node(id).label());
+    let astray = astray(part);
     let mut stay: HashSet<NodeId> = HashSet::new();
     for id in &nodes {
         let node = graph.node(*id);
@@ -53,6 +56,7 @@ pub(super) fn folded(
         let is_own = made.is_some_and(|made| graph.value(made).uses().any(is_taken));
         if is_own
             || is_blamed(*id)
+            || graph.needs(*id).iter().any(|value| astray.contains(side.name(*value)))
             || graph.needs(*id).iter().filter_map(maker).any(|id| stay.contains(&id))
         {
             stay.insert(*id);
@@ -93,6 +97,23 @@ pub(super) fn folded(
         false => format!("{}{folded}", part.added),
     };
     Ok(Some(Part { model, added, ..part.clone() }))
+}
+
+/// The inputs that the model takes and the reference does not, where it is the other way round with another one: a node that
+/// takes such a one may take the wrong one.
+fn astray(part: &Part) -> HashSet<&str> {
+    let takes = |model: &ModelProto, input: &NamedTensor| {
+        let graphs = model.graph.iter().flat_map(all_graphs);
+        let mut nodes = graphs.flat_map(|graph| &graph.node);
+        nodes.any(|node| node.input.contains(&input.name))
+    };
+    let Some(reference) = &part.reference else { return HashSet::new() };
+    let of_one = |one: &ModelProto, other: &ModelProto| {
+        let inputs = part.inputs.iter().filter(|input| takes(one, input) && !takes(other, input));
+        inputs.map(|input| &*input.name).collect::<HashSet<_>>()
+    };
+    let is_left_out = !of_one(reference, &part.model).is_empty();
+    if is_left_out { of_one(&part.model, reference) } else { HashSet::new() }
 }
 
 /// Whether a node makes the same values in another form: codes, their scale, or another shape.
