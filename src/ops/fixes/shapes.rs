@@ -1,6 +1,7 @@
 //! Operators that tract refuses, or takes for others, for the shapes of their inputs.
 //!
 //! - `MatMul` of two vectors, and `Mean` of operands of several ranks, which tract refuses (tract-hir, `ops/matmul.rs`; `Nary`).
+//! - `MatMul` of one term by what has an open number of terms, which tract declutters without an end.
 //! - `GlobalLpPool`, whose sum tract divides by the number of elements (tract-hir, `ops/nn/global_pools.rs`).
 //! - `SpaceToDepth` in columns, rows and depth, which tract takes for depth first (tract-onnx, `ops/s2d.rs`).
 //! - `Concat` of what has no elements (tract-core, `ops/array/concat.rs`), and `Flatten` (tract-core, `ops/change_axes.rs`).

@@ -26,6 +26,18 @@ fn scalar(name: &str, ty: ElementType, value: f32) -> TensorProto {
     TensorProto { dims: vec![], ..tensor(name, ty, &[value]) }
 }
 
+/// A product of a value, which is quantised before it, and these codes.
+fn quantised(sketch: Sketch, value: &str, codes: &[f32]) -> Sketch {
+    sketch
+        .initializer(matrix("wq", Int8, codes))
+        .initializer(scalar("ws", Float, 0.1))
+        .node("DynamicQuantizeLinear", &[value], &["tq", "ts", "tz"], vec![])
+        .node("MatMulInteger", &["tq", "wq", "tz"], &["i"], vec![])
+        .cast("i", Float, "f")
+        .node("Mul", &["ts", "ws"], &["s"], vec![])
+        .node("Mul", &["f", "s"], &["p"], vec![])
+}
+
 /// A converter quantises the input of a product before it.
 #[test]
 fn what_is_before_the_blamed_node_becomes_constants() {
@@ -37,14 +49,7 @@ fn what_is_before_the_blamed_node_becomes_constants() {
         &["p"],
         vec![],
     );
-    let wrong = start()
-        .initializer(matrix("wq", Int8, &codes(&[1, 2])))
-        .initializer(scalar("ws", Float, 0.1))
-        .node("DynamicQuantizeLinear", &["t"], &["tq", "ts", "tz"], vec![])
-        .node("MatMulInteger", &["tq", "wq", "tz"], &["i"], vec![])
-        .cast("i", Float, "f")
-        .node("Mul", &["ts", "ws"], &["s"], vec![])
-        .node("Mul", &["f", "s"], &["p"], vec![]);
+    let wrong = quantised(start(), "t", &codes(&[1, 2]));
     let folder = Folder::new();
     let [a, b] = [("a.onnx", right), ("b.onnx", wrong)].map(|(name, sketch)| {
         let whole = sketch.node("Neg", &["p"], &["y"], vec![]).output("y", Float, &[3, 4]);
@@ -70,14 +75,7 @@ fn what_takes_another_input_becomes_no_constant() {
         sketch.node("Tanh", &["m"], &["t"], vec![])
     };
     let right = start().node("MatMul", &["t", "w"], &["p"], vec![]);
-    let wrong = start()
-        .initializer(matrix("wq", Int8, &codes(&[])))
-        .initializer(scalar("ws", Float, 0.1))
-        .node("DynamicQuantizeLinear", &["m"], &["tq", "ts", "tz"], vec![])
-        .node("MatMulInteger", &["tq", "wq", "tz"], &["i"], vec![])
-        .cast("i", Float, "f")
-        .node("Mul", &["ts", "ws"], &["s"], vec![])
-        .node("Mul", &["f", "s"], &["p"], vec![]);
+    let wrong = quantised(start(), "m", &codes(&[]));
     let folder = Folder::new();
     let [a, b] = [("a.onnx", right), ("b.onnx", wrong)].map(|(name, sketch)| {
         let whole = sketch.node("Softmax", &["p"], &["y"], vec![]).output("y", Float, &[3, 4]);

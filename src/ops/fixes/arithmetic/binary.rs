@@ -10,7 +10,7 @@
 //!   it in FLOAT. A DOUBLE of 1e-60 is a zero there, and 1 + 1e-10 a one; −0 + 0 is −0. Of other
 //!   factors it makes others too (`factors`).
 //! - `And`, `Or`, `Xor`, `Mul`, `Add` and `Sub` with one value throughout, where sizes are open: tract
-//!   forgets them.
+//!   forgets them. `And`, `Or` and `Xor` of a result beyond the limits as well, which tract makes while it loads.
 //! - `PRelu` by a constant, as `Mul`.
 //! - `Equal` of BOOL, which tract does not have.
 
