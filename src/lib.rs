@@ -113,7 +113,8 @@ pub mod mend {
 
 /// Models written in another floating-point type, for any runtime.
 pub mod convert {
-    pub use crate::conversion::{Converted, Counts, KeptNode, Options, Weights, convert};
+    pub use crate::conversion::{Converted, Counts, KeptNode, Options, Weights};
+    pub use crate::conversion::{convert, convert_file};
 }
 
 /// Quantising whole tensors, with or without a model.

@@ -194,6 +194,16 @@ pub(super) fn stream(
     Ok(written)
 }
 
+/// How many bytes the data of a tensor has, whose dimensions were held against the file.
+pub(super) fn bytes(tensor: &TensorProto) -> u64 {
+    let count = tensor
+        .dims
+        .iter()
+        .fold(1u64, |count, size| count.saturating_mul(u64::try_from(*size).unwrap_or_default()));
+    let bits = ElementType::from_id(tensor.data_type).map_or(0, ElementType::bits);
+    count.saturating_mul(u64::from(bits)).div_ceil(8)
+}
+
 /// The data that a tensor has beside the model, from where it begins, and how many bytes it has.
 fn open(tensor: &TensorProto, folder: Option<&Path>) -> TractResult<(BufReader<File>, u64)> {
     let (path, offset, length) = proto::external_place(tensor, folder)?;

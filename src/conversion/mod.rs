@@ -29,7 +29,8 @@ mod types;
 mod weights;
 mod write;
 
-use std::io::{Cursor, Write};
+use std::fs;
+use std::io::{BufReader, Cursor, Write};
 use std::path::Path;
 
 use onnx_cast_graph::Graph;
@@ -46,7 +47,7 @@ use crate::mending::change::Change;
 use crate::mending::mend_graph;
 use crate::onnx::limits::Limits;
 use crate::onnx::operators::schema;
-use crate::onnx::{function_fields, sparse, wire};
+use crate::onnx::{function_fields, light, sparse, wire};
 use crate::passes::{error_of, import};
 use crate::typed::functions::Functions;
 
@@ -244,6 +245,43 @@ const PASSES: &[Pass] = &[
 /// mended, or its opset cannot cast to the type; when a node that is to be kept is not there; when
 /// a weight cannot be read.
 pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<Converted> {
+    converted(file, (folder, None), options)
+}
+
+/// As [`convert`], of a model's file, in whose folder its external data is. Large weights stay in
+/// the file, from which they are read piece by piece when the converted model is written.
+///
+/// # Errors
+///
+/// As [`convert`], and when the file cannot be read.
+pub fn convert_file(path: &Path, options: &Options) -> Result<Converted> {
+    let unread = |error: std::io::Error| {
+        Error::from(Cause::File { message: format!("{}: {error}", path.display()) })
+    };
+    let (folder, name) = (path.parent(), path.file_name().and_then(|name| name.to_str()));
+    check_file(path, &options.limits).map_err(unread)??;
+    match light::read(path) {
+        Some(file) => converted(&file, (folder, name), options),
+        None => convert(&fs::read(path).map_err(unread)?, folder, options),
+    }
+}
+
+/// Holds a file against the limits, before it is decoded.
+fn check_file(path: &Path, limits: &Limits) -> std::io::Result<Result<()>> {
+    // To open a pipe would wait for who writes it.
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "is no file"));
+    }
+    wire::check(&mut BufReader::new(fs::File::open(path)?), metadata.len(), limits)
+}
+
+/// Of a file that has large weights in another file of this name, and is to have them itself.
+fn converted(
+    file: &[u8],
+    (folder, own): (Option<&Path>, Option<&str>),
+    options: &Options,
+) -> Result<Converted> {
     options.check()?;
     let (mut graph, mut context) = read(file, folder, options)?;
     let mut mended = vec![];
@@ -290,6 +328,7 @@ pub fn convert(file: &[u8], folder: Option<&Path>, options: &Options) -> Result<
         unknown,
         renamed,
         folder: folder.map(Path::to_owned),
+        own: own.map(str::to_owned),
     };
     Ok(Converted { file, kept: report, counts, mended })
 }

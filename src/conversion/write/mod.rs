@@ -42,6 +42,8 @@ pub(super) struct File {
     pub(super) codes: Vec<Codes>,
     /// Where the data beside the original is.
     pub(super) folder: Option<PathBuf>,
+    /// The file there from which weights of the main graph are read that are to be in the model.
+    pub(super) own: Option<String>,
 }
 
 impl File {
@@ -62,7 +64,9 @@ impl File {
     fn locations(&self) -> HashSet<&str> {
         let mut found = HashSet::new();
         if let Some(graph) = &self.model.graph {
-            of_graph(graph, &mut found);
+            let beside = graph.initializer.iter().filter(|held| !is_in(held, &self.own));
+            found.extend(beside.filter_map(location));
+            of_nodes(graph.node.iter(), &mut found);
         }
         of_nodes(self.model.functions.iter().flat_map(|function| &function.node), &mut found);
         found
@@ -75,18 +79,21 @@ impl File {
     ///
     /// When something cannot be read or written.
     pub(super) fn write_data(&mut self, location: &str, out: &mut dyn Write) -> Result<()> {
-        let (folder, codes) = (self.folder.clone(), std::mem::take(&mut self.codes));
-        let mut data = Data { location, folder, codes, out, offset: 0 };
-        if let Some(graph) = &mut self.model.graph {
-            data.graph(graph)?;
+        let File { model, folder, codes, own, .. } = self;
+        let mut data = Data { location, folder: folder.as_deref(), codes, out, offset: 0 };
+        if let Some(graph) = &mut model.graph {
+            let beside = graph.initializer.iter_mut().filter(|held| !is_in(held, own));
+            beside.into_iter().try_for_each(|tensor| data.tensor(tensor))?;
+            data.nodes(&mut graph.node)?;
         }
-        for function in &mut self.model.functions {
+        for function in &mut model.functions {
             data.nodes(&mut function.node)?;
         }
         data.out.flush().map_err(unwritten)
     }
 
-    /// Writes the model. The data of its weights is never there twice.
+    /// Writes the model. The data of its weights is never there twice; that of those which are read from a file is never
+    /// there as a whole.
     ///
     /// # Errors
     ///
@@ -106,75 +113,120 @@ impl File {
         if let Some(graph) = graph {
             let none = Unknown::default();
             let unknown = self.unknown.only(7).unwrap_or(&none);
-            write_graph(graph, unknown, &self.renamed, out)?;
+            self.write_graph(graph, unknown, out)?;
         }
         out.flush().map_err(unwritten)
     }
+
+    /// Writes the main graph as a field of the model.
+    fn write_graph(
+        &self,
+        mut graph: GraphProto,
+        unknown: &Unknown,
+        out: &mut dyn Write,
+    ) -> Result<()> {
+        let renamed = &self.renamed;
+        let tensors = std::mem::take(&mut graph.initializer);
+        let mut head = vec![];
+        for mut node in std::mem::take(&mut graph.node) {
+            unjoin(&mut node);
+            let bytes = unknown.restore_child(Kind::Graph, 1, node.encode_to_vec(), renamed)?;
+            write(1, &bytes, &mut head);
+        }
+        let mut tail = vec![];
+        let lists = [
+            (11, std::mem::take(&mut graph.input)),
+            (12, std::mem::take(&mut graph.output)),
+            (13, std::mem::take(&mut graph.value_info)),
+        ];
+        for (field, values) in lists {
+            for value in values {
+                let bytes =
+                    unknown.restore_child(Kind::Graph, field, value.encode_to_vec(), renamed)?;
+                write(field, &bytes, &mut tail);
+            }
+        }
+        tail.extend_from_slice(unknown.fields());
+        head.extend(graph.encode_to_vec());
+        // The data of each tensor is the last field of its message.
+        let mut written = vec![];
+        for tensor in tensors {
+            let (tensor, data) = self.apart(tensor);
+            let mut head =
+                unknown.restore_child(Kind::Graph, 5, tensor.encode_to_vec(), renamed)?;
+            if data.length() > 0 {
+                encode_key(9, WireType::LengthDelimited, &mut head);
+                encode_varint(data.length(), &mut head);
+            }
+            written.push((head, data));
+        }
+        let length = |(head, data): &(Vec<u8>, RawData)| head.len() as u64 + data.length();
+        let tensors = written.iter().map(|tensor| field_length(5, length(tensor)));
+        let whole = (head.len() + tail.len()) as u64 + tensors.sum::<u64>();
+        out.write_all(&[key(7, whole), head].concat()).map_err(unwritten)?;
+        for tensor in written {
+            let whole = length(&tensor);
+            let (head, data) = tensor;
+            out.write_all(&[key(5, whole), head].concat()).map_err(unwritten)?;
+            match data {
+                RawData::Held(data) => out.write_all(&data).map_err(unwritten)?,
+                RawData::InFile(tensor, length) => {
+                    let folder = self.folder.as_deref();
+                    let written = data::stream(&tensor, folder, &self.codes, out)?;
+                    if written != length {
+                        let problem = format!("has {written} bytes in the file, not {length}");
+                        return Err(Cause::Tensor { tensor: tensor.name, problem }.into());
+                    }
+                }
+            }
+        }
+        out.write_all(&tail).map_err(unwritten)
+    }
+
+    /// A tensor without its data, and that.
+    fn apart(&self, mut tensor: TensorProto) -> (TensorProto, RawData) {
+        if !is_in(&tensor, &self.own) {
+            let data = std::mem::take(&mut tensor.raw_data);
+            return (tensor, RawData::Held(data));
+        }
+        let length = data::bytes(&tensor);
+        let message = TensorProto { external_data: vec![], data_location: None, ..tensor.clone() };
+        (message, RawData::InFile(tensor, length))
+    }
 }
 
-/// Writes the main graph as a field of the model.
-fn write_graph(
-    mut graph: GraphProto,
-    unknown: &Unknown,
-    renamed: &Renamed,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let tensors = std::mem::take(&mut graph.initializer);
-    let mut head = vec![];
-    for mut node in std::mem::take(&mut graph.node) {
-        unjoin(&mut node);
-        write(1, &unknown.restore_child(Kind::Graph, 1, node.encode_to_vec(), renamed)?, &mut head);
-    }
-    let mut tail = vec![];
-    let lists = [
-        (11, std::mem::take(&mut graph.input)),
-        (12, std::mem::take(&mut graph.output)),
-        (13, std::mem::take(&mut graph.value_info)),
-    ];
-    for (field, values) in lists {
-        for value in values {
-            let bytes =
-                unknown.restore_child(Kind::Graph, field, value.encode_to_vec(), renamed)?;
-            write(field, &bytes, &mut tail);
+/// The data of a tensor.
+enum RawData {
+    Held(Vec<u8>),
+    /// That of a tensor whose data is read from a file, and how many bytes it becomes.
+    InFile(TensorProto, u64),
+}
+
+impl RawData {
+    fn length(&self) -> u64 {
+        match self {
+            RawData::Held(data) => data.len() as u64,
+            RawData::InFile(_, length) => *length,
         }
     }
-    tail.extend_from_slice(unknown.fields());
-    head.extend(graph.encode_to_vec());
-    // The data of each tensor is the last field of its message.
-    let mut written = vec![];
-    for mut tensor in tensors {
-        let data = std::mem::take(&mut tensor.raw_data);
-        let mut head = unknown.restore_child(Kind::Graph, 5, tensor.encode_to_vec(), renamed)?;
-        if !data.is_empty() {
-            encode_key(9, WireType::LengthDelimited, &mut head);
-            encode_varint(data.len() as u64, &mut head);
-        }
-        written.push((head, data));
-    }
-    let tensors = written.iter().map(|(head, data)| field_length(5, head.len() + data.len()));
-    let whole = head.len() + tensors.sum::<usize>() + tail.len();
-    let mut put = |bytes: &[u8]| out.write_all(bytes).map_err(unwritten);
-    put(&key(7, whole))?;
-    put(&head)?;
-    for (head, data) in written {
-        put(&key(5, head.len() + data.len()))?;
-        put(&head)?;
-        put(&data)?;
-    }
-    put(&tail)
+}
+
+/// Whether a tensor's data is in the file of this name.
+fn is_in(tensor: &TensorProto, own: &Option<String>) -> bool {
+    own.is_some() && location(tensor) == own.as_deref()
 }
 
 /// The key of a field whose value has so many bytes, and that length.
-fn key(field: u32, length: usize) -> Vec<u8> {
+fn key(field: u32, length: u64) -> Vec<u8> {
     let mut key = vec![];
     encode_key(field, WireType::LengthDelimited, &mut key);
-    encode_varint(length as u64, &mut key);
+    encode_varint(length, &mut key);
     key
 }
 
 /// How many bytes a field takes whose value has so many.
-fn field_length(field: u32, length: usize) -> usize {
-    key_len(field) + encoded_len_varint(length as u64) + length
+fn field_length(field: u32, length: u64) -> u64 {
+    (key_len(field) + encoded_len_varint(length)) as u64 + length
 }
 
 fn function_bytes(mut function: FunctionProto, values: &[ValueInfoProto]) -> Vec<u8> {
@@ -225,8 +277,8 @@ fn location(tensor: &TensorProto) -> Option<&str> {
 /// A file of data that is being written.
 struct Data<'a> {
     location: &'a str,
-    folder: Option<PathBuf>,
-    codes: Vec<Codes>,
+    folder: Option<&'a Path>,
+    codes: &'a [Codes],
     out: &'a mut dyn Write,
     offset: u64,
 }
@@ -256,7 +308,7 @@ impl Data<'_> {
         let gap_bytes = zeros.get(..gap as usize).unwrap_or_default();
         self.out.write_all(gap_bytes).map_err(unwritten)?;
         self.offset += gap;
-        let length = data::stream(tensor, self.folder.as_deref(), &self.codes, self.out)?;
+        let length = data::stream(tensor, self.folder, self.codes, self.out)?;
         let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
         tensor.external_data = vec![
             entry("location", self.location.into()),

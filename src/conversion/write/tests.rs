@@ -4,8 +4,8 @@ use tract_onnx::pb::OperatorSetIdProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
 
 use super::*;
-use crate::cast::element_type::ElementType::{BFloat16, Float, Float16};
-use crate::conversion::{Options, convert};
+use crate::cast::element_type::ElementType::{BFloat16, Float, Float16, Int8, Int64};
+use crate::conversion::{Options, Weights, convert, convert_file};
 use crate::passes::testing::read;
 
 /// The file that a model becomes whose computations become FLOAT16.
@@ -155,4 +155,45 @@ fn external_data_is_converted_beside_the_model() {
     assert_eq!(tensor.data_type, BFloat16 as i32);
     let entries: Vec<&str> = tensor.external_data.iter().map(|entry| &*entry.value).collect();
     assert_eq!(entries, ["o.data", "0", "12"]);
+}
+
+/// A model with weights that stay in the file while it is converted, one of them that is no number, and one that becomes
+/// codes.
+#[test]
+fn a_file_becomes_what_its_bytes_become() {
+    let folder = std::env::temp_dir().join(format!("onnx-cast-file-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let mut model = read("in x FLOAT\na = MatMul(x, w)\nb = Gather(a, i)\nout b FLOAT");
+    model.opset_import = vec![OperatorSetIdProto { version: 21, ..Default::default() }];
+    let weight = |name: &str, data_type: i32, dims: &[i64], raw_data: Vec<u8>| TensorProto {
+        name: name.into(),
+        data_type,
+        dims: dims.to_vec(),
+        raw_data,
+        ..TensorProto::default()
+    };
+    let numbers = (0..4096).flat_map(|i| ((i * 37 % 101) as f32 / 64.0).to_le_bytes()).collect();
+    let places = (0..1024).flat_map(|i| (i64::from(i) % 64).to_le_bytes()).collect();
+    model.graph.as_mut().expect("a graph").initializer.extend([
+        weight("w", Float as i32, &[64, 64], numbers),
+        weight("i", Int64 as i32, &[1024], places),
+    ]);
+    let (bytes, path) = (model.encode_to_vec(), folder.join("model.onnx"));
+    fs::write(&path, &bytes).expect("a file");
+    let mut options = [Options::new(Float16), Options::new(BFloat16)];
+    options[1].weights = Some(Weights::new(Int8, Some(16)));
+    for options in options {
+        let [mut of_bytes, mut of_file] = [vec![], vec![]];
+        let whole = convert(&bytes, None, &options).expect("a conversion");
+        whole.write(&mut of_bytes, None).expect("a file");
+        let light = convert_file(&path, &options).expect("a conversion");
+        let held = &light.file.model.graph.as_ref().expect("a graph").initializer;
+        assert!(held.iter().all(|held| held.raw_data.len() < 4096), "weights stay in the file");
+        assert!(!light.has_external_data());
+        light.write(&mut of_file, None).expect("a file");
+        assert!(of_bytes == of_file);
+    }
+    let missing = convert_file(&folder.join("none.onnx"), &Options::new(Float16));
+    assert!(missing.unwrap_err().to_string().contains("none.onnx"));
+    fs::remove_dir_all(&folder).expect("no folder");
 }

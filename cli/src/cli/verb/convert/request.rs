@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::convert::{Converted, Options, Weights, convert};
+use tract_onnx_cast::convert::{Converted, Options, Weights, convert_file};
 use tract_onnx_cast::{ElementType, HalfArithmetic};
 
 use super::trial::{Written, write};
@@ -20,7 +20,7 @@ use crate::cli::found::limits::Limits;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
 use crate::cli::input::sets;
-use crate::cli::input_file::{read_regular, read_regular_text};
+use crate::cli::input_file::read_regular_text;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{ErrorKind, about, counted, size_in_words};
 use crate::cli::output_file::{Drafts, folder_of};
@@ -197,23 +197,22 @@ impl Request for ConvertRequest {
     type Answer = Conversion;
 
     fn answer(&self, loader: &Loader) -> TractResult<Conversion> {
-        let file = read_regular(&self.model)?;
         let mut options = self.options()?;
         let mut drafts = Drafts::default();
         let scratch = drafts.folder_in(folder_of(&self.output))?;
         let (mut notes, mut problem, mut needed) = (vec![], None, HashMap::new());
         if !self.is_unverified && self.narrows(&options) {
-            let found = self.search(loader, &file, &options, &scratch);
+            let found = self.search(loader, &options, &scratch);
             let found = with_way_out(found, UNVERIFIED)?;
             (notes, problem) = (found.notes, found.problem);
             options.keep.extend(found.keep.iter().map(|node| node.node.clone()));
             needed = found.keep.into_iter().map(|node| (node.node, node.why)).collect();
         }
         progress::tell(format_args!("writing"));
-        let converted = convert(&file, self.folder(), &options)?;
+        let converted = convert_file(&self.model, &options)?;
         let mut report = self.report(&converted, &needed);
         (report.notes, report.problem) = (notes, problem);
-        report.size_before = file.len() as u64 + converted.external_bytes();
+        report.size_before = fs::metadata(&self.model)?.len() + converted.external_bytes();
         if let Some(ty) = report.coded_as.as_ref().filter(|_| report.coded_weights == 0) {
             let none =
                 "no product or convolution has a weight of 256 elements or more that could be";
@@ -226,7 +225,6 @@ impl Request for ConvertRequest {
         if report.problem.is_some() {
             return Ok(report);
         }
-        drop(file);
         let name = self.output.file_name().context("-o: it needs the name of a file")?;
         let name = name.to_str().context("-o: the file's name is not UTF-8")?;
         let (draft, data) = (scratch.join(name), format!("{name}.data"));
@@ -307,15 +305,9 @@ impl ConvertRequest {
     }
 
     /// The nodes that have to stay besides.
-    fn search(
-        &self,
-        loader: &Loader,
-        file: &[u8],
-        options: &Options,
-        scratch: &Path,
-    ) -> TractResult<NodeList> {
+    fn search(&self, loader: &Loader, options: &Options, scratch: &Path) -> TractResult<NodeList> {
         let model = loader.open(&self.model)?;
-        let (proto, folder) = (loader.read(&self.model)?, self.folder());
+        let (proto, folder) = (loader.read_light(&self.model)?, self.folder());
         let sets = match &self.cases[..] {
             [] => sets::gather(&model.source(&proto), &self.model, &self.input)?,
             cases => sets::of_cases(&model.takes, cases, &self.input)?,
@@ -326,7 +318,7 @@ impl ConvertRequest {
             CountedRuns { loader, onnx, folder, to, sets: &sets, takes: &model.takes, count: 0 };
         let reference = Reference::of(&proto, &mut runs)?;
         let types = reference.types.clone();
-        let written = Written::new((file, folder), options, &proto, types, scratch)?;
+        let written = Written::new(&self.model, options, &proto, types, scratch)?;
         let notes = sets.iter().flat_map(|set| set.notes.iter().cloned()).collect();
         Search::new(Box::new(written), reference, runs, self.tolerance, false).find_or(None, notes)
     }

@@ -8,16 +8,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use onnx_cast_graph::{NodeView, all_graphs, has_bodies, subgraphs};
 use tract_onnx::pb::{ModelProto, NodeProto};
-use tract_onnx::prelude::{Framework, TractResult};
-use tract_onnx_cast::ElementType;
-use tract_onnx_cast::convert::{Converted, Options, convert};
+use tract_onnx::prelude::TractResult;
+use tract_onnx_cast::convert::{Converted, Options, convert_file};
+use tract_onnx_cast::{ElementType, model_proto};
 
 use crate::cli::verb::keep::trial::Trial;
 
 /// A model that is to be converted.
 pub(super) struct Written<'a> {
-    file: &'a [u8],
-    folder: Option<&'a Path>,
+    model: &'a Path,
     options: &'a Options,
     /// Those of bodies and functions among them, without attributes.
     nodes: Vec<NodeProto>,
@@ -39,7 +38,7 @@ impl<'a> Written<'a> {
     ///
     /// When it cannot be converted.
     pub(super) fn new(
-        (file, folder): (&'a [u8], Option<&'a Path>),
+        model: &'a Path,
         options: &'a Options,
         proto: &ModelProto,
         types: HashMap<String, ElementType>,
@@ -55,9 +54,9 @@ impl<'a> Written<'a> {
         let inner = all.filter(|value| !made.contains(value)).cloned().collect();
         let holders = graph.node.iter().filter(|node| has_bodies(node));
         let whole = holders.map(|node| node.label().to_owned()).collect();
-        let kept = convert(file, folder, options)?.kept.into_iter().map(|kept| kept.node);
+        let kept = convert_file(model, options)?.kept.into_iter().map(|kept| kept.node);
         let kept = kept.collect();
-        Ok(Written { file, folder, options, nodes, inner, whole, types, kept, scratch })
+        Ok(Written { model, options, nodes, inner, whole, types, kept, scratch })
     }
 
     /// The options that keep these nodes besides.
@@ -88,12 +87,12 @@ impl Trial for Written<'_> {
     }
 
     fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)> {
-        let converted = convert(self.file, self.folder, &self.keeping(kept))?;
-        let mut bytes = vec![];
-        let location = "trial.onnx.data";
-        write(converted, &mut bytes, self.scratch, location)?;
-        // With the overloads of functions, which decoding alone drops.
-        let proto = tract_onnx_cast::onnx().proto_model_for_read(&mut &*bytes)?;
+        let converted = convert_file(self.model, &self.keeping(kept))?;
+        let path = self.scratch.join("trial.onnx");
+        let mut model = BufWriter::new(File::create(&path)?);
+        write(converted, &mut model, self.scratch, "trial.onnx.data")?;
+        drop(model);
+        let proto = model_proto::light(&tract_onnx_cast::onnx(), &path)?;
         Ok((proto, Some(self.scratch.into())))
     }
 }
