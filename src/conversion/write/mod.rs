@@ -191,7 +191,7 @@ impl File {
         }
         let length = data::bytes(&tensor);
         let message = TensorProto { external_data: vec![], data_location: None, ..tensor.clone() };
-        (message, RawData::InFile(tensor, length))
+        (message, RawData::InFile(Box::new(tensor), length))
     }
 }
 
@@ -199,7 +199,7 @@ impl File {
 enum RawData {
     Held(Vec<u8>),
     /// That of a tensor whose data is read from a file, and how many bytes it becomes.
-    InFile(TensorProto, u64),
+    InFile(Box<TensorProto>, u64),
 }
 
 impl RawData {
