@@ -224,7 +224,7 @@ fn trees_whose_paths_do_not_end_are_refused() {
     };
     load(&[]).expect("a tree");
     let two = words("nodes_modes", &["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"]);
-    let cases: [(&[AttributeProto], &str); 5] = [
+    let cases: [(&[AttributeProto], &str); 7] = [
         (&[ints("nodes_truenodeids", &[0, 0, 0])], "has tree 0 whose node 0 is below itself"),
         (&[two, ints("nodes_falsenodeids", &[2, 2, 0])], "has tree 0 whose node 0 is below itself"),
         (
@@ -233,6 +233,8 @@ fn trees_whose_paths_do_not_end_are_refused() {
         ),
         (&[ints("nodes_nodeids", &[0, 1, 1])], "has node 1 of tree 0 twice"),
         (&[ints("nodes_nodeids", &[0, 1, 3])], "has tree 0 whose nodes are not numbered from 0: 3"),
+        (&[ints("class_ids", &[0, 2])], "has weights of class 2, and 2 labels"),
+        (&[ints("classlabels_int64s", &[])], "has weights of class 0, and 0 labels"),
     ];
     for (changes, problem) in cases {
         let error = load(changes).expect_err(problem).to_string();

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use onnx_cast_graph::counted;
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, NodeProto};
@@ -30,6 +31,7 @@ const NAN_IS_TRUE: &str = "nodes_missing_value_tracks_true";
 /// Builds tract's operator without the base value of the one score, which it does not take.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     check_trees(node)?;
+    check_classes(node)?;
     let mut stock = node.clone();
     let base: Option<Vec<f32>> = node.get_attr_opt_vec("base_values")?;
     if base.is_some_and(|base| base.len() == 1) && is_of_one_score(node)? {
@@ -76,6 +78,20 @@ fn ask_less(node: &mut NodeProto) {
     for (name, ints) in [(NAN_IS_TRUE, is_true), (CHILDREN[0], yes), (CHILDREN[1], no)] {
         let (name, r#type) = (name.into(), AttributeType::Ints as i32);
         node.attribute.push(AttributeProto { name, r#type, ints, ..AttributeProto::default() });
+    }
+}
+
+/// Checks that every weight is of a class: tract adds it to the score at that place without looking whether there is one
+/// (tract-onnx-opl, `ml/tree.rs`, `eval_unchecked`).
+fn check_classes(node: &NodeProto) -> TractResult<()> {
+    let ids: Vec<i64> = node.get_attr_opt_vec("class_ids")?.unwrap_or_default();
+    let count = labels(node)?.len();
+    match ids.iter().find(|id| !usize::try_from(**id).is_ok_and(|id| id < count)) {
+        Some(id) => {
+            let problem = format!("has weights of class {id}, and {}", counted(count, "label"));
+            bail!(refusal(node, problem))
+        }
+        None => Ok(()),
     }
 }
 
