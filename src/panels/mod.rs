@@ -97,6 +97,20 @@ impl Panels {
         Ok(())
     }
 
+    /// All panels, FLOAT in memory.
+    pub(crate) fn widened(&self) -> TractResult<EagerPackedInput> {
+        let mut made = self.0.format.new_packed_buffer(self.k(), self.mn())?;
+        let length = made.panel_bytes.max(1);
+        let blob = Arc::get_mut(&mut made.packed).context("a buffer of its own")?;
+        for (panel, to) in blob.as_bytes_mut().chunks_exact_mut(length).enumerate() {
+            let to = to.get_mut(..self.panel_length()).context("room for a panel")?;
+            // SAFETY: all of these bytes have been written, and `write` writes values to them.
+            let to = unsafe { std::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), to.len()) };
+            self.write(panel, to)?;
+        }
+        Ok(made)
+    }
+
     /// The elements of a panel without what tract's kernels have room for behind them, in bytes.
     fn panel_length(&self) -> usize {
         self.k() * self.0.format.r * size_of::<f32>()

@@ -16,6 +16,8 @@ use crate::weights::{
 #[derive(Debug, Clone, Copy)]
 enum Taker {
     Product,
+    /// A product of so many rows that its weights are widened once.
+    ManyRows,
     /// A product with a symbol of rows, for which tract has two kernels.
     SymbolicRows,
     /// A product whose weights have another shape before.
@@ -25,8 +27,9 @@ enum Taker {
 }
 
 impl Taker {
-    const ALL: [Taker; 5] = [
+    const ALL: [Taker; 6] = [
         Taker::Product,
+        Taker::ManyRows,
         Taker::SymbolicRows,
         Taker::Reshaped,
         Taker::Convolution(1),
@@ -39,7 +42,7 @@ impl Taker {
     fn weights(self) -> Vec<i64> {
         let [k, n] = [Self::IN as i64, Self::OUT as i64];
         match self {
-            Taker::Product | Taker::SymbolicRows => vec![k, n],
+            Taker::Product | Taker::ManyRows | Taker::SymbolicRows => vec![k, n],
             Taker::Reshaped => vec![n, 1, k],
             Taker::Convolution(side) => vec![n, k, side, side],
         }
@@ -48,6 +51,7 @@ impl Taker {
     fn input(self) -> Vec<i64> {
         match self {
             Taker::Convolution(_) => vec![1, Self::IN as i64, 5, 5],
+            Taker::ManyRows => vec![60, Self::IN as i64],
             _ => vec![7, Self::IN as i64],
         }
     }
@@ -68,7 +72,7 @@ impl Taker {
             _ => sketch.cast("w", Float, "f"),
         };
         let sketch = match self {
-            Taker::Product | Taker::SymbolicRows => {
+            Taker::Product | Taker::ManyRows | Taker::SymbolicRows => {
                 sketch.node("MatMul", &["x", "f"], &["y"], vec![])
             }
             Taker::Reshaped => sketch

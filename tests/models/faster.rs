@@ -1,9 +1,9 @@
 //! Operators that are here for their speed alone make what tract's make.
 
-use crate::common::proto::{Sketch, int, string};
-use tract_onnx::pb::{AttributeProto, ModelProto};
+use crate::common::proto::{Sketch, int, string, tensor};
+use tract_onnx::pb::{AttributeProto, ModelProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::Float;
+use tract_onnx_cast::ElementType::{Float, Float16};
 use tract_onnx_cast::onnx;
 
 /// Numbers from about −1.5 to 1.5.
@@ -110,4 +110,19 @@ fn softmax_of_columns_does_not_overflow() {
     for (got, expected) in got.iter().zip(&expected.to_plain_array_view::<f32>().unwrap()) {
         assert!((got - expected).abs() <= 1e-7, "{got}, {expected}");
     }
+}
+
+/// The kernels would ask for the same weights again and again.
+#[test]
+fn halves_are_widened_once_for_a_product() {
+    let values = numbers(&[512 * 256]);
+    let values = values.try_as_plain_ram().unwrap().as_slice::<f32>().unwrap();
+    let weights = TensorProto { dims: vec![512, 256], ..tensor("w", Float16, values) };
+    let sketch = Sketch::new().input("x", Float, &[60, 512]).initializer(weights);
+    let sketch = sketch.cast("w", Float, "f").node("MatMul", &["x", "f"], &["y"], vec![]);
+    let model = sketch.output("y", Float, &[60, 256]).model();
+    let plan = onnx().model_for_proto_model(&model).unwrap().into_optimized().unwrap();
+    assert!(plan.nodes().iter().any(|node| node.op.name() == "WidenWeights"));
+    let (found, expected) = both(&model, &[numbers(&[60, 512])]);
+    assert_eq!(found, expected);
 }

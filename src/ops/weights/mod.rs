@@ -2,13 +2,15 @@
 //! ([`panels`](crate::panels)). While tract declutters a model, the operator that makes FLOAT of them stands before the
 //! product; when tract has chosen how the product packs its operands, the packed operand takes its place. Where something
 //! else than a product takes the weights, or tract packs them as the second operand, whose panels it asks for again and
-//! again, they are FLOAT in memory.
+//! again, they are FLOAT in memory. Where it asks again for those of the first, they are while the product runs (`widen`).
 //!
 //! - `tied`: weights of which rows are gathered besides
 //! - `unpack`: the operator that makes FLOAT of codes
+//! - `widen`: the one that makes FLOAT of packed weights, once for many columns
 
 pub(crate) mod tied;
 pub(crate) mod unpack;
+mod widen;
 
 use tract_onnx::tract_core::dyn_clone;
 use tract_onnx::tract_core::internal::*;
@@ -46,6 +48,8 @@ pub(crate) struct Packing<'a> {
     format: Box<dyn MMMInputFormat>,
     /// The axes of its input that are K and the rows.
     axes: [usize; 2],
+    /// The product's other operand, where no constant is in its place.
+    other: Option<OutletId>,
     /// What changes the weights' axes or shape before, first to last.
     changes: Vec<&'a dyn TypedOp>,
 }
@@ -109,7 +113,7 @@ fn packing<'a>(
     changes: Vec<&'a dyn TypedOp>,
 ) -> TractResult<Option<Packing<'a>>> {
     let Some(product) = model.single_succ(node.id)? else { return Ok(None) };
-    let takes = |spec: &ProtoFusedSpec| {
+    let takes = |spec: &&ProtoFusedSpec| {
         let ProtoFusedSpec::AddMatMul { a: MatMulOperand::Input(place), packings, .. } = spec
         else {
             return false;
@@ -117,17 +121,24 @@ fn packing<'a>(
         let is_plain = packings.iter().all(|(_, extractor)| extractor.is_none());
         is_plain && product.inputs.get(*place) == Some(&node.id.into())
     };
-    let is_first = product.op_as::<OptMatMul>().is_some_and(|op| op.micro_ops.iter().any(takes));
+    let op = product.op_as::<OptMatMul>();
+    let first = op.and_then(|op| op.micro_ops.iter().find(takes));
+    let other = match first {
+        Some(ProtoFusedSpec::AddMatMul { b: MatMulOperand::Input(place), .. }) => {
+            product.inputs.get(*place).copied()
+        }
+        _ => None,
+    };
     let fact = model.outlet_fact(node.id.into())?;
     let packed = fact.exotic_fact().and_then(|fact| fact.downcast_ref::<DynPackedExoticFact>());
     let formats = packed.map(|packed| &*packed.packers);
-    let (true, Some([first, others @ ..]), Some(1)) =
-        (is_first, formats, fact.shape.volume().as_i64())
+    let (Some(_), Some([one, others @ ..]), Some(1)) =
+        (first, formats, fact.shape.volume().as_i64())
     else {
         return Ok(None);
     };
     // Of several kernels the product takes one when it runs; what one format has suits them all, or they have none in common.
-    let merged = others.iter().try_fold(&**first, |merged, other| merged.merge_with(&**other));
+    let merged = others.iter().try_fold(&**one, |merged, other| merged.merge_with(&**other));
     let Some(format) = merged.map(dyn_clone::clone_box) else { return Ok(None) };
     let (inputs, outputs) = model.node_facts(node.id)?;
     let mapping = node.op.axes_mapping(&inputs, &outputs)?;
@@ -135,7 +146,7 @@ fn packing<'a>(
         let axis = mapping.axis(name)?;
         axis.inputs.first().and_then(|places| places.first().copied()).context("a packed axis")
     };
-    Ok(Some(Packing { node, format, axes: [place('K')?, place('M')?], changes }))
+    Ok(Some(Packing { node, format, axes: [place('K')?, place('M')?], other, changes }))
 }
 
 impl Packing<'_> {
@@ -184,7 +195,12 @@ impl Packing<'_> {
         let packed = storage.into_tensor(f32::datum_type()).into_arc_tensor();
         let constant = Const::new_with_opt_exotic_fact(packed, fact.exotic_fact.clone())?;
         let mut patch = TypedModelPatch::default();
-        let packed = patch.wire_node(&self.node.name, constant, &[])?;
+        let mut packed = patch.wire_node(&self.node.name, constant, &[])?;
+        if let Some(other) = self.other {
+            let other = patch.tap_model(model, other)?;
+            let name = format!("{}.widen", self.node.name);
+            packed = patch.wire_node(name, widen::Widen, &[packed[0], other])?;
+        }
         patch.shunt_outside(model, self.node.id.into(), packed[0])?;
         Ok(patch)
     }
