@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Origin, ValueId, attribute};
+use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Origin, Use, ValueId, attribute};
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
@@ -28,14 +28,18 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> TractResult<(
     let leaves_open =
         inputs.map(|value| graph.value(*value)).any(|input| leaves_open(input.declared.as_ref()));
     let mut unused = Unused { plan: &plan, leaves_open, values: HashSet::new() };
-    let measured = unused.body(graph, graph.main());
+    let measured = unused.body(graph, graph.main(), true);
     context.measured = unused.values;
     if measured.is_empty() {
         context.plan = Some(plan);
+        return Ok(());
     }
     for (id, counts) in measured {
         context.lower(id, Form::Measured { counts });
     }
+    // What was a shape of symbols is data where it is measured.
+    plan = forward::plan(graph, context)?;
+    expand_constants(graph, &plan);
     Ok(())
 }
 
@@ -135,30 +139,48 @@ impl Unused<'_> {
         }
     }
 
-    /// The nodes of a body that are to measure when the model runs, and whether each counts elements.
-    fn body(&mut self, graph: &Graph, body: BodyId) -> Vec<(NodeId, bool)> {
+    /// The nodes of a body that are to measure when the model runs, and whether each counts elements. `is_run` says whether the
+    /// elements of the body's outputs are used.
+    fn body(&mut self, graph: &Graph, body: BodyId, is_run: bool) -> Vec<(NodeId, bool)> {
         let empty = empty_values(graph, body);
-        let used = used_values(graph, body, &empty);
+        let used = used_values(graph, body, &empty, is_run);
         let mut measured = vec![];
         for id in graph.nodes_of(body) {
             let node = graph.node(id);
             let outputs = || node.outputs().iter().flatten();
-            let follows = node.inputs().iter().flatten().any(|value| self.values.contains(value));
+            let is_used = outputs().any(|value| used.contains(value));
+            let mut returned = vec![];
+            for held in node.bodies() {
+                measured.extend(self.body(graph, held.body, is_used));
+                returned.extend(graph.body(held.body).outputs().iter().map(|output| output.value));
+            }
+            let mut taken = node.inputs().iter().flatten().chain(&returned);
+            let follows = taken.any(|value| self.values.contains(value));
             let is_expand = node.op_type == "Expand" && is_data(graph, self.plan, id, 1);
             let is_empty = outputs().any(|value| empty.contains(value));
-            if outputs().any(|value| used.contains(value)) && !(is_expand && is_empty) {
-                if follows && Behaviour::of(node).sizes == Sizes::Measures {
+            let measures = follows && Behaviour::of(node).sizes == Sizes::Measures;
+            if is_used && !(is_expand && is_empty) {
+                if measures {
                     measured.push((id, node.op_type == "Size"));
                 }
             } else if follows || is_expand || self.is_guessed(graph, node) {
+                if measures && fills(graph, node) {
+                    measured.push((id, node.op_type == "Size"));
+                }
                 self.values.extend(outputs());
-            }
-            for held in node.bodies() {
-                measured.extend(self.body(graph, held.body));
             }
         }
         measured
     }
+}
+
+/// Whether a `ConstantOfShape` takes what a node makes as its shape, as it may where that is data.
+fn fills(graph: &Graph, node: &Node) -> bool {
+    let mut uses = node.outputs().iter().flatten().flat_map(|value| graph.value(*value).uses());
+    uses.any(|place| match place {
+        Use::Node(user, _) => graph.node(user).is("ConstantOfShape"),
+        Use::Output(..) => false,
+    })
 }
 
 /// Operators that may make elements of none.
@@ -203,21 +225,29 @@ fn empty_values(graph: &Graph, body: BodyId) -> HashSet<ValueId> {
     empty
 }
 
-/// The values whose elements are used on the way to the outputs of a body.
-fn used_values(graph: &Graph, body: BodyId, empty: &HashSet<ValueId>) -> HashSet<ValueId> {
-    let mut used: HashSet<ValueId> =
-        graph.body(body).outputs().iter().map(|output| output.value).collect();
+/// The values whose elements are used on the way to the outputs of a body, if it is run.
+fn used_values(
+    graph: &Graph,
+    body: BodyId,
+    empty: &HashSet<ValueId>,
+    is_run: bool,
+) -> HashSet<ValueId> {
+    let returned = graph.body(body).outputs().iter().map(|output| output.value);
+    let mut used: HashSet<ValueId> = returned.filter(|_| is_run).collect();
     for id in graph.nodes_of(body).into_iter().rev() {
         let node = graph.node(id);
         let outputs = || node.outputs().iter().flatten();
         let is_used = outputs().any(|value| used.contains(value));
         let is_empty = outputs().any(|value| empty.contains(value));
         if is_used && !is_empty && Behaviour::of(node).sizes != Sizes::Measures {
-            used.extend(node.inputs().iter().flatten());
+            // Of what a value is cast like, only the type is asked for.
+            let count = if node.is("CastLike") { 1 } else { node.inputs().len() };
+            used.extend(node.inputs().iter().take(count).flatten());
         }
         // What a body uses is told by its own outputs.
         for held in node.bodies() {
-            used.extend(used_values(graph, held.body, &empty_values(graph, held.body)));
+            let empty = empty_values(graph, held.body);
+            used.extend(used_values(graph, held.body, &empty, is_used));
         }
     }
     used

@@ -4,9 +4,9 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, onnx};
 
-use crate::common::proto::{Sketch, int64, set_dim, symbol, value};
+use crate::common::proto::{Sketch, graph_attribute, int64, set_dim, symbol, value};
 
-use ElementType::{BFloat16, Float, Int64};
+use ElementType::{BFloat16, Bool, Float, Int64};
 
 #[test]
 fn dimensions_beyond_tract_are_refused() {
@@ -130,4 +130,73 @@ fn a_squeeze_of_all_axes_of_nothing_is_refused_where_a_size_is_open() {
         message.contains("node `Squeeze_y` (Squeeze): has no axes, and an input without"),
         "{message}"
     );
+}
+
+/// Sizes that an input may have are guessed where they are symbols; nobody would notice a wrong guess of what is never made.
+#[test]
+fn the_shape_of_a_slice_that_nothing_makes_is_measured() {
+    let slice = || {
+        Sketch::new()
+            .input("x", Float, &[3])
+            .input("is", Bool, &[])
+            .initializer(int64("start", &[0]))
+            .initializer(int64("end", &[1]))
+            .initializer(int64("k", &[7]))
+            .node("Slice", &["x", "start", "end"], &["part"], vec![])
+    };
+    let cast_like = slice()
+        .node("CastLike", &["k", "part"], &["like"], vec![])
+        .node("Shape", &["part"], &["s"], vec![])
+        .output("like", Float, &[1]);
+    let filled = slice()
+        .node("Shape", &["part"], &["sizes"], vec![])
+        .node("ConstantOfShape", &["sizes"], &["zeros"], vec![])
+        .node("Shape", &["zeros"], &["s"], vec![]);
+    let branch = |op| {
+        let body = Sketch::new().node(op, &["part"], &["made"], vec![]);
+        body.output("made", Float, &[1]).0
+    };
+    let branches = vec![
+        graph_attribute("then_branch", branch("Neg")),
+        graph_attribute("else_branch", branch("Abs")),
+    ];
+    let chosen = slice().node("If", &["is"], &["chosen"], branches).node(
+        "Shape",
+        &["chosen"],
+        &["s"],
+        vec![],
+    );
+    for sketch in [cast_like, filled, chosen] {
+        let mut sketch = sketch.output("s", Int64, &[1]);
+        set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+        let plan = sketch.load().and_then(|model| model.into_optimized()?.into_runnable());
+        let plan = plan.expect("a plan");
+        for (size, taken) in [(3, 1i64), (0, 0)] {
+            let x = Tensor::zero::<f32>(&[size]).expect("a tensor").into_tvalue();
+            match plan.run(tvec!(x, tensor0(true).into_tvalue())) {
+                Ok(made) => assert_eq!(**made.last().expect("a shape"), tensor1(&[taken])),
+                Err(error) => assert!(taken == 0 && format!("{error:#}").contains("Slice_part")),
+            }
+        }
+    }
+}
+
+/// Two slices become one, which would begin where the first one ends.
+#[test]
+fn a_slice_of_a_slice_that_takes_nothing_takes_nothing() {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[2])
+        .initializer(int64("pads", &[2, 0]))
+        .initializer(int64("zero", &[0]))
+        .initializer(int64("one", &[1]))
+        .initializer(int64("two", &[2]))
+        .node("Pad", &["x", "pads"], &["padded"], vec![])
+        .node("Shape", &["x"], &["size"], vec![])
+        .node("Slice", &["padded", "size", "one", "zero"], &["part"], vec![])
+        .node("Slice", &["part", "one", "two", "zero", "one"], &["y"], vec![])
+        .output("y", Float, &[0]);
+    set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+    let x = Tensor::zero::<f32>(&[2]).expect("a tensor");
+    let error = sketch.run(vec![x]).expect_err("a slice that ends before its start");
+    assert!(format!("{error:#}").contains("Slice"), "{error:#}");
 }

@@ -7,6 +7,7 @@ use super::bounds::{self, Bounds};
 use super::plan::{Held, Kind, Plan};
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
+use crate::onnx::lowered::Form;
 use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
 use crate::passes::context::Context;
@@ -69,7 +70,9 @@ impl Reader<'_, '_, '_> {
                 .flatten()
                 .all(|value| self.value(Some(*value)).is_some_and(|held| held.is_constant));
         let bounds = self.bounds(node, behaviour);
+        let is_measured = matches!(self.context.form(id), Form::Measured { .. });
         let kind = match self.kind(node, behaviour) {
+            Kind::Dimensions if is_measured => Kind::Numbers,
             // Where a body only moves dimensions from around it, it cannot resolve them.
             Kind::Dimensions if body != self.graph.main() && behaviour.sizes != Sizes::Measures => {
                 Kind::Expression

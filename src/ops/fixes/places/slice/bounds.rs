@@ -24,6 +24,15 @@ impl Bounds {
     pub(super) fn len(&self) -> TDim {
         (self.high.clone() - &self.low).divceil(self.step.unsigned_abs())
     }
+
+    /// Whether they are surely places in an axis of `dim` elements, whatever its size turns out to be.
+    pub(super) fn is_within(&self, dim: &TDim) -> bool {
+        let is_behind =
+            |place: &TDim, end: &TDim| (end.clone() - place).simplify().prove_positive_or_zero();
+        self.low.prove_positive_or_zero()
+            && is_behind(&self.low, &self.high)
+            && is_behind(&self.high, dim)
+    }
 }
 
 /// The bounds of a slice of an axis of `dim` elements.

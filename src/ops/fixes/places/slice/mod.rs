@@ -278,10 +278,12 @@ impl Expansion for Slice {
         let is_misread = |parts: &Vec<Bounds>| {
             let has_steps = parts.iter().any(|part| part.step != 1);
             // Two slices become one, in which a place that was guessed may be one that the first has taken away.
-            let is_guessed = parts.iter().any(|part| part.low.as_i64().is_none());
+            let is_guessed = |(axis, part): (&usize, &Bounds)| {
+                shape.get(*axis).is_some_and(|dim| !part.is_within(dim))
+            };
             slices.axes.iter().zip(parts).any(is_uncertain)
                 || has_steps
-                || is_guessed && follows::<Part>(model, data)
+                || slices.axes.iter().zip(parts).any(is_guessed) && follows::<Part>(model, data)
         };
         match slices.parts {
             Some(parts) if !is_misread(&parts) => {
