@@ -16,7 +16,7 @@ import onnx
 import onnxruntime
 from onnx.reference import ReferenceEvaluator
 
-from operators.node_vectors import Case, Input, drawn, given
+from operators.node_vectors import TYPES, Case, Input, drawn, given
 
 # Of these, onnx's evaluator has another shape, or another place than the standard.
 WRONG = {"ConvTranspose", "Resize"}
@@ -28,7 +28,8 @@ def main() -> None:
     parser.add_argument("file", nargs="?", type=Path, default=VECTORS)
     arguments = parser.parse_args()
     lines, agreed = [], 0
-    for case in [*einsums(), *pools(), *places(), *others(), *resized(), *numbers(), *fused()]:
+    plain = [*einsums(), *pools(), *places(), *others(), *resized(), *numbers()]
+    for case in [*plain, *fused(), *scaled(), *forest()]:
         if not case.outputs or case.outputs[0] is None:
             count = max(len(case.outputs), 1)
             case.outputs = [np.zeros(0, np.float32)] * count
@@ -331,6 +332,63 @@ def fused() -> Iterator[Case]:
         names = [f"activation_{word}" for word in given.split(",") if word]
         attributes = {"activation": name} | {word: 0.25 + at / 4 for at, word in enumerate(names)}
         yield Case("com.microsoft.FusedGemm", 17, attributes | {"transB": 1}, matrices, [None])
+
+
+def scaled() -> Iterator[Case]:
+    """NaN by a scale of 0, powers of the type of their base, and zero points of rows."""
+    x = given(np.array([[[1, 2, 3], [4, np.nan, 6]]], np.float32))
+    two = [given(np.full(2, number, np.float32)) for number in (0, 1)]
+    three = [given(np.full(3, number, np.float32)) for number in (0, 1)]
+    yield Case("InstanceNormalization", 22, {}, [x, *two], [None])
+    yield Case("GroupNormalization", 21, {"num_groups": 2}, [x, *two], [None])
+    yield Case("BatchNormalization", 15, {}, [x, *two, *two], [None])
+    yield Case("LayerNormalization", 17, {}, [x, *three], [None])
+    yield Case("RMSNormalization", 23, {}, [x, three[0]], [None])
+    row, column = given(np.array([[1, np.nan]], np.float32)), drawn((2, 1), 1)
+    yield Case("Gemm", 13, {"alpha": 0.0}, [row, column], [None])
+    exponents = given(np.array([2, 0.5, -1.5]))
+    for ty in ("FLOAT", "FLOAT16"):
+        yield Case("Pow", 15, {}, [given(np.array([3, 2, 4], TYPES[ty])), exponents], [None])
+    a, b = given(np.arange(6, dtype=np.uint8).reshape(2, 3)), drawn((3, 2), 1, 9.0, "INT8")
+    zeros = [given(np.array([[1], [2]], np.uint8)), given(np.array([[3, -4]], np.int8))]
+    yield Case("MatMulInteger", 10, {}, [a, b, *zeros], [None])
+    why = "has an input 1 of shape [0], which does not fit its first, of shape [1]"
+    yield Case("PRelu", 16, {}, [drawn((1,), 1), given(np.zeros(0, np.float32))], [two[0].value], why)
+    why = "has an input 1 of shape [1], which does not fit its first, of shape []"
+    yield Case("PRelu", 16, {}, [drawn((), 1), drawn((1,), 2)], [two[0].value], why)
+    pads = {"kernel_shape": [2], "auto_pad": "SAME"}
+    why = "attribute `auto_pad` is \"SAME\""
+    yield Case("LpPool", 18, pads, [drawn((1, 1, 3), 1)], [two[0].value], why)
+    why = "has an input of rank 3, where it takes rows"
+    yield Case("ai.onnx.ml.Normalizer", 13, {"norm": "L1"}, [x], [two[0].value], why)
+    kernel = drawn((1, 2, 2), 1)
+    why = "has other than one kernel for each channel"
+    yield Case("CausalConvWithState", 27, {}, [x, kernel], [two[0].value], why)
+    why = "has inputs of two shapes"
+    yield Case("SwiGLU", 28, {}, [x, drawn((1, 2, 1), 1)], [two[0].value], why)
+
+
+def forest() -> Iterator[Case]:
+    """Trees of one decision each, with a weight for every target in every leaf."""
+    trees, targets = range(2), range(6)
+    leaves = [(tree, node, target) for tree in trees for node in (1, 2) for target in targets]
+    attributes: dict[str, object] = {
+        "n_targets": len(targets),
+        "nodes_treeids": [tree for tree in trees for _ in range(3)],
+        "nodes_nodeids": [0, 1, 2] * len(trees),
+        "nodes_featureids": [0, 0, 0, 1, 0, 0],
+        "nodes_values": [0.25, 0.0, 0.0, -0.25, 0.0, 0.0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"] * len(trees),
+        "nodes_truenodeids": [1, 0, 0] * len(trees),
+        "nodes_falsenodeids": [2, 0, 0] * len(trees),
+        "target_treeids": [tree for tree, _, _ in leaves],
+        "target_nodeids": [node for _, node, _ in leaves],
+        "target_ids": [target for _, _, target in leaves],
+        "target_weights": [tree + 2.0 * node + target / 8 for tree, node, target in leaves],
+    }
+    for function in ("SUM", "AVERAGE"):
+        given_so = attributes | {"aggregate_function": function}
+        yield Case("ai.onnx.ml.TreeEnsembleRegressor", 13, given_so, [drawn((3, 2), 1)], [None])
 
 
 def by_window(x: np.ndarray, attributes: dict[str, object]) -> list[np.ndarray]:

@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         of_indices(),
         of_zeros(),
         of_squares(),
+        of_statistics(),
     ]
     .concat()
 }
@@ -303,5 +304,24 @@ fn of_zeros() -> Vec<Case> {
     vec![
         Case { tensors: both, y: y.clone(), ..of("Div", given) },
         Case { tensors: vec![x, zero], y, ..of("Div", made) },
+    ]
+}
+
+/// A scale of 0, and statistics that are data; windows without room, and an axis without elements.
+fn of_statistics() -> Vec<Case> {
+    let batch = |way, x: f32, scale: f32, y: f32| {
+        let param = |name, number: f32| (name, way, tensor1(&[number]));
+        let params = [param("scale", scale), param("bias", 1.0), param("mean", 2.0)];
+        let tensors = [("x", Input, shape(&[1, 1], &[x]))].into_iter().chain(params);
+        one(
+            "BatchNormalization",
+            tensors.chain([param("variance", 4.0)]).collect(),
+            vec![float("epsilon", 0.0)],
+            Some(shape(&[1, 1], &[y])),
+        )
+    };
+    vec![
+        batch(Constant, f32::NAN, 0.0, f32::NAN),
+        batch(Input, 6.0, 3.0, 7.0),
     ]
 }

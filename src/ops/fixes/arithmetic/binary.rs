@@ -144,6 +144,32 @@ pub(crate) fn mul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     unsimplified(site, model, inputs, Mul, is_misread)
 }
 
+/// Has a product of floats that is part of an operator computed with NaN, also where a factor is 0: a scale, or `alpha`.
+pub(crate) fn keep_product(model: &mut TypedModel, id: usize) -> TractResult<()> {
+    let node = model.node(id);
+    if is_float_product(node) && factors::have_zero(model, &node.inputs)? {
+        leave_product(model.node_mut(id));
+    }
+    Ok(())
+}
+
+/// The same of all products in a branch, if it takes what may become 0: tract puts it into the model around it, where that is known.
+pub(crate) fn keep_products(branch: &mut TypedModel) {
+    branch.nodes.iter_mut().for_each(leave_product);
+}
+
+fn is_float_product(node: &TypedNode) -> bool {
+    let is_float = |output: &Outlet<TypedFact>| output.fact.datum_type.is_float();
+    node.op_as::<TypedBinOp>().is_some_and(|op| op.0.is::<Mul>())
+        && node.outputs.iter().all(is_float)
+}
+
+fn leave_product(node: &mut TypedNode) {
+    if is_float_product(node) {
+        node.op = Box::new(TypedBinOp(Box::new(Unsimplified(Mul)), None));
+    }
+}
+
 /// Wires `PRelu` by a constant that a product would misread.
 pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [x, _] = *inputs else { return Ok(None) };

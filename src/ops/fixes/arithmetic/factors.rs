@@ -35,6 +35,24 @@ pub(crate) fn are_misread(model: &TypedModel, inputs: &[OutletId]) -> TractResul
     exceed_together(model, sizes, data)
 }
 
+/// Whether a factor is a constant with a 0 among its elements, or is made of one alone.
+pub(crate) fn have_zero(model: &TypedModel, inputs: &[OutletId]) -> TractResult<bool> {
+    for input in inputs {
+        let mut value = *input;
+        for _ in 0..MOST {
+            if let Some(constant) = &model.outlet_fact(value)?.konst {
+                if Sizes::of(constant)?.least == 0.0 {
+                    return Ok(true);
+                }
+                break;
+            }
+            let [before] = *model.node(value.node).inputs else { break };
+            value = before;
+        }
+    }
+    Ok(false)
+}
+
 /// The least and the greatest size among the elements of a constant.
 #[derive(Clone, Copy)]
 struct Sizes {

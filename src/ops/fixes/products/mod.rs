@@ -6,7 +6,7 @@
 //!   makes the stride of another convolution, whose padding is then another (`ops/downsample`).
 //! - It removes an axis with a kernel of 1 though it is padded (`ops/cnn/conv/conv.rs`, `change_axes`).
 //!
-//! It also puts sums along axes that may have no elements right (`arithmetic::sum`).
+//! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products by 0 (`arithmetic::binary`).
 //!
 //! `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
 
@@ -15,6 +15,7 @@ pub(super) mod operands;
 pub(crate) mod requantize;
 
 use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::cnn::{Conv, PaddingSpec};
 use tract_onnx::tract_core::ops::einsum::EinSum;
 use tract_onnx::tract_core::ops::nn::Reduce;
@@ -22,6 +23,7 @@ use tract_onnx::tract_core::ops::nn::Reduce;
 use crate::ops::host::hook::Wired;
 
 use super::apart::{Apart, Keeps};
+use super::arithmetic::binary::keep_product;
 use super::arithmetic::sum::correct_sum;
 use super::grounded::{is_grounded, steps_matter};
 use operands::{needed, operands};
@@ -38,6 +40,8 @@ pub(crate) fn keep_apart(
             product(model, id)?;
         } else if model.node(id).op_is::<Reduce>() {
             correct_sum(model, id)?;
+        } else if model.node(id).op_is::<TypedBinOp>() {
+            keep_product(model, id)?;
         } else if model.node(id).op_is::<Conv>()
             && let Some(apart) = convolution(model, id)?
         {

@@ -4,6 +4,7 @@
 //! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
 //! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns of `Softmax` one by one.
 
+pub(crate) mod batch;
 mod columns;
 
 use tract_onnx::model::ParsingContext;

@@ -55,6 +55,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["ArgMax", "ArgMin"], hook(reductions::row), "panics at an axis that there is not", "reductions along an axis that there is not"),
     fix(&["Attention"], By::Build(attention::build), "gives NaN for a row of which all is hidden", "Attention, a row of which all is hidden"),
     fix(&["AveragePool"], By::Hook(Hook::Checked(windows::check, windows::stock)), "takes a window that has no room", "MaxPool, AveragePool of a window that has no room"),
+    fix(&["BatchNormalization"], hook(rows::batch::batch_norm), "takes a scale of 0 for a result of 0", "scales of 0"),
     fix(&["BitShift"], hook(bit_shift::bit_shift), "takes the low bits of the number of bits", "BitShift by 64 or more"),
     fix(&["BlackmanWindow", "HammingWindow", "HannWindow"], hook(tapered::window), "computes in FLOAT", "HannWindow, HammingWindow, BlackmanWindow of DOUBLE"),
     fix(&["Celu"], hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
