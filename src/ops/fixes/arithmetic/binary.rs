@@ -17,7 +17,7 @@
 use tract_onnx::tract_core::broadcast::multi_broadcast;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::{BinMiniOp, TypedBinOp};
-use tract_onnx::tract_core::ops::cast::wire_cast;
+use tract_onnx::tract_core::ops::cast::{cast, wire_cast};
 use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
 use tract_onnx::tract_core::ops::logic::{And, Iff, Or, Xor, comp_gt, not};
 use tract_onnx::tract_core::ops::math::{Add, Div, Mul, Pow, Sub};
@@ -228,6 +228,14 @@ pub(crate) fn pow(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
         let inputs = wire_rank_broadcast(&site.name, model, inputs)?;
         let power = TypedBinOp(Box::new(Power { node: site.node() }), None);
         return model.wire_node(&site.name, power, &inputs).map(Some);
+    }
+    if a.is_float() && a != b && b == DatumType::F64 {
+        // tract gives the result the type of both.
+        let both = wire_rank_broadcast(&site.name, model, inputs)?;
+        let both = wire_cast(&site.name, model, &both, b)?;
+        let power = TypedBinOp(Box::new(Unsimplified(Pow)), None);
+        let power = model.wire_node(site.part("power"), power, &both)?;
+        return model.wire_node(&site.name, cast(a), &power).map(Some);
     }
     if let Some(root) = root(site, model, inputs)? {
         return Ok(Some(root));

@@ -57,22 +57,29 @@ pub(crate) fn matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
     model.wire_node(&site.name, op, inputs).map(Some)
 }
 
-/// Wires `MatMulInteger` of constants, as a product of INT32.
+/// Wires `MatMulInteger` of constants, or by a zero point for each row in as many axes, as a product of INT32.
 pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let [a, b, ..] = inputs else { return Ok(None) };
     let is_constant = |outlet| TractResult::Ok(model.outlet_fact(outlet)?.konst.is_some());
-    if !is_constant(*a)? || !is_constant(*b)? {
-        return Ok(None);
-    }
+    let mut is_ours = is_constant(*a)? && is_constant(*b)?;
     for (place, operand) in [*a, *b].into_iter().enumerate() {
         let Some(zero) = site.given(inputs, place + 2) else { continue };
         let (shape, zero) = (&model.outlet_fact(operand)?.shape, &model.outlet_fact(zero)?.shape);
         // One of each row, or of each column.
         let size = shape.iter().rev().nth(1 - place);
         let is_list = zero.rank() == 1 && zero.first() == size;
-        if zero.volume() != 1.to_dim() && !is_list {
+        let summed = shape.rank().wrapping_sub(1 + place);
+        let sizes = shape.iter().enumerate();
+        let wanted =
+            sizes.map(|(axis, size)| if axis == summed { 1.to_dim() } else { size.clone() });
+        let is_each = wanted.eq(zero.iter().cloned());
+        if zero.volume() != 1.to_dim() && !is_list && !is_each {
             return Ok(None);
         }
+        is_ours |= zero.rank() > 1 && is_each;
+    }
+    if !is_ours {
+        return Ok(None);
     }
     let mut operands = tvec!();
     for (place, operand) in [*a, *b].into_iter().enumerate() {
