@@ -220,6 +220,29 @@ fn texts_are_padded() {
     }
 }
 
+/// tract has no text to begin with.
+#[test]
+fn texts_are_tiled() {
+    let texts = |shape: &[usize], texts: &[&str]| {
+        let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
+        tensor1(&texts).into_shape(shape).expect("a tensor")
+    };
+    let x = texts(&[2, 1], &["a", "b"]);
+    let tiled = texts(&[2, 3], &["a", "a", "a", "b", "b", "b"]);
+    for (repeats, expected) in [
+        ([1, 3], tiled),
+        ([2, 1], texts(&[4, 1], &["a", "b", "a", "b"])),
+        ([1, 0], texts(&[2, 0], &[])),
+    ] {
+        let sketch = Sketch::new().input("x", ElementType::String, &[2, 1]);
+        let sketch = sketch.initializer(int64("repeats", &repeats));
+        let mut sketch = sketch.node("Tile", &["x", "repeats"], &["y"], vec![]);
+        sketch.0.output.push(crate::common::proto::unshaped("y", ElementType::String));
+        let y = run(13, sketch, &[(ElementType::String, x.clone())]);
+        assert_eq!(y, [expected], "{repeats:?}");
+    }
+}
+
 /// The inner one doubles what it begins with, at each turn of the outer one from the beginning, in a branch too.
 #[test]
 fn a_scan_in_a_scan_begins_anew() {

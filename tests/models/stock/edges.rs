@@ -73,6 +73,15 @@ fn of_signs() -> Vec<Case> {
             Some(tensor1(&[f32::NAN])),
         ),
         one(
+            "Tile",
+            vec![
+                ("x", Input, tensor1(&["a".to_string(), "b".into()])),
+                ("repeats", Constant, tensor1(&[2i64])),
+            ],
+            vec![],
+            Some(tensor1(&["a".to_string(), "b".into(), "a".into(), "b".into()])),
+        ),
+        one(
             "Div",
             vec![x(1e-40), ("d", Input, tensor1(&[1e-40f32]))],
             vec![],

@@ -10,4 +10,5 @@ pub(crate) mod range;
 pub(crate) mod slice;
 pub(crate) mod squeeze;
 pub(crate) mod suppression;
+pub(crate) mod tile;
 pub(crate) mod top;

@@ -3,7 +3,7 @@
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, classes, random, scan, tree_ensemble};
 use super::places::{
-    expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression, top,
+    expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression, tile, top,
 };
 use super::products::convolution;
 use super::windows::{max_pool, resize, tapered, transform, transposed};
@@ -122,6 +122,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["Squeeze"], By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix(&["Sub"], hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix(&["Swish"], hook(functions::function), "does not read alpha", "Swish with `alpha`"),
+    fix(&["Tile"], hook(tile::tile), "has no zero of STRING", "Tile of STRING"),
     fix(&["TopK"], hook(top::top), "orders NaN at random", "TopK of NaN, and of more elements than there are"),
     fix(&["TreeEnsembleClassifier"], By::Build(tree_ensemble::build), "has one class", "TreeEnsembleClassifier of two classes"),
 ];
