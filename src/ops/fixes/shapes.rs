@@ -309,7 +309,9 @@ pub(crate) fn of_none(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
     let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
     let (ty, mut shape) = (fact.datum_type, fact.shape.to_tvec());
-    let (true, Some(axes)) = (ty.is_float(), axes(site, model, inputs, shape.len())?) else {
+    // What it is of integers tract knows, but which of none is the greatest.
+    let is_ours = ty.is_float() || site.proto.op_type.starts_with("Arg");
+    let (true, Some(axes)) = (is_ours, axes(site, model, inputs, shape.len())?) else {
         return Ok(None);
     };
     if !axes.iter().any(|axis| shape.get(*axis) == Some(&0.to_dim())) {

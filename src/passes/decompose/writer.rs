@@ -152,6 +152,11 @@ impl<'a> Writer<'a> {
         own.or_else(|| parsed(self.version?.attribute(name)?))
     }
 
+    /// The sizes of an input, where its shape is known.
+    fn dims(&self, input: &str) -> Option<Vec<Option<i64>>> {
+        (self.call.given)(self.place(input)?).dims
+    }
+
     /// A size of an input: `x.1`.
     fn size(&self, name: &str) -> Result<i64, Error> {
         let size = name.split_once('.').and_then(|(input, axis)| {
@@ -199,9 +204,18 @@ impl<'a> Writer<'a> {
             Guard::Size(name, size) => {
                 self.length(name).map_or_else(|| self.size(name), Ok)? == size
             }
-            Guard::Differ(one, other) => {
-                self.length(one).zip(self.length(other)).is_some_and(|(one, other)| one != other)
-            }
+            Guard::Differ(one, other) => match (self.dims(one), self.dims(other)) {
+                (Some(one), Some(other)) => {
+                    let is_known = |size: &Option<i64>| size.is_some();
+                    let mut pairs = one.iter().zip(&other);
+                    one.len() != other.len()
+                        || pairs.any(|(a, b)| is_known(a) && is_known(b) && a != b)
+                }
+                _ => {
+                    let lengths = self.length(one).zip(self.length(other));
+                    lengths.is_some_and(|(one, other)| one != other)
+                }
+            },
             Guard::Before(opset) => node.opset < opset,
         })
     }

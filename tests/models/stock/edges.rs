@@ -329,8 +329,13 @@ fn of_statistics() -> Vec<Case> {
             Some(shape(&[1, 1], &[y])),
         )
     };
+    let narrow = |width: usize| ("w", Constant, shape(&[1, 1, width], &vec![1f32; width]));
+    let row = || ("x", Input, shape(&[1, 1, 2], &[1f32, 2.0]));
+    let rows = ("x", Input, Tensor::zero::<i32>(&[0, 2]).expect("a tensor"));
     vec![
         batch(Constant, f32::NAN, 0.0, f32::NAN),
         batch(Input, 6.0, 3.0, 7.0),
+        one("Conv", vec![row(), narrow(4)], vec![], None),
+        one("ArgMax", vec![rows], vec![int("axis", 0)], None),
     ]
 }

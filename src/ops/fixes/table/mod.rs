@@ -61,7 +61,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["Celu"], hook(functions::function), "leaves out a factor", "Celu with `alpha`"),
     fix(&["Clip", "Max", "Min"], hook(functions::extreme), "drops NaN", "NaN in Relu, Clip, Max, Min, Tanh, Sigmoid, HardSigmoid, Celu, Swish"),
     fix(&["Concat"], hook(shapes::concat), "leaves out parts without elements", "Concat of parts without elements"),
-    fix(&["Conv"], PRODUCTS, "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
+    fix(&["Conv"], By::Hook(Hook::Checked(windows::check, windows::stock)), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix(&["ConvInteger", "QLinearConv"], hook(convolution::convolution), "moves a stride before the padding", "Slice with a step of Conv with `auto_pad`"),
     fix(&["ConvTranspose"], hook(transposed::conv_transpose), "pads at the wrong end, or panics", "ConvTranspose with `output_shape`"),
     fix(&["DFT"], By::Build(transform::build), "takes the axis as long as it is", "DFT of another length than the axis"),

@@ -19,7 +19,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::ops::host::hook::{Instead, Site};
 
-/// Fails where a window has no room in an axis whose size is known.
+/// Fails where a window has no room in an axis whose size is known, or a convolution would make less than nothing.
 pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
     let Some(input) = inputs.first() else { return Ok(()) };
     let auto_pad = site.proto.get_attr_opt::<&str>("auto_pad")?.unwrap_or("NOTSET");
@@ -29,7 +29,12 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
     let numbers = |name: &str| -> TractResult<Vec<i64>> {
         Ok(site.proto.get_attr_opt_vec(name)?.unwrap_or_default())
     };
-    let (kernel, dilations) = (numbers("kernel_shape")?, numbers("dilations")?);
+    let (mut kernel, dilations) = (numbers("kernel_shape")?, numbers("dilations")?);
+    let (is_conv, strides) = (site.proto.op_type == "Conv", numbers("strides")?);
+    if let (true, true, Some(weights)) = (is_conv, kernel.is_empty(), inputs.get(1)) {
+        let sizes = weights.shape.dims().skip(2);
+        kernel = sizes.map_while(|dim| dim.concretize()?.to_i64().ok()).collect();
+    }
     let pads = if auto_pad == "VALID" { vec![] } else { numbers("pads")? };
     let number = |list: &[i64], place: usize, default: i64| -> i128 {
         list.get(place).copied().unwrap_or(default).into()
@@ -38,9 +43,11 @@ pub(crate) fn check(site: &Site, inputs: &[&InferenceFact]) -> TractResult<()> {
         let Some(dim) = dim.concretize().and_then(|dim| dim.to_i64().ok()) else { continue };
         let window = (i128::from(*size) - 1) * number(&dilations, axis, 1) + 1;
         let padding = number(&pads, axis, 0) + number(&pads, axis + kernel.len(), 0);
-        if window > i128::from(dim) + padding {
-            let problem =
-                format!("has a window of {} along an axis of {dim}", counted(window, "place"));
+        // A convolution has no elements where its first window lacks fewer places than to the next one.
+        let most = if is_conv { number(&strides, axis, 1) } else { 0 };
+        if window - i128::from(dim) - padding > most {
+            let window = counted(window, "place");
+            let problem = format!("has a window of {window} along an axis of {dim}");
             bail!(site.error(format!("{problem}, and a padding of {padding}")));
         }
     }

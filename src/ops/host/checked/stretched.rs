@@ -34,11 +34,12 @@ pub(super) fn check(operator: &str, known: &dyn Known) -> Result<(), String> {
         let Some(shape) = known.shape(*place) else { continue };
         let mut of_first = first.iter().rev();
         for size in shape.iter().rev() {
-            let most = of_first.next().copied().unwrap_or(Some(1));
-            if let (Some(size), Some(most)) = (size, most)
-                && *size > 1
-                && *size != most
-            {
+            let of_first = of_first.next();
+            let fits = |most: &Option<i64>| match (size, most) {
+                (Some(size), Some(most)) => *size == 1 || size == most,
+                _ => true,
+            };
+            if !of_first.is_some_and(fits) {
                 return Err(format!(
                     "has an input {place} of shape {}, which does not fit its first, of shape {}",
                     text(&shape),
