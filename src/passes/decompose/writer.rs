@@ -12,6 +12,9 @@ use crate::error::{Cause, Error};
 use crate::onnx::node::{attribute_type, refusal};
 use crate::onnx::operators::attributes::{Version, is_value, parsed, version};
 
+/// The most members of a list that an attribute counts.
+const MOST_PLACES: i64 = 1 << 16;
+
 /// A node that is written out.
 pub(super) struct Call<'a> {
     pub(super) node: &'a Node,
@@ -357,6 +360,15 @@ impl<'a> Writer<'a> {
     /// The members of a list, behind its bracket.
     fn members(&self, list: &str) -> Result<Vec<i64>, Error> {
         let list = list.trim_end_matches(']');
+        if let Some(name) = list.strip_prefix("..@") {
+            let count = self.integer(&format!("@{name}"))?;
+            if !(0..=MOST_PLACES).contains(&count) {
+                let opset = self.call.node.opset;
+                let problem = format!("has `{name}` {count}, where it takes 1 to {MOST_PLACES}");
+                return Err(self.refuse(format!("{problem}, the model imports {opset}")));
+            }
+            return Ok((0..count + 2).collect());
+        }
         if let Some(name) = list.strip_prefix("..") {
             return Ok((0..self.length(name).unwrap_or(0)).collect());
         }
