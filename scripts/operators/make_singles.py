@@ -353,11 +353,13 @@ def scaled() -> Iterator[Case]:
     zeros = [given(np.array([[1], [2]], np.uint8)), given(np.array([[3, -4]], np.int8))]
     yield Case("MatMulInteger", 10, {}, [a, b, *zeros], [None])
     why = "has an input 1 of shape [0], which does not fit its first, of shape [1]"
-    yield Case("PRelu", 16, {}, [drawn((1,), 1), given(np.zeros(0, np.float32))], [two[0].value], why)
+    yield Case(
+        "PRelu", 16, {}, [drawn((1,), 1), given(np.zeros(0, np.float32))], [two[0].value], why
+    )
     why = "has an input 1 of shape [1], which does not fit its first, of shape []"
     yield Case("PRelu", 16, {}, [drawn((), 1), drawn((1,), 2)], [two[0].value], why)
     pads = {"kernel_shape": [2], "auto_pad": "SAME"}
-    why = "attribute `auto_pad` is \"SAME\""
+    why = 'attribute `auto_pad` is "SAME"'
     yield Case("LpPool", 18, pads, [drawn((1, 1, 3), 1)], [two[0].value], why)
     why = "has an input of rank 3, where it takes rows"
     yield Case("ai.onnx.ml.Normalizer", 13, {"norm": "L1"}, [x], [two[0].value], why)
