@@ -10,7 +10,7 @@ use tract_onnx_cast::HalfArithmetic;
 use tract_onnx_cast::audit::AuditRow;
 use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, OnnxValue};
 use tract_onnx_cast::untrusted::without_panic;
-use tract_onnx_cast::{ElementType, OnnxTensor, model_proto, tensor_proto};
+use tract_onnx_cast::{ElementType, OnnxTensor, Rules, model_proto, tensor_proto};
 
 use crate::common::cases::{
     Preparation, Tolerance, Typed, cases, data, differences, root, run, tensors,
@@ -174,6 +174,20 @@ fn nothing_is_unique_among_no_elements() {
     let made = walk(model(21, made), vec![x.expect("FLOAT")]).expect("outputs");
     let none = tensor1::<i64>(&[]);
     assert_eq!(made, [tensor1::<f32>(&[]), none.clone(), none.clone(), none]);
+}
+
+#[test]
+fn small_floats_are_unique_by_their_values() {
+    let nodes = [node("Unique", &["x"], &["y", "", "inverse"], vec![])];
+    let ty = ElementType::BFloat16;
+    let outputs = [unshaped("y", ty), unshaped("inverse", ElementType::Int64)];
+    let made = graph(&[value("x", ty, &[5])], &nodes, &outputs);
+    let of =
+        |numbers: &[f32]| OnnxTensor::new(ElementType::Float, tensor1(numbers)).expect("FLOAT");
+    let of = |numbers: &[f32]| of(numbers).cast(ty, Rules::default()).expect("BFLOAT16");
+    let made = walk(model(28, made), vec![of(&[2.0, -1.0, 0.5, 2.0, -1.0])]).expect("outputs");
+    assert_eq!(&made[0], of(&[-1.0, 0.5, 2.0]).tensor());
+    assert_eq!(made[1], tensor1(&[2i64, 0, 1, 2, 0]));
 }
 
 #[test]

@@ -418,6 +418,21 @@ fn reductions_of_other_integers_are_those_of_their_type() {
     Case::new(&nodes, &[("x", wide())], DatumType::I64).gives(&[tensor0(0i64)]);
 }
 
+/// Where ONNX Runtime gives an error; the specification gives the type's other end.
+#[test]
+fn extrema_of_nothing_are_the_ends_of_a_type() {
+    let of = |op, none: Tensor, wanted: Tensor| {
+        let nodes = [node(op, &["x", "axes"], &["y"], &[int("keepdims", 0)])];
+        let ty = none.datum_type();
+        Case::new(&nodes, &[("x", none)], ty).fixed("axes", i64s(&[0])).gives(&[wanted]);
+    };
+    of("ReduceMax", Tensor::zero_dt(DatumType::Bool, &[0, 2]).unwrap(), tensor1(&[false; 2]));
+    of("ReduceMin", Tensor::zero_dt(DatumType::Bool, &[0, 2]).unwrap(), tensor1(&[true; 2]));
+    of("ReduceMax", Tensor::zero::<u64>(&[0, 2]).unwrap(), tensor1(&[0u64; 2]));
+    of("ReduceMin", Tensor::zero::<u64>(&[0, 2]).unwrap(), tensor1(&[u64::MAX; 2]));
+    of("ReduceMax", Tensor::zero::<i64>(&[0, 2]).unwrap(), i64s(&[i64::MIN; 2]));
+}
+
 #[test]
 fn reductions_of_dimensions_are_not_cut() {
     let nodes = [

@@ -7,8 +7,10 @@ use tract_onnx::prelude::*;
 
 use super::{Inputs, Site};
 use crate::cast::element_type::ElementType;
+use crate::cast::value::Number;
 use crate::interpreter::value::Typed;
 use crate::onnx::node::from_front;
+use crate::tensor::numbers::Numbers;
 
 /// `CumProd`: of integers modulo their range, of floats in DOUBLE.
 pub(super) fn cumulative_product(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
@@ -101,50 +103,32 @@ pub(super) fn determinant(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed
 
 /// Elements in an order.
 enum Elements {
-    Integers(Vec<i128>),
-    Floats(Vec<f64>),
+    Numbers(Numbers),
     Texts(Vec<String>),
 }
 
 impl Elements {
-    fn of(site: &Site, typed: &Typed, inputs: &Inputs) -> TractResult<Elements> {
-        let wide = |tensor: &Tensor| -> TractResult<Vec<i128>> {
-            let tensor = tensor.cast_to::<i64>()?;
-            Ok(tensor
-                .try_as_plain_ram()?
-                .as_slice::<i64>()?
-                .iter()
-                .map(|x| i128::from(*x))
-                .collect())
-        };
+    fn of(typed: &Typed) -> TractResult<Elements> {
         Ok(match typed.ty {
             ElementType::String => {
                 Elements::Texts(typed.tensor.try_as_plain_ram()?.as_slice::<String>()?.to_vec())
             }
-            ElementType::Uint64 => {
-                let plain = typed.tensor.try_as_plain_ram()?;
-                Elements::Integers(
-                    plain.as_slice::<u64>()?.iter().map(|x| i128::from(*x)).collect(),
-                )
-            }
-            ElementType::Float | ElementType::Double | ElementType::Float16 => {
-                Elements::Floats(site.doubles(inputs, 0)?.into_iter().collect())
-            }
-            ty if ty.is_exotic() => return site.refuse(format!("compares no {ty}")),
-            _ => Elements::Integers(wide(&typed.tensor)?),
+            ty => Elements::Numbers(Numbers::of(ty, &typed.tensor)?),
         })
     }
 
     /// Compares elements at two places.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         match self {
-            Elements::Integers(all) => all.get(a).cmp(&all.get(b)),
             Elements::Texts(all) => all.get(a).cmp(&all.get(b)),
-            // Zeros are one number, and so is NaN, which comes last.
-            Elements::Floats(all) => {
-                let [a, b] = [a, b].map(|at| all.get(at).copied().unwrap_or_default());
-                a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
-            }
+            Elements::Numbers(all) => match [a, b].map(|at| all.get(at)) {
+                [Some(Number::Integer(a)), Some(Number::Integer(b))] => a.cmp(&b),
+                // Zeros are one number, and so is NaN, which comes last.
+                [Some(Number::Real(a)), Some(Number::Real(b))] => {
+                    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+                }
+                _ => Ordering::Equal,
+            },
         }
     }
 }
@@ -163,7 +147,7 @@ pub(super) fn unique(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
             (0, flat.into_arc_tensor())
         }
     };
-    let elements = Elements::of(site, x, inputs)?;
+    let elements = Elements::of(x)?;
     let size = |axes: &[usize]| axes.iter().product::<usize>();
     let (before, behind) = tensor.shape().split_at(along);
     let [length, behind @ ..] = behind else { return site.refuse("is given no axis") };

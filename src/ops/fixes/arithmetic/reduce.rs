@@ -85,6 +85,21 @@ impl Reducer {
         extreme && tracts
     }
 
+    /// The extreme of no elements: the type's other end, as the specification says.
+    fn of_nothing(self, ty: DatumType) -> Option<i128> {
+        let greatest = match ty {
+            DatumType::Bool => 1,
+            DatumType::U32 => u32::MAX.into(),
+            DatumType::U64 => u64::MAX.into(),
+            _ => return None,
+        };
+        match self {
+            Reducer::Max => Some(0),
+            Reducer::Min => Some(greatest),
+            _ => None,
+        }
+    }
+
     /// The value for the elements, or `None` where there is none for no elements.
     #[allow(clippy::cast_possible_truncation, reason = "as the specification's reference does")]
     #[allow(clippy::cast_precision_loss, reason = "as the specification's reference does")]
@@ -231,7 +246,7 @@ impl IntegerReduce {
         if self.reducer.is_place() { DatumType::I64 } else { input }
     }
 
-    fn reduce(&self, input: &Wide) -> TractResult<Wide> {
+    fn reduce(&self, input: &Wide, ty: DatumType) -> TractResult<Wide> {
         let shape: TVec<usize> = input.shape().into();
         let output = reduced(&shape, &self.axes);
         let together = input.view().permuted_axes(&*kept_first(shape.len(), &self.axes));
@@ -245,7 +260,8 @@ impl IntegerReduce {
         };
         let value = |place: usize| {
             let elements = elements.get(place * length..(place + 1) * length).unwrap_or_default();
-            self.reducer.reduce(elements.iter().copied()).ok_or_else(none)
+            let reduced = self.reducer.reduce(elements.iter().copied());
+            reduced.or_else(|| self.reducer.of_nothing(ty)).ok_or_else(none)
         };
         let values = (0..count).map(value).collect::<Result<Vec<i128>, Error>>()?;
         Ok(ArrayD::from_shape_vec(IxDyn(&output), values)?)
@@ -284,7 +300,7 @@ impl EvalOp for IntegerReduce {
     fn eval(&self, context: &EvalContext, inputs: TVec<TValue>) -> TractResult<TVec<TValue>> {
         let input = args_1!(inputs);
         let ty = self.output_type(input.datum_type());
-        let reduced = self.reduce(&read(&input, context.symbols)?)?;
+        let reduced = self.reduce(&read(&input, context.symbols)?, ty)?;
         Ok(tvec!(write(&reduced, ty)?.into_tvalue()))
     }
 }
