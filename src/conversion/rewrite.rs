@@ -109,7 +109,7 @@ fn retype(graph: &mut Graph, value: ValueId, to: ElementType) -> Result<()> {
 }
 
 /// The same constant once more.
-fn copy_constant(graph: &mut Graph, value: ValueId, name: &str) -> Result<ValueId> {
+pub(super) fn copy_constant(graph: &mut Graph, value: ValueId, name: &str) -> Result<ValueId> {
     let body = graph.value(value).body();
     let copy = match (graph.maker(value), graph.constant(value)) {
         (Some(node), _) => {

@@ -1,7 +1,10 @@
 //! Pass: weights in few bits. Before: `y = MatMul(x, w)` with w FLOAT; after: `d =
-//! DequantizeLinear(w, w_scale)`, `y = MatMul(x, d)` with w INT8. Activations stay as they are.
+//! DequantizeLinear(w, w_scale)`, `y = MatMul(x, d)` with w INT8. Activations stay as they are,
+//! and so does w for others that take it: a table of a Gather would be widened as a whole.
 
 pub(super) mod codes;
+
+use std::iter::once;
 
 use onnx_cast_graph::{
     BodyId, Graph, NewNode, Node, NodeView, Place, Use, ValueId, int_attribute, value_attribute,
@@ -13,6 +16,7 @@ use codes::Codes;
 
 use super::context::Context;
 use super::keep::has_referred;
+use super::rewrite::copy_constant;
 use super::{KeptNode, Weights, data};
 use crate::cast::element_type::ElementType;
 use crate::cast::rules::Rules;
@@ -33,7 +37,9 @@ struct Candidate {
     channels: usize,
     /// The axis that is summed over, which is divided into blocks where these are wanted.
     summed: Option<usize>,
-    /// The first node that takes it, for the report.
+    /// The products and convolutions that take it.
+    products: Vec<Use>,
+    /// The first of them, for the report.
     user: KeptNode,
 }
 
@@ -85,28 +91,27 @@ fn candidates(graph: &Graph, context: &Context) -> Vec<Candidate> {
         for value in graph.body(body).constants().iter().copied().chain(made) {
             let is_default = context.is_default(graph, value);
             let Some(tensor) = held(graph, value).filter(|_| !is_default) else { continue };
-            let mut places = graph.value(value).uses().map(|used| match used {
+            let of_product = |used: Use| match used {
                 Use::Node(id, place) if !context.kept.contains(id) => {
-                    axes(graph.node(id), place, tensor)
+                    Some((used, graph.node(id), axes(graph.node(id), place, tensor)?))
                 }
                 _ => None,
-            });
-            let Some(Some((channels, summed))) = places.next() else { continue };
-            if places.any(|other| other != Some((channels, summed))) {
+            };
+            let mut products = graph.value(value).uses().filter_map(of_product);
+            let Some((first, user, along)) = products.next() else { continue };
+            let others: Vec<_> = products.collect();
+            if others.iter().any(|(.., other)| *other != along) {
                 continue;
             }
-            let user = graph.value(value).uses().find_map(|used| match used {
-                Use::Node(id, _) => Some(graph.node(id)),
-                Use::Output(..) => None,
-            });
-            let Some(user) = user else { continue };
+            let products = once(first).chain(others.iter().map(|(used, ..)| *used)).collect();
             let user = KeptNode {
                 node: user.label().into(),
                 op: user.op_type.clone(),
                 graph: user.path.to_string(),
                 why: String::new(),
             };
-            found.push(Candidate { value, body, channels, summed, user });
+            let (channels, summed) = along;
+            found.push(Candidate { value, body, channels, summed, products, user });
         }
     }
     found
@@ -198,6 +203,18 @@ fn fit(
     Ok(Some(codes))
 }
 
+/// The weight, or a copy of it for the products where others take it as well.
+fn own(graph: &mut Graph, candidate: &Candidate, ty: ElementType) -> Result<ValueId> {
+    let (value, products) = (candidate.value, &candidate.products);
+    if graph.value(value).uses().all(|used| products.contains(&used)) {
+        return Ok(value);
+    }
+    let name = format!("{}_{ty}", graph.value(value).name);
+    let copy = copy_constant(graph, value, &name)?;
+    graph.replace_uses(value, copy, |used| products.contains(&used));
+    Ok(copy)
+}
+
 fn store(
     graph: &mut Graph,
     context: &mut Context,
@@ -205,7 +222,7 @@ fn store(
     wanted: Weights,
 ) -> Result<()> {
     let Some(codes) = fit(graph, context, candidate, wanted)? else { return Ok(()) };
-    let value = candidate.value;
+    let value = own(graph, candidate, codes.ty)?;
     let name = graph.value(value).name.to_string();
     let scales = scales(&format!("{name}_scale"), &codes)?;
     if let Some(held) = held_mut(graph, value) {

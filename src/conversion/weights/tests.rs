@@ -27,7 +27,11 @@ const UNCHANGED: &str = "
 /// [`PRODUCT`] at an opset, w being 32 rows of 16 numbers that INT4 holds with a scale of 0.5, but for
 /// `last`.
 fn product(opset: i64, last: f32) -> Vec<u8> {
-    let mut model = read(PRODUCT);
+    product_of(PRODUCT, opset, last)
+}
+
+fn product_of(text: &str, opset: i64, last: f32) -> Vec<u8> {
+    let mut model = ModelProto { ir_version: 8, ..read(text) };
     model.opset_import[0].version = opset;
     let weight = &mut model.graph.as_mut().expect("a graph").initializer[0];
     weight.dims = vec![32, 16];
@@ -120,6 +124,32 @@ fn activations_may_be_narrow_beside() {
         z = Cast(z_FLOAT16) to FLOAT
         out z FLOAT";
     assert_eq!(told(&graph_of(&product(17, -3.5), &options)), lines(expected));
+}
+
+#[test]
+fn others_than_products_take_the_weight_as_it_was() {
+    let shared = "
+        in x FLOAT
+        const w FLOAT 512
+        y = MatMul(x, w)
+        v = Identity(w)
+        out y FLOAT
+        out v FLOAT";
+    let options = Options { weights: Some(Weights::new(Int8, None)), ..Options::new(Float16) };
+    let (once, _) = written(&product_of(shared, 21, -3.5), &options);
+    let expected = "
+        const w FLOAT
+        const w_INT8 INT8
+        const w_INT8_scale FLOAT16
+        x_FLOAT16 = Cast(x) to FLOAT16
+        w_INT8_dequantized = DequantizeLinear(w_INT8, w_INT8_scale)
+        y_FLOAT16 = MatMul(x_FLOAT16, w_INT8_dequantized)
+        y = Cast(y_FLOAT16) to FLOAT
+        v = Identity(w)
+        out y FLOAT
+        out v FLOAT";
+    assert_eq!(told(once.graph.as_ref().expect("a graph")), lines(expected));
+    assert_eq!(written(&once.encode_to_vec(), &options).0, once, "converted twice");
 }
 
 #[test]
