@@ -73,7 +73,7 @@ fn of_one_term(
         return Ok(None);
     };
     let mut single = |operand, place: usize, axis| -> TractResult<OutletId> {
-        let single = Single { node: site.node(), opset: site.opset, place, axis };
+        let single = Single { node: site.node(), opset: site.imported, place, axis };
         Ok(model.wire_node(site.part("single"), single, &[operand])?[0])
     };
     match (k_a, k_b) {

@@ -78,6 +78,8 @@ pub(crate) struct Site {
     pub(crate) proto: NodeProto,
     /// The version of the default domain that the node is of.
     pub(crate) opset: i64,
+    /// That which the model imports, for messages.
+    pub(crate) imported: i64,
     /// What tract has it built.
     pub(super) stock: Box<dyn InferenceOp>,
 }
@@ -90,7 +92,7 @@ impl Site {
 
     /// An error that names the node and its operator.
     pub(crate) fn error(&self, problem: impl Into<String>) -> Error {
-        let problem = format!("{}, the model imports {}", problem.into(), self.opset);
+        let problem = format!("{}, the model imports {}", problem.into(), self.imported);
         refused(&self.node(), &self.proto.op_type, problem)
     }
 

@@ -9,6 +9,7 @@ use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
 use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, Site, Wired, mapped};
 use crate::ops::host::stock::{Built, stock};
 
@@ -39,7 +40,8 @@ pub(crate) fn hooked(
     hook: Hook,
 ) -> Box<dyn InferenceOp> {
     let opset = context.onnx_operator_set_version;
-    let site = Site { name: node_name(node), proto: node.clone(), opset, stock };
+    let imported = imported(node, opset);
+    let site = Site { name: node_name(node), proto: node.clone(), opset, imported, stock };
     Box::new(Wrapped(Hooked { site, hook }))
 }
 

@@ -18,6 +18,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::{int, node_name};
 use crate::ops::fixes::products::keep_apart;
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::Wired;
 use crate::ops::host::stock::Built;
@@ -68,7 +69,7 @@ const NF4: [f32; 16] = [
 /// Builds a node of one of both.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let small = SmallWeights::of(context);
-    let opset = context.onnx_operator_set_version;
+    let opset = imported(node, context.onnx_operator_set_version);
     let refuse = |problem: String| {
         let problem = format!("{problem} (opset {opset})");
         Error::of_node(node_name(node), &node.op_type, problem)

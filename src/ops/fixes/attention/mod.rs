@@ -21,6 +21,7 @@ use self::op::{Heads, Optional};
 use super::recurrent::Real;
 use crate::error::Error;
 use crate::onnx::node::node_name;
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused};
 use crate::ops::host::stock::{Built, stock};
@@ -73,7 +74,7 @@ impl Refuse<'_> {
 
 /// Builds `Attention` of a node.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
-    let refuse = Refuse { node, opset: context.onnx_operator_set_version };
+    let refuse = Refuse { node, opset: imported(node, context.onnx_operator_set_version) };
     let softcap: f32 = node.get_attr_opt("softcap")?.unwrap_or(0.0);
     if softcap.is_nan() || softcap < 0.0 {
         Err(refuse.because(format!("has attribute `softcap` {softcap}")))?;
@@ -154,7 +155,7 @@ fn build_stock(
 pub(crate) fn build_multi_head(context: &ParsingContext, node: &NodeProto) -> Built {
     let build = stock("MultiHeadAttention").context("tract has no MultiHeadAttention")?;
     let stock = build(context, node)?;
-    let refuse = Refuse { node, opset: context.onnx_operator_set_version };
+    let refuse = Refuse { node, opset: imported(node, context.onnx_operator_set_version) };
     if !refuse.flag("unidirectional")? {
         return Ok(stock);
     }

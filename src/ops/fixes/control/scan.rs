@@ -29,6 +29,7 @@ use tract_onnx::tract_core::ops::scan::{InputMapping, Scan, ScanInfo, iteration_
 
 use crate::onnx::node::node_name;
 use crate::ops::fixes::apart::{Apart, Keeps};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, Site, Wired, Wires, refused};
 use crate::ops::host::hooked::build_hooked;
 use crate::ops::host::stock::Built;
@@ -47,7 +48,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
             counted(scanned, "scan input"),
             counted(fed, "input"),
             counted(made, "output"),
-            context.onnx_operator_set_version
+            imported(node, context.onnx_operator_set_version)
         );
         bail!(refused(&node_name(node), "Scan", problem));
     }

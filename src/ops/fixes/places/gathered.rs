@@ -35,7 +35,7 @@ pub(super) fn checked(
     let size = from_front(axis, data.rank()).and_then(|place| data.shape.get(place)).cloned();
     let (Some(size), true) = (size, is_integer(fact.datum_type)) else { return Ok(None) };
     let op = site.proto.op_type.as_str();
-    let within = Within { node: site.node(), op: op.into(), opset: site.opset, axis, size };
+    let within = Within { node: site.node(), op: op.into(), opset: site.imported, axis, size };
     if let Some(indices) = &fact.konst {
         if let Some(size) = within.size.as_i64() {
             within.check(indices, size)?;

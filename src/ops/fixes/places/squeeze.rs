@@ -11,6 +11,7 @@ use tract_onnx::tract_hir::internal::*;
 use tract_onnx::tract_hir::ops::array::Squeeze as Stock;
 
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::{natural_axes, rules, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Patch, Site, Wired, refused, unplanned};
 use crate::ops::host::hooked::hooked;
@@ -25,8 +26,10 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let (op, closures) = if named.is_none() && node.input.iter().skip(1).all(String::is_empty) {
         build(context, node)?
     } else {
-        let (opset, named) =
-            (context.onnx_operator_set_version, named.map(|axes| axes.ints.clone()));
+        let (opset, named) = (
+            imported(node, context.onnx_operator_set_version),
+            named.map(|axes| axes.ints.clone()),
+        );
         (
             expand(Squeeze { node: node_name(node).into(), opset, named }) as Box<dyn InferenceOp>,
             vec![],

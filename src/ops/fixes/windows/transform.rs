@@ -16,6 +16,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::fixes::arithmetic::quotient::Quotient;
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
@@ -36,7 +37,8 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         None => From::Number(-2),
     };
     let (inverse, onesided) = (flag("inverse")?, flag("onesided")?);
-    let transform = Transform { node: node_name(node), opset, inverse, onesided, length, axis };
+    let (node, opset) = (node_name(node), imported(node, opset));
+    let transform = Transform { node, opset, inverse, onesided, length, axis };
     Ok((expand(transform), vec![]))
 }
 

@@ -25,6 +25,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::{NodeView, place_in_tract};
 use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
 use crate::ops::host::stock::{Build, Built};
@@ -145,7 +146,8 @@ impl Checked {
     }
 
     fn refused(&self, problem: &str) -> Error {
-        let problem = format!("{problem}, the model imports {}", self.opset);
+        let imported = imported(&self.node, self.opset);
+        let problem = format!("{problem}, the model imports {imported}");
         refused(self.node.label(), &self.node.op_type, problem)
     }
 

@@ -24,6 +24,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error::Error;
 use crate::onnx::node::{node_name, place_in_tract};
 use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, mapped, refused};
 use crate::ops::host::label::Label;
@@ -57,7 +58,7 @@ pub(crate) fn guarded(
         op,
         node: node_name(node),
         operator: node.op_type.clone(),
-        opset: context.onnx_operator_set_version,
+        opset: imported(node, context.onnx_operator_set_version),
         scalars,
         ranks: row(RANKS, &node.op_type),
         broadcasts: BROADCASTING.contains(&&*node.op_type),

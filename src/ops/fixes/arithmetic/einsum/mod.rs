@@ -25,6 +25,7 @@ use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::{IntegerMul, Unsimplified};
 use crate::ops::fixes::arithmetic::product::IntegerEinSum;
 use crate::ops::fixes::shapes::{is_empty, zeros};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Hook, Mapped, Wired, refused};
 use crate::ops::host::hooked::hooked;
@@ -35,7 +36,7 @@ use crate::ops::host::stock::Built;
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
     let node_label = node_name(node);
     let text: String = node.get_attr("equation")?;
-    let opset = context.onnx_operator_set_version;
+    let opset = imported(node, context.onnx_operator_set_version);
     let equation = Equation::parse(&node_label, opset, &text)?;
     equation.check_operands(node.input.len())?;
     let op = Einsum { node: node_label.into(), equation };

@@ -21,6 +21,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::onnx::node::{from_front, node_name};
 use crate::ops::fixes::shapes::zeros;
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, constants, refused, unplanned};
 use crate::ops::host::integers::dims;
@@ -43,7 +44,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         let mut inputs = optional_inputs(node).skip(3);
         From::Inputs { axes: inputs.next().flatten(), steps: inputs.next().flatten() }
     };
-    Ok((expand(Slice { node: name, opset, from }), vec![]))
+    Ok((expand(Slice { node: name, opset: imported(node, opset), from }), vec![]))
 }
 
 /// What says where a slice begins and ends.

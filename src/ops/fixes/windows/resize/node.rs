@@ -8,6 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use super::plan::{Coordinates, Mode, Rule};
 use super::{Aspect, Resize, named, numbers};
 use crate::onnx::node::{from_front, node_name};
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::element_wise::rules;
 use crate::ops::host::hook::{Wired, refused, unplanned};
 use crate::ops::host::integers::dims;
@@ -24,6 +25,7 @@ pub(crate) fn build(context: &ParsingContext, node: &NodeProto) -> Built {
         Ok(node.get_attr_opt(name)?.unwrap_or(default))
     };
     let unknown = |name: &str, value: &str| {
+        let opset = imported(node, opset);
         let problem = format!("attribute `{name}` is {value:?}, the model imports {opset}");
         refused(&node_name(node), "Resize", problem)
     };

@@ -16,6 +16,7 @@ use super::{fitting, stretched};
 use crate::error::Error;
 use crate::onnx::node::{from_front, node_name};
 use crate::onnx::operators::attributes;
+use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::refused;
 use table::{Given, MOST, Must, RANGES};
 
@@ -26,7 +27,7 @@ use table::{Given, MOST, Must, RANGES};
 /// When one is not what the operator takes, as far as is known.
 pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), Error> {
     let error = |problem: String| {
-        let problem = format!("{problem}, the model imports {opset}");
+        let problem = format!("{problem}, the model imports {}", imported(node, opset));
         refused(&node_name(node), &node.op_type, problem)
     };
     stretched::check(&node.op_type, known).map_err(error)?;
