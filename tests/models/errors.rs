@@ -1,6 +1,7 @@
 //! Errors that programs can tell apart, and the nodes that they are about.
 
 use test_tools::tempfile;
+use tract_onnx::pb::{NodeProto, OperatorSetIdProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::audit;
 use tract_onnx_cast::untrusted::without_panic;
@@ -28,6 +29,20 @@ fn an_error_knows_its_node() {
     assert_eq!(own.node(), Some("c1"));
     let empty = tract_onnx_cast::mend::mend(&[]).expect_err("no model");
     assert_eq!((empty.kind(), empty.node()), (ErrorKind::Model, None));
+}
+
+/// A composition is written in an opset of its own.
+#[test]
+fn a_part_of_a_composition_names_the_opset_of_the_model() {
+    let sum = node("SkipLayerNormalization", &["x", "skip", "gamma"], &["y"], vec![]);
+    let sum = NodeProto { domain: "com.microsoft".into(), ..sum };
+    let inputs = [("x", &[2, 3, 4][..]), ("skip", &[2, 3, 5]), ("gamma", &[4])];
+    let inputs = inputs.map(|(name, shape)| value(name, Float, shape));
+    let mut model = model(17, graph(&inputs, &[sum], &[untyped("y")]));
+    model.opset_import.push(OperatorSetIdProto { domain: "com.microsoft".into(), version: 1 });
+    let load = || tract_onnx_cast::onnx().model_for_read(&mut &*bytes(&model))?.into_typed();
+    let error = format!("{:#}", load().expect_err("shapes that do not fit"));
+    assert!(error.ends_with(", the model imports 17"), "{error}");
 }
 
 #[test]
