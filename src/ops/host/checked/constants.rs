@@ -88,6 +88,10 @@ fn is_text(fact: &InferenceFact) -> bool {
     fact.datum_type.concretize() == Some(String::datum_type())
 }
 
+fn is_of_nothing(fact: &InferenceFact) -> bool {
+    fact.shape.dims().any(|dim| dim.concretize() == Some(0.to_dim()))
+}
+
 impl Checked {
     /// The bytes of the outputs, of which a text may be as long as all texts of the node together; `None` where they are not known.
     fn bytes<'a>(
@@ -170,7 +174,10 @@ impl Checked {
                 let is_told = self.selects() && self.node.op_type != "NonMaxSuppression";
                 self.folds = is_told || values.iter().any(|value| is_symbolic(value))
             }
-            (None, Some(made)) if MAKERS.contains(&&*self.node.op_type) => {
+            // What is made of nothing is a constant, and no input of the size stands for it.
+            (None, Some(made))
+                if MAKERS.contains(&&*self.node.op_type) || inputs.iter().any(is_of_nothing) =>
+            {
                 self.account.check_made(made, || self.place())?;
             }
             (None, _) => {}
