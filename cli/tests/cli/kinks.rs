@@ -38,6 +38,35 @@ fn a_comparison_that_differs_at_one_number_alone_is_found() {
     }
 }
 
+/// A branch that is chosen by the largest value, far beyond what is usual.
+#[test]
+fn what_only_the_largest_value_decides_is_decided_both_ways() {
+    let chosen = |op: &str| {
+        let nodes = [
+            node("ReduceMax", &["x"], &["most"], vec![int("keepdims", 0)]),
+            node("Greater", &["most", "limit"], &["is"], vec![]),
+            node(op, &["x"], &["far"], vec![]),
+            node("Tanh", &["x"], &["near"], vec![]),
+            node("Where", &["is", "far", "near"], &["y"], vec![]),
+        ];
+        of_x(open("x", Float, &["batch", "8"]), &nodes, vec![scalar("limit", 700.0)])
+    };
+    assert_told_apart(&chosen("Sigmoid"), &chosen("Erf"), &["--search", "0"]);
+}
+
+/// They differ below 0 alone.
+#[test]
+fn what_is_left_of_a_division_is_looked_at_below_zero() {
+    let left = |fmod: i64| {
+        let nodes = [node("Mod", &["x", "seven"], &["y"], vec![int("fmod", fmod)])];
+        let mut model = of_x(value("x", Int64, &[16]), &nodes, vec![int64("seven", &[7])]);
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.output[0] = value("y", Int64, &[16]);
+        model
+    };
+    assert_told_apart(&left(0), &left(1), &["--search", "0"]);
+}
+
 #[test]
 fn the_end_of_a_clip_is_met() {
     let clipped = |most: f32| {

@@ -73,8 +73,13 @@ impl Meeting<'_> {
         let most = largest_of(followed.input.ty).min(all as f64);
         let weight = if node.is("Mod") { 46 } else { 45 };
         let what = number(graph, node.input(1))?;
-        // A float may be either side of 0, which whole numbers, as times and hashes, seldom are.
-        let low = if followed.is_float() { -most / 2.0 } else { 0.0 };
+        // A float may be either side of 0, which whole numbers, as times and hashes, seldom are; what
+        // is left of a division is of the divisor's sign whatever they are.
+        let low = match followed.input.ty.family() {
+            Family::Float(_) => -most / 2.0,
+            Family::Signed if node.is("Mod") && int(node, "fmod") != Some(1) => -(divided as f64),
+            _ => 0.0,
+        };
         let role = Role::Within { low, high: most };
         (most > 1.0).then(|| (weight, role, format!("divides it by {what}")))
     }
@@ -328,6 +333,10 @@ impl Meeting<'_> {
             | ("Where", 1 | 2)
             | ("ScatterND" | "ScatterElements", 2)
             | ("Min" | "Max", _) => Some(way),
+            // What some of the values are taken to as they are.
+            ("ReduceMax" | "ReduceMin" | "MaxPool" | "GlobalMaxPool" | "Relu" | "Abs", 0) => {
+                Some(Way { is_scaled: true, ..way })
+            }
             ("QuantizeLinear" | "DequantizeLinear" | "DynamicQuantizeLinear", 0)
             | ("Not" | "And" | "Or" | "Xor", _) => Some(scaled),
             ("Concat", _) => Some(Way { is_joined: true, ..way }),
