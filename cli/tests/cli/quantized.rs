@@ -108,3 +108,71 @@ fn a_scale_that_does_not_cover_the_values_is_the_culprit() {
         assert_eq!(status, Some(0), "{audited}");
     }
 }
+
+/// `x` through a convolution of one number, a Relu and a product; and as quantisers have it: without
+/// the Relu, which the range of the codes behind it stands for, and with a bias in 32 bits.
+fn fused() -> (ModelProto, ModelProto) {
+    use ElementType::*;
+    let coded = |from: &str, to: &str, scale: &str, zero: &str| {
+        let code = format!("{to}_code");
+        [
+            node("QuantizeLinear", &[from, scale, zero], &[&code], vec![])
+                .named(&format!("{to}/q")),
+            node("DequantizeLinear", &[&code, scale, zero], &[to], vec![]),
+        ]
+    };
+    let conv =
+        |x: &str, bias: &str, y: &str| node("Conv", &[x, "w", bias], &[y], vec![]).named("conv");
+    let product = |x: &str| node("MatMul", &[x, "v"], &["y"], vec![]).named("product");
+    let plain =
+        [conv("x", "bias", "c"), node("Relu", &["c"], &["r"], vec![]).named("relu"), product("r")];
+    let bias = node("DequantizeLinear", &["bias_code", "bias_scale"], &["bias"], vec![]);
+    let quantised = [
+        &coded("x", "x_back", "x_scale", "x_zero")[..],
+        &[bias, conv("x_back", "bias", "r")],
+        &coded("r", "r_back", "r_scale", "r_zero"),
+        &[product("r_back")],
+    ];
+    let held = |nodes: &[NodeProto]| {
+        let (x, y) = (value("x", Float, &[1, 1, 20, 10]), value("y", Float, &[1, 2, 20, 1]));
+        let mut graph = graph(&[x], nodes, &[y]);
+        let mut weight = tensor("w", Float, &[1.0, -0.5]);
+        weight.dims = vec![2, 1, 1, 1];
+        let mut product = tensor("v", Float, &[0.125; 10]);
+        product.dims = vec![10, 1];
+        graph.initializer = vec![weight, product];
+        graph
+    };
+    let (mut reference, mut converted) = (held(&plain), held(&quantised.concat()));
+    // The nearest number of the bias's scale is half a step off.
+    reference.initializer.push(tensor("bias", Float, &[0.250_003, 1.5]));
+    converted.initializer.extend([
+        tensor("bias_code", Int32, &[25_000.0, 150_000.0]),
+        tensor("bias_scale", Float, &[1e-5]),
+        tensor("x_scale", Float, &[8.0 / 255.0]),
+        tensor("x_zero", Uint8, &[128.0]),
+        tensor("r_scale", Float, &[4.5 / 255.0]),
+        tensor("r_zero", Uint8, &[0.0]),
+    ]);
+    (model(21, reference), model(21, converted))
+}
+
+/// What is negative before the codes of a fused Relu is no difference, and the rounding of a bias no
+/// changed weight.
+#[test]
+fn what_the_range_of_codes_stands_for_is_no_difference() {
+    let folder = Folder::new();
+    let (reference, converted) = fused();
+    let (a, b) = (folder.message("a.onnx", &reference), folder.message("b.onnx", &converted));
+    let values: Vec<f32> = (0..200).map(|place| (place as f32 - 99.0) / 25.0).collect();
+    let x = tensor1(&values).into_shape(&[1, 1, 20, 10]).expect("an image");
+    let input = format!("x={}", folder.tensor("x.pb", ElementType::Float, x));
+    let output = onnx_cast(["compare", &a, &b, "-i", &input, "--rtol", "1e-6", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let pair = json(&stdout(&output))["comparisons"][0].clone();
+    assert_eq!(pair["verdict"], "rounded", "{pair}");
+    for place in ["first_difference", "largest_jump"] {
+        assert_ne!(pair[place]["tensor"]["name"], "r", "{pair}");
+    }
+    assert_eq!(pair["weights"]["changed"], json!([]));
+}

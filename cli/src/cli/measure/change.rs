@@ -22,6 +22,10 @@ pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 /// many in a hundred.
 const FEW: u64 = 10;
 
+/// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
+/// codes: its steps are no finer than those of so many bits.
+const FINE: u32 = 17;
+
 /// So many elements are looked at at once.
 const BLOCK: usize = 1 << 18;
 
@@ -340,7 +344,8 @@ impl Grid {
             }
             (_, Some(reach @ Reach::Float(_))) => (Some(reach), 0.0, 0.0),
             (Some(ty), Some(Reach::Integer(_))) if stored.is_some() => {
-                (None, 0.0, 1.0 / ((1u64 << (ty.bits().min(32) - 1)) as f64 - 1.0).max(1.0))
+                let bits = ty.bits().min(FINE);
+                (None, 0.0, 1.0 / ((1u64 << (bits - 1)) as f64 - 1.0).max(1.0))
             }
             _ => (Some(target), 0.0, 0.0),
         };

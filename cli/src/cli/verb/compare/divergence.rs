@@ -199,17 +199,29 @@ impl<'a> Growth<'a> {
         largest
     }
 
-    /// The tensors that were paired by structure and whose errors are gone in all that is made of
-    /// them: they are not the same value in both models, such as one behind a product that one of
-    /// them has joined with the next.
-    pub(super) fn healed(&self) -> HashSet<String> {
-        let is_healed = |tensor: &&&ComparedTensor| {
+    /// The tensors that are not the same value in both models: those that were paired by structure
+    /// and whose errors are gone in all that is made of them, such as one behind a product that one
+    /// of them has joined with the next; and what converters leave to the range of codes.
+    pub(super) fn unlike(&self) -> HashSet<String> {
+        let is_unlike = |tensor: &&&ComparedTensor| {
             let name = tensor.converted();
-            tensor.paired_by == PairedBy::Structure
-                && !tensor.passed
-                && self.heals(name, tensor.largest_error())
+            let is_paired_by_structure = tensor.paired_by == PairedBy::Structure;
+            let heals = || self.heals(name, tensor.largest_error());
+            !tensor.passed && (self.is_clipped_later(tensor) || is_paired_by_structure && heals())
         };
-        self.tensors.iter().filter(is_healed).map(|tensor| tensor.name.clone()).collect()
+        self.tensors.iter().filter(is_unlike).map(|tensor| tensor.name.clone()).collect()
+    }
+
+    /// Whether the reference clips a value that the conversion leaves to the quantisers behind it.
+    fn is_clipped_later(&self, tensor: &ComparedTensor) -> bool {
+        let is_clip = |op: Option<&str>| matches!(op, Some("Relu" | "Clip"));
+        let name = tensor.converted();
+        let op = self.reference.as_ref().and_then(|reference| reference.op(&tensor.name));
+        let mut users = self.graph.users(name).iter().filter_map(|p| self.graph.nodes().get(*p));
+        is_clip(op)
+            && !is_clip(self.graph.op(name))
+            && !self.graph.users(name).is_empty()
+            && users.all(|node| node.op_type == "QuantizeLinear")
     }
 
     fn heals(&self, value: &str, error: f64) -> bool {

@@ -26,7 +26,7 @@ use crate::cli::found::weights::ComparedWeights;
 use crate::cli::measure::metrics::OutputMetrics;
 use crate::cli::measure::pairing::pair;
 use crate::cli::measure::scores::Scores;
-use crate::cli::message::{ErrorKind, Problem, add_once, at, one_line};
+use crate::cli::message::{ErrorKind, Problem, add_once, at, names, one_line};
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
 use crate::cli::work::watched::unexercised;
@@ -99,14 +99,16 @@ impl Measured {
     }
 
     /// Keeps what inner tensors have shown, if somebody wants to know.
-    fn add_inner(&mut self, inner: TractResult<Inner>, converted: &Loaded) {
+    fn add_inner(&mut self, inner: TractResult<Inner>, [reference, converted]: [&Loaded; 2]) {
         match at("the inner tensors", inner) {
             Ok(mut inner) => {
+                let of_reference = spread(&reference.probed.proto);
                 let spread = spread(&converted.probed.proto);
+                let of_reference = Some(MainGraph::of(&of_reference));
                 let all = inner.tensors.iter().chain(&self.outputs);
-                let growth = Growth::of(MainGraph::of(&spread), None, all, &self.outputs);
-                let healed = growth.healed();
-                inner.tensors.retain(|tensor| !healed.contains(&tensor.name));
+                let growth = Growth::of(MainGraph::of(&spread), of_reference, all, &self.outputs);
+                let unlike = growth.unlike();
+                inner.tensors.retain(|tensor| !unlike.contains(&tensor.name));
                 self.inner = Some(inner);
             }
             Err(error) => self.notes.push(one_line(&error)),
@@ -179,9 +181,9 @@ pub(super) fn measure(
         measured.judge(request, sides, local);
     }
     if (request.all_tensors || measured.failed())
-        && let Some(loaded) = sides.converted.model.as_ref().filter(|_| inside.is_of_models())
+        && let Some(both) = sides.models().filter(|_| inside.is_of_models())
     {
-        measured.add_inner(inside.inner(), loaded);
+        measured.add_inner(inside.inner(), both);
     }
     Ok(measured)
 }
@@ -200,9 +202,10 @@ fn other_type(a: &NamedTensor, b: &NamedTensor) -> Option<String> {
 /// The outputs, if there are any, and no tolerance is for another one.
 fn known(outputs: Vec<ComparedTensor>, limits: &Limits) -> TractResult<Vec<ComparedTensor>> {
     ensure!(!outputs.is_empty(), "there are no outputs to compare");
-    let names: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
-    if let Some(name) = limits.unknown_outputs(&names).next() {
-        let message = format!("there is a tolerance for `{name}`, but the outputs are {names:?}");
+    let known: Vec<&str> = outputs.iter().map(|output| output.name.as_str()).collect();
+    if let Some(name) = limits.unknown_outputs(&known).next() {
+        let outputs = names(known.iter().copied());
+        let message = format!("there is a tolerance for `{name}`; the outputs: {outputs}");
         return Err(Problem { kind: ErrorKind::Call, message }.into());
     }
     Ok(outputs)

@@ -316,6 +316,11 @@ impl Sides {
         self.graph_folder.clone()
     }
 
+    /// The models of both sides, where neither is saved.
+    pub(in crate::cli::verb::compare) fn models(&self) -> Option<[&Loaded; 2]> {
+        Some([self.reference.model.as_ref()?, self.converted.model.as_ref()?])
+    }
+
     /// Where the inputs came from.
     pub(in crate::cli::verb::compare) fn inputs(&self) -> Inputs {
         let model = self.reference.model.as_ref().or(self.converted.model.as_ref());
