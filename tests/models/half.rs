@@ -190,7 +190,7 @@ fn what_onnx_does_not_define_is_refused_by_name() {
         // tract would speak of two types that it cannot unify.
         let message = binary("Add", ty, Float, ty).refusal();
         let mixed = format!("node `Add_y` (Add): mixes {ty} and FLOAT (opset 24)");
-        assert_eq!(message, mixed + ", as `onnx-cast fix` may mend");
+        assert_eq!(message, mixed + "; `onnx-cast fix MODEL.onnx -o FIXED.onnx` may correct it");
         let message = binary("BitwiseAnd", ty, ty, ty).refusal();
         assert_eq!(
             message,

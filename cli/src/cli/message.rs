@@ -161,6 +161,13 @@ pub(super) fn quoted(name: &str) -> String {
     format!("`{}`", single_line(name))
 }
 
+/// The names that there are, for somebody who gave another.
+pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
+    const NAMED: usize = 8;
+    let all: Vec<String> = all.into_iter().map(quoted).collect();
+    if all.is_empty() { "none".into() } else { listed(all.into_iter(), NAMED) }
+}
+
 /// The first parts of a list, at most so many, and how many others there are.
 pub(super) fn listed(all: impl ExactSizeIterator<Item = String>, most: usize) -> String {
     let more = all.len().saturating_sub(most);

@@ -284,7 +284,7 @@ impl Halves {
             if !types.contains(&ElementType::Float) || !bound.iter().all(fits) {
                 let [one, other] = types;
                 let problem = format!(
-                    "mixes {one} and {other} (opset {}), as `onnx-cast fix` may mend",
+                    "mixes {one} and {other} (opset {}); `onnx-cast fix MODEL.onnx -o FIXED.onnx` may correct it",
                     node.opset
                 );
                 return Err(refusal(node, problem));

@@ -55,6 +55,6 @@ fn two_halves_do_not_mix() {
     let error = after(model, &[types::infer]).expect_err("two types");
     assert_eq!(
         error.to_string(),
-        "node `z` (Add): mixes BFLOAT16 and FLOAT16 (opset 17), as `onnx-cast fix` may mend"
+        "node `z` (Add): mixes BFLOAT16 and FLOAT16 (opset 17); `onnx-cast fix MODEL.onnx -o FIXED.onnx` may correct it"
     );
 }

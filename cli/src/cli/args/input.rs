@@ -188,6 +188,7 @@ fn parse_range(text: &str) -> Result<(String, (f64, f64)), String> {
 /// Reads `SYMBOL=N`.
 fn parse_size(text: &str) -> Result<(String, usize), String> {
     let (symbol, size) = text.rsplit_once('=').ok_or("it should be SYMBOL=N")?;
-    let size = size.parse().map_err(|error| format!("{size:?} as a size: {error}"))?;
+    let size =
+        size.parse().map_err(|_| format!("{size:?} is no size: a whole number is wanted"))?;
     Ok((symbol.into(), size))
 }

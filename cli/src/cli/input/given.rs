@@ -8,7 +8,7 @@ use tract_onnx::prelude::*;
 use crate::cli::input::array::Array;
 use crate::cli::input::declared::Declared;
 use crate::cli::input::files::{self, Format};
-use crate::cli::message::at;
+use crate::cli::message::{at, names};
 
 /// What becomes of floating-point values of another type than the input's.
 #[derive(Clone, Copy, PartialEq)]
@@ -73,8 +73,8 @@ impl Given {
                     self.notes.push(format!("{source}: `{name}` {unused}"));
                     continue;
                 }
-                let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
-                bail!("{source}: the model has no input `{name}`, but {names:?}");
+                let inputs = names(model.inputs.iter().map(|input| input.name.as_str()));
+                bail!("{source}: the model has no input `{name}`; its inputs: {inputs}");
             };
             let fitting = match self.others {
                 OtherFloats::Cast => array.fitting(input.ty),
@@ -102,8 +102,9 @@ fn arrays(argument: &str, model: &Declared) -> TractResult<NamedArrays> {
         (Some(Format::Npz), None) => return files::read_npz(path, is_input),
         (Some(Format::Npz), Some(name)) => {
             let mut arrays = files::read_npz(path, |array| array == name)?;
+            let held = names(arrays.iter().map(|(array, _)| array.as_str()));
             arrays.retain(|(array, _)| array == name);
-            ensure!(!arrays.is_empty(), "there is no array `{name}`");
+            ensure!(!arrays.is_empty(), "there is no array `{name}`; its arrays: {held}");
             return Ok(arrays);
         }
         (Some(Format::Npy | Format::TensorProto), None) => bail!("it should be NAME={file}"),

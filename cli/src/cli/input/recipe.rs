@@ -21,7 +21,7 @@ use crate::cli::input::given::Given;
 use crate::cli::input::sizes;
 use crate::cli::input::source::{CutOff, Source};
 use crate::cli::measure::number::Num;
-use crate::cli::message::{ErrorKind, about, at, counted};
+use crate::cli::message::{ErrorKind, about, at, counted, names};
 use crate::cli::tensor::NamedTensor;
 
 /// The scales that are tried, and of how many quantisers one is too narrow at scales of so many times
@@ -384,8 +384,8 @@ fn ranges(
     for (name, ends) in &args.ranges {
         let place = model.inputs.iter().position(|input| input.name == *name);
         let Some(place) = place else {
-            let names: Vec<&str> = model.inputs.iter().map(|i| i.name.as_str()).collect();
-            bail!("--range {name}: the model has no such input, but {names:?}");
+            let inputs = names(model.inputs.iter().map(|input| input.name.as_str()));
+            bail!("--range {name}: the model has no such input; its inputs: {inputs}");
         };
         let is_given = given.get(place).is_some_and(Option::is_some);
         ensure!(!is_given, "--range {name}: -i gives that input, so its values are not random");

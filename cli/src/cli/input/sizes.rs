@@ -6,7 +6,7 @@ use tract_onnx::tract_hir::infer::{DimFact, Factoid, ShapeFactoid};
 use tract_onnx::tract_hir::internal::solve_for;
 
 use crate::cli::input::declared::Declared;
-use crate::cli::message::at;
+use crate::cli::message::{at, names};
 
 /// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are
 /// given.
@@ -23,7 +23,9 @@ pub(crate) fn find(
     for (name, size) in set {
         let Some(symbol) = model.symbols.get(name) else {
             let symbols = model.symbols.all_symbols();
-            bail!("--set {name}={size}: the model has no such symbol, but {symbols:?}");
+            let symbols: Vec<String> = symbols.iter().map(ToString::to_string).collect();
+            let symbols = names(symbols.iter().map(String::as_str));
+            bail!("--set {name}={size}: the model has no such symbol; its symbols: {symbols}");
         };
         ensure!(sizes.get(&symbol).is_none(), "--set {name}: is given twice");
         sizes.set(&symbol, i64::try_from(*size)?);

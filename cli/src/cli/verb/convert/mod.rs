@@ -146,7 +146,11 @@ impl Verb for Convert {
         check_files(&written, &self.sets.input, read)?;
         for place in [&self.output, &request::data_of(&self.output)] {
             let is_there = place.symlink_metadata().is_ok();
-            ensure!(!is_there, "-o: {} is there already", place.display());
+            ensure!(
+                !is_there,
+                "-o: {} is there already, and a model is never replaced: name another, or delete it",
+                place.display()
+            );
         }
         let (tolerance, has_tolerance) = self.tolerance();
         let (model, mut input) = (model_file(self.model)?, self.sets.input());
