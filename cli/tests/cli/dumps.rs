@@ -71,7 +71,8 @@ fn inner_tensors_of_a_dump_are_compared() {
         assert!(around.len() == 2 && around.iter().all(drawn), "{profile}");
     }
     assert!(
-        said(1, &["compare", &onnx, &bad]).contains("no rounding explains what Add `Add_h` makes")
+        said(1, &["compare", &onnx, &bad])
+            .contains("rounding does not explain the output of Add `Add_h`")
     );
     // Where no model runs, two dumps do.
     let report = compared(1, &[&good, &bad]);

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use tract_onnx_cast::{ElementType, Family};
 
 use super::Local;
+use super::fault::GIVEN;
 use super::trace::{Ran, Trace};
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::limits::Limits;
@@ -159,7 +160,7 @@ fn told(culprit: &Culprit) -> String {
     let Culprit { node, op, .. } = culprit;
     match op.as_str() {
         "" => format!("the weight `{node}` is not the reference's"),
-        _ => format!("no rounding explains what {op} `{node}` makes"),
+        _ => format!("rounding does not explain the output of {op} `{node}`"),
     }
 }
 
@@ -306,7 +307,8 @@ pub(super) fn once(culprits: Vec<Culprit>, converted: &Trace) -> Vec<Culprit> {
 
 /// What is wrong, and what it does there.
 fn parts(culprit: &Culprit) -> Option<(&str, &str)> {
-    culprit.text.split_once("; of the reference's inputs ")
+    let (wrong, made) = culprit.text.split_once(GIVEN)?;
+    Some((wrong.strip_suffix("; ")?, made))
 }
 
 /// Whether both are the same fault of one constant.
@@ -327,6 +329,6 @@ fn with_others(culprit: Culprit, others: &[String]) -> Culprit {
         return culprit;
     };
     let named = listed(others.iter().map(|node| quoted(node)), NAMED);
-    let text = format!("{wrong}; {named} take it too; of the reference's inputs {made}");
+    let text = format!("{wrong}; {named} take it too; {GIVEN}{made}");
     Culprit { text, ..culprit }
 }

@@ -27,6 +27,9 @@ use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::value::coordinates;
 
+/// Introduces what a node computes of the reference's inputs.
+pub(super) const GIVEN: &str = "given the reference's inputs, ";
+
 /// A weight in codes that is off by more of its size is another.
 const OTHER: f64 = 0.2;
 
@@ -150,8 +153,8 @@ impl<'a> Fault<'a> {
     /// A kernel of another runtime that is off for its own inputs.
     pub(super) fn kernel(&self, site: &Site) -> Culprit {
         let text = format!(
-            "of its own inputs the other runtime made {}, and the operator makes {}: \
-             off by {}, rounding explains {} at most",
+            "given its own inputs, the other runtime computed {} instead of {}: \
+             off by {}, of which rounding explains {} at most",
             Num(site.worst.want),
             Num(site.worst.got),
             Num(site.worst.error),
@@ -186,15 +189,15 @@ impl<'a> Fault<'a> {
     /// What it should have made.
     fn in_words(&self, site: &Site) -> String {
         if let Some(problem) = &site.problem {
-            return format!("of the reference's inputs it makes another tensor: {problem}");
+            return format!("{GIVEN}it computes another tensor: {problem}");
         }
         let worst = &site.worst;
         let shape = self.b.form(&site.converted).map(|(_, shape)| shape.to_vec());
         let at = coordinates(worst.place, &shape.unwrap_or_default());
         if worst.error <= worst.bound {
             return format!(
-                "of the reference's inputs its values are off, taken together, by {} times what chance \
-                 explains of rounding; most at {at:?} of `{}`: it makes {}, and should make {}",
+                "{GIVEN}its values are off, taken together, by {} times what random rounding \
+                 explains; most at {at:?} of `{}`: it computes {} instead of {}",
                 Num(worst.excess),
                 site.converted,
                 Num(worst.got),
@@ -202,8 +205,8 @@ impl<'a> Fault<'a> {
             );
         }
         format!(
-            "of the reference's inputs it makes {} at {at:?} of `{}`, and should make {}: off by {}, \
-             and rounding explains {} at most",
+            "{GIVEN}it computes {} at {at:?} of `{}` instead of {}: off by {}, of which rounding \
+             explains {} at most",
             Num(worst.got),
             site.converted,
             Num(worst.want),
@@ -289,7 +292,7 @@ impl<'a> Fault<'a> {
         };
         let mut changed = self.changed.iter().filter(|_| !is_folded);
         if let Some(weight) = changed.find(is_taken) {
-            let text = format!("its weight `{}` is another: {}", weight.name, weight.text);
+            let text = format!("its weight `{}` is a different one: {}", weight.name, weight.text);
             return Some((FaultKind::Weight, text));
         }
         if let Some(found) = self.dequantised(ran).filter(|_| !is_folded) {
@@ -322,7 +325,7 @@ impl<'a> Fault<'a> {
         let place = taker.inputs.iter().position(|input| input == made)?;
         let weight = self.partner(taker)?.inputs.get(place)?;
         let is_weight = self.a.is_constant(weight) && self.is_another(weight, made);
-        let text = format!("the weight `{weight}` is another in its codes");
+        let text = format!("the weight `{weight}` has different codes");
         is_weight.then_some((FaultKind::Weight, text))
     }
 
