@@ -88,6 +88,9 @@ def from_line(line: str, kind: Optional[str]) -> OnnxCastError:
         kind = (
             "call" if _OF_A_CALL.search(line) else "input" if _OF_AN_INPUT.search(line) else "model"
         )
+    line = line.replace(
+        "`onnx-cast fix MODEL.onnx -o FIXED.onnx`", "`onnx_cast.fix(model, output)`"
+    )
     return _BY_KIND[kind](_AN_OPTION.sub(_keyword, line))
 
 

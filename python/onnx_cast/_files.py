@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Optional, Protocol, Union
 
-from . import _arrays, _graph
+from . import _arrays, _graph, _program
 from ._errors import CallError, InputError, OnnxCastError, ProgramError
 
 
@@ -38,10 +39,24 @@ def scratch() -> Iterator[str]:
     except OSError as error:
         raise ProgramError(f"no temporary folder: {error.strerror}") from None
     with folder as path:
+        token = _program.folder.set(path)
         try:
             yield path
         except OnnxCastError as error:
-            raise type(error)(str(error).replace(path + os.sep, "")) from None
+            raise type(error)(_told(str(error), path)) from None
+        finally:
+            _program.folder.reset(token)
+
+
+def _told(line: str, folder: str) -> str:
+    """An error without the files of a folder: the caller has given arrays."""
+    name = rf"{re.escape(os.path.join(folder, 'inputs', 'test_data_set_'))}(\d+){re.escape(os.sep)}input_\d+\.pb"
+    line = re.sub(
+        name, lambda at: "the array" if at[1] == "0" else f"the array of set {at[1]}", line
+    )
+    if line.endswith("holds DOUBLE, not FLOAT"):
+        line += ": `.astype(numpy.float32)` makes it that"
+    return line.replace(folder + os.sep, "")
 
 
 def path(given: Any) -> str:
@@ -109,6 +124,11 @@ def inputs(given: Optional[Inputs], model: str, folder: str, one_set: bool = Fal
         or not all(isinstance(arrays, Mapping) for arrays in sets)
     ):
         raise CallError("inputs are a dict of arrays by name, a list of such dicts, or a path")
+    for name, array in (item for arrays in sets for item in arrays.items()):
+        if isinstance(array, os.PathLike) or (isinstance(array, str) and os.path.exists(array)):
+            raise CallError(
+                f"inputs[{name!r}] is a path: load the array, or give a .npz or a folder as inputs"
+            )
     if one_set and len(sets) != 1:
         raise CallError(f"one set of inputs is run at a time, and {len(sets)} are given")
     inner = os.path.join(folder, "inputs")
@@ -126,7 +146,8 @@ def _check_names(sets: Sequence[Mapping[str, Any]], model: str) -> None:
     graph = _graph.read(model)
     for name in (name for arrays in sets for name in arrays if graph):
         if graph and name not in graph.inputs:
-            raise InputError(f"{model}: the model has no input `{name}`, but {graph.inputs}")
+            known = ", ".join(f"`{known}`" for known in graph.inputs)
+            raise InputError(f"{model}: the model has no input `{name}`; its inputs: {known}")
 
 
 def without(folder: str, facts: Any) -> Any:

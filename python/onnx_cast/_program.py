@@ -14,12 +14,17 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any, Literal, NamedTuple, Optional
 
 from ._errors import CallError, LimitError, OnnxCastError, ProgramError, from_line
 
 NAME = "onnx-cast"
+#: Tells the program that Python calls it, and the folder of files of which the caller has never heard.
+FILES = "ONNX_CAST_PYTHON_FILES"
+#: The folder of the call that is being made.
+folder: ContextVar[str] = ContextVar("folder", default="")
 #: Names another program than the one of this package.
 VARIABLE = "ONNX_CAST_PROGRAM"
 #: What runs models: a plan of the whole, or one node after the other.
@@ -190,7 +195,11 @@ def _progress(what: str, is_wanted: Optional[bool]) -> Iterator[None]:
 
 def _answer(command: Sequence[str], timeout: Optional[float]) -> subprocess.CompletedProcess[bytes]:
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, FILES: folder.get()},
     ) as process:
         try:
             out, err = process.communicate(timeout=timeout and timeout + GRACE)

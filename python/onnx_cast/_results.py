@@ -12,7 +12,7 @@ from ._errors import ToleranceError
 from ._rows import Cast, Json, Tensor, number
 
 OUTPUTS = ("output", "types", "max abs", "cosine", "result")
-CASTS = ("cast", "types", "values", "what became of them")
+CASTS = ("cast", "types", "values", "outcome")
 #: So many culprits are told.
 MOST = 5
 
@@ -289,8 +289,9 @@ class Audit:
     Attributes:
         status: ``passed``, ``failed`` or ``unusable``.
         inputs: Where the inputs came from; ``warnings`` and ``notes`` as of a :class:`Comparison`.
-        casts: The worst first.
+        casts: The worst first; ``roundings`` are operators on half precision that did more than round.
         exceeded: What was beyond the limits, a sentence each.
+        cause: Why, in a sentence; ``next`` is what to do.
         findings: What is wrong with the graph itself, as the JSON has it.
     """
 
@@ -301,7 +302,10 @@ class Audit:
     warnings: list[str]
     notes: list[str]
     casts: list[Cast]
+    roundings: list[Cast]
     exceeded: list[str]
+    cause: Optional[str]
+    next: Optional[str]
     findings: list[Json]
     report: Optional[str]
     json: Json = field(repr=False)
@@ -316,7 +320,10 @@ class Audit:
             warnings=[str(warning) for warning in json.get("warnings") or []],
             notes=[str(note) for note in json.get("notes") or []],
             casts=[Cast.of(row) for row in json.get("casts") or []],
+            roundings=[Cast.of(row) for row in json.get("roundings") or []],
             exceeded=[str(sentence) for sentence in json.get("exceeded") or []],
+            cause=json.get("cause"),
+            next=json.get("next"),
             findings=list(json.get("findings") or []),
             report=report,
             json=json,
@@ -338,6 +345,10 @@ class Audit:
         if not self.passed:
             yield from self.wrong
             yield f"{self.model} is beyond its limits"
+            if self.cause:
+                yield f"why: {self.cause}"
+            if self.next:
+                yield f"next: {self.next}"
             yield from (f"note: {note}" for note in self.notes)
         yield from (f"warning: {warning}" for warning in self.warnings)
         if self.report and not self.passed:
@@ -351,7 +362,9 @@ class Audit:
         return _show.text(self.passed, self.model, self.summary())
 
     def _repr_html_(self) -> str:
-        return _show.html(str(self), CASTS, (cast.cells() for cast in self.casts[:20]))
+        every = self.casts + self.roundings
+        changed = [cast for cast in every if cast.damage] or every
+        return _show.html(str(self), CASTS, (cast.cells() for cast in changed[:20]))
 
     def check(self) -> Audit:
         """Itself where it passed; raises :class:`ToleranceError` where it did not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html as markup
+import re
 from collections.abc import Iterable, Sequence
 from typing import Optional
 
@@ -33,9 +34,14 @@ def html(said: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     first, *rest = said.split("\n")
     colour = "#b3261e" if first.startswith("FAIL") else "inherit"
     body = "".join(row(cells, "td") for cells in rows)
-    lines = "".join(f"<div>{markup.escape(line)}</div>" for line in rest)
+    lines = "".join(f"<div>{_coded(line)}</div>" for line in rest)
     table = f"<table><thead>{row(heads, 'th')}</thead><tbody>{body}</tbody></table>" if body else ""
-    return f'<div><b style="color:{colour}">{markup.escape(first)}</b>{lines}{table}</div>'
+    return f'<div><b style="color:{colour}">{_coded(first)}</b>{lines}{table}</div>'
+
+
+def _coded(line: str) -> str:
+    """A line, in which names stand between backquotes."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", markup.escape(line))
 
 
 def shown(value: Optional[float]) -> str:

@@ -145,12 +145,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Change:
-    """Something that was corrected."""
+    """Something that was corrected, and ``text``, which says so in words."""
 
     kind: str
     place: Optional[str]
     before: Optional[str]
     after: Optional[str]
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,13 @@ class Fixed:
             model=str(json.get("model")),
             output=json.get("output"),
             changes=[
-                Change(str(row.get("kind")), row.get("place"), row.get("from"), row.get("to"))
+                Change(
+                    kind=str(row.get("kind")),
+                    place=row.get("place"),
+                    before=row.get("from"),
+                    after=row.get("to"),
+                    text=str(row.get("text") or ""),
+                )
                 for row in rows
             ],
             left=list(json.get("left") or []),
@@ -187,8 +194,7 @@ class Fixed:
         """Lines about what was corrected."""
         left = f", {len(self.left)} left" if self.left else ""
         yield f"{self.output}: {len(self.changes)} fixed{left}"
-        for change in self.changes:
-            yield f"{change.kind} {change.place}: {change.before} → {change.after}"
+        yield from (change.text for change in self.changes)
         yield from (f"left: {line}" for line in self.left)
 
     def __str__(self) -> str:

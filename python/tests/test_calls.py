@@ -1,5 +1,6 @@
 """The commands as functions, on real models through the program that was installed."""
 
+import html
 import json
 import math
 import time
@@ -267,11 +268,31 @@ def test_kept_and_fixed_read_their_json():
     fixed = onnx_cast.Fixed.of(
         {
             "model": "m",
-            "changes": [{"kind": "to", "place": "c", "from": "a", "to": "b"}],
+            "output": "f",
+            "changes": [{"kind": "to", "place": "c", "from": "a", "to": "b", "text": "a is b"}],
             "left": [],
         }
     )
-    assert fixed.changes == [onnx_cast.Change("to", "c", "a", "b")]
+    assert fixed.changes == [onnx_cast.Change("to", "c", "a", "b", "a is b")]
+    assert str(fixed) == "f: 1 fixed\na is b"
+
+
+def test_reports_speak_of_what_the_caller_knows(whole, tmp_path, x):
+    """Arrays and objects have no files that he has heard of, and what is to be done is said in Python."""
+    places = {name: tmp_path / name for name in ("report", "markdown", "junit")}
+    broken = whole / "rms_norm_FLOAT16" / "model.onnx"
+    model = (whole / "rms_norm_FLOAT" / "model.onnx").read_bytes()
+    result = onnx_cast.compare(model, broken, {"x": 10 * x}, **places)
+    assert not result.passed and result.reference == "reference.onnx"
+    assert result.next == 'onnx_cast.keep(reference, to="FLOAT16", inputs=inputs)'
+    for place in places.values():
+        text = html.unescape(place.read_text())
+        assert "onnx_cast" in text, place
+        assert "input_0.pb" not in text and "/onnx-cast-" not in text, place
+    audited = onnx_cast.audit(broken, {"x": 10 * x})
+    assert "overflows" in audited.cause and "onnx_cast.keep(original" in audited.next
+    assert audited.next in str(audited)
+    assert any("`ranges`" in said for said in onnx_cast.audit(broken, random=True).warnings)
 
 
 def test_a_conversion_is_written_if_it_holds(whole, tmp_path):

@@ -34,9 +34,19 @@ CASES = {
     "no such input of sets": (
         "input",
         lambda m: onnx_cast.compare(m, m, [{"x": X}, {"nope": X}]),
-        "`nope`",
+        "no input `nope`; its inputs: `x`",
     ),
     "shape": ("input", lambda m: onnx_cast.run(m / "model.onnx", {"x": X[:, :3]}), "[2, 3]"),
+    "double": (
+        "input",
+        lambda m: onnx_cast.run(m / "model.onnx", {"x": X.astype(float)}),
+        "input `x`: the array holds DOUBLE, not FLOAT: `.astype(numpy.float32)`",
+    ),
+    "path of an input": (
+        "call",
+        lambda m: onnx_cast.run(m / "model.onnx", {"x": m / "test_data_set_0" / "input_0.pb"}),
+        "inputs['x'] is a path",
+    ),
     "complex": (
         "input",
         lambda m: onnx_cast.run(m / "model.onnx", {"x": X.astype(complex)}),

@@ -7,7 +7,7 @@
 //! verb → report → found → measure
 //! ```
 //!
-//! `args` is what several verbs take; `message` makes one line of an error, `input_file` opens
+//! `args` is what several verbs take; `caller` knows who has called; `message` makes one line of an error, `input_file` opens
 //! files and `output_file` writes them, and `tensor` is what `input` reads and `measure` compares.
 //!
 //! The way of a request: a file of `verb` makes a `Request` of what was typed, say an
@@ -19,6 +19,7 @@
 //! the `Status` becomes the exit status.
 
 mod args;
+mod caller;
 pub(crate) mod found;
 pub(crate) mod input;
 mod input_file;

@@ -54,9 +54,14 @@ fn given_inputs_are_told_as_such() {
     let onnx = half(&folder);
     let x = format!("x={}", folder.tensor("x.pb", ElementType::Float, tensor1(&[1f32, 2.0])));
     let report = audited(0, &[&onnx, "-i", &x]);
-    assert_eq!(report["inputs"], json!({"origin": "given", "random": [], "seeds": []}));
+    let file = folder.text("x.pb");
+    let inputs = json!({"origin": "given", "random": [], "seeds": [], "from": [file]});
+    assert_eq!(report["inputs"], inputs);
     assert_eq!((&report["warnings"], &report["sets"]), (&json!([]), &json!(1)));
-    assert!(said(0, &["audit", &onnx, "-i", &x]).contains("2 casts, 1 set of given inputs"));
+    assert!(
+        said(0, &["audit", &onnx, "-i", &x])
+            .contains(&format!("2 casts, 1 set of inputs from {file}"))
+    );
     let line = refused(&["audit", &onnx, "-i", &x, "--sets", "2"]);
     assert!(line.contains("--sets is for random inputs"), "{line}");
     // The weights of this model are cast, and it has an input; but what happens to them happens on any.

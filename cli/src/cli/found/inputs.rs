@@ -6,7 +6,8 @@ use super::coverage::{Part, Unexercised};
 use super::finding::{Code, Finding, Severity};
 use super::look::Look;
 use super::status::Status;
-use crate::cli::message::counted;
+use crate::cli::caller::told;
+use crate::cli::message::{counted, listed, single_line};
 
 /// What a model ran on.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -16,6 +17,9 @@ pub(crate) struct Inputs {
     pub(crate) random: Vec<String>,
     /// The seeds of the random values, one for each set.
     pub(crate) seeds: Vec<u64>,
+    /// The files and folders that the values were read from, where somebody has named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) from: Vec<String>,
     /// What was chosen of them.
     #[serde(default, skip_serializing_if = "Look::is_empty")]
     pub(crate) look: Look,
@@ -69,14 +73,15 @@ impl Inputs {
     /// A warning that the verdict is about random values, if it is.
     pub(crate) fn warning(&self, status: Status) -> Option<Finding> {
         let so = match status {
-            Status::Passed => "that nothing is wrong on them says little",
-            _ => "real ones may do less harm, or more",
+            Status::Passed => "so a pass says little",
+            _ => "and real ones may do less harm, or more",
         };
+        let way = told(
+            "give real ones with -i, or say where they lie with --range NAME=LOW:HIGH",
+            "give real ones as `inputs`, or say where they lie with `ranges`",
+        );
         self.is_random().then(|| {
-            let sentence = format!(
-                "{}: {so}; give real ones with -i, or say where they lie with --range NAME=LOW:HIGH",
-                self.randomness()
-            );
+            let sentence = format!("{}, {so}: {way}", self.randomness());
             Finding::new(Code::RandomInputs, sentence)
         })
     }
@@ -165,7 +170,12 @@ impl Inputs {
         match self.origin {
             InputOrigin::None => "no inputs".into(),
             InputOrigin::Saved => format!("{sets} of saved outputs"),
-            InputOrigin::Given => format!("{sets} of given inputs"),
+            InputOrigin::Given if self.from.is_empty() => format!("{sets} of given inputs"),
+            InputOrigin::Given => {
+                const NAMED: usize = 2;
+                let from = listed(self.from.iter().map(|from| single_line(from)), NAMED);
+                format!("{sets} of inputs from {from}")
+            }
             InputOrigin::Random => {
                 format!("{sets} of random inputs ({})", self.seeds_in_words())
             }

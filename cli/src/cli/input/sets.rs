@@ -10,6 +10,7 @@ use anyhow::ensure;
 use tract_onnx::prelude::*;
 
 use crate::cli::args::input::InputArgs;
+use crate::cli::caller::{has_named, told};
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::look::{Look, LookFurther};
 use crate::cli::input::cases::Case;
@@ -36,6 +37,8 @@ pub(crate) struct Set {
     pub(crate) notes: Vec<String>,
     /// Where their values are from.
     pub(crate) provenance: Provenance,
+    /// The files and folders that they were read from, as the user knows them.
+    from: Vec<String>,
     make: Make,
 }
 
@@ -50,7 +53,8 @@ impl Set {
         shapes: Vec<Vec<usize>>,
         make: impl Fn() -> TractResult<Tensors> + 'static,
     ) -> Set {
-        Set { name, shapes, notes: vec![], provenance, make: Rc::new(make) }
+        let (notes, from) = (vec![], vec![]);
+        Set { name, shapes, notes, provenance, from, make: Rc::new(make) }
     }
 
     /// A set that a search found.
@@ -187,7 +191,13 @@ pub(crate) fn inputs_of(model: &Declared, sets: &[Set]) -> Inputs {
             Some((inputs.clone(), *seed, Look::clone(look)))
         }
     };
-    Inputs::of(model.inputs.len(), sets.iter().map(random))
+    let mut inputs = Inputs::of(model.inputs.len(), sets.iter().map(random));
+    for from in sets.iter().flat_map(|set| &set.from) {
+        if !inputs.from.contains(from) {
+            inputs.from.push(from.clone());
+        }
+    }
+    inputs
 }
 
 /// How many sets of random inputs there are where nobody says: one alone finds too little, and
@@ -212,7 +222,11 @@ fn most_sets(path: &Path, args: &InputArgs) -> u64 {
 ///
 /// When files and folders are mixed, or a set is not what the model takes.
 pub(crate) fn gather(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
-    about(ErrorKind::Input, gathered(source, path, args))
+    let mut sets = about(ErrorKind::Input, gathered(source, path, args))?;
+    let files = args.files().filter(|file| has_named(file));
+    let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+    sets.iter_mut().for_each(|set| set.from.clone_from(&files));
+    Ok(sets)
 }
 
 fn gathered(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
@@ -333,17 +347,24 @@ pub(crate) fn of_cases(
     args: &InputArgs,
 ) -> TractResult<Vec<Set>> {
     let (model, shelf) = (Rc::new(model.clone()), Shelf::default());
-    let sets = args.chosen(cases.to_vec()).into_iter().map(|case| recorded(&model, case, &shelf));
-    about(ErrorKind::Input, sets.collect())
+    let chosen = args.chosen(cases.to_vec());
+    let is_one = chosen.len() == 1;
+    let set = |case: Case| {
+        // Of several sets, the folder that holds them.
+        let folder = case.set.parent().filter(|_| !is_one).unwrap_or(&case.set);
+        let from = folder.display().to_string();
+        Ok(Set { from: vec![from], ..recorded(&model, case, &shelf)? })
+    };
+    about(ErrorKind::Input, chosen.into_iter().map(set).collect())
 }
 
 /// The set that a test case holds, which is read to see whether it can be.
 fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set> {
     let (tensors, mut notes) = of_case(model, &case)?;
     if let Some(folder) = case.set.parent().filter(|_| case.is_beside()) {
-        let folder = folder.display();
+        let (folder, way) = (folder.display(), told("--random takes", "`random=True` takes"));
         notes.push(format!(
-            "the inputs are those recorded beside the model, in {folder} (--random: random ones)"
+            "the inputs are those recorded beside the model, in {folder}; {way} random ones"
         ));
     }
     let (name, shapes) = (case.set.display().to_string(), shapes_of(&tensors));

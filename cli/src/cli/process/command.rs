@@ -13,6 +13,7 @@ use anyhow::{Context, ensure};
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
+use crate::cli::caller;
 use crate::cli::process::protocol::MARK;
 
 /// What is run to see whether a part shows the finding.
@@ -108,7 +109,7 @@ impl Check {
         };
         let said = tempfile::tempfile()?;
         // It may be this program.
-        command.env_remove(MARK);
+        command.env_remove(MARK).env_remove(caller::VARIABLE);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

@@ -102,6 +102,8 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
         model: &'a Audited,
         #[serde(flatten)]
         rows: Rows<'a>,
+        cause: Option<String>,
+        next: Option<String>,
         findings: Vec<OfCast<'a>>,
         exceeded: Vec<String>,
         excused: Vec<String>,
@@ -124,7 +126,8 @@ pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
         let of_casts = head.rows.iter().filter(|row| row.code.is_static());
         let (findings, rows) = (of_casts.map(of_cast).collect(), Rows::of(head));
         let (exceeded, excused) = (head.sentences(Severity::Error), head.told(Code::Excused));
-        Model { model, rows, findings, exceeded, excused }
+        let (cause, next) = verdict::of_audit(model).unzip();
+        Model { model, rows, cause, next, findings, exceeded, excused }
     }
     document("audit", &Audits { models: models.iter().map(told).collect() })
 }

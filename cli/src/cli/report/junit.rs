@@ -20,11 +20,16 @@ pub(crate) enum TestOutcome {
 /// A test for each model.
 pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     let mut suite = TestSuite::new("onnx-cast audit");
-    for Audited { model, head, .. } in models {
+    for audited in models {
+        let Audited { model, head, .. } = audited;
         let outcome = match (head.problem(), head.status) {
             (Some(problem), _) => TestOutcome::Unusable(problem.into()),
             (None, Status::Passed) => TestOutcome::Passed,
-            (None, _) => TestOutcome::Failed(head.sentences(Severity::Error)),
+            (None, _) => {
+                let mut lines = head.sentences(Severity::Error);
+                lines.extend(verdict::of_audit(audited).into_iter().flat_map(<[String; 2]>::from));
+                TestOutcome::Failed(lines)
+            }
         };
         let notes = [Severity::Warning, Severity::Note].map(|severity| head.sentences(severity));
         add(&mut suite, model, outcome, &notes.concat());

@@ -129,7 +129,7 @@ fn cast_tables(casts: &[AuditedCast]) -> Blocks {
             phrases::range_in_words(&cast.source),
         ]
     };
-    let heads = ["cast", "types", "elements", "outcome", "max ulp", "source"];
+    let heads = ["node", "types", "elements", "outcome", "max ulp", "source"];
     tables(&heads, casts.iter().map(row).collect())
 }
 

@@ -20,6 +20,10 @@ pub(crate) const NO_CASTS: &str = "no Cast and no CastLike";
 pub(crate) const NOTHING_TO_AUDIT: &str =
     "no Cast and no CastLike, nor a QuantizeLinear: nothing to audit";
 
+/// The limits of an audit where nobody gives any.
+pub(crate) const DEFAULT_LIMITS: &str =
+    "default: no value may overflow, become or lose NaN, wrap around or be undefined";
+
 /// What an audit has to say of operators on half precision, if the model has any.
 pub(crate) fn roundings_in_words(model: &Audited) -> Option<String> {
     let (all, more) = (model.rounded, model.roundings.len());
@@ -72,6 +76,9 @@ pub(crate) fn casts_left_out(casts: &[AuditedCast], shown: &[&AuditedCast]) -> S
     let shown_spoiled = shown.iter().filter(|cast| cast.damaged() > 0).count();
     match (casts.len() - shown.len(), spoiled - shown_spoiled) {
         (0, _) => String::new(),
+        (all, 0) if shown.is_empty() => {
+            format!("{}, none of which changed a value (--top N)", counted(all, "cast"))
+        }
         (more, 0) => format!("\n… and {more} more, none of which spoiled a value (--top N)"),
         (more, spoiled) => {
             format!("\n… and {more} more, of which {spoiled} spoiled values (--top N)")
@@ -264,12 +271,13 @@ pub(crate) fn decibels(tensor: &ComparedTensor) -> String {
 pub(crate) fn beyond_in_words(tensor: &ComparedTensor) -> Option<String> {
     let target = tensor.target.as_ref().filter(|_| tensor.beyond_target > 0)?;
     Some(format!(
-        "{} of its values in the reference are beyond what {} holds, {} … {}: they are {}",
+        "in the reference its values are {}, and {} of {} are beyond the range of {}, {} … {}",
+        range_in_words(&tensor.source),
         tensor.beyond_target,
+        counted(tensor.elements, "value"),
         tensor.converted_type,
         target.min,
         target.max,
-        range_in_words(&tensor.source)
     ))
 }
 
@@ -283,5 +291,7 @@ pub(crate) fn tolerance(tolerance: &Tolerance) -> String {
 fn typed(number: f64) -> String {
     let plain = number.to_string();
     let short = format!("{number:e}");
-    if short.len() < plain.len() { short } else { plain }
+    let typed = if short.len() < plain.len() { short } else { plain };
+    // One that was computed has more digits than anybody types.
+    if typed.len() > 8 { Num(number).to_string() } else { typed }
 }

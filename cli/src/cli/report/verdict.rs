@@ -9,6 +9,7 @@ use super::phrases::{
     cast_types, is_measured, passing, range_in_words, tolerance, type_name, what_happened,
 };
 use super::remarks::wrong_weights;
+use crate::cli::caller::{is_python, told};
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{CastName, Compared, ComparedTensor, Divergence, GraphNode};
 use crate::cli::found::finding::{Code, Finding, Severity};
@@ -159,7 +160,7 @@ pub(crate) fn divergences(pair: &Compared) -> impl Iterator<Item = (&'static str
 /// Which tensor it is, what makes it, and how it differs.
 pub(crate) fn divergence_in_words(place: &Divergence) -> String {
     let tensor = &place.tensor;
-    let is_number = tensor.mismatches > 0 && is_measured(tensor);
+    let is_number = tensor.mismatches > 0 && is_measured(tensor) && tensor.apart() == 0;
     let size = if is_number { format!(", by {} at most", tensor.max_abs) } else { String::new() };
     format!("{}: {}{size}{}", made(place), tensor.difference(), on_the_way(place))
 }
@@ -277,24 +278,14 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
         return bare(words.into());
     }
     if pair.judgement.other_inputs {
-        let words = "Give the inputs that the tensors were saved with by -i, or save them as well.";
+        let words = told(
+            "Give the inputs that the tensors were saved with by -i, or save them as well.",
+            "Give the inputs that the tensors were saved with as `inputs`, or save them as well.",
+        );
         return bare(words.into());
     }
     if let Some(culprit) = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken()) {
-        let node = single_line(&culprit.node);
-        let words = match culprit.kind {
-            FaultKind::Weight => format!("Convert the weight of `{node}` again."),
-            FaultKind::Scale | FaultKind::ZeroPoint if is_calibrated(&culprit.op) => {
-                format!("Calibrate `{node}` again, on real data.")
-            }
-            FaultKind::Kernel => {
-                format!("Run `{node}` by another kernel, or another version of the runtime.")
-            }
-            _ => format!(
-                "Fix `{node}` in the conversion, or convert the model with another converter."
-            ),
-        };
-        return bare(words);
+        return bare(mending(culprit));
     }
     let (_, place) = divergences(pair).next()?;
     let cast = place.culprit.as_ref().or(place.cast.as_ref()).filter(|cast| cast.spoils());
@@ -320,13 +311,27 @@ pub(crate) fn next_step(pair: &Compared) -> Option<NextStep> {
                 "Save what `{node}` takes as well: that tells whether it is wrong, or what stands before it."
             ),
         }),
-        _ if is_half && is_model(&pair.reference) => Some(NextStep {
-            words: "Find the nodes to keep in FLOAT:".into(),
-            command: Some(keep_command(&pair.reference, to)),
-        }),
+        _ if is_half && is_model(&pair.reference) => Some(keep(&pair.reference, to)),
         _ => bare(format!(
             "Keep the nodes around `{node}` in a type that holds their values, such as FLOAT, and cast after them, where the values are small again."
         )),
+    }
+}
+
+/// What to do about a node that is wrong.
+fn mending(culprit: &Culprit) -> String {
+    let node = single_line(&culprit.node);
+    match culprit.kind {
+        FaultKind::Weight => format!("Convert the weight of `{node}` again."),
+        FaultKind::Scale | FaultKind::ZeroPoint if is_calibrated(&culprit.op) => {
+            format!("Calibrate `{node}` again, on real data.")
+        }
+        FaultKind::Kernel => {
+            format!("Run `{node}` by another kernel, or another version of the runtime.")
+        }
+        _ => {
+            format!("Fix `{node}` in the conversion, or convert the model with another converter.")
+        }
     }
 }
 
@@ -349,6 +354,26 @@ fn is_swapped(pair: &Compared) -> bool {
 
 fn is_model(path: &str) -> bool {
     path.ends_with(".onnx") || Path::new(path).join("model.onnx").is_file()
+}
+
+/// The step that finds the nodes to keep.
+fn keep(reference: &str, to: &str) -> NextStep {
+    let command = match is_python() {
+        true => keep_call(reference, to),
+        false => keep_command(reference, to),
+    };
+    NextStep { words: "Find the nodes to keep in FLOAT:".into(), command: Some(command) }
+}
+
+/// The call of `keep` in Python, where inputs and models may be objects, which have no names here.
+fn keep_call(reference: &str, to: &str) -> String {
+    let reference = match Path::new(reference).exists() {
+        true => format!("{:?}", single_line(reference)),
+        false => "reference".into(),
+    };
+    let is_given = std::env::args().any(|word| word.starts_with("--input="));
+    let inputs = if is_given { ", inputs=inputs" } else { "" };
+    format!("onnx_cast.keep({reference}, to={to:?}{inputs})")
 }
 
 /// The call of `keep` with what was said here of inputs and tolerances.
@@ -401,10 +426,15 @@ pub(crate) fn of_audit(model: &Audited) -> Option<(String, String)> {
             format!("Calibrate `{node}` on real data, so that its scale covers the values")
         }
         "FLOAT16" | "BFLOAT16" => {
-            format!("Find the nodes to keep in FLOAT by `onnx-cast keep ORIGINAL --to {to}`")
+            let keep = match is_python() {
+                true => format!("onnx_cast.keep(original, to={to:?})"),
+                false => format!("onnx-cast keep ORIGINAL --to {to}"),
+            };
+            format!("Find the nodes to keep in FLOAT by `{keep}`")
         }
         _ => format!("Keep the nodes around `{node}` in a type that holds their values"),
     };
-    let next = format!("{what}; if this is intended, raise the limit with --allow.");
+    let allow = told("--allow", "`allow`");
+    let next = format!("{what}; if this is intended, raise the limit with {allow}.");
     Some((cause_in_words(worst), next))
 }

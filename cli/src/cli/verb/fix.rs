@@ -98,6 +98,8 @@ struct FixedPart {
     place: String,
     from: String,
     to: String,
+    /// The same in words.
+    text: String,
 }
 
 impl Request for Fix {
@@ -146,8 +148,9 @@ impl Fix {
 }
 
 fn part(change: Change) -> FixedPart {
+    let text = line(&change);
     let Change { kind, place, from, to, .. } = change;
-    FixedPart { kind: kind.name().into(), place, from, to }
+    FixedPart { kind: kind.name().into(), place, from, to, text }
 }
 
 fn line(change: &Change) -> String {

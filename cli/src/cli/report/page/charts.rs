@@ -104,7 +104,7 @@ pub(crate) fn error_profile(profile: &Profile) -> Option<String> {
     let centre = profile.around.iter().find(|node| node.is_centre).map(|node| node.depth);
     let titles = worst.values().map(|(_, point)| {
         let error = match point.error {
-            Num(error) if error.is_finite() => format!("relative error {error:.1e}"),
+            Num(error) if error.is_finite() => format!("relative error {}", Num(error)),
             _ => "NaN or infinite on one side".into(),
         };
         format!("{}, which {} {} makes: {error}", point.tensor, point.op, point.node)

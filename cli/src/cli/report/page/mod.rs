@@ -14,6 +14,7 @@ use minijinja::{Environment, HtmlEscape, Value, context};
 use onnx_cast_graph::is_unprintable;
 use serde::Serialize;
 
+use crate::cli::caller;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::compared::{Compared, ComparedTensor, Divergence};
 use crate::cli::found::finding::{Code, Severity};
@@ -180,8 +181,7 @@ fn render(subtitle: &'static str, mut sections: Vec<Section>) -> anyhow::Result<
         section.number = number;
         section.is_folded = all > OPEN_SECTIONS && section.is_good;
     }
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let call = ["onnx-cast".to_owned()].into_iter().chain(words).collect::<Vec<_>>().join(" ");
+    let call = caller::call();
     let tally =
         (all > 1).then(|| format!("{bad} of {all} failed or cannot be used, {good} passed"));
     let (is_good, title) = (bad == 0, title(&sections, bad));
@@ -264,7 +264,7 @@ fn audit_section(model: &Audited, top: usize) -> Section {
         cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
         top,
     );
-    let file = head.tolerance_file.clone().unwrap_or("the default ones".into());
+    let file = head.tolerance_file.clone().unwrap_or(phrases::DEFAULT_LIMITS.into());
     let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
     let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
     let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];

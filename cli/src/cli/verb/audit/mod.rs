@@ -14,6 +14,7 @@ use crate::cli::args::input::{InputArgs, SetsArgs};
 use crate::cli::args::report::ReportArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::parse_allow;
+use crate::cli::caller::named;
 use crate::cli::found::audited::{Audited, AuditedCast};
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::finding::{Code, Finding, remarks, status};
@@ -93,10 +94,11 @@ impl Verb for Audit {
         let models = requests.iter().map(|request| &request.model);
         let read = models.chain(requests.iter().filter_map(|request| request.baseline.as_ref()));
         check_places(&self.to, &self.sets.input, read.map(PathBuf::as_path))?;
-        let models = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
+        let mut models = ask_all(&requests, self.to.jobs(), resources, |request, problem| {
             let model = request.model.display().to_string();
             Audited { model, head: Head::unusable(problem), ..Audited::default() }
         })?;
+        models.iter_mut().for_each(|audited| audited.model = named(&audited.model));
         let report = Exports {
             json: &|| json::of_audits(&models),
             page: &|| page::of_audits(&models, self.to.top),

@@ -28,6 +28,7 @@ use crate::cli::args::input::{SearchArgs, SetsArgs};
 use crate::cli::args::report::ReportArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::{ToleranceArgs, parse_output};
+use crate::cli::caller::named;
 use crate::cli::found::compared::{Compared, ComparedTensor};
 use crate::cli::found::coverage::Unexercised;
 use crate::cli::found::finding::{Code, Finding, remarks, status};
@@ -174,6 +175,9 @@ impl Verb for Compare {
         for (pair, request) in pairs.iter_mut().zip(&requests).filter(|_| self.suggest_tolerance) {
             let suggested = suggest(pair, &request.converted);
             pair.head.rows.extend(remarks(vec![suggested?]));
+        }
+        for side in pairs.iter_mut().flat_map(|pair| [&mut pair.reference, &mut pair.converted]) {
+            *side = named(side);
         }
         let report = Exports {
             json: &|| json::of_comparisons(&pairs),
