@@ -148,7 +148,18 @@ pub mod untrusted {
     pub use crate::plug::guard::without_panic;
 }
 
-/// Compiles the page's examples.
+/// Compiles the examples of the pages.
 #[cfg(doctest)]
-#[doc = include_str!("../docs/rust.md")]
-struct Page;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+
+    #[doc = include_str!("../docs/rust.md")]
+    struct Rust;
+
+    #[doc = include_str!("../docs/tract.md")]
+    struct Tract;
+
+    #[doc = include_str!("../docs/converting.md")]
+    struct Converting;
+}

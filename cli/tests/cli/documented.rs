@@ -191,7 +191,7 @@ fn anchor(line: &str) -> String {
     words.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }
 
-fn pages() -> Vec<PathBuf> {
+pub fn pages() -> Vec<PathBuf> {
     let docs = fs::read_dir(root().join("docs")).expect("docs is a folder");
     let mut pages: Vec<PathBuf> = docs.map(|entry| entry.expect("it can be read").path()).collect();
     pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));

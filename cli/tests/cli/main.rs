@@ -5,6 +5,7 @@ mod common;
 
 mod attacks;
 mod audit_counts;
+mod blocks;
 mod bodies;
 mod codes;
 mod convert;
