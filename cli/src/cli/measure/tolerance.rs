@@ -2,6 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The least signal-to-noise ratio of an output, in decibels, where nobody says how far it may be
+/// off: errors of a hundredth of what the output is, of a twentieth, a tenth and a third.
+const FLOAT16_SQNR: f64 = 40.0;
+const BFLOAT16_SQNR: f64 = 26.0;
+const FLOAT8_SQNR: f64 = 20.0;
+const INT4_SQNR: f64 = 10.0;
+
+/// The least ratio for weights that are stored in a type, and values of another.
+pub(crate) fn least_sqnr(weights: Option<&str>, ty: &str) -> f64 {
+    match (weights, ty) {
+        (Some("INT4"), _) => INT4_SQNR,
+        (Some("FLOAT8E4M3FN"), _) => FLOAT8_SQNR,
+        (None, "FLOAT16") => FLOAT16_SQNR,
+        _ => BFLOAT16_SQNR,
+    }
+}
+
 /// What an output is judged by; each part may be missing. All numbers are finite.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

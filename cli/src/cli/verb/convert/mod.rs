@@ -15,7 +15,7 @@ use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::{self, model_file};
-use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::measure::tolerance::{Tolerance, least_sqnr};
 use crate::cli::message::{listed, quoted, single_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
@@ -107,13 +107,6 @@ fn parse_type(text: &str) -> Result<String, String> {
     }
 }
 
-/// The least signal-to-noise ratio of an output, in decibels, where nobody says how far it may be
-/// off: errors of a hundredth of what the output is, of a twentieth, a tenth and a third.
-const FLOAT16_SQNR: f64 = 40.0;
-const BFLOAT16_SQNR: f64 = 26.0;
-const FLOAT8_SQNR: f64 = 20.0;
-const INT4_SQNR: f64 = 10.0;
-
 impl Convert {
     /// What every output is judged by, and whether it was given.
     fn tolerance(&self) -> (Tolerance, bool) {
@@ -121,12 +114,7 @@ impl Convert {
         if given != Tolerance::default() {
             return (given, true);
         }
-        let least = match (self.weights.as_deref(), self.ty.as_deref()) {
-            (Some("INT4"), _) => INT4_SQNR,
-            (Some("FLOAT8E4M3FN"), _) => FLOAT8_SQNR,
-            (None, Some("FLOAT16")) => FLOAT16_SQNR,
-            _ => BFLOAT16_SQNR,
-        };
+        let least = least_sqnr(self.weights.as_deref(), self.ty.as_deref().unwrap_or_default());
         (Tolerance { sqnr: Some(least), ..given }, false)
     }
 }

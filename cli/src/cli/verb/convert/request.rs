@@ -320,7 +320,7 @@ impl ConvertRequest {
         let types = reference.types.clone();
         let written = Written::new(&self.model, options, &proto, types, scratch)?;
         let notes = sets.iter().flat_map(|set| set.notes.iter().cloned()).collect();
-        Search::new(Box::new(written), reference, runs, self.tolerance, false).find_or(None, notes)
+        Search::new(Box::new(written), reference, runs, self.tolerance, false).find(notes)
     }
 
     /// What was written, beside the original.

@@ -34,7 +34,7 @@ use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Provenance, Set};
-use crate::cli::measure::tolerance::Tolerance;
+use crate::cli::measure::tolerance::{Tolerance, least_sqnr};
 use crate::cli::message::{counted, single_line};
 use crate::cli::process::jobs::ask;
 use crate::cli::process::request::{Request, Verb};
@@ -63,8 +63,8 @@ use trial::named;
 /// worse ones finds. Nodes that overflow without harm to the outputs are kept too, unless --fewest
 /// is given.
 ///
-/// Without a tolerance the outputs may be off by --rtol 1e-2, and where no list passes by that, by
-/// --atol 1e-2 too.
+/// Without a tolerance the signal-to-noise ratio of each output has to be at least 40 dB in FLOAT16
+/// and 26 dB in BFLOAT16, as for `convert`.
 ///
 /// To INT8, UINT8 and FLOAT8E4M3FN the conversion is that of ONNX Runtime's quantize_static, with
 /// scales from the same inputs; to INT4 that of its MatMulNBitsQuantizer. What each quantiser does
@@ -106,26 +106,20 @@ fn parse_type(text: &str) -> Result<String, String> {
 
 /// How many sets of inputs there are where nobody says.
 const SETS: usize = 3;
-/// What an output may be off by where nobody says, and what besides where no list passes by that
-/// alone.
-const RTOL: f64 = 1e-2;
-const ATOL: f64 = 1e-2;
 /// The least ratio of signal to noise of a quantised model's outputs where nobody says: a tenth of
-/// their size.
+/// their size. To half precision it is that of `convert`.
 const SQNR: f64 = 20.0;
 
 impl Keep {
-    /// What every output is judged by, and what by where no list passes by that.
-    fn tolerances(&self) -> (Tolerance, Option<Tolerance>) {
+    /// What every output is judged by.
+    fn tolerance(&self) -> Tolerance {
         let given = self.tolerance.of_every_output();
         if given != Tolerance::default() {
-            return (given, None);
+            return given;
         }
-        if Scheme::of(&self.ty).is_some() {
-            return (Tolerance { sqnr: Some(SQNR), ..given }, None);
-        }
-        let tolerance = Tolerance { rtol: Some(RTOL), ..given };
-        (tolerance, Some(Tolerance { atol: Some(ATOL), ..tolerance }))
+        let half = || least_sqnr(None, &self.ty);
+        let least = if Scheme::of(&self.ty).is_some() { SQNR } else { half() };
+        Tolerance { sqnr: Some(least), ..given }
     }
 }
 
@@ -146,14 +140,13 @@ impl Verb for Keep {
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status> {
         let written = [("--json", self.to.json.as_ref())];
         check_files(&written, &self.sets.input, [self.model.as_path()].into_iter())?;
-        let (tolerance, fallback) = self.tolerances();
+        let tolerance = self.tolerance();
         let mut input = self.sets.input();
         input.random = !input.takes_recorded(self.model.is_dir());
         let search = self.search.budget(!input.inputs.is_empty() || input.sets.is_some());
         let (model, to, is_fewest) = (self.model, self.ty, self.fewest);
         let keep_inputs = self.search.keep_inputs;
-        let request =
-            KeepRequest { model, to, input, search, keep_inputs, tolerance, fallback, is_fewest };
+        let request = KeepRequest { model, to, input, search, keep_inputs, tolerance, is_fewest };
         let kept = ask(&request, resources)?;
         print_notes(&request.model, &kept.notes);
         let names: Vec<&str> = kept.keep.iter().map(|node| node.node.as_str()).collect();
@@ -224,8 +217,6 @@ pub(crate) struct KeepRequest {
     /// Where the sets of inputs are written.
     pub(crate) keep_inputs: Option<PathBuf>,
     pub(crate) tolerance: Tolerance,
-    /// What it is judged by where no list passes by `tolerance`, if nobody has asked for that.
-    pub(crate) fallback: Option<Tolerance>,
     /// Whether nodes that overflow are left out where the outputs bear it.
     pub(crate) is_fewest: bool,
 }
@@ -272,8 +263,7 @@ impl Request for KeepRequest {
             return Ok(NodeList::none(problem, runs.count, self.tolerance, notes));
         }
         let original = Original::new(proto, folder, to, reference.types.clone())?;
-        Search::new(Box::new(original), reference, runs, self.tolerance, self.is_fewest)
-            .find_or(self.fallback, notes)
+        Search::new(Box::new(original), reference, runs, self.tolerance, self.is_fewest).find(notes)
     }
 
     fn model(&self) -> &Path {

@@ -81,8 +81,7 @@ pub(super) fn node_list(
     // The search has as many runs as any.
     let spent = std::mem::replace(&mut runs.count, before) - before;
     let trial = Quantised { subject, scheme, asking, noise, words };
-    let mut list =
-        Search::new(Box::new(trial), reference, runs, tolerance, true).find_or(None, notes)?;
+    let mut list = Search::new(Box::new(trial), reference, runs, tolerance, true).find(notes)?;
     list.runs += spent;
     list.quantizers = effects;
     Ok(list)

@@ -16,7 +16,6 @@ use super::trial::{Trial, named};
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::{counted, listed, quoted, single_line};
-use crate::cli::report::phrases::tolerance as tolerance_in_words;
 use crate::cli::tensor::NamedTensor;
 
 /// What was found.
@@ -88,34 +87,12 @@ impl<'a> Search<'a> {
         Search { original, reference, runs, tolerance, seen, broken, is_fewest }
     }
 
-    /// The smallest list; where none passes by the tolerance, one that passes by the other, if
-    /// there is one.
+    /// The smallest list.
     ///
     /// # Errors
     ///
     /// When the model cannot be run.
-    pub(crate) fn find_or(
-        mut self,
-        fallback: Option<Tolerance>,
-        notes: Vec<String>,
-    ) -> TractResult<NodeList> {
-        let kept = self.find(notes)?;
-        match fallback {
-            Some(fallback) if kept.problem.is_some() && self.runs.has_more() => {
-                let [alone, both] =
-                    [self.tolerance, fallback].map(|tolerance| tolerance_in_words(&tolerance));
-                (self.tolerance, self.seen) = (fallback, HashMap::new());
-                let mut kept = self.find(kept.notes)?;
-                if kept.problem.is_none() {
-                    kept.notes.push(format!("by {alone} alone no list passes: judged by {both}"));
-                }
-                Ok(kept)
-            }
-            _ => Ok(kept),
-        }
-    }
-
-    fn find(&mut self, notes: Vec<String>) -> TractResult<NodeList> {
+    pub(crate) fn find(mut self, notes: Vec<String>) -> TractResult<NodeList> {
         let order = self.order()?;
         if self.passes(&BTreeSet::new())? == Some(true) {
             return self.list(&BTreeSet::new(), &HashSet::new(), notes);
