@@ -67,7 +67,13 @@ fn a_wrong_target_is_mended_and_nothing_else() {
     let (report, fixed) = fix(0, &file);
     assert_eq!(
         report["changes"],
-        json!([{"kind": "to", "place": "Cast_h", "from": "FLOAT", "to": "FLOAT16"}])
+        json!([{
+            "kind": "to",
+            "place": "Cast_h",
+            "from": "FLOAT",
+            "to": "FLOAT16",
+            "text": "Cast `Cast_h`: `to` was FLOAT, is FLOAT16"
+        }])
     );
     assert_eq!(fixed, [UNKNOWN, &bytes(&half_sum(Float16).model()), UNKNOWN].concat());
     let folder = Folder::new();

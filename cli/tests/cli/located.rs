@@ -7,7 +7,7 @@ use tract_onnx_cast::ElementType::{self, Bool, Float, Float8E4M3FN, Int32};
 use tract_onnx_cast::tensor_proto;
 
 use crate::common::proto::{Change, graph, model, node, value};
-use crate::program::{Folder, cast, json, said};
+use crate::program::{Folder, cast, in_repository, json, onnx_cast, said, stdout};
 
 fn weight(seed: u32) -> Tensor {
     let numbers = (0..64u32).map(|place| (place * 31 + seed * 19) % 59);
@@ -168,4 +168,16 @@ fn without_a_tolerance_a_fault_is_broken_and_its_node_is_named() {
     assert_eq!((taken.0, taken.1), ("broken".into(), "third".into()));
     let left_out = judged(&as_is, |nodes| nodes[5].input[0] = "d".into());
     assert_eq!((left_out.0, left_out.1), ("broken".into(), "root".into()));
+}
+
+/// A value that has become infinite is not off by the errors of its other elements alone.
+#[test]
+fn infinities_are_infinitely_far_off() {
+    let [a, b] = ["rms_norm_FLOAT", "rms_norm_FLOAT16"]
+        .map(|name| in_repository(&format!("models/whole/{name}")));
+    let output = onnx_cast(["compare", &a, &b, "--json"]);
+    let pair = json(&stdout(&output))["comparisons"][0].clone();
+    let rows = pair["errors_inside"].as_array().expect("errors");
+    let row = rows.iter().find(|row| row["tensor"] == "norm").expect("the root");
+    assert_eq!(row["accumulated"], "Infinity", "{row}");
 }

@@ -233,7 +233,7 @@ fn run_refuses_inputs_that_do_not_fit() {
     let (row, good, long) = (tensor("r.pb", &[3]), tensor("g.pb", &[2, 3]), tensor("l.pb", &[7]));
     let six = tensor("s.pb", &[6]);
     let cases: &[(&[&str], &[&str])] = &[
-        (&["-i", &format!("q={good}")], &["`q`", "\"x\", \"z\""]),
+        (&["-i", &format!("q={good}")], &["`q`", "`x`, `z`"]),
         (&["-i", &format!("x={good}"), "-i", &format!("x={good}")], &["`x`", "twice"]),
         (&["-i", &format!("x={row}")], &["`x`", "[3]", "[N,3]"]),
         (&["-i", &format!("x={good}"), "--set", "N=3"], &["`x`", "[2, 3]", "N = 3"]),

@@ -9,24 +9,23 @@ use crate::cli::work::engine::Engine;
 /// The limits of each worker, as the user sets them; what is missing follows from the files.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Memory that tract may use [default: 4 GiB and six times what the files hold, as far as the
+    /// Memory that a model may use [default: 4 GiB and six times what its files hold, as far as the
     /// machine has it].
     #[arg(long, value_name = "GIB", global = true)]
     #[arg(value_parser = parse_memory)]
     pub(crate) max_memory: Option<u64>,
-    /// The most nodes that tract is given to load, which takes a time that grows with their square
+    /// The most nodes that a plan may have; making one takes a time that grows with their square
     /// [default: 6144, and one for each KiB of weights].
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,
-    /// Time that tract may take for a model [default: any to run it, but 600 s for one that `test`
-    /// or `audit` finds in a folder; to load it 4 s, and 1 s for each MiB of the file and its
-    /// data].
+    /// Time that a model may take [default: to run, no limit, but 600 s where `test` or `audit` finds
+    /// it in a folder; to load, 4 s and 1 s for each MiB of the file and its data].
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,
-    /// What runs models: `plan`, which tract makes of a whole model, or `nodes`, one after the other [default: nodes for
-    /// compare, audit and keep, else plan, and nodes where tract can make no plan].
+    /// How models run: by `nodes`, one after the other, or by a `plan`, which tract makes of the whole
+    /// model [default: nodes for compare, audit and keep; else plan, or nodes where there is none].
     #[arg(long, value_enum, value_name = "ENGINE", global = true, hide_possible_values = true)]
     pub(crate) engine: Option<Engine>,
     #[arg(skip)]

@@ -260,10 +260,7 @@ fn audit_section(model: &Audited, top: usize) -> Section {
         (None, 1, _) => "1 thing is beyond the limits".into(),
         (None, count, _) => format!("{count} things are beyond the limits"),
     };
-    let (casts, more_casts) = folded(
-        cast_views(&model.casts).into_iter().chain(cast_views(&model.roundings)).collect(),
-        top,
-    );
+    let (casts, more_casts) = folded(cast_views(model.casts.iter().chain(&model.roundings)), top);
     let file = head.tolerance_file.clone().unwrap_or(phrases::DEFAULT_LIMITS.into());
     let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
     let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
@@ -308,7 +305,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let all = pair.outputs.iter().chain(&pair.tensors).enumerate();
     let views = all.map(|(index, tensor)| tensor_view(tensor, index < CHARTS)).collect();
     let (tensors, more_tensors) = folded(views, top);
-    let (casts, more_casts) = folded(cast_views(&pair.converted_casts), top);
+    let (casts, more_casts) = folded(cast_views(pair.converted_casts.iter()), top);
     let (lines, more_lines) = split(remarks::of_comparison(pair));
     let next = verdict::next_step(pair);
     let blamed = verdict::divergences(pair).find_map(|(_, place)| place.culprit.as_ref());
@@ -369,12 +366,15 @@ fn divergence_view(what: &'static str, place: &Divergence) -> DivergenceView {
     }
 }
 
-fn cast_views(casts: &[AuditedCast]) -> Vec<CastView> {
+/// Casts and operators on half precision, each the worst first: those that spoil values go before all
+/// others.
+fn cast_views<'a>(casts: impl Iterator<Item = &'a AuditedCast>) -> Vec<CastView> {
+    let (spoil, others): (Vec<_>, Vec<_>) = casts.partition(|cast| cast.damaged() > 0);
     let view = |(index, cast)| {
         let view = cast_view(cast, index < CHARTS);
         CastView { is_open: index < OPEN_CHARTS && view.damaged > 0, ..view }
     };
-    casts.iter().enumerate().map(view).collect()
+    spoil.into_iter().chain(others).enumerate().map(view).collect()
 }
 
 fn cast_view(cast: &AuditedCast, has_chart: bool) -> CastView {

@@ -41,9 +41,9 @@ use by_sample::Samples;
 
 /// Show what a model's casts do to the numbers.
 ///
-/// Runs the model and counts, for each Cast and CastLike, those in subgraphs included, what became
-/// of the values that passed: exact, rounded, overflowed to infinity, saturated, turned into NaN,
-/// flushed to zero, … The worst come first. The model's results are not changed.
+/// Runs the model and counts, for each Cast, CastLike, QuantizeLinear and operator on half
+/// precision, subgraphs included, how many values came out exact, rounded, overflowed to infinity,
+/// saturated, as NaN, flushed to zero, … The worst come first. The model's results are not changed.
 ///
 /// PATH is a model, or a folder: then every model.onnx in it is audited with the inputs of its
 /// test_data_set_* folders, or with random ones where it has none. With -i, a folder stands for the

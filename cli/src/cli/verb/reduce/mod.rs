@@ -69,10 +69,10 @@ use request::{Of, ReduceRequest};
   onnx-cast reduce model.onnx --check 'python try.py {model}' --status 134 -o case
   onnx-cast test case")]
 pub(crate) struct Reduce {
-    /// What is right, or with --check the model.
+    /// The model that is right, or its saved outputs; with --check the model to reduce.
     #[arg(value_name = "REFERENCE")]
     reference: PathBuf,
-    /// What is to be judged.
+    /// The conversion to check, or its saved outputs.
     #[arg(value_name = "CONVERTED", required_unless_present = "check", conflicts_with = "check")]
     converted: Option<PathBuf>,
     /// The folder of the case: a new one, or an empty one.

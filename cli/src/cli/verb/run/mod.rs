@@ -42,7 +42,7 @@ use crate::cli::work::model::{Loader, Ran};
 /// values, which are then cast as ONNX casts them. Otherwise the array must have the input's own
 /// type.
 ///
-/// An input that is not given gets random values of the kind that the nodes that take it ask for.
+/// An input that is not given gets random values that suit the nodes that take it.
 /// Its symbolic dimensions come from --set, else from the shapes of the given inputs, else they are
 /// chosen: never 1 where the model runs with others. A note names these inputs and says what they
 /// were given.

@@ -170,7 +170,9 @@ impl Exercise {
                     total: Some(*rows as u64),
                     text: match rows {
                         1 => format!("the only row of `{name}` was not read"),
-                        _ => format!("{} of the {rows} rows of `{name}` were read", read.len()),
+                        _ => {
+                            format!("only {} of the {rows} rows of `{name}` were read", read.len())
+                        }
                     },
                 });
             }

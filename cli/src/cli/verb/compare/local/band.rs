@@ -17,6 +17,7 @@ use super::numbers::{is_computed_in, largest, numbers, rounding, tensor};
 use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
 use crate::cli::found::verdict::BothErrors;
+use crate::cli::measure::change::STANDS_FOR_INFINITY;
 use crate::cli::measure::number::Num;
 use crate::cli::process::worker::STACK_BYTES;
 use crate::cli::work::engine::Told;
@@ -212,18 +213,35 @@ impl Samples<'_> {
     }
 }
 
-/// The errors of each value of both sides, with the band of those that samples reach.
+/// Whether values are a mask's, of which the least stand for an infinity.
+fn is_mask(want: &[f64]) -> bool {
+    let is_end = |x: &f64| *x <= -STANDS_FOR_INFINITY;
+    want.iter().any(is_end) && want.iter().all(|x| is_end(x) || x.abs() < STANDS_FOR_INFINITY)
+}
+
+/// The errors of each value of both sides, with the band of those that samples reach. What a mask is
+/// off by is no error: it ends where its type does.
 pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
         let want = a.first(&site.reference).and_then(numbers);
         let got = b.first(&site.converted).and_then(numbers);
+        let is_kept = got.iter().flatten().all(|x| !x.is_nan());
+        if is_kept && want.as_ref().is_some_and(|want| is_mask(want)) {
+            return None;
+        }
         let size: f64 = want.iter().flatten().filter(|x| x.is_finite()).map(|x| x * x).sum();
         let relative = |noise: f64| if noise == 0.0 { 0.0 } else { (noise / size).sqrt() };
         let accumulated = want.zip(got).filter(|(x, y)| x.len() == y.len());
-        let accumulated = accumulated.map(|(x, y)| relative(power(&x, &y)));
-        errors(site, accumulated, band.get(&site.converted).map(|noise| relative(*noise)))
+        let is_apart =
+            |x: &[f64], y: &[f64]| x.iter().zip(y).any(|(x, y)| x.is_finite() != y.is_finite());
+        let accumulated = accumulated.map(|(x, y)| match is_apart(&x, &y) {
+            true => f64::INFINITY,
+            false => relative(power(&x, &y)),
+        });
+        let band = band.get(&site.converted).map(|noise| relative(*noise));
+        Some(errors(site, accumulated, band))
     };
-    sites.all.iter().map(row).collect()
+    sites.all.iter().filter_map(row).collect()
 }
 
 /// The errors of a value.

@@ -281,10 +281,14 @@ fn blamed(local: &Local, judgement: &Judgement) -> Vec<Culprit> {
 fn beyond_band(judgement: &Judgement) -> String {
     let Some(last) = judgement.errors.last() else { return String::new() };
     match (last.accumulated, last.band) {
-        (Some(Num(error)), Some(Num(band))) if band > 0.0 && error > BEYOND_BAND * band => format!(
-            ", {:.0} times as far as its roundings put it when they are perturbed, though no node is wrong by itself",
-            error / band
-        ),
+        (Some(Num(error)), Some(Num(band)))
+            if error.is_finite() && band > 0.0 && error > BEYOND_BAND * band =>
+        {
+            format!(
+                ", {:.0} times as far as its roundings put it when they are perturbed, though no node is wrong by itself",
+                error / band
+            )
+        }
         _ => String::new(),
     }
 }
