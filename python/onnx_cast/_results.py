@@ -225,6 +225,14 @@ class Comparison:
         reference = repr(self.reference) if os.path.exists(self.reference) else "reference"
         return f"onnx_cast.keep({reference}, to={self.half!r}, inputs=...) finds the nodes to keep in FLOAT"
 
+    @property
+    def blamed(self) -> Optional[Cast]:
+        """What the node to blame did to values, if it is a cast or computes in half precision."""
+        if self.parting and self.parting.culprit:
+            return self.parting.culprit
+        casts = (cast for cast in self.casts if cast.node == self.culprit and cast.damage)
+        return next(casts, None)
+
     def _lines(self) -> Iterator[str]:
         """Lines about a comparison: the culprit first, as pytest's summary has room for one."""
         if not self.passed:
@@ -233,10 +241,8 @@ class Comparison:
                 yield f"culprit: {self.cause}"
                 others = self.culprits[1:MOST]
                 yield from (f"also: {other.op} `{other.node}`: {other.text}" for other in others)
-            elif parting and parting.culprit:
-                yield f"culprit: {parting.culprit}"
             elif self.culprit:
-                yield f"culprit: `{self.culprit}`"
+                yield f"culprit: {self.blamed or f'`{self.culprit}`'}"
             judged = f"{self.verdict}: {self.verdict_reason}"
             if self.verdict and not self.json.get("is_judged_by_tolerance"):
                 yield f"{self.converted} against {self.reference}: {judged}"

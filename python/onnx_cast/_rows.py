@@ -116,10 +116,9 @@ class Cast:
 
     @property
     def damage(self) -> str:
-        """What became of the values that are not exact, such as ``2 overflowed``."""
-        return ", ".join(
-            f"{count} {kind}" for kind, count in self.outcomes.items() if count and kind != "exact"
-        )
+        """What became of the values that are not exact, the worst first, such as ``2 overflowed``."""
+        worst = reversed(self.outcomes.items())
+        return ", ".join(f"{count} {kind}" for kind, count in worst if count and kind != "exact")
 
     def __str__(self) -> str:
         types = f"{self.source_type} to {self.target_type}"

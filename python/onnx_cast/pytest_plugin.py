@@ -150,9 +150,10 @@ def _brief(result: Comparison) -> str:
     """The line that pytest's short summary cuts off after some words."""
     failed = [output for output in result.outputs if not output.passed]
     about = f"`{failed[0].name}`: {failed[0].why}" if failed else "not within the tolerance"
-    culprit = result.parting.culprit if result.parting else None
-    if culprit:
-        return f"`{culprit.node}`: {culprit.damage}; {about}"
+    if result.verdict == "broken" and result.culprits:
+        return f"`{result.culprits[0].node}`: {result.culprits[0].text}; {about}"
+    if result.blamed:
+        return f"`{result.blamed.node}`: {result.blamed.damage}; {about}"
     return f"`{result.culprit}`; {about}" if result.culprit else about
 
 
