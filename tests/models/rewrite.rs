@@ -116,7 +116,8 @@ fn a_type_without_zero_is_not_padded_with_zero() {
 #[test]
 fn contradicting_declarations_are_reported() {
     let sketch = || Sketch::new().input("x", Float, &[2]).cast("x", Float, "y");
-    let message = "node `Cast_y` (Cast): makes `y` FLOAT, but the model declares it FLOAT16";
+    let message = "node `Cast_y` (Cast): makes `y` FLOAT, but the model declares it FLOAT16; \
+                   `onnx-cast fix MODEL.onnx -o FIXED.onnx` may correct it";
     assert_eq!(sketch().output("y", ElementType::Float16, &[2]).refusal(), message);
     let inner = || {
         let inner = sketch().value_info("y", ElementType::Float16);

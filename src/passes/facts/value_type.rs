@@ -28,7 +28,10 @@ pub(in crate::passes) fn agree(
         (Some(made), Some(declared))
             if made != declared && (by_cast || either_exotic(made, declared)) =>
         {
-            Err(format!("makes `{value}` {made}, but the model declares it {declared}"))
+            Err(format!(
+                "makes `{value}` {made}, but the model declares it {declared}; `onnx-cast fix MODEL.onnx -o FIXED.onnx` \
+                 may correct it"
+            ))
         }
         (None, Some(declared)) if declared.is_exotic() => {
             Err(format!("cannot compute a result of {declared}, as `{value}` is declared"))

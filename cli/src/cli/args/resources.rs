@@ -19,8 +19,8 @@ pub(crate) struct Resources {
     #[arg(long, value_name = "N", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_nodes: Option<u64>,
-    /// Time that a model may take [default: to run, no limit, but 600 s where `test` or `audit` finds
-    /// it in a folder; to load, 4 s and 1 s for each MiB of the file and its data].
+    /// Time that a model may take [default: to run, no limit, but 600 s for one that `test` or `audit`
+    /// finds in a folder; to load, 4 s and 1 s for each MiB of the file and its data].
     #[arg(long, value_name = "SECONDS", global = true)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     timeout: Option<u64>,

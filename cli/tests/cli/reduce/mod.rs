@@ -205,6 +205,10 @@ fn without_a_tolerance_it_is_what_a_comparison_blames() {
         ["reference.onnx", "model.onnx"].map(|name| format!("{}/{name}", folder.text("case")));
     let compared = onnx_cast(["compare", &a, &b]);
     assert!(stdout(&compared).contains("the output of Softplus `Softplus_b17`"), "{compared:?}");
+    let readme = fs::read_to_string(folder.path("case/README.md")).expect("a page");
+    let (title, numbers) = readme.split_once('\n').expect("a title");
+    assert!(title.ends_with("and Abs in the reference"), "{title}");
+    assert!(numbers.contains("it computes") && numbers.contains("instead of 0"), "{numbers}");
     // What only rounds is nothing to show.
     let half = folder.text("half.onnx");
     done(&["convert", &folder.text("a.onnx"), "--to", "FLOAT16", "-o", &half, "--unverified"]);

@@ -29,8 +29,13 @@ pub(super) fn text(told: &Told, part: &Part) -> String {
     let list = harmless(&list);
     let models: Vec<String> = models.iter().map(|model| harmless(&quoted(model))).collect();
     let finding = if *is_pair { finding.clone() } else { of_command(finding, part) };
-    let mut lines =
-        vec![format!("# {}", harmless(&shortened(&single_line(&finding), 200))), String::new()];
+    let finding = single_line(&finding);
+    // What is wrong is the heading, and the numbers stand below it.
+    let title = finding.split_once("; ").map_or(&*finding, |(what, _)| what);
+    let mut lines = vec![format!("# {}", harmless(&shortened(title, 200))), String::new()];
+    if title.len() < finding.len() {
+        lines.extend([harmless(&shortened(&finding, 1000)), String::new()]);
+    }
     let (count, added) = (left.len(), &part.added);
     lines.push(if *is_pair {
         format!(
