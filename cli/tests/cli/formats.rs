@@ -187,3 +187,43 @@ fn outputs_are_judged_as_a_whole_where_that_is_wanted() {
 fn onnx_cast_text(arguments: &[&str]) -> String {
     stdout(&onnx_cast(arguments))
 }
+
+/// An operator that overflows by itself is the root cause, with no cast before it to blame.
+#[test]
+fn an_operator_that_overflows_is_marked_as_the_cause() {
+    let folder = Folder::new();
+    let (x, y) = (value("x", Float, &[4]), value("y", Float, &[4]));
+    let made = |from: &str, to: &str| {
+        [
+            node("Mul", &[from, from], &["q"], vec![]).named("square"),
+            node("Sqrt", &["q"], &[to], vec![]).named("root"),
+            node("Neg", &[to], &["n"], vec![]).named("negated"),
+        ]
+    };
+    let back = |from: &str| node("Identity", &[from], &["y"], vec![]).named("end");
+    let plain = [&made("x", "r")[..], &[back("n")]].concat();
+    let half =
+        [&[cast("down", "x", "h", Float16)][..], &made("h", "r"), &[cast("up", "n", "y", Float)]]
+            .concat();
+    let path = |name: &str, nodes: &[NodeProto]| {
+        let graph = graph(std::slice::from_ref(&x), nodes, std::slice::from_ref(&y));
+        folder.message(name, &model(17, graph))
+    };
+    let (a, b) = (path("a.onnx", &plain), path("b.onnx", &half));
+    let values = tensor1(&[1.0f32, 2.0, 300.0, 400.0]);
+    let input = format!("x={}", folder.tensor("x.pb", Float, values));
+    let (page, data) = (folder.text("page.html"), folder.text("nodes.json"));
+    let call = ["compare", &a, &b, "-i", &input, "--report", &page, "--model-explorer", &data];
+    let said = said(1, &call);
+    assert!(said.contains("why   `square` (Mul, FLOAT → FLOAT16) overflows: 2 of 4"), "{said}");
+    let page = fs::read_to_string(page).expect("a page");
+    let marked = page.split("class=\"node culprit\"").next().expect("a page");
+    assert!(marked.len() < page.len() && marked.ends_with("</title><rect "), "no cause is marked");
+    assert!(
+        marked.rsplit("<title>").next().expect("a title").starts_with("Mul square"),
+        "{marked}"
+    );
+    let data = json(&fs::read_to_string(data).expect("JSON"));
+    let nodes = data.as_object().expect("graphs").values().next().expect("a graph");
+    assert_eq!(nodes["results"]["square"]["bgColor"], "#b3261e", "{data}");
+}

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::json;
 use crate::cli::found::audited::{Audited, AuditedCast};
-use crate::cli::found::compared::Compared;
+use crate::cli::found::compared::{Compared, Divergence};
 
 #[derive(Serialize)]
 struct GraphData {
@@ -70,9 +70,11 @@ pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
         let mut results: BTreeMap<String, NodeData> =
             points.iter().map(|point| (point.node.clone(), data(point.error.0))).collect();
         // The root cause need not make a value that both models have.
-        let causes = pair.divergences.gravest_first().filter_map(|place| place.culprit.as_ref());
+        let casts = pair.divergences.gravest_first().filter_map(Divergence::blamed);
+        let broken = pair.judgement.culprits.iter().filter(|_| pair.judgement.is_broken());
+        let causes = casts.map(|cast| &cast.node).chain(broken.map(|culprit| &culprit.node));
         for cause in causes {
-            results.insert(cause.node.clone(), lost(CAUSE));
+            results.insert(cause.clone(), lost(CAUSE));
         }
         let name = "log10 of the relative error";
         (pair.profile.graph.clone(), GraphData { name, results, gradient: GRADIENT })

@@ -82,6 +82,14 @@ pub(crate) struct Divergence {
     pub(crate) error_before: Num,
 }
 
+impl Divergence {
+    /// What is to blame for it: a cast before it, or what makes the tensor itself and spoils values.
+    pub(crate) fn blamed(&self) -> Option<&AuditedCast> {
+        let here = || self.cast.as_ref().filter(|cast| cast.damaged() > 0);
+        self.culprit.as_ref().or_else(here)
+    }
+}
+
 /// A node of a main graph.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GraphNode {

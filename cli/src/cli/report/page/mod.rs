@@ -308,7 +308,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let (casts, more_casts) = folded(cast_views(pair.converted_casts.iter()), top);
     let (lines, more_lines) = split(remarks::of_comparison(pair));
     let next = verdict::next_step(pair);
-    let blamed = verdict::divergences(pair).find_map(|(_, place)| place.culprit.as_ref());
+    let blamed = verdict::divergences(pair).find_map(|(_, place)| place.blamed());
     let broken = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken());
     let culprit = broken.map(|culprit| &culprit.node).or(blamed.map(|cast| &cast.node));
     let gravest = pair.divergences.gravest_first().next();
