@@ -116,7 +116,7 @@ impl Inputs {
         if idle > 0 {
             reasons.push(format!("{idle} branch(es) and casts did not run"));
         }
-        let sentence = format!("the verdict stands on little: {}", reasons.join("; "));
+        let sentence = format!("little evidence: {}", reasons.join("; "));
         let severity = if is_strict { Severity::Error } else { Severity::Warning };
         (!reasons.is_empty())
             .then(|| Finding { severity, ..Finding::new(Code::LooksNarrow, sentence) })

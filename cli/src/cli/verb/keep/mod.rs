@@ -30,6 +30,7 @@ use crate::cli::args::input::{Budget, InputArgs, SearchArgs, SetsArgs};
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
+use crate::cli::caller::told;
 use crate::cli::found::status::Status;
 use crate::cli::input::cases::Case;
 use crate::cli::input::saved::{self, Content};
@@ -313,8 +314,9 @@ fn notes(sets: &[Set], proto: &ModelProto) -> Vec<String> {
     }
     if !seeds.is_empty() {
         let (seeds, seed) = (seeds.join(", "), if seeds.len() == 1 { "seed" } else { "seeds" });
+        let given = told("-i", "`inputs`");
         notes.push(format!(
-            "the inputs are random, of {seed} {seeds}: what real ones need (-i) may be more"
+            "the inputs are random, of {seed} {seeds}: real ones ({given}) may need more nodes"
         ));
     }
     notes.extend(looks);

@@ -7,6 +7,7 @@ use tract_onnx_cast::{ElementType, Family};
 use super::Local;
 use super::fault::GIVEN;
 use super::trace::{Ran, Trace};
+use crate::cli::caller;
 use crate::cli::found::compared::ComparedTensor;
 use crate::cli::found::limits::Limits;
 use crate::cli::found::verdict::{Culprit, FaultKind, Judgement, Verdict};
@@ -75,8 +76,10 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
         }
         () if unlike.is_some() => apart(unlike, &local, is_computed && why.is_none()),
         () if !is_computed && (!is_same || !saved.iter().all(is_equal)) => {
-            let alone =
-                "nothing says how it was computed: give a tolerance, or the model by --graph";
+            let alone = caller::told(
+                "nothing says how it was computed: give a tolerance, or the model by --graph",
+                "nothing says how it was computed: give a tolerance, or the model as `graph`",
+            );
             (Verdict::Imprecise, format!("{said}; {alone}"))
         }
         () if is_same => (Verdict::Same, "the outputs are equal".into()),
@@ -118,7 +121,10 @@ fn cut_off(local: &Local, judgement: &mut Judgement, said: &str) -> (Verdict, St
     judgement.culprits = blamed(local, judgement);
     let first = judgement.culprits.first().map(|c| format!("{} `{}`: {}", c.op, c.node, c.text));
     let first = first.unwrap_or_default();
-    let real = "of inputs that nobody gave: give real ones with -i";
+    let real = caller::told(
+        "of inputs that nobody gave: give real ones with -i",
+        "of inputs that nobody gave: give real ones as `inputs`",
+    );
     (Verdict::Imprecise, format!("{first}, {real}; {said}"))
 }
 
