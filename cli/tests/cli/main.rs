@@ -41,6 +41,7 @@ mod reading;
 #[cfg(unix)]
 mod reduce;
 mod reexports;
+mod references;
 mod refusals;
 mod reports;
 mod run;

@@ -2,8 +2,9 @@
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use tract_onnx_cast::ElementType::{self, Double};
+use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
-use tract_onnx_cast::{ElementType, Family};
 
 use super::super::numbers::{magnitudes, numbers, rounding, tensor};
 use super::known::{MOVED, SUMS};
@@ -90,7 +91,8 @@ pub(super) fn moved(step: Step) -> Doubts {
     let mut given = values(inputs);
     for (input, twin) in given.iter_mut().zip(inputs).skip(*first).take(*count) {
         let Some(twin) = twin else { continue };
-        *input = Some(tensor(ElementType::Float, twin.value.1.shape(), &twin.doubts())?);
+        let ty = if twin.value.0 == Double { Double } else { ElementType::Float };
+        *input = Some(tensor(ty, twin.value.1.shape(), &twin.doubts())?);
     }
     let mut doubts = run(node, &given)?;
     doubts.resize(made.len(), vec![]);

@@ -23,7 +23,7 @@ use tract_onnx_cast::{ElementType, Family, Result};
 use super::doubt::{Carried, Doubt, Twin, doubts};
 use super::links::{Link, Links};
 use super::numbers::{
-    cast, is_computed_in, numbers, numbers_in, peak, rounding, shaped, smallest, smallest_normal,
+    cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest, smallest_normal,
     wide,
 };
 use super::quantisers::{Quantisers, beyond_codes};
@@ -32,7 +32,10 @@ use super::trace::{Trace, full_name, shared};
 use super::weights::Weights;
 use bodies::Bodies;
 use own::Own;
-use values::{INSIDE, held_in, is_mask, is_quantiser, narrowed, rough, undoubted, widened};
+use values::{
+    INSIDE, held_in, in_double, in_own_types, is_mask, is_quantiser, narrowed, rough, undoubted,
+    widened,
+};
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.
 const ROUNDINGS: f64 = 16.0;
@@ -148,19 +151,6 @@ impl<'a> Walk<'a> {
 
     /// What an input is, free of its type's rounding.
     fn twin(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
-        let (twin, ty) = (self.twin_of(input, is_code)?, wide(input.element_type));
-        let is_wider = twin.value.0 == ElementType::Double && ty == ElementType::Float;
-        if !is_wider {
-            return Some(twin);
-        }
-        // A conversion from DOUBLE computes in FLOAT.
-        let values = numbers(&twin.value)?.into_iter().zip(twin.doubts());
-        let doubts = values.map(|(x, doubt)| doubt + x.abs() * rounding(ty)).collect::<Vec<f64>>();
-        let (value, doubt) = (cast(&twin.value, ty)?, Doubt::Each(doubts.into()));
-        Some(Twin { value, doubt, ..twin })
-    }
-
-    fn twin_of(&self, input: &ObservedTensor, is_code: bool) -> Option<Twin> {
         let name = full_name(input);
         if let Some(twin) = self.twins.get(&name) {
             return Some(twin.clone());
@@ -182,6 +172,24 @@ impl<'a> Walk<'a> {
         widened(&value, is_rounded, is_code)
     }
 
+    /// What a node makes of twins, and the twins in the types that it has taken: in DOUBLE where one is,
+    /// as a conversion from DOUBLE may overflow; else in the conversion's own.
+    fn made_of(
+        node: &NodeRun,
+        twins: Vec<Option<Twin>>,
+        outputs: &[Option<ObservedTensor>],
+    ) -> (Vec<Option<Twin>>, Vec<Option<SharedTensor>>, bool) {
+        if let Some(twins) = in_double(node, &twins) {
+            let (made, is_rough) = Walk::made(node, &twins, outputs);
+            if !is_rough {
+                return (twins, made, is_rough);
+            }
+        }
+        let twins = in_own_types(node, twins);
+        let (made, is_rough) = Walk::made(node, &twins, outputs);
+        (twins, made, is_rough)
+    }
+
     /// What a node makes of twins. What cannot be run on them is what the node has made.
     fn made(
         node: &NodeRun,
@@ -192,9 +200,11 @@ impl<'a> Walk<'a> {
         let first = || Some((outputs.first()?.as_ref()?, twins.first()?.as_ref()?));
         if let ("Cast" | "CastLike", Some((output, twin))) = (node.op_type, first()) {
             let is_rounding = is_computed_in(output.element_type);
-            if let Some(value) =
-                cast(&twin.value, wide(output.element_type)).filter(|_| is_rounding)
-            {
+            let ty = match twin.value.0 {
+                ElementType::Double => ElementType::Double,
+                _ => wide(output.element_type),
+            };
+            if let Some(value) = cast(&twin.value, ty).filter(|_| is_rounding) {
                 return (vec![Some(value)], false);
             }
         }
@@ -245,11 +255,16 @@ impl<'a> Walk<'a> {
         }
         let want = shaped(&want, output.tensor.shape())?;
         let made = shared(output);
+        // Beyond the range of the reference's type its own value is infinite.
+        let held = cast(&twin.value, wide(want.0)).filter(|_| is_computed_in(want.0));
+        let got = held.as_ref().unwrap_or(&twin.value);
         let unit = ROUNDINGS * rounding(want.0);
         let slack = if node.has_bodies() { self.slack.max(INSIDE) } else { self.slack };
         let slack = if slack > 0.0 { slack * rounding(want.0) * peak(&want) } else { 0.0 };
         // The reference's own type may be the one that does not hold what is small.
         let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
+        // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
+        let end = largest(twin.value.0);
         let is_doubted = self.wanted.is_some();
         let cut = beyond_codes(node, &want, &twin.value).unwrap_or_default();
         let mut whole = Whole::default();
@@ -257,7 +272,7 @@ impl<'a> Walk<'a> {
             let places = start..want.1.len().min(start + BLOCK);
             let wanted = numbers_in(&want, places.clone())?;
             site.local(&numbers_in(&made, places.clone())?, &wanted, output.element_type);
-            let twins = numbers_in(&twin.value, places.clone())?;
+            let twins = numbers_in(got, places.clone())?;
             let doubts = if is_doubted { twin.doubts_in(places.clone(), &twins) } else { vec![] };
             for ((got, want), place) in twins.iter().zip(&wanted).zip(places) {
                 let of_reference = of_reference.and_then(|own| own.get(place)).copied();
@@ -265,7 +280,8 @@ impl<'a> Walk<'a> {
                 let doubt = doubt.max(of_reference.unwrap_or(0.0));
                 let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
                 let bound = own + 2.0 * doubt;
-                let is_end = is_mask(*got, *want) || cut.contains(&place);
+                let is_beyond = want.is_finite() && want.abs() > end;
+                let is_end = is_beyond || is_mask(*got, *want) || cut.contains(&place);
                 site.hold(place, (*got, *want), bound, is_end);
                 let pair = if is_end { (*want, *want) } else { (*got, *want) };
                 whole.add(place, pair, own, doubt);
@@ -300,7 +316,7 @@ impl Observer for Walk<'_> {
         let taken = node.inputs.iter().flatten().map(full_name);
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
         self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
-        let (made, is_rough) = Walk::made(node, &twins, outputs);
+        let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
         self.quantisers.see(node, &twins, &made, outputs);
         let carried = match self.is_wanted(outputs) && !is_rough {
             true => doubts(node, &undoubted(node, &twins, outputs), &made),

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, SharedTensor};
+use tract_onnx_cast::{ElementType, Family};
 
 use super::super::doubt::{Doubt, Twin, UNIFORM};
-use super::super::numbers::{cast, largest, numbers, peak, rounding, smallest, tensor, wide};
+use super::super::numbers::{
+    cast, is_computed_in, largest, numbers, peak, rounding, smallest, tensor, wide,
+};
 use super::super::trace::Trace;
 use crate::cli::measure::change::STANDS_FOR_INFINITY;
 
@@ -39,6 +41,50 @@ pub(super) fn undoubted(
     }
     let exact = |twin: &Twin| Twin::new(twin.value.clone(), Doubt::Relative(0.0));
     twins.iter().map(|twin| twin.as_ref().map(exact)).collect()
+}
+
+/// Whether a node takes an input in the type of the others, and is no operator that measures by it.
+fn is_operand(node: &NodeRun, place: usize, input: &ObservedTensor) -> bool {
+    is_computed_in(input.element_type) && (place == 0 || node.op_type != "Resize")
+}
+
+/// The twins with all operands in DOUBLE, where one is in DOUBLE that the conversion has in another
+/// type, or the other way round.
+pub(super) fn in_double(node: &NodeRun, twins: &[Option<Twin>]) -> Option<Vec<Option<Twin>>> {
+    let both = || node.inputs.iter().zip(twins);
+    let types =
+        || both().filter_map(|(input, twin)| Some((input.as_ref()?, twin.as_ref()?.value.0)));
+    let is_double = |ty| ty == ElementType::Double;
+    let is_mixed = types().any(|(input, ty)| is_double(ty) != is_double(input.element_type));
+    if !is_mixed || !types().any(|(_, ty)| is_double(ty)) {
+        return None;
+    }
+    let widened = |(place, (input, twin)): (usize, (&Option<ObservedTensor>, &Option<Twin>))| {
+        let (Some(input), Some(twin)) = (input, twin) else { return Some(twin.clone()) };
+        if !is_operand(node, place, input) {
+            return Some(Some(twin.clone()));
+        }
+        let value = cast(&twin.value, ElementType::Double)?;
+        Some(Some(Twin { value, ..twin.clone() }))
+    };
+    both().enumerate().map(widened).collect()
+}
+
+/// The twins in FLOAT where the conversion has its inputs in FLOAT or less, with what rounding them to it adds
+/// to their doubt.
+pub(super) fn in_own_types(node: &NodeRun, twins: Vec<Option<Twin>>) -> Vec<Option<Twin>> {
+    let narrowed = |(input, twin): (&Option<ObservedTensor>, Option<Twin>)| {
+        let (input, twin) = (input.as_ref()?, twin?);
+        let ty = wide(input.element_type);
+        if twin.value.0 != ElementType::Double || ty != ElementType::Float {
+            return Some(twin);
+        }
+        let values = numbers(&twin.value)?.into_iter().zip(twin.doubts());
+        let doubts: Vec<f64> = values.map(|(x, doubt)| doubt + x.abs() * rounding(ty)).collect();
+        let (value, doubt) = (cast(&twin.value, ty)?, Doubt::Each(doubts.into()));
+        Some(Twin { value, doubt, ..twin })
+    };
+    node.inputs.iter().zip(twins).map(narrowed).collect()
 }
 
 /// Whether an operator makes codes by a scale and a zero point, or values of them.
