@@ -1,10 +1,14 @@
 //! References in DOUBLE and in half precision, and what their conversions may do.
 
-use tract_onnx::pb::{ModelProto, NodeProto};
-use tract_onnx_cast::ElementType::{self, Double, Float};
+use tract_onnx::pb::{ModelProto, NodeProto, TensorProto};
+use tract_onnx_cast::ElementType::{self, BFloat16, Double, Float, Float16};
 
-use crate::common::proto::{Change, cast, node};
-use crate::verdict::{judged, of, one};
+use crate::common::proto::{Change, cast, int, int64, node};
+use crate::verdict::{broken, held, judged, of, one, values};
+
+fn number(name: &str, value: i64) -> TensorProto {
+    TensorProto { dims: vec![], ..int64(name, &[value]) }
+}
 
 fn unary(op: &str, input: &str, made: &str) -> NodeProto {
     node(op, &[input], &[made], vec![]).named(op)
@@ -30,4 +34,40 @@ fn what_overflows_in_float_is_no_fault_of_a_conversion_from_double() {
     assert_eq!((verdict.as_str(), node.as_str()), ("imprecise", "Exp"));
     let (verdict, node, _) = judged(&reference, &model(Float, "Sqrt"));
     assert_eq!((verdict.as_str(), node.as_str()), ("broken", "Sqrt"));
+}
+
+/// What a sequence and an optional hold has been rounded before it is FLOAT again.
+#[test]
+fn what_has_been_in_a_sequence_or_an_optional_may_be_rounded() {
+    let model = |ty: ElementType, at: &str| {
+        let piece =
+            |made: &str, at: &str| node("SequenceAt", &["s", at], &[made], vec![]).named("at");
+        let mut nodes = vec![unary("Tanh", "x", "t")];
+        let mut split = "t";
+        if ty != Float {
+            nodes = vec![cast("x", ty, "h"), unary("Tanh", "h", "t"), cast("t", Float, "f")];
+            split = "f";
+        }
+        nodes.extend([
+            node("SplitToSequence", &[split, "two"], &["s"], vec![int("axis", 0)]).named("split"),
+            piece("p", at),
+            node("Optional", &["p"], &["o"], vec![]).named("optional"),
+            node("OptionalGetElement", &["o"], &["g"], vec![]).named("get"),
+            node("ConcatFromSequence", &["s"], &["c"], vec![int("axis", 1)]).named("joined"),
+            node("MatMul", &["c", "w"], &["m"], vec![]).named("product"),
+            node("Add", &["m", "g"], &["y"], vec![]).named("last"),
+        ]);
+        let held = vec![
+            held("w", Float, &[16, 8], &values(128, 3)),
+            number("two", 2),
+            number("first", 0),
+            number("second", 1),
+        ];
+        of(&[4, 8], nodes, &[2, 8], held)
+    };
+    let reference = model(Float, "first");
+    for ty in [Float16, BFloat16] {
+        assert_eq!(judged(&reference, &model(ty, "first")).0, "rounded");
+        assert_eq!(judged(&reference, &model(ty, "second")), broken("at", "attribute"));
+    }
 }

@@ -33,8 +33,8 @@ use super::weights::Weights;
 use bodies::Bodies;
 use own::Own;
 use values::{
-    INSIDE, held_in, in_double, in_own_types, is_mask, is_quantiser, narrowed, rough, undoubted,
-    widened,
+    INSIDE, coarser, held_in, in_double, in_own_types, is_mask, is_of_sequence, is_quantiser,
+    narrowed, of_sequence, rough, undoubted, widened,
 };
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.
@@ -69,6 +69,8 @@ pub(super) struct Walk<'a> {
     order: Vec<(Vec<String>, Vec<String>)>,
     pub(super) quantisers: Quantisers,
     bodies: Bodies,
+    /// The type of half precision or more that rounds most of those that nodes have made so far.
+    coarsest: ElementType,
 }
 
 impl<'a> Walk<'a> {
@@ -100,6 +102,7 @@ impl<'a> Walk<'a> {
             order,
             quantisers,
             bodies: Bodies::default(),
+            coarsest: ElementType::Float,
         }
     }
 
@@ -154,6 +157,12 @@ impl<'a> Walk<'a> {
         let name = full_name(input);
         if let Some(twin) = self.twins.get(&name) {
             return Some(twin.clone());
+        }
+        if !input.is_constant && !input.graph.is_empty() && is_computed_in(input.element_type) {
+            // A body may be given what is in a sequence.
+            let value = cast(&shared(input), wide(input.element_type))?;
+            let doubt = of_sequence(&value, self.coarsest);
+            return Some(Twin::new(value, doubt));
         }
         let weight = if input.is_constant { self.weight(&name, &shared(input)) } else { None };
         let is_weight = weight.is_some();
@@ -214,7 +223,7 @@ impl<'a> Walk<'a> {
             _ => false,
         });
         if is_actual || node.has_bodies() {
-            return (as_made(), node.has_bodies());
+            return (as_made(), node.has_bodies() || is_of_sequence(node));
         }
         let given: Vec<Option<SharedTensor>> =
             twins.iter().map(|twin| twin.as_ref().map(|twin| twin.value.clone())).collect();
@@ -318,6 +327,7 @@ impl Observer for Walk<'_> {
         self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
         let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
         self.quantisers.see(node, &twins, &made, outputs);
+        self.coarsest = coarser(self.coarsest, outputs);
         let carried = match self.is_wanted(outputs) && !is_rough {
             true => doubts(node, &undoubted(node, &twins, outputs), &made),
             false => vec![],
@@ -342,7 +352,7 @@ impl Observer for Walk<'_> {
                 {
                     (twin.doubt, twin.share) = (Doubt::Each(doubts.into()), share);
                 }
-                _ if is_rough => twin.doubt = rough(node, output, &twin),
+                _ if is_rough => twin.doubt = rough(node, output, &twin, self.coarsest),
                 _ => {}
             }
             let link = self.links.get(&name).cloned();

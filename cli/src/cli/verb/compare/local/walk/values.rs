@@ -153,11 +153,48 @@ pub(super) fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<Shared
     tensor(made.0, made.1.shape(), &values)
 }
 
+/// So many roundings are left to what has been in a sequence or an optional, whose twin is not known.
+const IN_SEQUENCE: f64 = 4.0;
+
+/// Whether a node takes tensors out of a sequence or an optional.
+pub(super) fn is_of_sequence(node: &NodeRun) -> bool {
+    let takes = ["ConcatFromSequence", "OptionalGetElement", "SequenceAt"];
+    takes.contains(&node.op_type) && node.inputs.first().is_some_and(Option::is_none)
+}
+
+/// The doubt of what has been in one: it may have been rounded to the coarsest type of the conversion, and cast
+/// back before it was put in.
+pub(super) fn of_sequence(value: &SharedTensor, coarsest: ElementType) -> Doubt {
+    let (unit, least) = (IN_SEQUENCE * rounding(coarsest), 2.0 * smallest(coarsest));
+    let values = numbers(value).unwrap_or_default();
+    let end = largest(coarsest);
+    let doubt = |x: &f64| match x.abs() {
+        // What is at the end of the type may have been beyond it.
+        size if size >= end => f64::INFINITY,
+        size if size.is_finite() => size * unit + least,
+        _ => 0.0,
+    };
+    Doubt::Each(values.iter().map(doubt).collect::<Vec<f64>>().into())
+}
+
+/// The type that rounds most of one and of those that a node makes.
+pub(super) fn coarser(ty: ElementType, outputs: &[Option<ObservedTensor>]) -> ElementType {
+    let made = outputs.iter().flatten().map(|output| output.element_type);
+    let most = made.filter(|ty| is_computed_in(*ty)).chain([ty]);
+    most.max_by(|x, y| rounding(*x).total_cmp(&rounding(*y))).unwrap_or(ty)
+}
+
 /// The doubt of what a node makes of which no more is known.
-pub(super) fn rough(node: &NodeRun, output: &ObservedTensor, twin: &Twin) -> Doubt {
+pub(super) fn rough(
+    node: &NodeRun,
+    output: &ObservedTensor,
+    twin: &Twin,
+    coarsest: ElementType,
+) -> Doubt {
     let unit = rounding(output.element_type);
     match node.has_bodies() {
         true => Doubt::Same(INSIDE * unit * peak(&twin.value)),
+        false if is_of_sequence(node) => of_sequence(&twin.value, coarsest),
         false => Doubt::Relative(unit),
     }
 }
