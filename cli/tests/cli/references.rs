@@ -71,3 +71,28 @@ fn what_has_been_in_a_sequence_or_an_optional_may_be_rounded() {
         assert_eq!(judged(&reference, &model(ty, "second")), broken("at", "attribute"));
     }
 }
+
+/// Both are made of one model, and the reference is the coarser.
+#[test]
+fn digits_of_weights_that_the_reference_has_lost_are_no_fault() {
+    let model = |ty: ElementType, times: f32| {
+        let odd = |count, seed| -> Vec<f32> {
+            values(count, seed).iter().map(|x| x * 0.371 * times).collect()
+        };
+        let nodes = vec![
+            cast("x", ty, "h"),
+            node("MatMul", &["h", "w"], &["m"], vec![]).named("product"),
+            node("Mul", &["m", "factor"], &["s"], vec![]).named("scaled"),
+            cast("s", Float, "y"),
+        ];
+        let held = vec![held("w", ty, &[64, 8], &odd(512, 3)), one("factor", ty, 1.7)];
+        of(&[4, 64], nodes, &[4, 8], held)
+    };
+    for (reference, converted) in
+        [(Float16, Float), (BFloat16, Float), (BFloat16, Float16), (Float16, Double)]
+    {
+        let reference = model(reference, 1.0);
+        assert_eq!(judged(&reference, &model(converted, 1.0)).0, "rounded");
+        assert_eq!(judged(&reference, &model(converted, 1.25)).0, "broken");
+    }
+}

@@ -59,6 +59,8 @@ struct Grid {
     /// The type whose last place is the unit; `None` where values are stored with a scale that is
     /// not known.
     unit: Option<Reach>,
+    /// The reference's type, by whose last place it has rounded what both were made of.
+    reference: Option<Reach>,
     /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's
     /// largest one.
     relative: f64,
@@ -89,7 +91,7 @@ impl Change {
         if change.is_plain_cast(reference, converted)? {
             return Ok(change);
         }
-        if let Some(grid) = Grid::of(converted, stored)? {
+        if let Some(grid) = Grid::of([reference, converted], stored)? {
             change.numbers(reference, converted, &grid, stored)?;
         }
         Ok(change)
@@ -331,7 +333,8 @@ impl Halved {
 }
 
 impl Grid {
-    fn of(converted: &Elements, stored: Option<ElementType>) -> TractResult<Option<Grid>> {
+    fn of(of: [&Elements; 2], stored: Option<ElementType>) -> TractResult<Option<Grid>> {
+        let [reference, converted] = of;
         let Some(target) = Reach::of(converted.ty) else { return Ok(None) };
         let narrow = match stored {
             Some(stored) => Some(stored),
@@ -349,7 +352,8 @@ impl Grid {
             }
             _ => (Some(target), 0.0, 0.0),
         };
-        Ok(Some(Grid { target, unit, relative, step }))
+        let reference = Reach::of(reference.ty).filter(|reach| matches!(reach, Reach::Float(_)));
+        Ok(Some(Grid { target, unit, reference, relative, step }))
     }
 
     /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the
@@ -397,7 +401,8 @@ impl Grid {
             // the smallest.
             Some(reach @ Reach::Float(float)) => {
                 let units = if magnitude < float.min_normal { 2.0 } else { 1.0 };
-                error <= units * reach.ulp(x)
+                let own = self.reference.map_or(0.0, |reach| reach.ulp(x));
+                error <= own.max(units * reach.ulp(x))
             }
             Some(_) => false,
             None => error <= self.relative * magnitude + self.step * peak,

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tract_onnx::prelude::*;
-use tract_onnx_cast::OnnxTensor;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
+use tract_onnx_cast::{ElementType, OnnxTensor};
 
 use super::Subject;
 use super::numbers::{
@@ -46,9 +46,15 @@ pub(super) fn inputs_of(
     twins
 }
 
-/// The reference's values where a constant has their roundings, and the constant's own elsewhere.
-pub(super) fn rounded(exact: &SharedTensor, held: &SharedTensor) -> Option<SharedTensor> {
-    let (unit, least, end) = (2.0 * rounding(held.0), 2.0 * smallest(held.0), largest(held.0));
+/// The reference's values where a constant has their roundings, or is what they have been rounded from, and
+/// the constant's own elsewhere. `from` is the reference's type.
+pub(super) fn rounded(
+    exact: &SharedTensor,
+    held: &SharedTensor,
+    from: ElementType,
+) -> Option<SharedTensor> {
+    let most = |of: fn(ElementType) -> f64| 2.0 * of(held.0).max(of(from));
+    let (unit, least, end) = (most(rounding), most(smallest), largest(held.0));
     let is_rounded = |x: f64, y: f64| {
         let is_cut = x.abs() > end && x * y > 0.0 && (y.abs() >= end || y.is_infinite());
         x == y || is_cut || (x - y).abs() <= unit * x.abs() + least || x.is_nan() && y.is_nan()

@@ -91,6 +91,6 @@ impl<'a> Weights<'a> {
         }
         let weight = self.read(reference, of_reference)?;
         let (exact, _) = laid_out(&cast(&weight, wide(weight.0))?, held)?;
-        rounded(&exact, held)
+        rounded(&exact, held, weight.0)
     }
 }
