@@ -6,7 +6,7 @@ use tract_onnx_cast::ElementType::{self, Double};
 use tract_onnx_cast::Family;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 
-use super::super::numbers::{magnitudes, numbers, rounding, tensor};
+use super::super::numbers::{magnitudes, numbers, rounding, tensor, wide};
 use super::known::{MOVED, SUMS};
 use super::twin::{Carried, Doubt, MASK, Twin};
 
@@ -194,7 +194,8 @@ pub(super) fn sums(step: Step) -> Doubts {
         .collect();
     let all = run(node, &magnitudes)?.swap_remove(0);
     let terms = terms(node, inputs, result);
-    let share = terms.min(STRAYING * terms.sqrt()) * rounding(result.0);
+    // Half precision is summed up in FLOAT.
+    let share = terms.min(STRAYING * terms.sqrt()) * rounding(wide(result.0));
     let mut doubts: Vec<f64> = all.iter().map(|x| x.abs() * share).collect();
     for (place, twin) in inputs.iter().enumerate().take(*factors) {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };

@@ -39,6 +39,9 @@ use values::{
 
 /// So many roundings of the reference's type may two ways to compute one value be apart.
 const ROUNDINGS: f64 = 16.0;
+/// So many where that is half precision: nodes compute it in FLOAT and round their results once, and what is
+/// rounded between two of them is carried beside (`own`).
+const ROUNDINGS_OF_HALF: f64 = 2.0;
 /// So many elements are held against each other at once.
 const BLOCK: usize = 1 << 14;
 /// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
@@ -80,15 +83,19 @@ impl<'a> Walk<'a> {
         weights: &'a Weights<'a>,
         inputs: HashMap<String, SharedTensor>,
     ) -> Walk<'a> {
-        let exact = |(name, value)| (name, Twin::new(value, Doubt::Relative(0.0)));
-        let twins = inputs.into_iter().map(exact).collect();
+        let narrowed = narrowed(reference);
+        let twin = |(name, value): (String, SharedTensor)| {
+            let rounded = narrowed.get(&*name).copied().unwrap_or_default();
+            (name, Twin::new(value, Doubt::Relative(rounded)))
+        };
+        let twins = inputs.into_iter().map(twin).collect();
         let (seen, sites) = (HashMap::new(), Sites::default());
         let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
         let made = HashMap::new();
         let quantisers = Quantisers::default();
         Walk {
             reference,
-            narrowed: narrowed(reference),
+            narrowed,
             links,
             weights,
             wanted,
@@ -150,6 +157,11 @@ impl<'a> Walk<'a> {
     fn narrowed(&self, name: &str) -> f64 {
         let link = self.links.get(name);
         link.and_then(|link| self.narrowed.get(&*link.reference)).copied().unwrap_or_default()
+    }
+
+    /// Whether the reference computes here, in half precision: what it makes of a value it makes of the very digits.
+    fn is_half(&self, ty: ElementType) -> bool {
+        wide(ty) != ty && !self.reference.nodes.is_empty()
     }
 
     /// What an input is, free of its type's rounding.
@@ -240,6 +252,49 @@ impl<'a> Walk<'a> {
         made.any(|(all, made)| all.contains(&full_name(made)))
     }
 
+    /// By how much of its elements, and of all alike, a value may be off that is computed another sound way.
+    fn margin(
+        &self,
+        node: &NodeRun,
+        want: &SharedTensor,
+        twin: &Twin,
+        has_own: bool,
+    ) -> (f64, f64) {
+        let is_once = self.is_half(want.0) && (has_own || self.wanted.is_none());
+        let unit = if is_once { ROUNDINGS_OF_HALF } else { ROUNDINGS } * rounding(want.0);
+        let slack = if node.has_bodies() { self.slack.max(INSIDE) } else { self.slack };
+        let slack = if slack > 0.0 { slack * rounding(want.0) * peak(want) } else { 0.0 };
+        // The reference's own type may be the one that does not hold what is small.
+        let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
+        (unit, least + slack)
+    }
+
+    /// What belongs to the reference behind a node: the conversion's tensor and the twin are replaced.
+    fn replaced(
+        &self,
+        name: &str,
+        want: &SharedTensor,
+        output: &mut ObservedTensor,
+    ) -> Option<Twin> {
+        if let Some(held) = held_in(want, &shared(output)) {
+            output.tensor = held.1;
+        }
+        let own = match self.links.get(name) {
+            // A cast to another type is another rounding of one value.
+            Some(link) if self.is_half(want.0) => {
+                let maker = self.reference.maker(&link.reference);
+                let is_cast = maker.is_some_and(|ran| ran.op == "Cast");
+                if is_cast && want.0 != output.element_type { rounding(want.0) } else { 0.0 }
+            }
+            _ => 4.0 * rounding(want.0),
+        };
+        let unit = own + self.narrowed(name);
+        let value = cast(want, wide(want.0)).filter(|_| want.0.family() != Family::Text)?;
+        let value = if is_computed_in(value.0) { value } else { shared(output) };
+        let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
+        Some(Twin::new(value, doubt))
+    }
+
     /// Holds a value against the reference's, and says whether it is to be replaced by it.
     fn judge(
         &mut self,
@@ -267,11 +322,7 @@ impl<'a> Walk<'a> {
         // Beyond the range of the reference's type its own value is infinite.
         let held = cast(&twin.value, wide(want.0)).filter(|_| is_computed_in(want.0));
         let got = held.as_ref().unwrap_or(&twin.value);
-        let unit = ROUNDINGS * rounding(want.0);
-        let slack = if node.has_bodies() { self.slack.max(INSIDE) } else { self.slack };
-        let slack = if slack > 0.0 { slack * rounding(want.0) * peak(&want) } else { 0.0 };
-        // The reference's own type may be the one that does not hold what is small.
-        let least = (VANISHING * smallest_normal(twin.value.0)).max(smallest(want.0));
+        let (unit, least) = self.margin(node, &want, twin, of_reference.is_some());
         // Nor does an operator that has no DOUBLE make what is beyond FLOAT.
         let end = largest(twin.value.0);
         let is_doubted = self.wanted.is_some();
@@ -287,7 +338,7 @@ impl<'a> Walk<'a> {
                 let of_reference = of_reference.and_then(|own| own.get(place)).copied();
                 let doubt = doubts.get(place - start).copied().unwrap_or(0.0);
                 let doubt = doubt.max(of_reference.unwrap_or(0.0));
-                let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least + slack;
+                let own = unit * want.abs().max(got.abs()).min(f64::MAX) + least;
                 let bound = own + 2.0 * doubt;
                 let is_beyond = want.is_finite() && want.abs() > end;
                 let is_end = is_beyond || is_mask(*got, *want) || cut.contains(&place);
@@ -358,16 +409,7 @@ impl Observer for Walk<'_> {
             let link = self.links.get(&name).cloned();
             let want = link.and_then(|link| self.judge(node, output, (&name, &link), &twin));
             if let Some(want) = want {
-                if let Some(held) = held_in(&want, &shared(output)) {
-                    output.tensor = held.1;
-                }
-                let unit = 4.0 * rounding(want.0) + self.narrowed(&name);
-                let is_text = want.0.family() == Family::Text;
-                if let Some(value) = cast(&want, wide(want.0)).filter(|_| !is_text) {
-                    let value = if is_computed_in(value.0) { value } else { shared(output) };
-                    let doubt = Doubt::Relative(if is_computed_in(value.0) { unit } else { 0.0 });
-                    twin = Twin::new(value, doubt);
-                }
+                twin = self.replaced(&name, &want, output).unwrap_or(twin);
             }
             self.twins.insert(name, twin);
         }
