@@ -97,6 +97,24 @@ fn digits_of_weights_that_the_reference_has_lost_are_no_fault() {
     }
 }
 
+/// A converter keeps from vanishing in FLOAT16 what FLOAT has as good as 0.
+#[test]
+fn what_a_reference_has_kept_from_vanishing_is_no_fault() {
+    let model = |ty: ElementType, small: f32| {
+        let mut weight = values(64, 3);
+        weight.iter_mut().step_by(8).for_each(|w| *w = small);
+        let nodes = vec![
+            cast("x", ty, "h"),
+            node("MatMul", &["h", "w"], &["m"], vec![]).named("product"),
+            cast("m", Float, "y"),
+        ];
+        of(&[4, 8], nodes, &[4, 8], vec![held("w", ty, &[8, 8], &weight)])
+    };
+    let reference = model(Float16, 2f32.powi(-23));
+    assert_eq!(judged(&reference, &model(Float, 1e-18)).0, "rounded");
+    assert_eq!(judged(&reference, &model(Float, -1e-6)).0, "broken");
+}
+
 /// What the reference casts to BFLOAT16, and takes in FLOAT elsewhere, a conversion may cast to FLOAT16 for both.
 #[test]
 fn a_cast_to_another_type_is_another_rounding() {

@@ -56,10 +56,9 @@ pub(crate) struct Change {
 struct Grid {
     /// The converted side's type, by which range is judged.
     target: Reach,
-    /// The type whose last place is the unit; `None` where values are stored with a scale that is
-    /// not known.
+    /// The type whose last place is the unit; `None` of values stored with a scale not known.
     unit: Option<Reach>,
-    /// The reference's type, by whose last place it has rounded what both were made of.
+    /// The reference's type, which has rounded what both were made of.
     reference: Option<Reach>,
     /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's
     /// largest one.
@@ -397,12 +396,13 @@ impl Grid {
     fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
         let (error, magnitude) = (x.distance(y), x.rounded().abs());
         match self.unit {
-            // Some converters cut digits off, some keep values from vanishing: a unit, or two of
-            // the smallest.
-            Some(reach @ Reach::Float(float)) => {
-                let units = if magnitude < float.min_normal { 2.0 } else { 1.0 };
-                let own = self.reference.map_or(0.0, |reach| reach.ulp(x));
-                error <= own.max(units * reach.ulp(x))
+            // Converters cut digits off, and keep values from vanishing: a unit, or two of the least.
+            Some(unit @ Reach::Float(_)) => {
+                let units = |reach| match reach {
+                    Reach::Float(float) if magnitude < float.min_normal => 2.0,
+                    _ => 1.0,
+                };
+                self.reference.into_iter().chain([unit]).any(|of| error <= units(of) * of.ulp(x))
             }
             Some(_) => false,
             None => error <= self.relative * magnitude + self.step * peak,
