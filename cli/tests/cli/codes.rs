@@ -198,7 +198,7 @@ fn a_size_that_the_conversion_alone_refuses_is_a_fault_of_it() {
 
 /// A recurrent layer, and the same that quantises what it is given as it runs; the scale of its weights is so many times
 /// what it is to be.
-fn recurrent(times: f32) -> [ModelProto; 2] {
+fn recurrent(times: [f32; 2]) -> [ModelProto; 2] {
     let [weights, states] = [values(6 * 32, 3), values(8 * 32, 5)];
     let scales = [1.0 / 127.0, 0.5 / 127.0];
     let coded = |weights: &[f32], scale: f32, own: usize| -> Vec<f32> {
@@ -216,14 +216,14 @@ fn recurrent(times: f32) -> [ModelProto; 2] {
         vec![held("w", Float, &[1, 32, 6], &weights), held("r", Float, &[1, 32, 8], &states)];
     plain.push(axis());
     let mut narrow = vec![
-        held("w", Int8, &[1, 6, 32], &coded(&weights, scales[0], 6)),
-        held("r", Int8, &[1, 8, 32], &coded(&states, scales[1], 8)),
-        held("ws", Float, &[1], &[scales[0] * times]),
-        held("rs", Float, &[1], &[scales[1]]),
+        held("w_quantized", Int8, &[1, 6, 32], &coded(&weights, scales[0], 6)),
+        held("r_quantized", Int8, &[1, 8, 32], &coded(&states, scales[1], 8)),
+        held("ws", Float, &[1], &[scales[0] * times[0]]),
+        held("rs", Float, &[1], &[scales[1] * times[1]]),
         held("z", Int8, &[1], &[0.0]),
     ];
     narrow.push(axis());
-    let inputs = ["x", "w", "r", "", "", "", "", "", "ws", "z", "rs", "z"];
+    let inputs = ["x", "w_quantized", "r_quantized", "", "", "", "", "", "ws", "z", "rs", "z"];
     [of("LSTM", &["x", "w", "r"], plain), of("com.microsoft.DynamicQuantizeLSTM", &inputs, narrow)]
 }
 
@@ -237,13 +237,29 @@ fn what_a_layer_quantises_itself_may_be_half_a_step_off() {
     folder.tensor("x.pb", Float, x);
     let given = format!("x={}", folder.text("x.pb"));
     let verdict = |times| {
-        let [a, b] = recurrent(times);
+        let [a, b] = recurrent([times, 1.0]);
         let (a, b) = (folder.message("a.onnx", &a), folder.message("b.onnx", &b));
         let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--json", "-i", &given])));
         report["comparisons"][0]["verdict"].as_str().map(String::from)
     };
     assert_ne!(verdict(1.0).as_deref(), Some("broken"));
-    let [reference, spoiled] = recurrent(-2.0);
+    let [reference, spoiled] = recurrent([-2.0, 1.0]);
     let (found, node, _) = judged(&reference, &spoiled);
     assert_eq!((&*found, &*node), ("broken", "layer"));
+}
+
+/// What the state is multiplied by shows little in what is made of it.
+#[test]
+fn the_scale_of_what_a_layer_multiplies_its_state_by_is_held_against_its_values() {
+    let folder = Folder::new();
+    let told = |times| {
+        let [a, b] = recurrent([1.0, times]);
+        let (a, b) = (folder.message("a.onnx", &a), folder.message("b.onnx", &b));
+        let report = json(&stdout(&onnx_cast(["compare", &a, &b, "--weights-only", "--json"])));
+        let changed = &report["comparisons"][0]["weights"]["changed"];
+        changed[0]["text"].as_str().map(String::from)
+    };
+    assert_eq!(told(1.0), None);
+    let text = told(1.1).unwrap_or_default();
+    assert!(text.contains("all are about 1."), "{text}");
 }

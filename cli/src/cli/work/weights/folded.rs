@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onnx_cast_graph::{default_opset, has_bodies, int_attribute, needed};
+use onnx_cast_graph::{default_opset, has_bodies, int_attribute, ints_attribute, needed};
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
@@ -103,8 +103,10 @@ impl Computed {
         let Some(graph) = &holder.proto.graph else { return Ok(None) };
         let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
         let mut names = used_with_others(graph, &nodes, sought);
-        let multiplied = scaled_behind(holder.proto, graph, &known, sought);
-        names.extend(multiplied.iter().flat_map(|node| node.output.iter().cloned()));
+        let mut multiplied = scaled_behind(holder.proto, graph, &known, sought);
+        multiplied.extend(scaled_inside(holder.proto, graph, &known, sought));
+        let made = multiplied.iter().flat_map(|node| &node.output);
+        names.extend(made.filter(|name| sought.contains(name.as_str())).cloned());
         if names.is_empty() {
             return Ok(None);
         }
@@ -204,6 +206,47 @@ fn scaled_behind(
     let is_product =
         |node: &&NodeProto| matches!(node.op_type.as_str(), "MatMulInteger" | "ConvInteger");
     graph.node.iter().filter(is_product).filter_map(meaning).collect()
+}
+
+/// What the codes mean that a `DynamicQuantizeLSTM` takes, each with the scale and the zero point of its
+/// directions, as the matrices of an LSTM, which stand the other way round: as `scaled_behind`.
+fn scaled_inside(
+    model: &ModelProto,
+    graph: &GraphProto,
+    known: &HashMap<String, MadeOf>,
+    sought: &HashSet<&str>,
+) -> Vec<NodeProto> {
+    /// The places of codes, their scales and their zero points.
+    const PLACES: [[usize; 3]; 2] = [[1, 8, 9], [2, 10, 11]];
+    let has_axes = default_opset(&model.opset_import).is_some_and(|opset| opset >= 13);
+    let shape = |name: &String| Some(&*known.get(name)?.largest.as_ref()?.shape);
+    let meaning = |(layer, places): (&NodeProto, [usize; 3])| {
+        let [codes, scale, zero] = places.map(|place| layer.input.get(place));
+        let (codes, scale, zero) = (codes?, scale?, zero?);
+        let name = codes.strip_suffix("_quantized").filter(|name| sought.contains(name))?;
+        let (of_codes, of_scale) = shape(codes).zip(shape(scale))?;
+        let is_of_directions = of_codes.len() == 3 && of_codes.get(..1) == Some(of_scale);
+        if !is_of_directions || !known.contains_key(zero) {
+            return None;
+        }
+        let node = |op: &str, input: Vec<String>, made: &str, attribute| NodeProto {
+            op_type: op.into(),
+            name: made.into(),
+            input,
+            output: vec![made.into()],
+            attribute: vec![attribute],
+            ..NodeProto::default()
+        };
+        let turned = format!("{codes} turned");
+        let given = [codes, scale, zero].map(String::clone).into();
+        let made = node("DequantizeLinear", given, &turned, int_attribute("axis", 0));
+        let perm = ints_attribute("perm", vec![0, 2, 1]);
+        Some([made, node("Transpose", vec![turned], name, perm)])
+    };
+    let is_layer = |node: &&NodeProto| has_axes && node.op_type == "DynamicQuantizeLSTM";
+    let layers = graph.node.iter().filter(is_layer);
+    let all = layers.flat_map(|layer| PLACES.map(|places| (layer, places)));
+    all.filter_map(meaning).flatten().collect()
 }
 
 /// A model of these nodes alone.

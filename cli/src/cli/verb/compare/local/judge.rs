@@ -175,7 +175,8 @@ fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
     // Codes are told at the node that takes them.
     let of_codes = || {
         let takers = weight.roots.iter().filter_map(|root| local.takers.get(root));
-        let takers = takers.filter(|(_, op)| op.contains("Integer") || op.contains("Linear"));
+        let of_codes = ["Integer", "Linear", "DynamicQuantize"];
+        let takers = takers.filter(|(_, op)| of_codes.iter().any(|part| op.contains(part)));
         takers.min_by_key(|(node, _)| local.places.get(node))
     };
     let taker = local.takers.get(&tensor).or_else(of_codes).cloned();
