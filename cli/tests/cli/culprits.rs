@@ -15,7 +15,7 @@ const COLUMNS: usize = 24;
 
 /// A product with a transposed weight, and its dynamic quantisation, whose weight stands the other way
 /// round and whose scale is a number of times too large.
-fn dynamic(times: f32, scaled: [&str; 2]) -> [ModelProto; 2] {
+pub(crate) fn dynamic(times: f32, scaled: [&str; 2]) -> [ModelProto; 2] {
     let weight = values(ROWS * COLUMNS, 1);
     let turned = (0..ROWS * COLUMNS).map(|at| weight[at % COLUMNS * ROWS + at / COLUMNS]);
     let codes: Vec<f32> = turned.map(|w| (w * 127.0).round()).collect();
@@ -75,7 +75,7 @@ fn a_scale_of_a_product_that_multiplies_another_value_is_named() {
 }
 
 /// A model of `x`, 8 by 8, that makes `y` by nodes one behind the other.
-fn chain(nodes: Vec<NodeProto>, held: Vec<TensorProto>) -> ModelProto {
+pub(crate) fn chain(nodes: Vec<NodeProto>, held: Vec<TensorProto>) -> ModelProto {
     of(&[8, 8], nodes, &[8, 8], held)
 }
 

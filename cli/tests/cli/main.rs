@@ -31,6 +31,7 @@ mod looked;
 #[cfg(target_os = "linux")]
 mod memory;
 mod mutations;
+mod named;
 #[cfg(unix)]
 mod pictures;
 mod program;

@@ -16,7 +16,7 @@ use regions::results_turned;
 
 use super::links::Links;
 use super::nodes::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
-use super::numbers::{numbers, rounding};
+use super::numbers::{numbers, rounding, smallest};
 use super::quantisers::Wrong;
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
@@ -354,10 +354,11 @@ impl<'a> Fault<'a> {
             let turned = laid_out(was, is);
             let was = turned.as_ref().map_or(was, |(was, _)| was);
             let (unit, floats) = (rounding(is.0), matches!(is.0.family(), Family::Float(_)));
+            let least = 2.0 * smallest(is.0);
             let (Some(was), Some(is)) = (numbers(was), numbers(is)) else { continue };
             let is_near = |(x, y): (&f64, &f64)| {
                 x == y
-                    || (x - y).abs() <= 2.0 * unit * x.abs().max(y.abs())
+                    || (x - y).abs() <= 2.0 * unit * x.abs().max(y.abs()) + least
                     || floats && x.abs() > 1e4
             };
             if was.len() == is.len() && was.iter().zip(&is).all(is_near) {
