@@ -21,3 +21,64 @@ fn a_node_that_was_added_is_named_and_not_the_weight_behind_it() {
     let nodes = [nodes, vec![last("t"), cast("t", Float, "y")]].concat();
     assert_eq!(judged(&reference, &chain(nodes, weights(Float16))), broken("added", "added_node"));
 }
+
+/// A sum that was folded into a bias, of which the reference has no weight.
+#[test]
+fn of_a_product_the_bias_is_named_whose_scale_is_another() {
+    let (first, second) = (values(8, 3), values(8, 5));
+    let weight = || held("w", Float, &[8, 8], &values(64, 1));
+    let eight = |name: &str, values: &[f32]| held(name, Float, &[8], values);
+    let nodes = vec![
+        node("MatMul", &["x", "w"], &["m"], vec![]).named("product"),
+        add("bias", &["m", "b"], "p"),
+        add("sum", &["p", "c"], "y"),
+    ];
+    let reference = chain(nodes, vec![weight(), eight("b", &first), eight("c", &second)]);
+    let (scale, step) = (1.0 / 16.0, 1.0 / 127.0);
+    let converted = |times: f32| {
+        let [quantise, dequantise] = coded("x", ["scale", "scale"]);
+        let weight = ["w_codes", "w_scale", "none"];
+        let bias = ["b_codes", "b_scale", "no_bias"];
+        let inputs = ["x_DequantizeLinear_Output", "w", "both"];
+        let nodes = vec![
+            quantise,
+            dequantise,
+            node("DequantizeLinear", &weight, &["w"], vec![]).named("weight"),
+            node("DequantizeLinear", &bias, &["both"], vec![]).named("folded"),
+            node("Gemm", &inputs, &["y"], vec![]).named("product"),
+        ];
+        let codes = |values: &[f32], scale: f32| -> Vec<f32> {
+            values.iter().map(|x| (x / scale).round()).collect()
+        };
+        let both: Vec<f32> = first.iter().zip(&second).map(|(x, y)| x + y).collect();
+        let held = vec![
+            held("w_codes", Int8, &[8, 8], &codes(&values(64, 1), step)),
+            held("b_codes", Int32, &[8], &codes(&both, scale * step)),
+            one("scale", Float, scale),
+            one("zero", Uint8, 128.0),
+            one("w_scale", Float, step),
+            one("none", Int8, 0.0),
+            one("b_scale", Float, times * scale * step),
+            one("no_bias", Int32, 0.0),
+        ];
+        chain(nodes, held)
+    };
+    assert_eq!(verdict(&reference, &converted(1.0)), "rounded");
+    assert_eq!(judged(&reference, &converted(2.5)), broken("folded", "scale"));
+}
+
+/// A converter adds the bias of a product behind that of codes.
+#[test]
+fn a_bias_that_is_missing_behind_a_product_of_codes_is_told_at_what_takes_it() {
+    let [mut reference, mut short] = dynamic(1.0, ["f", "scale"]);
+    for model in [&mut reference, &mut short] {
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.node.last_mut().expect("a node").op_type = "Relu".into();
+    }
+    let graph = reference.graph.as_mut().expect("a graph");
+    graph.node[0].input.push("b".into());
+    graph.node[0].output[0] = "whole".into();
+    graph.node[1].input[0] = "whole".into();
+    graph.initializer.push(held("b", Float, &[24], &values(24, 5)));
+    assert_eq!(judged(&reference, &short), broken("last", "missing_node"));
+}

@@ -83,6 +83,7 @@ impl<'a> Fault<'a> {
             false => other().or_else(alone),
         };
         let found = self.holder(site).or(found).or_else(turned);
+        let found = found.or_else(|| self.biased(&region)).or_else(|| self.unbiased(site, &region));
         let (ran, (kind, text)) = match found {
             Some((ran, found)) => (Some(ran), found),
             None => (self.suspect(&region), unknown(is_quantised)),

@@ -8,6 +8,7 @@ use super::super::nodes::{
     is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, is_shaping, region,
 };
 use super::super::numbers::numbers;
+use super::super::quantisers::biases;
 use super::super::site::Site;
 use super::super::trace::Ran;
 use super::Fault;
@@ -62,6 +63,37 @@ impl<'a> Fault<'a> {
                 sum.name
             ),
         })
+    }
+
+    /// A bias of a region in codes of another scale than the products have to which it is added.
+    pub(super) fn biased<'b>(&self, region: &[&'b Ran]) -> Option<(&'b Ran, (FaultKind, String))> {
+        let wrong = biases(self.b);
+        let of = |ran: &'b Ran| {
+            let bias = wrong.iter().find(|bias| bias.node == ran.name)?;
+            Some((ran, (bias.kind, bias.text.clone())))
+        };
+        region.iter().copied().find_map(of)
+    }
+
+    /// What takes a product of codes, without the bias that the reference's product has.
+    pub(super) fn unbiased<'b>(
+        &self,
+        site: &Site,
+        region: &[&'b Ran],
+    ) -> Option<(&'b Ran, (FaultKind, String))> {
+        let product = region.iter().position(|ran| ran.op.ends_with("Integer"))?;
+        let is_sum = |ran: &&Ran| matches!(&*ran.op, "Add" | "Sum");
+        let of_reference = self.region_of_reference(site);
+        let mut products = of_reference.iter().filter(|ran| is_product(ran));
+        let (was, None) = (products.next()?, products.next()) else { return None };
+        let bias = was.inputs.get(2).filter(|bias| self.a.is_constant(bias))?;
+        let is_alone = !region.iter().any(is_sum);
+        let behind = region.iter().skip(product + 1);
+        let taker = behind.copied().find(|ran| !is_form(ran) && !self.is_scaling(ran));
+        let (was, op) = (&was.name, &was.op);
+        let text =
+            format!("the bias `{bias}` of {op} `{was}` of the reference is missing before it");
+        taker.filter(|_| is_alone).map(|ran| (ran, (FaultKind::MissingNode, text)))
     }
 
     /// The operands in another order, or another operand, with the node that takes it.
