@@ -67,6 +67,33 @@ fn of_a_product_the_bias_is_named_whose_scale_is_another() {
     assert_eq!(judged(&reference, &converted(2.5)), broken("folded", "scale"));
 }
 
+/// One of two alike was not taken in by what is before the codes, as the other is still there.
+#[test]
+fn a_node_before_codes_that_the_next_repeats_was_added() {
+    let first = |x: &str| node("MatMul", &[x, "w"], &["n"], vec![]).named("first");
+    let tanh = |name: &str, x: &str, made: &str| node("Tanh", &[x], &[made], vec![]).named(name);
+    let last = || add("last", &["t", "t"], "y");
+    let weight = || held("w", Float, &[8, 8], &values(64, 1));
+    let reference = chain(vec![first("x"), tanh("second", "n", "t"), last()], vec![weight()]);
+    let [quantise_first, dequantise_first] = coded("x", ["coarse", "coarse"]);
+    let [mut quantise, dequantise] = coded("n", ["scale", "scale"]);
+    quantise.input[0] = "again".into();
+    let nodes = vec![
+        quantise_first,
+        dequantise_first,
+        first("x_DequantizeLinear_Output"),
+        tanh("added", "n", "again"),
+        quantise,
+        dequantise,
+        tanh("second", "n_DequantizeLinear_Output", "t"),
+        last(),
+    ];
+    let scale = |name: &str, scale| one(name, Float, scale);
+    let held =
+        vec![scale("coarse", 0.04), scale("scale", 0.01), one("zero", Uint8, 128.0), weight()];
+    assert_eq!(judged(&reference, &chain(nodes, held)), broken("added", "added_node"));
+}
+
 /// A converter adds the bias of a product behind that of codes.
 #[test]
 fn a_bias_that_is_missing_behind_a_product_of_codes_is_told_at_what_takes_it() {

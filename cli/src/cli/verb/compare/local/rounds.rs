@@ -103,6 +103,11 @@ impl<'a> Rounds<'a> {
                     self.reference.nodes.iter().filter(|ran| ran.inputs.contains(value));
                 let (Some(taker), None) = (takers.next(), takers.next()) else { break };
                 let Some(behind) = taker.outputs.first() else { break };
+                let mut others = self.links.iter().filter(|(other, _)| *other != name);
+                // A node that the conversion has as well was not taken in.
+                if others.any(|(_, link)| link.is_sure && link.reference == *behind) {
+                    break;
+                }
                 let apart = self.reference.first(behind).and_then(|wanted| off(made, wanted));
                 if apart.is_some_and(|apart| apart <= PASSED * least) {
                     found.insert(name.clone(), Link { reference: behind.clone(), is_sure: true });
