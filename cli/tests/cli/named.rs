@@ -2,7 +2,7 @@
 
 use tract_onnx_cast::ElementType::{Float, Float16, Int8, Int32, Uint8};
 
-use crate::common::proto::{Change, cast, node};
+use crate::common::proto::{Change, cast, float, int, ints, node};
 use crate::culprits::{chain, dynamic};
 use crate::verdict::{add, broken, coded, held, judged, one, values, verdict};
 
@@ -108,4 +108,43 @@ fn a_bias_that_is_missing_behind_a_product_of_codes_is_told_at_what_takes_it() {
     graph.node[1].input[0] = "whole".into();
     graph.initializer.push(held("b", Float, &[24], &values(24, 5)));
     assert_eq!(judged(&reference, &short), broken("last", "missing_node"));
+}
+
+/// What several nodes were fused into is held against none of them.
+#[test]
+fn of_a_product_and_what_is_fused_before_it_the_latter_is_named() {
+    let weights = || {
+        let eight = |name: &str, x: f32| held(name, Float, &[8], &[x; 8]);
+        let scalars = [("two", 2.0), ("epsilon", 1e-5)].map(|(name, x)| one(name, Float, x));
+        let weight = held("w", Float, &[8, 8], &values(64, 1));
+        [scalars.into(), vec![weight, eight("scale", 1.5), eight("bias", 0.25)]].concat()
+    };
+    let mean = |x: &str, y: &str| node("ReduceMean", &[x], &[y], vec![ints("axes", &[-1])]);
+    let binary = |op: &str, x: &str, y: &str, made: &str| node(op, &[x, y], &[made], vec![]);
+    let product = |x: &str| binary("MatMul", x, "w", "q").named("product");
+    let nodes = vec![
+        mean("x", "m"),
+        binary("Sub", "x", "m", "d"),
+        binary("Pow", "d", "two", "p"),
+        mean("p", "v"),
+        binary("Add", "v", "epsilon", "e"),
+        node("Sqrt", &["e"], &["s"], vec![]),
+        binary("Div", "d", "s", "n"),
+        binary("Mul", "n", "scale", "f"),
+        binary("Add", "f", "bias", "l"),
+        node("Transpose", &["l"], &["t"], vec![]),
+        product("t"),
+        node("Softplus", &["q"], &["y"], vec![]).named("last"),
+    ];
+    let reference = chain(nodes, weights());
+    let fused = |epsilon: f32| {
+        let how = vec![int("axis", -1), float("epsilon", epsilon)];
+        let norm = node("LayerNormalization", &["x", "scale", "bias"], &["other"], how);
+        let turned = node("Transpose", &["other"], &["back"], vec![]);
+        let product = node("Gemm", &["back", "w"], &["r"], vec![]).named("one");
+        let last = node("Softplus", &["r"], &["y"], vec![]).named("last");
+        chain(vec![norm.named("norm"), turned, product, last], weights())
+    };
+    assert_eq!(verdict(&reference, &fused(1e-5)), "rounded");
+    assert_eq!(judged(&reference, &fused(0.5)).1, "norm");
 }

@@ -86,7 +86,7 @@ impl<'a> Fault<'a> {
         let found = found.or_else(|| self.biased(&region)).or_else(|| self.unbiased(site, &region));
         let (ran, (kind, text)) = match found {
             Some((ran, found)) => (Some(ran), found),
-            None => (self.suspect(&region), unknown(is_quantised)),
+            None => (self.suspect(&region, &of_reference), unknown(is_quantised)),
         };
         let (node, op) = ran.map_or((&site.node, &site.op), |ran| (&ran.name, &ran.op));
         let tensor = match ran.and_then(|ran| ran.outputs.first()) {
@@ -217,7 +217,7 @@ impl<'a> Fault<'a> {
     }
 
     /// The node that is likely to be wrong where none has anything otherwise than in the reference.
-    pub(super) fn suspect<'b>(&self, region: &[&'b Ran]) -> Option<&'b Ran> {
+    pub(super) fn suspect<'b>(&self, region: &[&'b Ran], of_reference: &[&Ran]) -> Option<&'b Ran> {
         let is_off = |made: &String| self.sites.get(made).is_some_and(Site::deviates);
         let is_made = |codes: &String| {
             self.b.maker(codes).is_some_and(|ran| ran.op.ends_with("QuantizeLinear"))
@@ -229,9 +229,16 @@ impl<'a> Fault<'a> {
         let is_of_constant =
             |ran: &Ran| ran.inputs.first().is_some_and(|codes| self.b.is_constant(codes));
         let computes = |ran: &Ran| !is_form(ran) && !is_coder(ran) && !self.is_scaling(ran);
+        // Products are held against the reference's; what several of its nodes were fused into is not.
+        let is_alone = |ran: &Ran| {
+            let is_plain = is_moving(ran) || is_product(ran) || is_quantiser(ran);
+            let is_other = of_reference.iter().all(|was| was.op != ran.op);
+            !is_plain && computes(ran) && is_other && self.partner(ran).is_none()
+        };
         let of = |is_it: &dyn Fn(&Ran) -> bool| region.iter().copied().find(|ran| is_it(ran));
         of(&|ran| self.is_scale_of_other(ran) || self.is_scaled_by_other(ran))
             .or_else(|| of(&|ran| is_wrong(ran) && is_of_constant(ran)))
+            .or_else(|| of(&is_alone))
             .or_else(|| of(&is_product))
             .or_else(|| of(&is_wrong))
             .or_else(|| of(&|ran| computes(ran) && !is_moving(ran)))
