@@ -148,3 +148,22 @@ fn of_a_product_and_what_is_fused_before_it_the_latter_is_named() {
     assert_eq!(verdict(&reference, &fused(1e-5)), "rounded");
     assert_eq!(judged(&reference, &fused(0.5)).1, "norm");
 }
+
+/// A range that was calibrated on more than these values is wider than they are, and none is narrower.
+#[test]
+fn of_two_scales_that_differ_the_one_is_named_that_does_not_cover_the_values() {
+    let first = || node("Sin", &["x"], &["n"], vec![]).named("first");
+    let last = |x: &str| node("Exp", &[x], &["y"], vec![]).named("last");
+    let reference = chain(vec![first(), last("n")], vec![]);
+    let converted = |scales| {
+        let [quantise, dequantise] = coded("n", scales);
+        let held = vec![
+            one("room", Float, 1.25 / 128.0),
+            one("short", Float, 0.87 / 128.0),
+            one("zero", Uint8, 128.0),
+        ];
+        chain(vec![first(), quantise, dequantise, last("n_DequantizeLinear_Output")], held)
+    };
+    assert_eq!(judged(&reference, &converted(["room", "short"])).1, "n_DequantizeLinear");
+    assert_eq!(judged(&reference, &converted(["short", "room"])).1, "n_QuantizeLinear");
+}

@@ -51,9 +51,9 @@ struct Taken {
 }
 
 impl Taken {
-    fn disagreement(&self, want: f64, got: f64, scale: f64) -> String {
+    fn disagreement(&self, taker: &str, (want, got): (f64, f64), scale: f64) -> String {
         format!(
-            "it makes {} of what quantiser `{}` was given as {}, more than a step of {} away: \
+            "`{taker}` makes {} of what quantiser `{}` was given as {}, more than a step of {} away: \
              the scales or zero points of the two are not one",
             Num(got),
             self.node,
@@ -71,7 +71,9 @@ impl Taken {
         let zero = |low: f64, high: f64| if high > low { -low / (high - low) } else { 0.0 };
         let moved = (zero(ends.0, ends.1) - zero(low, high)).abs();
         let low = if ends.0 == 0.0 { 0.0 } else { low };
-        let apart = (ends.0 - low).abs() + (ends.1 - high).abs();
+        // A range that was calibrated covers the values, and has room for others.
+        let off = |short: f64| if short > 0.0 { 2.0 * short } else { -short };
+        let apart = off(ends.0 - low) + off(high - ends.1);
         apart / (ends.1 - ends.0) + 2.0 * moved
     }
 }
@@ -296,10 +298,11 @@ fn wrong(
     };
     let (error, want, got, step) = worst;
     if error > step {
-        let text = taken.disagreement(want, got, step / STEP);
+        let taker = label(node.name, node.op_type);
+        let text = taken.disagreement(taker, (want, got), step / STEP);
         let is_taker = taken.misfit(taken.ends) <= taken.misfit(ends(twins, &taken.codes));
         let at = match is_taker {
-            true => (label(node.name, node.op_type), "DequantizeLinear"),
+            true => (taker, "DequantizeLinear"),
             false => (&*taken.node, "QuantizeLinear"),
         };
         return Some(wrong(at, FaultKind::ZeroPoint, error, step, text));
