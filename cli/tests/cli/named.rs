@@ -167,3 +167,33 @@ fn of_two_scales_that_differ_the_one_is_named_that_does_not_cover_the_values() {
     assert_eq!(judged(&reference, &converted(["room", "short"])).1, "n_DequantizeLinear");
     assert_eq!(judged(&reference, &converted(["short", "room"])).1, "n_QuantizeLinear");
 }
+
+/// What is behind an operator that only picks codes has their scale.
+#[test]
+fn of_codes_that_were_moved_the_scale_that_differs_is_named() {
+    let last = |x: &str| node("Exp", &[x], &["y"], vec![]).named("last");
+    let turned = |x: &str, y: &str| node("Transpose", &[x], &[y], vec![]).named("turned");
+    let first = || node("Sin", &["x"], &["n"], vec![]).named("first");
+    let reference = chain(vec![first(), turned("n", "t"), last("t")], vec![]);
+    let converted = |scales| {
+        let [quantise, mut dequantise] = coded("n", scales);
+        dequantise.input[0] = "codes".into();
+        let turned = turned("n_QuantizeLinear_Output", "codes");
+        let held = vec![
+            one("fits", Float, 1.0 / 128.0),
+            one("wide", Float, 1.5 / 128.0),
+            one("zero", Uint8, 128.0),
+        ];
+        let nodes = vec![first(), quantise, turned, dequantise, last("n_DequantizeLinear_Output")];
+        chain(nodes, held)
+    };
+    assert_eq!(judged(&reference, &converted(["fits", "fits"])).0, "rounded");
+    assert_eq!(
+        judged(&reference, &converted(["fits", "wide"])),
+        broken("n_DequantizeLinear", "zero_point")
+    );
+    assert_eq!(
+        judged(&reference, &converted(["wide", "fits"])),
+        broken("n_QuantizeLinear", "zero_point")
+    );
+}

@@ -18,8 +18,8 @@ use crate::cli::work::spelt::label;
 #[derive(Default)]
 pub(super) struct Quantisers {
     taken: HashMap<String, Taken>,
-    /// Codes that are others in another shape.
-    shaped: HashMap<String, String>,
+    /// Codes that are others in another shape, and whether they stand in their order.
+    shaped: HashMap<String, (String, bool)>,
     wrong: Vec<Wrong>,
 }
 
@@ -78,6 +78,10 @@ impl Taken {
     }
 }
 
+/// What gives codes another shape, and what makes others of them by the same scale.
+const IN_ORDER: [&str; 5] = ["Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"];
+const MOVING: [&str; 4] = ["Gather", "MaxPool", "Slice", "Transpose"];
+
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
 
@@ -120,10 +124,14 @@ impl Quantisers {
             "DequantizeLinear" => {
                 let input = node.inputs.first().and_then(name);
                 let input = input.unwrap_or_default();
-                let input = self.shaped.get(&input).cloned().unwrap_or(input);
+                let (input, in_order) = self.shaped.get(&input).cloned().unwrap_or((input, true));
                 let Some(taken) = self.taken.get_mut(&input) else { return };
                 let tensor = outputs.first().and_then(name).unwrap_or_default();
-                let Some(mut wrong) = wrong(node, twins, made, taken) else {
+                let found = match in_order {
+                    true => wrong(node, twins, made, taken),
+                    false => wrong_range(node, twins, taken),
+                };
+                let Some(mut wrong) = found else {
                     taken.is_taken_back = true;
                     return;
                 };
@@ -132,12 +140,12 @@ impl Quantisers {
                     self.wrong.push(wrong);
                 }
             }
-            "Flatten" | "Identity" | "Reshape" | "Squeeze" | "Unsqueeze" => {
+            op if IN_ORDER.contains(&op) || MOVING.contains(&op) => {
                 let names = node.inputs.first().and_then(name).zip(outputs.first().and_then(name));
                 let Some((input, output)) = names else { return };
-                let first = self.shaped.get(&input).cloned().unwrap_or(input);
+                let (first, in_order) = self.shaped.get(&input).cloned().unwrap_or((input, true));
                 if self.taken.contains_key(&first) {
-                    self.shaped.insert(output, first);
+                    self.shaped.insert(output, (first, in_order && IN_ORDER.contains(&op)));
                 }
             }
             _ => {}
@@ -249,6 +257,48 @@ fn cut_off_in_words(taken: &Taken, (from, to): (f64, f64), share: f64) -> String
         Num(least),
         Num(greatest)
     )
+}
+
+/// What is wrong where codes that have been moved are taken back by another range than they were made by.
+fn wrong_range(node: &NodeRun, twins: &[Option<Twin>], taken: &Taken) -> Option<Wrong> {
+    let scale = twins.get(1)?.as_ref()?;
+    let (was, is) = (taken.ends, ends(twins, &taken.codes));
+    let apart = (was.0 - is.0).abs().max((was.1 - is.1).abs());
+    if scale.value.1.len() != 1
+        || taken.codes.0.bits() > 8
+        || apart <= (STEP - 1.0) * (was.1 - was.0)
+    {
+        return None;
+    }
+    let taker = label(node.name, node.op_type);
+    let text = format!(
+        "`{taker}` takes codes back to {} … {} of which quantiser `{}` has made them for {} … {}: \
+         the scales or zero points of the two are not one",
+        Num(is.0),
+        Num(is.1),
+        taken.node,
+        Num(was.0),
+        Num(was.1)
+    );
+    let is_taker = taken.misfit(was) <= taken.misfit(is);
+    let at = if is_taker { (taker, "DequantizeLinear") } else { (&*taken.node, "QuantizeLinear") };
+    Some(Wrong {
+        culprit: Culprit {
+            node: at.0.into(),
+            op: at.1.into(),
+            tensor: String::new(),
+            local_error: Num(apart),
+            bound: Num(0.0),
+            kind: FaultKind::ZeroPoint,
+            text,
+        },
+        value: taken.name.clone(),
+        codes: String::new(),
+        taker: taker.into(),
+        is_cut_at_zero: false,
+        is_cut_off: false,
+        is_made_up: false,
+    })
 }
 
 /// What is wrong with values that come back, where one scale is that of all.
