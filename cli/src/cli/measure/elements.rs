@@ -12,6 +12,9 @@ use tract_onnx_cast::{ElementType, Family, tensor_proto};
 use crate::cli::measure::value::part;
 use crate::cli::tensor::NamedTensor;
 
+/// So many elements are looked at at once.
+const BLOCK: usize = 1 << 18;
+
 /// A tensor whose elements can be read some at a time.
 pub(crate) struct Elements<'a> {
     pub(crate) ty: ElementType,
@@ -144,6 +147,11 @@ fn section(proto: &TensorProto, offset: usize, (start, count): (usize, usize)) -
         external_data: others.chain(places.into_iter().map(entry)).collect(),
         ..TensorProto::default()
     }
+}
+
+/// All places, as many at once as are looked at.
+pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..length).step_by(BLOCK).map(move |start| start..length.min(start + BLOCK))
 }
 
 #[cfg(test)]

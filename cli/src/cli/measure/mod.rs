@@ -1,12 +1,13 @@
 //! How far tensors are apart, whatever their element types: exact values (`exact`, `value`), the
 //! metrics of a pair of tensors (`metrics`, of `angle` and `noise`), of a pair of weights
-//! (`change`, `alike`), and the tolerances that they are held against.
+//! (`change` by its `grid`, `alike`), and the tolerances that they are held against.
 
 pub(crate) mod alike;
 pub(crate) mod angle;
 pub(crate) mod change;
 pub(crate) mod elements;
 pub(crate) mod exact;
+mod grid;
 pub(crate) mod metrics;
 mod noise;
 pub(crate) mod number;

@@ -1,0 +1,130 @@
+//! What the values of a weight are rounded to, and what became of one by that.
+
+use tract_onnx::prelude::*;
+use tract_onnx_cast::ElementType;
+use tract_onnx_cast::audit::{Number, Reach};
+
+use crate::cli::found::finding::Code;
+use crate::cli::measure::elements::{Elements, blocks};
+use crate::cli::tensor::rounded;
+
+/// A bias in 32 bits has the scale of the products that it is added to, and need not use all of its
+/// codes: its steps are no finer than those of so many bits.
+const FINE: u32 = 17;
+
+/// What a weight's values are rounded to.
+pub(super) struct Grid {
+    /// The converted side's type, by which range is judged.
+    target: Reach,
+    /// The type whose last place is the unit; `None` of values stored with a scale not known.
+    unit: Option<Reach>,
+    /// The reference's type, which has rounded what both were made of.
+    reference: Option<Reach>,
+    /// The largest error of a stored value, for each unit of its own magnitude, and of the weight's
+    /// largest one.
+    relative: f64,
+    step: f64,
+}
+
+impl Grid {
+    /// Of a reference's weight and the converted one, in whose codes it may be stored.
+    pub(super) fn of(of: [&Elements; 2], stored: Option<ElementType>) -> TractResult<Option<Grid>> {
+        let [reference, converted] = of;
+        let Some(target) = Reach::of(converted.ty) else { return Ok(None) };
+        let narrow = match stored {
+            Some(stored) => Some(stored),
+            None => narrower(converted)?,
+        };
+        let reach = narrow.and_then(Reach::of);
+        let (unit, relative, step) = match (narrow, reach) {
+            (Some(ty), Some(Reach::Float(float))) if ty.bits() < 16 => {
+                (None, 0.5f64.powi(float.mantissa_bits as i32), float.min_positive / float.max)
+            }
+            (_, Some(reach @ Reach::Float(_))) => (Some(reach), 0.0, 0.0),
+            (Some(ty), Some(Reach::Integer(_))) if stored.is_some() => {
+                let bits = ty.bits().min(FINE);
+                (None, 0.0, 1.0 / ((1u64 << (bits - 1)) as f64 - 1.0).max(1.0))
+            }
+            _ => (Some(target), 0.0, 0.0),
+        };
+        let reference = Reach::of(reference.ty).filter(|reach| matches!(reach, Reach::Float(_)));
+        Ok(Some(Grid { target, unit, reference, relative, step }))
+    }
+
+    /// What became of a value. `peak` is the largest magnitude in the reference, `end` in the
+    /// converted weight.
+    pub(super) fn outcome(&self, x: Number, y: Number, peak: f64, end: f64) -> Code {
+        let (a, b) = (x.rounded(), y.rounded());
+        let is_float = matches!(self.target, Reach::Float(_));
+        match () {
+            () if x.is(y) => Code::Exact,
+            () if a.is_nan() => Code::NanLost,
+            () if b.is_nan() => Code::BecameNan,
+            () if b.is_infinite() && a.is_finite() => Code::Overflowed,
+            () if !a.is_finite() => Code::Saturated,
+            () if self.is_near(x, y, peak) && b == 0.0 => Code::Flushed,
+            () if self.is_near(x, y, peak) => Code::Rounded,
+            () if !is_float => Code::Changed,
+            () if self.target.is_beyond(x) && a * b > 0.0 => Code::Saturated,
+            () if b.abs() == end && a.abs() > end && a * b > 0.0 => Code::Clipped,
+            // Scales are chosen for the least error, and a few values lie beyond the last code.
+            () if self.unit.is_none() && a * b > 0.0 && (1.0..=2.0).contains(&(a / b)) => {
+                Code::Clipped
+            }
+            () => Code::Changed,
+        }
+    }
+
+    /// What became of a value, where that is seen without looking closer: most are the same, or rounded.
+    pub(super) fn at_once(&self, x: f64, y: f64, peak: f64) -> Option<Code> {
+        let is_finite = x.is_finite() && y.is_finite();
+        let is_near = || (x - y).abs() <= self.relative * x.abs() + self.step * peak;
+        match () {
+            () if !is_finite => None,
+            () if x == y => Some(Code::Exact),
+            () if self.unit.is_none() && is_near() => {
+                Some(if y == 0.0 { Code::Flushed } else { Code::Rounded })
+            }
+            () => None,
+        }
+    }
+
+    fn is_near(&self, x: Number, y: Number, peak: f64) -> bool {
+        let (error, magnitude) = (x.distance(y), x.rounded().abs());
+        match self.unit {
+            // Converters cut digits off, and keep values from vanishing: a unit, or two of the least.
+            Some(unit @ Reach::Float(_)) => {
+                let units = |reach| match reach {
+                    Reach::Float(float) if magnitude < float.min_normal => 2.0,
+                    _ => 1.0,
+                };
+                self.reference.into_iter().chain([unit]).any(|of| error <= units(of) * of.ulp(x))
+            }
+            Some(_) => false,
+            None => error <= self.relative * magnitude + self.step * peak,
+        }
+    }
+}
+
+/// The type of half precision that holds all values of a wider weight: it has been rounded, and
+/// kept wide.
+fn narrower(weight: &Elements) -> TractResult<Option<ElementType>> {
+    if !matches!(weight.ty, ElementType::Float | ElementType::Double) {
+        return Ok(None);
+    }
+    let is_held_in = |half: ElementType| -> TractResult<bool> {
+        for places in blocks(weight.len()) {
+            let wide = weight.part(places)?;
+            if rounded(weight.ty, &wide, half)?.as_bytes() != wide.as_bytes() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    for half in [ElementType::BFloat16, ElementType::Float16] {
+        if is_held_in(half)? {
+            return Ok(Some(half));
+        }
+    }
+    Ok(None)
+}
