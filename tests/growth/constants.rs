@@ -6,7 +6,7 @@ use std::io::Cursor;
 
 use tract_onnx::pb::{AttributeProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::ElementType::{self, Bool, Float, Int32, Int64, String as Text};
+use tract_onnx_cast::ElementType::{self, Bool, Float, Int32, Int64, String as Text, Uint8};
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, Limits, onnx};
 
@@ -188,6 +188,20 @@ fn what_is_declared_is_not_made() {
     }
     let known = ["Dropout", "GlobalMaxPool"];
     assert!(known.iter().all(|operator| refused.contains(operator)), "{refused:?}");
+}
+
+/// tract notes where each place of a window lies.
+#[test]
+fn windows_that_are_declared_are_counted() {
+    let _alone = alone();
+    for (operator, ty) in [("Conv", Float), ("ConvTranspose", Float), ("ConvInteger", Uint8)] {
+        let convolution = node(operator, &["x", "w"], &["d"], vec![]);
+        let mut model = of(vec![convolution, cast("d", Float, "y")], vec![]);
+        let graph = model.graph.as_mut().expect("a graph");
+        graph.input =
+            vec![value("x", ty, &[1, 3, 9, 1 << 41]), value("w", ty, &[3, 3, 9, 1 << 40])];
+        assert!(is_bounded(operator, &model), "{operator} is not refused for what it makes");
+    }
 }
 
 #[test]

@@ -166,7 +166,8 @@ pub(super) fn typed_bytes(fact: &TypedFact) -> Option<u64> {
     Some(volume(sizes?).saturating_mul(fact.datum_type.size_of() as u64))
 }
 
-fn volume(sizes: TVec<u64>) -> u64 {
+/// How many elements a shape has.
+pub(super) fn volume(sizes: TVec<u64>) -> u64 {
     if sizes.contains(&0) { 0 } else { sizes.into_iter().fold(1, u64::saturating_mul) }
 }
 

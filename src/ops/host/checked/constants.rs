@@ -10,7 +10,7 @@ use tract_onnx::tract_core::optim::CONST_FOLD_MEM_BUDGET;
 use tract_onnx::tract_hir::internal::*;
 
 use super::Checked;
-use super::allowance::{Account, Origin, bytes, held, longest, typed_bytes};
+use super::allowance::{Account, Origin, bytes, held, longest, typed_bytes, volume};
 use crate::error::Error;
 use crate::onnx::limits::within;
 use crate::onnx::node::{NodeView, attribute, place_in_tract};
@@ -52,6 +52,10 @@ const SHAPED: &[(&str, usize)] =
 
 /// The operators of which tract makes an output by its shape alone, which is that of the first input, and the output's place.
 const OF_SHAPE: &[(&str, usize)] = &[("Dropout", 1), ("EyeLike", 0)];
+
+/// The operators of whose window tract notes each place, and the operand behind whose channels the window's sizes are.
+const WINDOWED: &[(&str, usize)] =
+    &[("Conv", 1), ("ConvInteger", 1), ("ConvTranspose", 1), ("QLinearConv", 3)];
 
 /// Checks what tract would go through while it builds or types a node, whatever the inputs are: as many axes as are named, and
 /// all places of a window, those in the padding included.
@@ -141,6 +145,15 @@ impl Checked {
         inputs: &[&InferenceFact],
         outputs: &[&InferenceFact],
     ) -> TractResult<()> {
+        let windowed = WINDOWED.iter().find(|(operator, _)| *operator == self.node.op_type);
+        let window =
+            windowed.and_then(|(_, place)| inputs.get(place_in_tract(&self.node.input, *place)?));
+        if let Some(window) = window {
+            let sizes = window.shape.dims().skip(2).filter_map(DimFact::concretize);
+            let sizes = sizes.filter_map(|size| u64::try_from(size.as_i64()?).ok()).collect();
+            let places = volume(sizes).saturating_mul(size_of::<usize>() as u64);
+            self.account.take(places, || self.place())?;
+        }
         let made = OF_SHAPE.iter().find(|(operator, _)| *operator == self.node.op_type);
         let Some(output) = made.and_then(|(_, place)| outputs.get(*place)) else { return Ok(()) };
         for told in inputs.iter().take(1).chain([output]) {

@@ -48,19 +48,13 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
         Ok(local) => (local, None),
         Err(why) => (Local::default(), Some(why)),
     };
-    let wrong = weights.iter().filter(|weight| weight.is_error);
-    let wrong: Vec<Culprit> = wrong.map(|weight| of_weight(weight, &local)).collect();
     let mut judgement = Judgement {
         culprits: std::mem::take(&mut local.culprits),
         errors: std::mem::take(&mut local.errors),
         seeds: std::mem::take(&mut local.seeds),
         ..Judgement::default()
     };
-    let named = |culprit: &Culprit| judgement.culprits.iter().all(|held| held.node != culprit.node);
-    let wrong: Vec<Culprit> = wrong.into_iter().filter(named).collect();
-    judgement.culprits.extend(wrong);
-    let place = |culprit: &Culprit| local.places.get(&culprit.node).copied().unwrap_or(0);
-    judgement.culprits.sort_by_key(place);
+    add_weights(&mut judgement.culprits, weights, &local);
     let limit = limit_of_use(&local.types, outputs, limits);
     let worst = shown.map_or(0.0, error);
     let unlike = outputs.iter().chain(saved).find_map(problem);
@@ -168,6 +162,17 @@ fn told(culprit: &Culprit) -> String {
         "" => format!("the weight `{node}` is not the reference's"),
         _ => format!("rounding does not explain the output of {op} `{node}`"),
     }
+}
+
+/// Adds the weights that are wrong to the culprits, in the order of the nodes, those of nodes that are named already
+/// excepted.
+fn add_weights(culprits: &mut Vec<Culprit>, weights: &[ComparedWeight], local: &Local) {
+    let wrong = weights.iter().filter(|weight| weight.is_error);
+    let wrong = wrong.map(|weight| of_weight(weight, local));
+    let is_new = |culprit: &Culprit| culprits.iter().all(|held| held.node != culprit.node);
+    let wrong: Vec<Culprit> = wrong.filter(is_new).collect();
+    culprits.extend(wrong);
+    culprits.sort_by_key(|culprit| local.places.get(&culprit.node).copied().unwrap_or(0));
 }
 
 fn of_weight(weight: &ComparedWeight, local: &Local) -> Culprit {
