@@ -81,6 +81,21 @@ fn arithmetic_on_nothing_makes_nothing() -> TractResult<()> {
     Ok(())
 }
 
+/// Only a run would tell whether the open size is 1, and tract takes the operand for a constant before.
+#[test]
+fn arithmetic_on_nothing_and_an_open_size_is_refused() {
+    for operator in ["Add", "Div", "Max", "Mean", "Mul", "Pow", "Sub", "Sum"] {
+        for dims in [&[0][..], &[2, 0], &[1, 0]] {
+            let node = node(operator, &["x", "p"], &["y"], vec![]);
+            let mut model = of(&[node], &[empty("p", Float, dims)]);
+            let x = shaped("x", Float, vec![symbol("N")]);
+            model.graph.as_mut().expect("a graph").input = vec![x];
+            let message = failure(&model);
+            assert!(message.contains("has an operand 1 without elements"), "{operator}: {message}");
+        }
+    }
+}
+
 /// Only a run tells that there is no number.
 #[test]
 fn a_number_that_is_not_there_when_the_model_runs_is_refused_then() -> TractResult<()> {

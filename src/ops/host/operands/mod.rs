@@ -5,7 +5,9 @@
 //!
 //! - where one number is wanted ([`SCALARS`]) it is refused, by an operator in front of the operand if only a run can tell;
 //! - of an operator whose result has the shape of all operands ([`BROADCASTING`]) the result has no elements either, and a
-//!   constant takes the operator's place: tract looks for its numbers in patterns (`matches_single_input_const`).
+//!   constant takes the operator's place: tract looks for its numbers in patterns (`matches_single_input_const`). Where other
+//!   sizes are open it is refused, whatever stands in front of it: `TypedModel::wire_node` (tract-core, `src/model/typed.rs:127`)
+//!   makes a constant of each value that has no elements.
 //!
 //! Nor may a shape of fewer axes than a batch, its channels and what an operator slides over ([`RANKS`]): `BaseDataShape` of
 //! tract-core (`src/ops/nn/data_formats.rs`) takes these out of the shape without a look at its length.
@@ -189,6 +191,21 @@ impl Guarded {
         Ok(())
     }
 
+    /// Fails where an operand has no elements and the result may have some, as far as is known: no operator in front of such
+    /// an operand hides it, since tract takes whatever has no elements for a constant.
+    fn check_open(&self, target: &TypedModel, inputs: &[OutletId]) -> TractResult<()> {
+        for (place, input) in inputs.iter().enumerate() {
+            if elements(target.outlet_fact(*input)?.shape.iter()) == Elements::None {
+                let problem = format!(
+                    "has an operand {place} without elements, and another whose sizes are only known when the model runs, the model imports {}",
+                    self.opset
+                );
+                bail!(refused(&self.node, &self.operator, problem));
+            }
+        }
+        Ok(())
+    }
+
     /// What an operand is in the typed model, seen through a [`Guard`] where it may have no elements.
     fn guard(
         &self,
@@ -282,6 +299,9 @@ impl Around for Guarded {
             && let Some(nothing) = self.nothing(node, target, &inputs)?
         {
             return Ok(nothing);
+        }
+        if self.makes_arithmetic() && self.operator != "Gemm" {
+            self.check_open(target, &inputs)?;
         }
         let mut guarded = HashMap::new();
         for (place, (outlet, input)) in node.inputs.iter().zip(&inputs).enumerate() {
