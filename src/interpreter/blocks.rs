@@ -1,14 +1,16 @@
-//! A product by a large matrix, in blocks of the matrix's columns.
+//! Operators of a large matrix, which is never there as a whole.
 //!
-//! tract packs a matrix whole before it multiplies, widened if it is of halves: beside the vocabulary of a language model,
-//! which is its largest weight, stands that weight once or twice more. A sum of products takes a row and a column alone, so
-//! blocks of columns give the same values.
+//! The vocabulary of a language model is its largest weight. A `Gather` takes a few of its rows, which are read from the file
+//! alone. The last product is by its transpose: tract packs a matrix whole before it multiplies, widened if it is of halves, and
+//! so that weight would be there two or three times. A sum of products takes a row and a column alone, so blocks of columns
+//! give the same values.
 
+use onnx_cast_graph::NodeView;
 use tract_onnx::prelude::*;
 
 use super::value::Typed;
 use crate::cast::element_type::ElementType;
-use crate::onnx::node::is_default_domain;
+use crate::tensor::proto::late;
 
 /// So many bytes a matrix may have, its elements widened to FLOAT, and is packed whole; so many has a block.
 const BLOCK: usize = 4 << 20;
@@ -16,9 +18,9 @@ const BLOCK: usize = 4 << 20;
 const TILE: usize = 192;
 
 /// The columns of each block in which a node computes, if it is a `MatMul` by a large matrix.
-pub(super) fn columns(domain: &str, op_type: &str, inputs: &[Option<Typed>]) -> Option<usize> {
+pub(super) fn columns(node: &impl NodeView, inputs: &[Option<Typed>]) -> Option<usize> {
     let [Some(rows), Some(matrix)] = inputs else { return None };
-    let is_product = is_default_domain(domain) && op_type == "MatMul" && rows.tensor.rank() > 0;
+    let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let column = depth.checked_mul(size_of::<f32>())?;
     let most = (BLOCK / column.max(1) / TILE).max(1) * TILE;
@@ -56,8 +58,41 @@ pub(super) fn in_blocks(
     whole.into_iter().map(|(ty, tensor)| Typed::new(ty, tensor)).collect()
 }
 
+/// The inputs of a `Gather` that takes rows of a matrix which is in its file, with those rows alone in its place; `None` of any
+/// other node, and where it takes as many as there are.
+///
+/// # Errors
+///
+/// When the rows cannot be read.
+pub(super) fn of_rows(
+    node: &impl NodeView,
+    inputs: &[Option<Typed>],
+) -> TractResult<Option<Vec<Option<Typed>>>> {
+    let [Some(matrix), Some(places)] = inputs else { return Ok(None) };
+    let axis = node.attributes().iter().find(|attribute| attribute.name == "axis");
+    let takes_rows = node.is("Gather") && axis.is_none_or(|axis| matches!(axis.i, 0 | -2));
+    let &[all, _] = matrix.tensor.shape() else { return Ok(None) };
+    if !takes_rows || !late::is_late(&matrix.tensor) || places.tensor.len() >= all {
+        return Ok(None);
+    }
+    let held = places.tensor.cast_to::<i64>()?;
+    let held = held.try_as_plain_ram()?;
+    let row = |place: &i64| match usize::try_from(*place) {
+        Ok(row) => Some(row),
+        Err(_) => all.checked_sub(usize::try_from(place.unsigned_abs()).ok()?),
+    };
+    let wanted: Option<Vec<usize>> = held.as_slice::<i64>()?.iter().map(row).collect();
+    let Some(wanted) = wanted else { return Ok(None) };
+    let Some(rows) = late::rows(&matrix.tensor, &wanted)? else { return Ok(None) };
+    let order: Vec<i64> = (0..).take(wanted.len()).collect();
+    let order = Tensor::from_shape(places.tensor.shape(), &order)?;
+    Ok(Some(vec![Some(Typed::new(matrix.ty, rows)?), Some(Typed::native(order)?)]))
+}
+
 #[cfg(test)]
 mod tests {
+    use tract_onnx::pb::NodeProto;
+
     use super::*;
 
     #[test]
@@ -65,7 +100,8 @@ mod tests {
         let typed = |shape: &[usize]| Typed::native(Tensor::zero::<f32>(shape).expect("zeros"));
         let columns = |op_type, shape: &[usize]| {
             let inputs = [typed(&[3, 2048]), typed(shape)].map(|typed| Some(typed.expect("FLOAT")));
-            columns("", op_type, &inputs)
+            let node = NodeProto { op_type: String::from(op_type), ..NodeProto::default() };
+            columns(&&node, &inputs)
         };
         assert_eq!(columns("MatMul", &[2048, 384]), None);
         assert_eq!(columns("MatMul", &[2048, 385]), Some(384));

@@ -25,7 +25,7 @@ use crate::plug::guard::without_panic;
 use crate::plug::loader::CastOnnx;
 use crate::plug::model_types::output_element_types;
 use crate::tensor::output::with_axis_moved;
-use crate::tensor::proto;
+use crate::tensor::proto::{self, late};
 
 /// Builds nodes.
 pub(super) struct Builder {
@@ -134,7 +134,7 @@ impl Builder {
     ///
     /// When it contradicts its description, or its file does not hold it.
     pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<Typed> {
-        let (ty, tensor) = proto::read_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
+        let (ty, tensor) = proto::late_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
         Typed::new(ty, tensor)
     }
 
@@ -317,11 +317,14 @@ impl Last {
 
 impl Built {
     fn run(&self, inputs: &[Option<Typed>]) -> TractResult<TVec<TValue>> {
-        // tract copies what is shared, and zeroes what it writes.
-        if let (Some((from, to)), [Some(typed)]) = (self.moves, inputs)
-            && let Some(moved) = with_axis_moved(&typed.tensor, from, to)?
-        {
-            return Ok(tvec!(moved.into_tvalue()));
+        if let (Some((from, to)), [Some(Typed { tensor, .. })]) = (self.moves, inputs) {
+            // tract copies what is shared, and zeroes what it writes.
+            let moved = late::turned(tensor)
+                .map(Some)
+                .map_or_else(|| with_axis_moved(tensor, from, to), Ok)?;
+            if let Some(moved) = moved {
+                return Ok(tvec!(moved.into_tvalue()));
+            }
         }
         let mut given = tvec!();
         for node in self.plan.model().inputs.iter().map(|outlet| outlet.node) {

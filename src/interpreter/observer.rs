@@ -62,7 +62,8 @@ pub struct ObservedTensor {
     pub graph: Arc<str>,
     /// What the elements are.
     pub element_type: ElementType,
-    /// The carrier, as tract has it.
+    /// The carrier, as tract has it. A large matrix may be in its file until its elements are asked for
+    /// ([`read_late`](crate::tensor_proto::read_late)).
     pub tensor: Arc<Tensor>,
     /// Whether it is an initializer.
     pub is_constant: bool,

@@ -199,10 +199,13 @@ impl<'a> Run<'a> {
 
     /// Runs a node that takes and makes tensors by tract.
     pub(super) fn tensors(&mut self, id: NodeId, inputs: Inputs) -> TractResult<Vec<Value>> {
-        let tensors = self.all_tensors(id, inputs)?;
+        let mut tensors = self.all_tensors(id, inputs)?;
         let (graph, builder) = (&self.model.graph, &self.model.builder);
         let node = graph.node(id);
-        let outputs = match blocks::columns(&node.domain, &node.op_type, &tensors) {
+        if let Some(rows) = blocks::of_rows(node, &tensors)? {
+            tensors = rows;
+        }
+        let outputs = match blocks::columns(node, &tensors) {
             Some(columns) => {
                 blocks::in_blocks(&tensors, columns, |part| builder.run(graph, id, part))?
             }

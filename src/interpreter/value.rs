@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
 use crate::cast::element_type::ElementType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tensor::typed::OnnxTensor;
 
 /// A tensor that several values may share.
@@ -66,7 +66,13 @@ impl Typed {
     }
 
     fn into_onnx(self) -> Result<OnnxTensor> {
-        OnnxTensor::new(self.ty, Arc::unwrap_or_clone(self.tensor))
+        // Whoever has run a model need not know that its constants stay in their file.
+        let tensor = Arc::unwrap_or_clone(self.tensor);
+        let tensor = match tensor.as_plain_ram() {
+            Some(_) => tensor,
+            None => tensor.into_plain_ram().map_err(Error::of)?,
+        };
+        OnnxTensor::new(self.ty, tensor)
     }
 
     /// A tensor of one type that tract has as well.

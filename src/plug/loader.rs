@@ -9,7 +9,6 @@ use anyhow::Context;
 use onnx_cast_graph::Graph;
 use prost::Message;
 use tract_onnx::Onnx;
-use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::model::ParseResult;
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
@@ -28,7 +27,8 @@ use crate::passes::half_in_float::{HalfArithmetic, Widening};
 use crate::passes::{self, Options};
 use crate::plug::loaded::Loaded;
 use crate::plug::model_types::record_types;
-use crate::tensor::external::FileReader;
+use crate::tensor::proto::external::FileReader;
+use crate::tensor::proto::late::Resolver;
 
 /// tract's ONNX loader with a complete `Cast`: wherever [`tract_onnx::onnx`] stands, this one can.
 ///
@@ -207,8 +207,8 @@ impl CastOnnx {
     }
 
     /// How external data is read.
-    pub(crate) fn resolver(&self) -> &dyn ModelDataResolver {
-        self.onnx.provider.as_ref()
+    pub(crate) fn resolver(&self) -> &Resolver {
+        &self.onnx.provider
     }
 
     /// The operators that can be built, whatever their domains.

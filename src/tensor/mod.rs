@@ -7,8 +7,7 @@
 //! - `rounding`: rounded in place
 //! - `numbers`: the exact values of elements
 //! - `core_cast`: where tract's own cast gives the same bits
-//! - `proto`: `TensorProto`, read and written; `packed`: its elements of fewer than 8 bits; `external`: its data beside the
-//!   model
+//! - `proto`: `TensorProto`, read and written
 //! - `symbolic`: symbolic dimensions as numbers
 //! - `typed`: a tensor with its element type
 
@@ -16,11 +15,9 @@ pub(crate) mod carrier;
 pub(crate) mod code_table;
 pub(crate) mod conversion;
 pub(crate) mod core_cast;
-pub(crate) mod external;
 mod memory;
 pub(crate) mod numbers;
 pub(crate) mod output;
-mod packed;
 mod parallel;
 pub mod proto;
 pub(crate) mod quantization;

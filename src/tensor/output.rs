@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tract_onnx::prelude::{DatumType, Tensor, TractResult};
 
-use super::memory::{Memory, owns_its_bytes};
+use super::memory::Memory;
 use super::parallel::in_parts;
 use crate::cast::element_type::ElementType;
 use crate::cast::kernel::level::Level;
@@ -144,7 +144,7 @@ pub(crate) fn with_axis_moved(
     let (first, last) = (from.min(to), from.max(to));
     let shape = input.shape();
     let width = input.datum_type().size_of();
-    let is_plain = input.datum_type().is_copy() && owns_its_bytes(input);
+    let is_plain = input.datum_type().is_copy() && input.as_plain_ram().is_some();
     if last >= shape.len() || !is_plain || shape[last + 1..].iter().any(|size| *size != 1) {
         return Ok(None);
     }

@@ -71,6 +71,14 @@ pub(crate) fn values(
 /// When the tensor does not have them, or is not of its type's carrier.
 pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> TractResult<Tensor> {
     let width = ty.carrier_bytes().context("texts have no width")?;
+    if let (&[_, columns], None, false) = (tensor.shape(), tensor.as_plain_ram(), places.is_empty())
+    {
+        // Of a matrix that is in its file rows are read, as many as hold the places.
+        let first = places.start / columns.max(1);
+        let rows = tensor.slice(0, first, places.end.div_ceil(columns.max(1)))?;
+        let before = first * columns;
+        return part(ty, &rows, places.start - before..places.end - before);
+    }
     let bytes = tensor.as_bytes().get(places.start * width..places.end * width);
     let mut some = Tensor::zero_dt(ty.datum_type(), &[places.len()])?;
     some.as_bytes_mut().copy_from_slice(bytes.context("the tensor is shorter than its shape")?);

@@ -12,8 +12,8 @@ use onnx_cast_graph::{NodeView, subgraphs};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::interpreter::Interpreter;
-use tract_onnx_cast::{CastOnnx, ElementType, Family};
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
+use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::alike::Alike;
@@ -156,10 +156,12 @@ pub(crate) fn value_of(holder: &Holder, name: &str) -> Option<NamedTensor> {
     constant.read(holder.folder).ok()
 }
 
-/// The values of an initializer of the main graph, if there is one of that name that can be read.
-pub(crate) fn initializer(holder: &Holder, name: &str) -> Option<NamedTensor> {
+/// The values of an initializer of the main graph, if there is one of that name that can be read. A large
+/// matrix stays in its file until all of it is asked for.
+pub(crate) fn initializer(holder: &Holder, name: &str) -> Option<SharedTensor> {
     let held = holder.proto.graph.as_ref()?.initializer.iter().find(|held| held.name == name)?;
-    Constant::in_file(name, "", held)?.read(holder.folder).ok()
+    let (ty, tensor) = tensor_proto::read_late(held, holder.folder).ok()?;
+    Some((ty, Arc::new(tensor)))
 }
 
 /// The elements of an initializer of the main graph that is no text, if there is one of that name

@@ -53,10 +53,12 @@ pub(super) fn magnitudes(value: &SharedTensor) -> Option<SharedTensor> {
 
 /// Some of the elements; `None` for text.
 pub(super) fn numbers_in(value: &SharedTensor, places: Range<usize>) -> Option<Vec<f64>> {
-    if let Some(floats) = floats_of(value) {
+    let (ty, held) = value;
+    if held.as_plain_ram().is_some()
+        && let Some(floats) = floats_of(value)
+    {
         return Some(floats.get(places)?.iter().map(|x| f64::from(*x)).collect());
     }
-    let (ty, held) = value;
     numbers(&(*ty, Arc::new(part(*ty, held, places).ok()?)))
 }
 

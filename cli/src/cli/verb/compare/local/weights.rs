@@ -1,7 +1,6 @@
 //! The weights of the reference, each read from its file where it is needed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
@@ -11,6 +10,7 @@ use super::numbers::{cast, is_computed_in, wide};
 use super::trace::Trace;
 use super::twins::{laid_out, rounded};
 use crate::cli::measure::elements::Elements;
+use crate::cli::measure::value::part;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};
 
 /// Which constants of the conversion are roundings of which weights of the reference.
@@ -57,8 +57,7 @@ impl<'a> Weights<'a> {
         if let Some(kept) = reference.constant(name) {
             return Some(kept.clone());
         }
-        let held = initializer(self.holder.as_ref()?, name)?;
-        Some((held.ty, Arc::new(held.tensor)))
+        initializer(self.holder.as_ref()?, name)
     }
 
     /// Whether a weight of the reference is these values, bit for bit. It is read a part at a time.
@@ -69,11 +68,12 @@ impl<'a> Weights<'a> {
             elements.ty == held.0 && elements.shape == held.1.shape() && held.0.bits() >= 8
         };
         let Some(elements) = elements.filter(alike) else { return false };
-        let (length, width) = (elements.len(), held.0.carrier_bytes().unwrap_or(1));
+        let length = elements.len();
         (0..length).step_by(PART).all(|start| {
             let places = start..length.min(start + PART);
-            let bytes = held.1.as_bytes().get(places.start * width..places.end * width);
-            elements.part(places).is_ok_and(|part| bytes == Some(part.as_bytes()))
+            let own = part(held.0, &held.1, places.clone());
+            let both = own.and_then(|own| Ok((own, elements.part(places)?)));
+            both.is_ok_and(|(own, part)| own.as_bytes() == part.as_bytes())
         })
     }
 

@@ -1,9 +1,19 @@
 //! `TensorProto` ↔ carrier tensor, for all 26 element types, packed as the format says ([SEMANTICS
 //! §11](crate::semantics)).
+//!
+//! - `field`: which of its fields holds the data
+//! - `packed`: elements of fewer than 8 bits
+//! - `external`: data beside the model; `late`: what stays there until it is asked for
 
 #![forbid(unsafe_code)]
 
+pub(crate) mod external;
+mod field;
+pub(crate) mod late;
+mod packed;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context;
 use onnx_cast_graph::counted;
@@ -11,13 +21,15 @@ use tract_onnx::data_resolver::ModelDataResolver;
 use tract_onnx::pb::{StringStringEntryProto, TensorProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
-use crate::cast::element_type::{self, ElementType, Family};
+use crate::cast::element_type::{self, ElementType};
 use crate::error::{self, Cause, Error, Result};
 use crate::tensor::carrier;
-pub(crate) use crate::tensor::external::is_external;
-use crate::tensor::external::{External, FileReader, inside};
 use crate::tensor::output;
-use crate::tensor::packed::{pack, packed_length, unpack};
+pub(crate) use external::is_external;
+use external::{External, FileReader, inside};
+use field::Field;
+use late::{PIECE, Place, Resolver};
+use packed::{pack, packed_length, unpack};
 
 /// Reads a tensor, from whichever field holds its data.
 ///
@@ -31,9 +43,6 @@ pub fn read(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, 
     read_with(proto, folder, &FileReader).map_err(Error::of)
 }
 
-/// So many bytes of external data are read at once.
-const PIECE: usize = 1 << 20;
-
 /// As [`read`], external data through the resolver of a tract `Onnx`.
 pub(crate) fn read_with(
     proto: &TensorProto,
@@ -44,6 +53,41 @@ pub(crate) fn read_with(
     let is_external = is_external(proto);
     let tensor = if is_external { reader.external(folder, resolver) } else { reader.data() };
     Ok((reader.ty, tensor?))
+}
+
+/// From so many bytes on a matrix of external data stays in its file.
+const LATE: usize = 4 << 20;
+
+/// As [`read`], but that a large matrix of external data stays in its file until all of it is asked for, by
+/// [`Tensor::try_as_plain_ram`]. [`Tensor::slice`] reads the rows that it is asked for alone, and [`Tensor::as_plain_ram`] is
+/// `None` until then.
+///
+/// # Errors
+///
+/// Those of [`read`]. A file that becomes shorter afterwards is an error of what reads it.
+pub fn read_late(proto: &TensorProto, folder: Option<&Path>) -> Result<(ElementType, Tensor)> {
+    let resolver: Resolver = Arc::new(FileReader);
+    late_with(proto, folder, &resolver).map_err(Error::of)
+}
+
+/// As [`read_late`], external data through the resolver of a tract `Onnx`.
+pub(crate) fn late_with(
+    proto: &TensorProto,
+    folder: Option<&Path>,
+    resolver: &Resolver,
+) -> TractResult<(ElementType, Tensor)> {
+    let reader = Reader::new(proto)?;
+    if let (&[rows, columns], true) = (&*reader.shape, is_external(proto) && reader.is_copied()) {
+        let whole = reader.packed_bytes()?;
+        if whole >= LATE {
+            let (path, offset) = reader.external_data(folder)?;
+            reader.read_piece(&**resolver, &path, offset, (&mut vec![], whole - 1, 1))?;
+            let (datum_type, shape) = (reader.ty.datum_type(), [rows, columns]);
+            let place = Place { resolver: resolver.clone(), path, offset, datum_type, shape };
+            return Ok((reader.ty, late::matrix(place)));
+        }
+    }
+    read_with(proto, folder, &**resolver)
 }
 
 /// Checks what [`read_with`] would refuse, without copying the data of numeric tensors and without reading a side file.
@@ -181,6 +225,11 @@ impl<'a> Reader<'a> {
         Err(self.refuse(format!("has {found} in {field}, dimensions {dims:?} ask for {expected}")))
     }
 
+    /// Whether the carrier's bytes are those of the file.
+    fn is_copied(&self) -> bool {
+        self.ty.bits() >= 8 && self.ty != ElementType::Bool && cfg!(target_endian = "little")
+    }
+
     /// From external data, of which a piece at a time is copied.
     fn external(
         &self,
@@ -188,24 +237,34 @@ impl<'a> Reader<'a> {
         resolver: &dyn ModelDataResolver,
     ) -> TractResult<Tensor> {
         let (path, offset) = self.external_data(folder)?;
-        let read = |bytes: &mut Vec<u8>, at: usize, length: usize| -> TractResult<()> {
-            bytes.clear();
-            let at = offset.saturating_add(at);
-            let result = resolver.read_bytes_from_path(bytes, &path, at, Some(length));
-            result.with_context(|| {
-                format!("tensor `{}`: external data", error::shown(&self.proto.name))
-            })?;
-            Ok(self.check_length("bytes of data", bytes.len(), length)?)
+        let read = |bytes: &mut Vec<u8>, at: usize, length: usize| {
+            self.read_piece(resolver, &path, offset, (bytes, at, length))
         };
         let (whole, mut bytes) = (self.packed_bytes()?, vec![]);
-        let is_copied = self.ty.bits() >= 8 && self.ty != ElementType::Bool;
-        if whole <= PIECE || !is_copied || cfg!(target_endian = "big") {
+        if whole <= PIECE || !self.is_copied() {
             read(&mut bytes, 0, whole)?;
             return self.raw(&bytes);
         }
         // Room is made for what the file holds.
         read(&mut bytes, whole - 1, 1)?;
         output::in_pieces(self.ty.datum_type(), &self.shape, PIECE, read)
+    }
+
+    /// So many bytes of data that begins at an offset of a file.
+    fn read_piece(
+        &self,
+        resolver: &dyn ModelDataResolver,
+        path: &Path,
+        offset: usize,
+        (bytes, at, length): (&mut Vec<u8>, usize, usize),
+    ) -> TractResult<()> {
+        bytes.clear();
+        let result =
+            resolver.read_bytes_from_path(bytes, path, offset.saturating_add(at), Some(length));
+        result.with_context(|| {
+            format!("tensor `{}`: external data", error::shown(&self.proto.name))
+        })?;
+        Ok(self.check_length("bytes of data", bytes.len(), length)?)
     }
 
     /// From packed little-endian bytes.
@@ -369,77 +428,3 @@ pub(crate) fn bound_external_data(proto: &mut TensorProto) {
         proto.external_data.push(StringStringEntryProto { key, value });
     }
 }
-
-/// A field of `TensorProto` that may hold the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Raw,
-    Float,
-    Int32,
-    String,
-    Int64,
-    Double,
-    Uint64,
-}
-
-impl Field {
-    const ALL: [Field; 7] = [
-        Field::Raw,
-        Field::Float,
-        Field::Int32,
-        Field::String,
-        Field::Int64,
-        Field::Double,
-        Field::Uint64,
-    ];
-
-    /// The field for the type's elements where they are not in `raw_data` ([SEMANTICS §11](crate::semantics)).
-    const fn of(ty: ElementType) -> Field {
-        match (ty.family(), ty.bits()) {
-            (Family::Text, _) => Field::String,
-            (Family::Float(_), 64) => Field::Double,
-            (Family::Float(_), 32) => Field::Float,
-            (Family::Signed, 64) => Field::Int64,
-            (Family::Unsigned, 32 | 64) => Field::Uint64,
-            (Family::Float(_) | Family::Signed | Family::Unsigned | Family::Bool, _) => {
-                assert!(ty.bits() <= 32, "an entry of int32_data has 32 bits");
-                Field::Int32
-            }
-        }
-    }
-
-    /// ONNX's name.
-    const fn name(self) -> &'static str {
-        match self {
-            Field::Raw => "raw_data",
-            Field::Float => "float_data",
-            Field::Int32 => "int32_data",
-            Field::String => "string_data",
-            Field::Int64 => "int64_data",
-            Field::Double => "double_data",
-            Field::Uint64 => "uint64_data",
-        }
-    }
-
-    /// Entries in the field, of `raw_data` bytes.
-    fn length(self, proto: &TensorProto) -> usize {
-        match self {
-            Field::Raw => proto.raw_data.len(),
-            Field::Float => proto.float_data.len(),
-            Field::Int32 => proto.int32_data.len(),
-            Field::String => proto.string_data.len(),
-            Field::Int64 => proto.int64_data.len(),
-            Field::Double => proto.double_data.len(),
-            Field::Uint64 => proto.uint64_data.len(),
-        }
-    }
-}
-
-/// Every type has a field.
-const _: () = {
-    let mut index = 0;
-    while index < ElementType::ALL.len() {
-        Field::of(ElementType::ALL[index]);
-        index += 1;
-    }
-};

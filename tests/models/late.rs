@@ -1,0 +1,146 @@
+//! A large matrix stays in its file: what a run reads of it is what its nodes take.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use test_tools::tempfile;
+use tract_onnx::data_resolver::{FopenDataResolver, ModelDataResolver};
+use tract_onnx::prelude::*;
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::{CastOnnx, ElementType, OnnxTensor, Result};
+
+use crate::common::proto::{Sketch, bytes, external, ints, tensor};
+
+use ElementType::{BFloat16, Float, Float16, Int64};
+
+/// Rows and columns of more than 4 MiB in halves; the last block of columns has one of them.
+const SIZES: [usize; 2] = [3 * 960 + 1, 1024];
+
+/// The vocabulary of a language model: rows of it are taken, and its transpose is what the scores are computed by.
+fn tied(ty: ElementType) -> Sketch {
+    let [rows, columns] = SIZES.map(|size| size as i64);
+    // Of numbers as short as these all sums are exact, in whatever order.
+    let values = (0..rows * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+    let mut weight = tensor("w", ty, &values.collect::<Vec<f32>>());
+    weight.dims = vec![rows, columns];
+    Sketch::new()
+        .input("ids", Int64, &[2, 2])
+        .initializer(weight)
+        .node("Gather", &["w", "ids"], &["x"], vec![])
+        .node("Transpose", &["w"], &["t"], vec![ints("perm", &[1, 0])])
+        .node("MatMul", &["x", "t"], &["y"], vec![])
+        .output("y", ty, &[2, 2, rows])
+        .output("x", ty, &[2, 2, columns])
+}
+
+/// Reads files, and counts the bytes.
+#[derive(Default)]
+struct Counting {
+    all: AtomicUsize,
+    most: Mutex<usize>,
+}
+
+impl ModelDataResolver for Counting {
+    fn read_bytes_from_path(
+        &self,
+        buf: &mut Vec<u8>,
+        path: &Path,
+        offset: usize,
+        length: Option<usize>,
+    ) -> TractResult<()> {
+        FopenDataResolver.read_bytes_from_path(buf, path, offset, length)?;
+        self.all.fetch_add(buf.len(), Ordering::Relaxed);
+        let mut most = self.most.lock().expect("a number");
+        *most = buf.len().max(*most);
+        Ok(())
+    }
+}
+
+/// The model in a folder, with its weight beside it.
+fn saved(sketch: Sketch, folder: &Path) -> Result<std::path::PathBuf> {
+    let mut model = sketch.model();
+    let graph = model.graph.as_mut().expect("a graph");
+    let weight = graph.initializer.remove(0);
+    std::fs::write(folder.join("w.bin"), &weight.raw_data).expect("a file");
+    graph.initializer.push(external(weight, "w.bin", Some(0)));
+    let path = folder.join("model.onnx");
+    std::fs::write(&path, bytes(&model)).expect("a file");
+    Ok(path)
+}
+
+fn ids() -> Tensor {
+    let last = SIZES[0] as i64 - 1;
+    Tensor::from_shape(&[2, 2], &[3, -1, last, 3]).expect("four")
+}
+
+#[test]
+fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
+    for ty in [Float, Float16] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = saved(tied(ty), folder.path())?;
+        let planned = tied(ty).run(vec![ids()]).expect("a plan");
+        let counting = Arc::new(Counting::default());
+        let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
+        let model = Interpreter::open(CastOnnx::from(onnx), &path)?;
+        let made = model.run(vec![OnnxTensor::new(Int64, ids())?])?;
+        let made: Vec<Tensor> = made.into_iter().map(OnnxTensor::into_tensor).collect();
+        assert!(planned == made, "{ty}");
+        let [rows, columns] = SIZES;
+        let row = columns * ty.datum_type().size_of();
+        let all = counting.all.load(Ordering::Relaxed);
+        // Its last byte is looked for before.
+        assert_eq!(all, row * (rows + 4) + 1, "{ty}");
+        assert!(*counting.most.lock().expect("a number") <= 1 << 20);
+    }
+    Ok(())
+}
+
+#[test]
+fn whatever_asks_for_all_of_it_gets_it() -> Result<()> {
+    /// Asks for what it is shown.
+    struct Asks(Vec<Tensor>);
+    impl Observer for Asks {
+        fn node(&mut self, _: &NodeRun, _: &mut [Option<ObservedTensor>]) -> Result<()> {
+            Ok(())
+        }
+
+        fn constant(&mut self, constant: &mut ObservedTensor) -> Result<()> {
+            assert!(constant.tensor.as_plain_ram().is_none());
+            let turned = constant.tensor.slice(1, 5, 6).expect("a column");
+            self.0.push(turned);
+            let mut changed = Tensor::clone(&constant.tensor);
+            changed.as_bytes_mut()[..2].fill(0);
+            constant.tensor = changed.into();
+            Ok(())
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let sketch = tied(BFloat16).output("w", BFloat16, &SIZES.map(|size| size as i64));
+    let path = saved(sketch, folder.path())?;
+    let model = Interpreter::open(tract_onnx_cast::onnx(), &path)?;
+    let plain = model.run(vec![OnnxTensor::new(Int64, ids())?])?;
+    let weight = plain.last().expect("the weight").tensor();
+    assert!(weight.as_plain_ram().is_some());
+    let mut asks = Asks(vec![]);
+    let changed = model.run_observed(vec![OnnxTensor::new(Int64, ids())?], &mut asks)?;
+    assert_eq!(asks.0, [weight.slice(1, 5, 6).expect("a column")]);
+    let changed = changed.last().expect("the weight").tensor();
+    assert_eq!(changed.as_bytes()[..2], [0, 0]);
+    assert_ne!(weight.as_bytes()[..2], [0, 0]);
+    assert_eq!(changed.as_bytes()[2..], weight.as_bytes()[2..]);
+    Ok(())
+}
+
+#[test]
+fn a_file_that_does_not_hold_it_is_refused_at_once() -> Result<()> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = saved(tied(Float), folder.path())?;
+    let file = std::fs::File::options().write(true).open(folder.path().join("w.bin"));
+    let file = file.expect("a file");
+    file.set_len(file.metadata().expect("a file").len() - 1).expect("a shorter file");
+    let model = Interpreter::open(tract_onnx_cast::onnx(), &path)?;
+    let error = model.run(vec![OnnxTensor::new(Int64, ids())?]).expect_err("no such weight");
+    assert!(error.to_string().contains("tensor `w`"), "{error}");
+    Ok(())
+}
