@@ -57,6 +57,12 @@ pub(crate) fn turned(tensor: &Tensor) -> Option<Tensor> {
     Some(Tensor::from_storage(tensor.datum_type(), &[columns, rows], late))
 }
 
+/// The matrix that is in a file of which nobody has asked for all, of a tensor that is its transpose, as a
+/// [`Transpose`](crate::interpreter) of it is; `None` of any other tensor.
+pub fn untransposed(tensor: &Tensor) -> Option<Tensor> {
+    still_late(tensor).filter(|late| late.is_turned).and_then(|_| turned(tensor))
+}
+
 /// Some rows of a matrix that is in its file, in the order in which they are asked for; `None` of any other tensor, and where
 /// it has no such row.
 ///

@@ -28,6 +28,7 @@ use crate::tensor::output;
 pub(crate) use external::is_external;
 use external::{External, FileReader, inside};
 use field::Field;
+pub use late::untransposed;
 use late::{PIECE, Place, Resolver};
 use packed::{pack, packed_length, unpack};
 

@@ -79,6 +79,14 @@ impl<'a> Elements<'a> {
         (is_whole && count > 0).then_some(Elements { ty, shape, held })
     }
 
+    /// Those of a matrix whose transpose is in a file that is not read yet, in the file's order, in which
+    /// they are read a part at a time.
+    pub(crate) fn untransposed(&self) -> Option<Elements<'static>> {
+        let Held::InMemory(tensor) = &self.held else { return None };
+        let stored = tensor_proto::untransposed(tensor)?;
+        Some(Elements::of(self.ty, Cow::Owned(stored)))
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.shape.iter().product()

@@ -12,7 +12,7 @@ use onnx_cast_graph::{NodeView, subgraphs};
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
-use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
+use tract_onnx_cast::interpreter::SharedTensor;
 use tract_onnx_cast::{CastOnnx, ElementType, Family, tensor_proto};
 
 use crate::cli::found::weights::ComparedWeight;
@@ -26,6 +26,7 @@ use crate::cli::tensor::NamedTensor;
 pub(super) const WEIGHT: usize = 8;
 
 /// A model as far as its constants go.
+#[derive(Clone, Copy)]
 pub(crate) struct Holder<'a> {
     pub(crate) proto: &'a ModelProto,
     pub(crate) folder: Option<&'a Path>,
@@ -54,12 +55,15 @@ pub(super) struct Constant<'a> {
     held: HeldIn<'a>,
 }
 
+/// What computes the value of a name again.
+pub(super) type Again<'a> = Rc<dyn Fn(&str) -> TractResult<Option<SharedTensor>> + 'a>;
+
 /// Where the values are.
 enum HeldIn<'a> {
     InFile(&'a TensorProto),
     InMemory(Tensor),
     /// The nodes of a model make them of constants.
-    Computed(Rc<Interpreter>),
+    Computed(Again<'a>),
 }
 
 impl<'a> Constant<'a> {
@@ -122,9 +126,9 @@ impl<'a> Constant<'a> {
         is_matrix && self.shape != other.shape && self.shape.iter().rev().eq(&other.shape)
     }
 
-    /// The same without its values, which the model computes again when they are wanted.
-    pub(super) fn forgotten(self, model: &Rc<Interpreter>) -> Constant<'a> {
-        Constant { held: HeldIn::Computed(model.clone()), ..self }
+    /// The same without its values, which are computed again when they are wanted.
+    pub(super) fn forgotten(self, again: &Again<'a>) -> Constant<'a> {
+        Constant { held: HeldIn::Computed(again.clone()), ..self }
     }
 
     /// The values.
@@ -136,8 +140,8 @@ impl<'a> Constant<'a> {
         let elements = match &self.held {
             HeldIn::InMemory(tensor) => return Ok(Elements::of(self.ty, Cow::Borrowed(tensor))),
             HeldIn::InFile(proto) => Elements::of_proto(proto, folder),
-            HeldIn::Computed(model) => {
-                let value = model.constant(&self.name)?.context("it is computed of constants")?;
+            HeldIn::Computed(again) => {
+                let value = again(&self.name)?.context("it is computed of constants")?;
                 Ok(Elements::of(value.0, Cow::Owned(Arc::unwrap_or_clone(value.1))))
             }
         };

@@ -1,6 +1,8 @@
 //! Weights that a model computes of constants when it is loaded: stored narrow, and cast or
 //! dequantised.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use onnx_cast_graph::{default_opset, has_bodies, int_attribute, ints_attribute, 
 use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
-use tract_onnx_cast::interpreter::Interpreter;
+use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::main_graph::MainGraph;
@@ -87,30 +89,33 @@ pub(crate) fn is_random(op_type: &str) -> bool {
 }
 
 /// The values of a main graph that are computed of constants alone.
-pub(super) struct Computed {
-    model: Rc<Interpreter>,
+pub(super) struct Computed<'a> {
+    holder: Holder<'a>,
+    graph: &'a GraphProto,
+    /// The nodes that make them, in their order.
+    nodes: Vec<Cow<'a, NodeProto>>,
     names: Vec<String>,
     known: HashMap<String, MadeOf>,
+    /// The part in which each value is computed.
+    parts: HashMap<String, usize>,
+    /// What computes the values of the part of which one was asked for last.
+    last: RefCell<Option<(usize, Rc<Interpreter>)>>,
 }
 
-impl Computed {
+/// Values of so many elements are computed by one model, which holds the constants that the model's message
+/// holds: more are parts of the model.
+const AT_ONCE: usize = 16 << 20;
+
+impl<'a> Computed<'a> {
     /// Those that are used with others or `sought` by name; `None` if there are none.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be run.
-    pub(super) fn of(holder: &Holder, sought: &HashSet<&str>) -> TractResult<Option<Computed>> {
-        let Some(graph) = &holder.proto.graph else { return Ok(None) };
+    pub(super) fn of(holder: &Holder<'a>, sought: &HashSet<&str>) -> Option<Computed<'a>> {
+        let graph = holder.proto.graph.as_ref()?;
         let Constancy { mut known, nodes } = Constancy::of(holder.proto, graph);
         let mut names = used_with_others(graph, &nodes, sought);
         let mut multiplied = scaled_behind(holder.proto, graph, &known, sought);
         multiplied.extend(scaled_inside(holder.proto, graph, &known, sought));
         let made = multiplied.iter().flat_map(|node| &node.output);
         names.extend(made.filter(|name| sought.contains(name.as_str())).cloned());
-        if names.is_empty() {
-            return Ok(None);
-        }
-        let nodes: Vec<&NodeProto> = nodes.into_iter().chain(&multiplied).collect();
         for node in &multiplied {
             let made_of: Vec<MadeOf> =
                 node.input.iter().filter_map(|i| known.get(i).cloned()).collect();
@@ -118,21 +123,79 @@ impl Computed {
             let roots = made_of.into_iter().flat_map(|made_of| made_of.roots).collect();
             note(&mut known, node, &MadeOf { roots, largest });
         }
-        let model = alone(holder.proto, graph, &nodes, &names);
-        let onnx = holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
-        let model = Rc::new(Interpreter::of_proto(onnx, model, holder.folder)?);
-        Ok(Some(Computed { model, names, known }))
+        let (mut parts, mut before) = (HashMap::new(), 0usize);
+        for name in &names {
+            parts.insert(name.clone(), before / AT_ONCE);
+            let largest = known.get(name).and_then(|made_of| made_of.largest.as_ref());
+            before = before.saturating_add(largest.map_or(0, |largest| largest.size));
+        }
+        let nodes = nodes.into_iter().map(Cow::Borrowed);
+        let nodes = nodes.chain(multiplied.into_iter().map(Cow::Owned)).collect();
+        let (holder, last) = (*holder, RefCell::default());
+        let is_any = !names.is_empty();
+        is_any.then_some(Computed { holder, graph, nodes, names, known, parts, last })
     }
 
-    /// What computes them.
-    pub(super) fn model(&self) -> &Rc<Interpreter> {
-        &self.model
+    /// The value of a name, if it is a tensor.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be computed.
+    pub(super) fn value(&self, name: &str) -> TractResult<Option<SharedTensor>> {
+        let Some(part) = self.parts.get(name) else { return Ok(None) };
+        let last = self.last.borrow().clone();
+        let model = match last.filter(|(place, _)| place == part) {
+            Some((_, model)) => model,
+            None => {
+                // The part before goes first.
+                self.last.take();
+                let model = Rc::new(self.model(*part)?);
+                self.last.replace(Some((*part, model.clone())));
+                model
+            }
+        };
+        Ok(model.constant(name)?)
+    }
+
+    /// A model of the nodes alone that make a part of the values.
+    fn model(&self, part: usize) -> TractResult<Interpreter> {
+        let model = self.holder.proto;
+        let is_in_part = |name: &&String| self.parts.get(*name) == Some(&part);
+        let outputs: Vec<&String> = self.names.iter().filter(is_in_part).collect();
+        let mut used: HashSet<&String> = outputs.iter().copied().collect();
+        let mut nodes = vec![];
+        for node in self.nodes.iter().rev() {
+            if node.output.iter().any(|name| used.contains(name)) {
+                used.extend(&node.input);
+                nodes.push(NodeProto::clone(node));
+            }
+        }
+        nodes.reverse();
+        let held = self.graph.initializer.iter().filter(|held| used.contains(&held.name));
+        let bare =
+            |name: &String| ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() };
+        let graph = GraphProto {
+            name: self.graph.name.clone(),
+            node: nodes,
+            initializer: held.cloned().collect(),
+            output: outputs.into_iter().map(bare).collect(),
+            ..GraphProto::default()
+        };
+        let alone = ModelProto {
+            ir_version: model.ir_version,
+            opset_import: model.opset_import.clone(),
+            functions: model.functions.clone(),
+            graph: Some(graph),
+            ..ModelProto::default()
+        };
+        let onnx = self.holder.onnx.clone().with_probes(false).with_ignore_output_shapes(true);
+        Ok(Interpreter::of_proto(onnx, alone, self.holder.folder)?)
     }
 
     /// The values, each computed when it is its turn.
-    pub(super) fn each(&self) -> impl Iterator<Item = TractResult<Constant<'static>>> {
-        let constant = |name: &String| -> TractResult<Option<Constant<'static>>> {
-            let Some((ty, tensor)) = self.model.constant(name)? else { return Ok(None) };
+    pub(super) fn each(&self) -> impl Iterator<Item = TractResult<Constant<'a>>> {
+        let constant = |name: &String| -> TractResult<Option<Constant<'a>>> {
+            let Some((ty, tensor)) = self.value(name)? else { return Ok(None) };
             let (name, tensor) = (name.clone(), Arc::unwrap_or_clone(tensor));
             let made_of = self.known.get(&name).cloned().unwrap_or_default();
             let mut constant = Constant::in_memory(NamedTensor { name, ty, tensor }, "");
@@ -247,30 +310,4 @@ fn scaled_inside(
     let layers = graph.node.iter().filter(is_layer);
     let all = layers.flat_map(|layer| PLACES.map(|places| (layer, places)));
     all.filter_map(meaning).flatten().collect()
-}
-
-/// A model of these nodes alone.
-fn alone(
-    model: &ModelProto,
-    graph: &GraphProto,
-    nodes: &[&NodeProto],
-    outputs: &[String],
-) -> ModelProto {
-    let used: HashSet<&String> = nodes.iter().flat_map(|node| &node.input).collect();
-    let held = graph.initializer.iter().filter(|held| used.contains(&held.name));
-    let bare = |name: &String| ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() };
-    let graph = GraphProto {
-        name: graph.name.clone(),
-        node: nodes.iter().map(|node| (*node).clone()).collect(),
-        initializer: held.cloned().collect(),
-        output: outputs.iter().map(bare).collect(),
-        ..GraphProto::default()
-    };
-    ModelProto {
-        ir_version: model.ir_version,
-        opset_import: model.opset_import.clone(),
-        functions: model.functions.clone(),
-        graph: Some(graph),
-        ..ModelProto::default()
-    }
 }

@@ -7,6 +7,7 @@ mod matching;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use tract_onnx::prelude::*;
 
@@ -17,7 +18,7 @@ use crate::cli::measure::number::Num;
 use crate::cli::message::{at, one_line};
 use crate::cli::process::progress::{Progress, Unit};
 use crate::cli::work::spelt::spelt;
-use constants::{ChangedWeight, Constant, Holder, transposed};
+use constants::{Again, ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;
 use folded::Computed;
 
@@ -164,22 +165,22 @@ impl Weights {
     /// Compares what a model computes of its constants with those of the other one, `others`, by
     /// their names. What has no counterpart is handed back. If it cannot be computed, a note says
     /// why.
-    fn pair_computed(
+    fn pair_computed<'h>(
         &mut self,
-        holder: &Holder,
+        holder: &Holder<'h>,
         others: &mut Named,
         is_converted: bool,
         folders: (Option<&Path>, Option<&Path>),
-    ) -> TractResult<Vec<Constant<'static>>> {
+    ) -> TractResult<Vec<Constant<'h>>> {
         let sought = others.constants.iter().flatten();
         let sought = sought.map(|constant| constant.name.clone()).collect::<Vec<_>>();
         let sought = sought.iter().map(String::as_str).collect();
         let mut left = vec![];
-        let computed = Computed::of(holder, &sought).unwrap_or_else(|error| {
-            self.note_uncomputed(&error);
-            None
-        });
-        let Some(computed) = computed else { return Ok(left) };
+        let Some(computed) = Computed::of(holder, &sought).map(Rc::new) else { return Ok(left) };
+        let again: Again = {
+            let computed = computed.clone();
+            Rc::new(move |name| computed.value(name))
+        };
         for constant in computed.each() {
             let constant = match constant {
                 Ok(constant) => constant,
@@ -189,7 +190,7 @@ impl Weights {
                 }
             };
             let alone = self.pair_by_name(constant, others, is_converted, folders)?;
-            left.extend(alone.map(|constant| constant.forgotten(computed.model())));
+            left.extend(alone.map(|constant| constant.forgotten(&again)));
         }
         Ok(left)
     }
@@ -261,8 +262,16 @@ impl Weights {
         if is_turned {
             y = transposed(y)?;
         }
-        let change = Change::between(&x, &y, b.stored.or(a.stored));
-        let change = at(format!("weight `{}`", a.name), change)?;
+        let (stored, name) = (b.stored.or(a.stored), format!("weight `{}`", a.name));
+        let as_stored = x.untransposed().zip(y.untransposed());
+        let mut change = match &as_stored {
+            Some((x, y)) => at(&name, Change::between(x, y, stored))?,
+            None => at(&name, Change::between(&x, &y, stored))?,
+        };
+        if as_stored.is_some() && change.is_odd() {
+            // Where values differ is told by the places that they have behind the transpose.
+            change = at(&name, Change::between(&x, &y, stored))?;
+        }
         self.progress.iter_mut().for_each(|progress| progress.add(a.bytes()));
         if !change.is_odd() {
             self.facts.compared += 1;
