@@ -243,11 +243,22 @@ impl Error {
         let own = error.chain().find_map(|link| link.downcast_ref::<Error>());
         if let Some(own) = own.filter(|own| own.kind() != ErrorKind::Argument) {
             // What tract says around it has the node's name as the file has it.
-            return if own.names_its_place() { own.clone().into() } else { error };
+            let is_whole = own.names_its_place() || own.node().is_some();
+            return if is_whole { own.clone().into() } else { error };
         }
         let links: Vec<String> = error.chain().map(ToString::to_string).collect();
-        let node = links.iter().find_map(|link| named_by_tract(link)).map(String::from);
-        let message = links.join(": ");
+        let named = |(place, link): (usize, &String)| {
+            let (name, op) = named_by_tract(link)?;
+            // What tract does with the node, and the rules that it asks, are no words of the problem.
+            let is_problem = |link: &&String| !link.starts_with("in output_facts invocation");
+            let problem: Vec<&str> =
+                links.iter().skip(place + 1).filter(is_problem).map(String::as_str).collect();
+            let message = format!("node `{}` ({op}): {}", shown(name), problem.join(": "));
+            let message = if problem.is_empty() { links.join(": ") } else { message };
+            Some((Some(name.to_owned()), message))
+        };
+        let named = links.iter().enumerate().find_map(named);
+        let (node, message) = named.unwrap_or_else(|| (None, links.join(": ")));
         let cause = if error.chain().any(|link| link.is::<prost::DecodeError>()) {
             Cause::Model {
                 problem: format!("is not an ONNX file, or only a part of one: {message}"),
@@ -281,19 +292,22 @@ impl Error {
     }
 }
 
-/// The node that tract says it is at.
-fn named_by_tract(link: &str) -> Option<&str> {
-    let name = match link.strip_prefix("Building node ") {
-        Some(words) => words.rsplit_once(" (")?.0,
+/// The node that tract says it is at, and its operator.
+fn named_by_tract(link: &str) -> Option<(&str, &str)> {
+    let (name, op) = match link.strip_prefix("Building node ") {
+        Some(words) => words.rsplit_once(" (")?,
         None => {
             // "Evaluating #3 \"NAME\" Operator"
             let (doing, words) = link.split_once('"')?;
             let is_known = ["Failed analyse", "Translating", "Evaluating", "Wiring node"];
             is_known.iter().any(|known| doing.starts_with(known)).then_some(())?;
-            words.split_once('"')?.0
+            words.split_once('"')?
         }
     };
-    (!name.is_empty()).then_some(name)
+    let op = op.split_whitespace().next().unwrap_or_default();
+    // tract has operators for versions of ONNX's.
+    let op = op.trim_end_matches(|c: char| c.is_ascii_digit() || "():,.".contains(c));
+    (!name.is_empty()).then_some((name, op))
 }
 
 /// How many characters of a name are told. A file can have names of any length.

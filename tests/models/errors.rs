@@ -57,6 +57,23 @@ fn what_tract_refuses_is_a_typed_error() {
     assert!(own.to_string().contains("sideways"), "{own}");
 }
 
+/// Not where tract was, nor what it was about to do there.
+#[test]
+fn what_a_plan_cannot_know_is_said_of_the_node() {
+    let said = |op: &str, inputs: &[&str]| {
+        let axes = value("a", ElementType::Int64, &[1]);
+        let node = node(op, inputs, &["y"], vec![]).named("n1");
+        let model =
+            bytes(&model(18, graph(&[value("x", Float, &[1, 4]), axes], &[node], &[untyped("y")])));
+        let load = || tract_onnx_cast::onnx().model_for_read(&mut &*model)?.into_typed();
+        without_panic(load).expect_err("axes are wanted").to_string()
+    };
+    assert_eq!(said("Unsqueeze", &["x", "a"]), "node `n1` (Unsqueeze): Need axes to be a constant");
+    let slice = said("Slice", &["x", "a", "a", "a"]);
+    let known = "has axes that are only known when the model runs, the model imports 18";
+    assert_eq!(slice, format!("node `n1` (Slice): {known}"));
+}
+
 /// A product whose operands do not fit, which tract sees when it types the model; the model may leave their shapes open.
 fn misfit(is_open: bool) -> Vec<u8> {
     let side = |name: &str, size: i64| match is_open {

@@ -4,6 +4,8 @@
 mod cases;
 mod edges;
 
+use std::panic::AssertUnwindSafe;
+
 use tract_onnx::pb::{ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::untrusted::without_panic;
@@ -76,17 +78,14 @@ impl Case {
         &self,
         load: impl Fn(&ModelProto) -> TractResult<InferenceModel>,
     ) -> TractResult<Tensor> {
-        without_panic(|| {
-            let model = load(&self.model())?;
-            if self.tensors.iter().any(|(_, way, _)| *way == Open) {
-                model.symbols.add_assertion("N >= 0")?;
-            }
-            let plan = model.into_optimized()?.into_runnable()?;
-            let given = self.tensors.iter().filter(|(_, way, _)| *way != Constant);
-            let outputs =
-                plan.run(given.map(|(_, _, value)| value.clone().into_tvalue()).collect())?;
-            Ok(outputs.into_iter().next().expect("an output").into_tensor())
-        })
+        let model = load(&self.model())?;
+        if self.tensors.iter().any(|(_, way, _)| *way == Open) {
+            model.symbols.add_assertion("N >= 0")?;
+        }
+        let plan = model.into_optimized()?.into_runnable()?;
+        let given = self.tensors.iter().filter(|(_, way, _)| *way != Constant);
+        let outputs = plan.run(given.map(|(_, _, value)| value.clone().into_tvalue()).collect())?;
+        Ok(outputs.into_iter().next().expect("an output").into_tensor())
     }
 
     fn is_right(&self, result: &TractResult<Tensor>) -> bool {
@@ -135,13 +134,15 @@ fn element_type(tensor: &Tensor) -> ElementType {
 fn tract_still_needs_each_fix() {
     let mut wrong = vec![];
     for case in cases().into_iter().chain(edges::cases()) {
-        let (operator, ours) =
-            (case.operator, case.run(|model| onnx().model_for_proto_model(model)));
+        let operator = case.operator;
+        let ours = without_panic(|| case.run(|model| onnx().model_for_proto_model(model)));
         if !case.is_right(&ours) {
             wrong.push(format!("{operator} is wrong: {ours:?}"));
         }
-        let stock = case.run(|model| tract_onnx::onnx().model_for_proto_model(model));
-        if case.is_right(&stock) {
+        // What tract says is not put in this crate's words.
+        let stock = || case.run(|model| tract_onnx::onnx().model_for_proto_model(model));
+        let stock = std::panic::catch_unwind(AssertUnwindSafe(stock));
+        if stock.is_ok_and(|stock| case.is_right(&stock)) {
             wrong.push(format!("tract's own {operator} is right: its fix may go"));
         }
     }

@@ -98,7 +98,8 @@ impl Site {
 
     /// The same of what a plan would have to know.
     pub(crate) fn unplanned(&self, problem: &str) -> Error {
-        unplanned(&self.node(), &self.proto.op_type, problem)
+        let problem = format!("{problem}, the model imports {}", self.imported);
+        unplanned(&self.node(), &self.proto.op_type, &problem)
     }
 
     /// An integer attribute.

@@ -254,7 +254,7 @@ impl Model {
             }
             Ok(model)
         };
-        let plan = deadline.within(|| plan(typed))?;
+        let plan = deadline.within(|| without_panic(|| plan(typed)))?;
         let types = output_element_types(plan.plan.model())?;
         Ok(Ready { facts, way: Way::Plan { plan, names, types } })
     }

@@ -259,8 +259,8 @@ impl Expansion for Slice {
             None => None,
         };
         let Some(slices) = self.slices(&shape, count, &known)? else {
-            let problem = "has axes that are only known when the model runs";
-            bail!(unplanned(&self.node, SLICE, problem));
+            let problem = "has axes that are only known when the model runs, the model imports";
+            bail!(unplanned(&self.node, SLICE, &format!("{problem} {}", self.opset)));
         };
         // tract takes a slice of nothing over a Concat, of which it then leaves out what has no elements.
         if let Some(shape) = slices.empty(&shape) {
