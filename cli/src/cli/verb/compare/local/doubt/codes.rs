@@ -6,9 +6,12 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::numbers::{floats_of, gap, numbers, tensor};
+use super::super::numbers::{gap, numbers, numbers_in, tensor};
 use super::families::{Doubts, Step, UNIFORM, apart, elementwise, length, values};
 use super::twin::{Carried, Doubt, Twin};
+
+/// So many values are looked at at once.
+const BLOCK: usize = 1 << 14;
 
 /// Half a step, or what the range cuts off, in codes.
 pub(super) fn quantized(step: Step) -> Doubts {
@@ -81,39 +84,48 @@ pub(super) fn quantized_inside(
 
 /// The doubt in codes, in steps.
 pub(super) fn dequantized(step: Step) -> Doubts {
-    let Step { node, inputs, made } = step;
+    let Step { inputs, made, .. } = step;
     let codes = inputs.first()?.as_ref()?;
     if matches!(codes.value.0.family(), Family::Float(_)) {
         return elementwise(step);
     }
-    let mut given = values(inputs);
-    *given.first_mut()? = beside(&codes.value);
     let base = made.first()?.as_ref()?;
-    let moved = node.run_on(&given).ok()?.into_iter().next()??;
-    let doubts: Vec<f64> = match (&codes.doubt, floats_of(base), floats_of(&moved)) {
-        (Doubt::Same(doubt), Some(base), Some(moved)) => {
-            let steps = base.iter().zip(moved).map(|(a, b)| apart((*a).into(), (*b).into()));
-            steps.map(|step| step * doubt).collect()
-        }
-        _ => {
-            let steps = numbers(base)?.into_iter().zip(numbers(&moved)?);
-            let steps = steps.map(|(a, b)| apart(a, b)).zip(codes.doubts());
-            steps.map(|(step, doubt)| step * doubt).collect()
-        }
+    let mut doubts = vec![0.0; base.1.len()];
+    let of_codes = match &codes.doubt {
+        Doubt::Same(doubt) => vec![*doubt],
+        _ => codes.doubts(),
     };
-    let by_scale = scale_moved(&step).unwrap_or_else(|| vec![0.0; base.1.len()]);
-    let doubts: Vec<f64> = doubts.iter().zip(by_scale).map(|(x, y): (&f64, f64)| x + y).collect();
+    let of_code = |place: usize| of_codes.get(place).or(of_codes.first()).copied().unwrap_or(0.0);
+    let beside = beside(&codes.value)?;
+    add_moved(&step, (0, beside), base, &mut doubts, |place, moved| moved * of_code(place))?;
+    // A scale that may be off itself puts values off as well.
+    let scale = inputs.get(1).and_then(Option::as_ref).filter(|scale| !scale.is_exact());
+    if let Some(scale) = scale.and_then(|scale| scale.mapped(|x, doubt| x + doubt)) {
+        add_moved(&step, (1, scale), base, &mut doubts, |_, moved| moved);
+    }
     Some(vec![Carried { doubts, share: codes.share }])
 }
 
-/// By how much a scale that may be off itself puts values off.
-fn scale_moved(step: &Step) -> Option<Vec<f64>> {
-    let scale = step.inputs.get(1)?.as_ref().filter(|scale| !scale.is_exact())?;
+/// Adds to doubts how far another input moves each value, a block of them at a time; `None`, and nothing is added, if
+/// the node cannot be run on it.
+fn add_moved(
+    step: &Step,
+    (place, other): (usize, SharedTensor),
+    base: &SharedTensor,
+    doubts: &mut [f64],
+    doubt: impl Fn(usize, f64) -> f64,
+) -> Option<()> {
     let mut given = values(step.inputs);
-    *given.get_mut(1)? = scale.mapped(|x, doubt| x + doubt);
-    let moved = numbers(&step.node.run_on(&given).ok()?.into_iter().next()??)?;
-    let base = numbers(step.made.first()?.as_ref()?)?;
-    Some(base.iter().zip(moved).map(|(x, y)| apart(*x, y)).collect())
+    *given.get_mut(place)? = Some(other);
+    let moved = step.node.run_on(&given).ok()?.into_iter().next()??;
+    let length = doubts.len();
+    for start in (0..length).step_by(BLOCK) {
+        let places = start..length.min(start + BLOCK);
+        let (x, y) = (numbers_in(base, places.clone())?, numbers_in(&moved, places.clone())?);
+        let all = doubts.get_mut(places)?.iter_mut().enumerate().zip(x.iter().zip(&y));
+        all.for_each(|((at, sum), (x, y))| *sum += doubt(start + at, apart(*x, *y)));
+    }
+    Some(())
 }
 
 /// The codes beside these, each one nearer to zero, and one beyond it where there is none.
