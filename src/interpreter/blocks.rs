@@ -14,6 +14,8 @@ use crate::tensor::proto::late;
 
 /// So many bytes a matrix may have, its elements widened to FLOAT, and is packed whole; so many has a block.
 const BLOCK: usize = 4 << 20;
+/// So many bytes has a block of a matrix that is in its file, of whose rows each block reads parts.
+const BLOCK_OF_FILE: usize = 32 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;
 
@@ -23,7 +25,8 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<Typed>]) -> Option<
     let is_product = node.is("MatMul") && rows.tensor.rank() > 0;
     let &[depth, columns] = matrix.tensor.shape() else { return None };
     let column = depth.checked_mul(size_of::<f32>())?;
-    let most = (BLOCK / column.max(1) / TILE).max(1) * TILE;
+    let block = if late::is_late(&matrix.tensor) { BLOCK_OF_FILE } else { BLOCK };
+    let most = (block / column.max(1) / TILE).max(1) * TILE;
     (is_product && columns > most).then_some(most)
 }
 

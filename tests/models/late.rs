@@ -96,6 +96,37 @@ fn a_tied_vocabulary_is_read_once_and_a_few_rows() -> Result<()> {
     Ok(())
 }
 
+/// A matrix that is no transpose is read in blocks of columns, each row in as many parts.
+#[test]
+fn a_product_by_a_matrix_in_a_file_is_that_of_a_plan() -> Result<()> {
+    let [columns, depth] = [42 * 192 + 1, 1024];
+    let sketch = || {
+        let values = (0..depth * columns).map(|i| (i * 7919 % 61 - 30) as f32 / 64.0);
+        let mut weight = tensor("w", Float, &values.collect::<Vec<f32>>());
+        weight.dims = vec![depth, columns];
+        Sketch::new()
+            .input("x", Float, &[3, depth])
+            .initializer(weight)
+            .node("MatMul", &["x", "w"], &["y"], vec![])
+            .output("y", Float, &[3, columns])
+    };
+    let values: Vec<f32> = (0..3 * depth).map(|i| (i * 31 % 17 - 8) as f32 / 8.0).collect();
+    let x = Tensor::from_shape(&[3, depth as usize], &values).expect("as many");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = saved(sketch(), folder.path())?;
+    let counting = Arc::new(Counting::default());
+    let onnx = tract_onnx::Onnx { provider: counting.clone(), ..tract_onnx::onnx() };
+    let made = Interpreter::open(CastOnnx::from(onnx), &path)?;
+    let made = made.run(vec![OnnxTensor::new(Float, x.clone())?])?;
+    let planned = sketch().run(vec![x]).expect("a plan");
+    assert!(made.iter().map(OnnxTensor::tensor).eq(&planned));
+    // The last block has one column, of which the parts are too short: all is read for it.
+    let all = counting.all.load(Ordering::Relaxed) as i64;
+    assert_eq!(all, 4 * depth * (columns - 1 + columns) + 1);
+    assert!(*counting.most.lock().expect("a number") <= 1 << 20);
+    Ok(())
+}
+
 #[test]
 fn whatever_asks_for_all_of_it_gets_it() -> Result<()> {
     /// Asks for what it is shown.
