@@ -250,7 +250,7 @@ impl Error {
         let named = |(place, link): (usize, &String)| {
             let (name, op) = named_by_tract(link)?;
             // What tract does with the node, and the rules that it asks, are no words of the problem.
-            let is_problem = |link: &&String| !link.starts_with("in output_facts invocation");
+            let is_problem = |link: &&String| !DOINGS.iter().any(|doing| link.starts_with(doing));
             let problem: Vec<&str> =
                 links.iter().skip(place + 1).filter(is_problem).map(String::as_str).collect();
             let message = format!("node `{}` ({op}): {}", shown(name), problem.join(": "));
@@ -291,6 +291,9 @@ impl Error {
         Cause::Graph { graph: graph.into(), problem: problem.into() }.into()
     }
 }
+
+/// What tract says of its own work on a node.
+const DOINGS: [&str; 3] = ["in output_facts invocation", "Infering facts", "Applying rule"];
 
 /// The node that tract says it is at, and its operator.
 fn named_by_tract(link: &str) -> Option<(&str, &str)> {

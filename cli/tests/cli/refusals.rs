@@ -98,7 +98,7 @@ fn models_that_cannot_be_used_take_one_line() {
         ),
         (dim_model("N-5000"), &["`x`", "-4999"]),
         (shape_model(k("ConstantOfShape", &["s"]), &[-1]), &["`k` (ConstantOfShape)", "-1"]),
-        (shape_model(k("Reshape", &["f", "s"]), &[7]), &["\"k\"", "7"]),
+        (shape_model(k("Reshape", &["f", "s"]), &[7]), &["node `k`", "7"]),
         (shape_model(k("Loop", &["f", "s"]), &[7]), &["`k`", "Loop"]),
     ];
     for (model, words) in cases {
