@@ -228,11 +228,14 @@ const TUNABLES: &str = "GLIBC_TUNABLES";
 
 /// From how many bytes on memory goes back to the system when it is freed, however often it was asked for. What is smaller is
 /// wanted again by the next layer: mapped anew each time, its pages would be most of what the system does. But a plan gives up its
-/// weights while it packs them, and packed they are a little larger: what is freed has no room for them.
+/// weights while it packs them, and packed they are a little larger: what is freed has no room for them. And between the layers
+/// of a very large model what is kept would be more than all that is held.
 fn large(engine: Engine, model: &Path) -> u64 {
-    const MANY_WEIGHTS: u64 = 128 << 20;
-    let packs_many = engine == Engine::Plan && model_bytes(model) >= MANY_WEIGHTS;
-    if packs_many { 4 << 20 } else { 32 << 20 }
+    let many_weights: u64 = match engine {
+        Engine::Plan => 128 << 20,
+        Engine::Nodes => 1 << 30,
+    };
+    if model_bytes(model) >= many_weights { 4 << 20 } else { 32 << 20 }
 }
 
 impl Worker {
