@@ -24,7 +24,7 @@
 //!
 //! # Architecture
 //!
-//! Ten layers; each uses only those below it.
+//! Layers, of which each uses only those below it (`tests/models/circles.rs` holds it).
 //!
 //! - `cli`, the program `onnx-cast`, is built on this crate's public items and on the graph.
 //! - `interpreter` runs a model node by node, each built as the layers below build a model ([`Interpreter`](interpreter::Interpreter)).
@@ -32,15 +32,17 @@
 //!   its element types, transforms, a runtime, and our operators in tract's own file format.
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
 //!   rounding of half precision, and wraps its builder.
+//! - `conversion` ([`mod@convert`]) writes a model in another type for any runtime; `mending` ([`mod@mend`]) mends a file for
+//!   one. Both know each value's type by `typed`.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
 //! - `panels` are weights of products in fewer bits than they compute in, widened where tract's kernels read them.
-//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason. So is `conversion`
-//!   ([`mod@convert`]), which writes a model in another type for any runtime.
+//! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes
-//!   tell builders what they have found out. For other runtimes it mends files ([`mod@mend`]).
+//!   tell builders what they have found out.
 //! - `tensor` has tract's tensors that hold ONNX elements: which type carries which, [`Conversion`] of whole tensors,
 //!   where their outputs live, and `TensorProto`, read and written.
+//! - `error` is what all of them say ([`Error`]).
 //! - `cast` is what a cast is, without tract: the list of types ([`ElementType`]), the formats ([`mod@format`]), the
 //!   definition of every conversion, and the kernels that equal it. Its files are also a build unit of their own
 //!   (`tests/alone`): one crate keeps what only the layers above need from being public, and a second build of these
@@ -51,7 +53,7 @@
 //!
 //! The way of a model: [`CastOnnx::load`] reads a file, and the graph crate resolves its names; `passes::load` runs the list of
 //! passes over the graph; the graph is exported, each node with what its builder is to know (`onnx::lowered`); tract's loader
-//! builds each node by the operators that `ops::register` has put in place; `ops::open_shapes` settles shapes that only
+//! builds each node by the operators that `ops::host::register` has put in place; `ops::host::open_shapes` settles shapes that only
 //! declarations tell; the model remembers the types of its inputs and outputs (`plug::model_types`).
 //!
 //! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made

@@ -50,6 +50,7 @@ use tract_onnx::prelude::*;
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
 use crate::passes::casts::node::CastNode;
+use crate::passes::diagnostics::Survey;
 
 pub use crate::passes::casts::finding::{Finding, FindingKind};
 pub use counts::{CastStats, Errors, Outcome};
@@ -126,6 +127,13 @@ pub fn audit(
         Ok(audit.rows())
     };
     run().map_err(Error::of)
+}
+
+impl Survey {
+    /// An audit of the model, which counts where the model is loaded [with probes](crate::CastOnnx::with_probes).
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.rows().to_vec())
+    }
 }
 
 impl Audit {

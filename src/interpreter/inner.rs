@@ -1,4 +1,4 @@
-//! Bodies that run inside a node, shown to whoever watches.
+//! Runs a body inside a node, once: every branch, and every turn of a loop or scan. An observer is shown it.
 
 use onnx_cast_graph::{BodyId, NodeId, ValueId};
 use tract_onnx::prelude::TractResult;

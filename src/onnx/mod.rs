@@ -2,9 +2,9 @@
 //! a model may be. No graph is edited here; that is the business of [`passes`](crate::passes).
 //!
 //! - `operators`: what ONNX and tract do in which operator
-//! - `spec`, `quantizers`, `bit_casts`: what these nodes ask for, by their operators' versions
+//! - `cast_spec`, `quantizers`, `bit_casts`: what these nodes ask for, by their operators' versions
 //! - `lowered`: what the passes tell the builders of [`ops`](crate::ops), in one codec
-//! - `node`: what messages call a node; `subgraphs`: what nodes feed their bodies
+//! - `node`: what messages call a node
 //! - `declared_shapes`: shapes as declared; `consistency`: what of a file contradicts itself
 //! - `function_fields`: the fields of functions that tract's messages lack
 //! - `limits`: how large a model may be; `wire`: the same of a file, before it is decoded; `fields`: messages in their wire form
@@ -26,5 +26,4 @@ pub(crate) mod node;
 pub(crate) mod operators;
 pub(crate) mod quantizers;
 pub(crate) mod sparse;
-pub(crate) mod subgraphs;
 pub(crate) mod wire;

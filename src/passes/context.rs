@@ -5,7 +5,6 @@ use std::path::Path;
 
 use onnx_cast_graph::{NodeId, Table, ValueId};
 use tract_onnx::data_resolver::ModelDataResolver;
-use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::{TensorProto, ValueInfoProto};
 use tract_onnx::prelude::{Tensor, TractResult};
 
@@ -18,6 +17,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::limits::Limits;
 use crate::onnx::lowered::{Form, Lowered};
+use crate::onnx::operators::registered::Registered;
 use crate::onnx::quantizers::QuantizerNode;
 use crate::passes::facts::fact::Facts;
 use crate::passes::facts::meaning::Meaning;
@@ -29,8 +29,8 @@ pub(crate) struct Options<'a> {
     pub(crate) folder: Option<&'a Path>,
     /// How external data is read.
     pub(crate) resolver: &'a dyn ModelDataResolver,
-    /// The operators that tract is to build, by name.
-    pub(crate) operators: &'a OnnxOpRegister,
+    /// The operators that tract is to build.
+    pub(crate) registered: Registered<'a>,
     /// Whether a declared type of an inner value that contradicts the graph is overlooked.
     pub(crate) ignore_value_info: bool,
     /// Whether a declared type of an output that contradicts the graph is overlooked.
@@ -65,8 +65,8 @@ pub(crate) struct Context<'a> {
     pub(crate) widened: Vec<WidenedNode>,
     /// The types of the main graph's outputs, where known.
     pub(crate) output_types: Vec<Option<ElementType>>,
-    /// What `data shapes` has found out, as long as nothing was edited since.
-    pub(super) plan: Option<Plan>,
+    /// What `data shapes` has found out of sizes; gone as soon as a later pass edits the graph.
+    pub(super) size_plan: Option<Plan>,
     /// The values from whose declared shapes nothing is to be concluded.
     pub(crate) measured: HashSet<ValueId>,
     /// The declared shapes that may settle what the model leaves open.
@@ -88,7 +88,7 @@ impl<'a> Context<'a> {
             overlooked: vec![],
             widened: vec![],
             output_types: vec![],
-            plan: None,
+            size_plan: None,
             measured: HashSet::new(),
             declared: vec![],
         }

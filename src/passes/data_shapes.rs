@@ -31,7 +31,7 @@ pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> TractResult<(
     let measured = unused.body(graph, graph.main(), true);
     context.measured = unused.values;
     if measured.is_empty() {
-        context.plan = Some(plan);
+        context.size_plan = Some(plan);
         return Ok(());
     }
     for (id, counts) in measured {

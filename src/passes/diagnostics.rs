@@ -5,7 +5,6 @@ use tract_onnx::prelude::TractResult;
 use super::casts::finding::Finding;
 use super::casts::node::{CastKind, CastNode};
 use super::half_in_float::WidenedNode;
-use crate::audit::Audit;
 use crate::error::Error;
 use crate::onnx::quantizers::QuantizerNode;
 
@@ -55,11 +54,6 @@ impl Survey {
     /// Why the model cannot be loaded; nothing of one that can, as far as this crate is concerned.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
-    }
-
-    /// An audit of the model, which counts where the model is loaded [with probes](crate::CastOnnx::with_probes).
-    pub fn audit(&self) -> Audit {
-        Audit::new(self.rows.clone())
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()>
         }
         let node = graph.node(id);
         let given = |place: usize| given(graph, node.input(place)?);
-        let checked = honoured::check(node, given, context.options.operators);
+        let checked = honoured::check(node, given, context.options.registered);
         if let Some(defaults) = context.take(checked.map_err(Into::into), false)? {
             graph.node_mut(id).attributes.extend(defaults);
         }

@@ -186,9 +186,13 @@ fn run(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     }
     graph.take_changes();
     for (name, pass) in PASSES {
+        let is_planned = context.size_plan.is_some();
         let passed = pass(graph, context);
         context.take(passed, false)?;
         let changes = graph.take_changes();
+        if is_planned && !changes.is_empty() {
+            context.size_plan = None;
+        }
         if !trace.is_empty() && !changes.is_empty() {
             eprintln!("pass {name}: {changes}");
         }

@@ -23,6 +23,7 @@ use super::{Pass, import};
 use crate::cast::element_type::ElementType;
 use crate::onnx::limits::Limits;
 use crate::onnx::lowered::Form;
+use crate::onnx::operators::registered::Registered;
 
 /// What passes make of a model of opset 17: its nodes, a line each, in topological order.
 ///
@@ -34,7 +35,7 @@ pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
     let options = Options {
         folder: None,
         resolver: onnx.provider.as_ref(),
-        operators: &onnx.op_register,
+        registered: Registered { operators: &onnx.op_register, is_known: |_, _| true },
         ignore_value_info: false,
         ignore_output_types: false,
         widening: Widening { float16: HalfArithmetic::Widened, excess_precision: false },

@@ -1,9 +1,10 @@
 //! The plug: a drop-in for tract's `Onnx` that rewrites each model before tract sees it.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::Context;
 use onnx_cast_graph::Graph;
@@ -17,6 +18,7 @@ use tract_onnx::tract_core::tract_data::knobs::set_config_global;
 use crate::audit::probe;
 use crate::error::{Cause, Error, Result};
 use crate::onnx::limits::Limits;
+use crate::onnx::operators::registered::{Build, Registered};
 use crate::onnx::{declared_shapes, function_fields as fields, light, wire};
 use crate::ops::host::checked::allowance::Allowance;
 use crate::ops::host::open_shapes;
@@ -66,6 +68,28 @@ fn leave_out_kernels() {
     if cfg!(target_arch = "x86_64") {
         set_config_global("TRACT_CPU_ISA", "-amx-int8").ok();
     }
+}
+
+/// Whether an operator is built by tract or by this crate, and not by something that the program's user has registered.
+fn is_known_build(operator: &str, build: Build) -> bool {
+    static BUILDS: LazyLock<HashMap<String, Vec<Build>>> = LazyLock::new(|| {
+        let mut onnx = tract_onnx::onnx();
+        let mut builds: HashMap<String, Vec<Build>> = HashMap::new();
+        let mut add = |onnx: &Onnx| {
+            for (operator, build) in &onnx.op_register.0 {
+                builds.entry(operator.clone()).or_default().push(*build);
+            }
+        };
+        add(&onnx);
+        register(&mut onnx);
+        register_private(&mut onnx);
+        add(&onnx);
+        probe::register(&mut onnx);
+        add(&onnx);
+        builds
+    });
+    let builds = BUILDS.get(operator);
+    builds.is_some_and(|builds| builds.iter().any(|known| std::ptr::fn_addr_eq(*known, build)))
 }
 
 /// Adds the plug-in to an `Onnx` that may have operators and options of its own.
@@ -221,7 +245,7 @@ impl CastOnnx {
         Options {
             folder,
             resolver: self.onnx.provider.as_ref(),
-            operators: &self.onnx.op_register,
+            registered: Registered { operators: &self.onnx.op_register, is_known: is_known_build },
             ignore_value_info: self.onnx.ignore_value_info,
             ignore_output_types: self.onnx.ignore_output_types,
             widening: self.widening,

@@ -13,7 +13,7 @@ use crate::onnx::cast_spec::{CastSpec, Operator};
 use crate::onnx::declared_shapes::element_type;
 use crate::onnx::operators::behaviour::Behaviour;
 use crate::onnx::operators::types::{depends_on_call, held_type, of_any_domain};
-use crate::onnx::subgraphs;
+use crate::passes::facts::subgraphs;
 
 /// How many calls of functions are gone through, and how deep they may be nested.
 const CALLS: usize = 1 << 12;

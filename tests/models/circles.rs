@@ -1,4 +1,4 @@
-//! No circle among files: whoever reads one, and then what it uses, never comes back to it.
+//! No circle among files: whoever reads one, and then what it uses, never comes back to it. Nor do layers use those above them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,20 +7,68 @@ use std::path::{Path, PathBuf};
 /// A module, by its path from the root of its crate.
 type Module = Vec<String>;
 
-/// What a file names in its `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
+/// The layers of the library and of the command line, as `src/lib.rs` and `cli/src/cli/mod.rs` tell them, by the module that they
+/// are in: none uses another of its line, nor one of a line above.
+const LAYERS: &[(&str, &str, &str)] = &[
+    (
+        "src",
+        "",
+        "interpreter
+        plug
+        audit conversion
+        mending ops
+        typed
+        panels passes
+        onnx
+        tensor
+        error
+        cast",
+    ),
+    (
+        "cli/src",
+        "cli",
+        "verb
+        process
+        report
+        args
+        work
+        input
+        found+measure
+        caller input_file output_file progress tensor
+        message",
+    ),
+];
+
+#[test]
+fn layers_use_only_those_below() {
+    for (root, parent, layers) in LAYERS {
+        let lines = layers.lines().enumerate();
+        let named = |(line, names): (usize, &'static str)| {
+            names.split_whitespace().map(move |layer| (line, layer))
+        };
+        let layers: Vec<(usize, &str)> = lines.flat_map(named).collect();
+        let layer = |module: &Module| {
+            let mut own = module.iter().skip_while(|step| step == parent);
+            let own = own.next().filter(|_| parent.is_empty() || module[0] == *parent)?;
+            let found = layers.iter().find(|(_, layer)| layer.split('+').any(|name| name == own));
+            Some(*found.unwrap_or_else(|| panic!("{root}: `{own}` is in no layer")))
+        };
+        for (module, used) in uses(root) {
+            let Some((line, own)) = layer(&module) else { continue };
+            for other in used {
+                let is_below = layer(&other).is_none_or(|(below, it)| it == own || below > line);
+                let (it, other) = (module.join("::"), other.join("::"));
+                assert!(is_below, "{root}: {it} uses {other}, which is not below it");
+            }
+        }
+    }
+}
+
 #[test]
 fn no_files_use_each_other_in_a_circle() {
     for root in ["src", "graph/src", "cli/src"] {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
-        let mut files = BTreeMap::new();
-        collect(&root, &mut vec![], &mut files);
-        let uses = |(module, file): (&Module, &PathBuf)| {
-            let text = fs::read_to_string(file).expect("a file");
-            let used = paths(&text).into_iter().filter_map(|path| used(module, &path, &files));
-            (module.clone(), used.filter(|other| !module.starts_with(other)).collect())
-        };
-        let mut left: BTreeMap<Module, BTreeSet<Module>> = files.iter().map(uses).collect();
-        assert!(left.values().any(|used| used.len() > 2), "{root:?}: no arrows were read");
+        let mut left = uses(root);
+        assert!(left.values().any(|used| used.len() > 2), "{root}: no arrows were read");
         // What uses nothing that is left, or is used by nothing, is in no circle.
         loop {
             let is_used = |module: &Module| left.values().any(|used| used.contains(module));
@@ -36,8 +84,20 @@ fn no_files_use_each_other_in_a_circle() {
             used.iter().map(|other| format!("{} -> {}", module.join("::"), other.join("::")))
         });
         let arrows: Vec<String> = arrows.collect();
-        assert!(arrows.is_empty(), "{root:?}: a circle is among\n{}", arrows.join("\n"));
+        assert!(arrows.is_empty(), "{root}: a circle is among\n{}", arrows.join("\n"));
     }
+}
+
+/// What each file names in its `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
+fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
+    let mut files = BTreeMap::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
+    let uses = |(module, file): (&Module, &PathBuf)| {
+        let text = fs::read_to_string(file).expect("a file");
+        let used = paths(&text).into_iter().filter_map(|path| used(module, &path, &files));
+        (module.clone(), used.filter(|other| !module.starts_with(other)).collect())
+    };
+    files.iter().map(uses).collect()
 }
 
 fn collect(folder: &Path, module: &mut Module, files: &mut BTreeMap<Module, PathBuf>) {

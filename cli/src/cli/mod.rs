@@ -1,14 +1,22 @@
 //! The command line: from what was typed to an exit status.
 //!
-//! Modules use those to the right of them only:
+//! Modules use those to the right of them only (`tests/models/circles.rs` holds it); what `measure`
+//! finds out is a part of what is `found`, and both are one layer:
 //!
 //! ```text
-//! verb → process → work → { input, found, measure }
-//! verb → report → found → measure
+//! verb → process → report → args → work → input → { found, measure }
 //! ```
 //!
-//! `args` is what several verbs take; `caller` knows who has called; `message` makes one line of an error, `input_file` opens
-//! files and `output_file` writes them, and `tensor` is what `input` reads and `measure` compares.
+//! - `verb`: the verbs, a file or a folder each
+//! - `process`: the supervisor, and the worker that does what may crash
+//! - `report`: what was found, in the terminal, JSON, Markdown, JUnit or a page
+//! - `args`: what several verbs take
+//! - `work`: models at work in a worker
+//! - `input`: what they run on
+//! - `found`: what was found, as plain data; `measure`: how far tensors are apart
+//! - `progress`: what a worker says while it works; `caller`: who has called; `message`: one line of an
+//!   error; `input_file` opens files, `output_file` writes them; `tensor` is what `input` reads and
+//!   `measure` compares
 //!
 //! The way of a request: a file of `verb` makes a `Request` of what was typed, say an
 //! `AuditRequest` of `Audit`, and has a `Supervisor` ask it. The supervisor starts this program
@@ -27,6 +35,7 @@ pub(crate) mod measure;
 mod message;
 pub(crate) mod output_file;
 pub(crate) mod process;
+pub(crate) mod progress;
 mod report;
 mod tensor;
 pub(crate) mod verb;

@@ -1,8 +1,5 @@
 //! Which operators of a loader are ours.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
 use anyhow::Context;
 use tract_onnx::Onnx;
 use tract_onnx::model::ParsingContext;
@@ -10,7 +7,6 @@ use tract_onnx::pb::NodeProto;
 
 use super::stock::{Build, Built, is_stock, operators, stock};
 use super::{at_opset, checked, measured, operands};
-use crate::audit::probe;
 use crate::ops::fixes::places::grid_sample;
 use crate::ops::fixes::rows;
 use crate::ops::fixes::table::{By, FIXES};
@@ -57,28 +53,6 @@ pub fn register(onnx: &mut Onnx) {
             onnx.op_register.insert(operator, build);
         }
     }
-}
-
-/// Whether an operator is built by tract or by this crate, and not by something that the program's user has registered.
-pub(crate) fn is_known_build(operator: &str, build: Build) -> bool {
-    static BUILDS: LazyLock<HashMap<String, Vec<Build>>> = LazyLock::new(|| {
-        let mut onnx = tract_onnx::onnx();
-        let mut builds: HashMap<String, Vec<Build>> = HashMap::new();
-        let mut add = |onnx: &Onnx| {
-            for (operator, build) in &onnx.op_register.0 {
-                builds.entry(operator.clone()).or_default().push(*build);
-            }
-        };
-        add(&onnx);
-        register(&mut onnx);
-        register_private(&mut onnx);
-        add(&onnx);
-        probe::register(&mut onnx);
-        add(&onnx);
-        builds
-    });
-    let builds = BUILDS.get(operator);
-    builds.is_some_and(|builds| builds.iter().any(|known| std::ptr::fn_addr_eq(*known, build)))
 }
 
 /// Builds an operator of tract's, put right, and compared with what it takes.

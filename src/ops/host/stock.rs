@@ -4,16 +4,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use tract_onnx::Onnx;
-use tract_onnx::model::ParsingContext;
-use tract_onnx::pb::NodeProto;
-use tract_onnx::prelude::TractResult;
-use tract_onnx::tract_hir::internal::InferenceOp;
 
-/// An operator that is not typed yet, and the values from outside that its bodies take.
-pub(crate) type Built = TractResult<(Box<dyn InferenceOp>, Vec<String>)>;
-
-/// What tract has an operator built by.
-pub(crate) type Build = fn(&ParsingContext, &NodeProto) -> Built;
+pub(crate) use crate::onnx::operators::registered::{Build, Built};
 
 fn table() -> &'static HashMap<String, Build> {
     static STOCK: OnceLock<HashMap<String, Build>> = OnceLock::new();

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 
 use onnx_cast_graph::{Graph, Node, NodeId, NodeView, Splice, is_default_domain};
-use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::prelude::TractResult;
 
 use super::read::{Composition, composition};
@@ -13,7 +12,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::{Form, PrivateCast};
 use crate::onnx::node::refusal;
-use crate::onnx::operators::honoured::is_of_user;
+use crate::onnx::operators::registered::Registered;
 use crate::passes::context::Context;
 use crate::passes::diagnostics::Diagnostics;
 use crate::passes::facts::types;
@@ -33,11 +32,11 @@ const DEPTH: usize = 8;
 ///
 /// When a node asks for what its composition refuses, or a type or rank is unknown on which it depends.
 pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
-    let operators = context.options.operators;
+    let registered = context.options.registered;
     let mut done: HashSet<NodeId> = HashSet::new();
     for _ in 0..DEPTH {
         let nodes = graph.all_nodes(graph.main()).into_iter();
-        let call = |id: NodeId| Some((id, of(graph.node(id), operators)?));
+        let call = |id: NodeId| Some((id, of(graph.node(id), registered)?));
         let calls: Vec<_> = nodes.filter_map(call).filter(|(id, _)| done.insert(*id)).collect();
         if calls.is_empty() {
             return Ok(());
@@ -67,9 +66,9 @@ pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> Tr
 }
 
 /// What stands for a node, unless somebody else builds it.
-pub(super) fn of(node: &Node, operators: &OnnxOpRegister) -> Option<&'static Composition> {
+pub(super) fn of(node: &Node, registered: Registered) -> Option<&'static Composition> {
     let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
-    composition(domain, &node.op_type).filter(|_| !is_of_user(node, operators))
+    composition(domain, &node.op_type).filter(|_| !registered.is_of_user(&node.op_type))
 }
 
 /// What is known of the inputs of a node.

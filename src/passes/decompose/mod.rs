@@ -17,7 +17,6 @@ use onnx_cast_graph::{
     Graph, Made, NewNode, Node, NodeId, NodeView, Place, ValueId, attribute, int, int_attribute,
     value_attribute,
 };
-use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::{AttributeProto, TensorProto};
 use tract_onnx::prelude::TractResult;
 
@@ -28,6 +27,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Error;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::refusal;
+use crate::onnx::operators::registered::Registered;
 use crate::passes::facts::types;
 
 const MICROSOFT: &str = "com.microsoft";
@@ -58,7 +58,7 @@ pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult
     types::infer(graph, &mut trial)?;
     for id in candidates {
         let types = trial.facts.types(graph.node(id));
-        let decomposed = write_out(graph, id, &types, context.options.operators);
+        let decomposed = write_out(graph, id, &types, context.options.registered);
         context.take(decomposed.map_err(Into::into), false)?;
     }
     Ok(())
@@ -69,14 +69,14 @@ fn write_out(
     graph: &mut Graph,
     id: NodeId,
     types: &[Option<ElementType>],
-    operators: &OnnxOpRegister,
+    registered: Registered,
 ) -> Result<(), Error> {
     let ty = |index: usize| types.get(index).copied().flatten();
     let node = &graph.node(id).clone();
     let mut parts = Parts { node, types, nodes: vec![] };
     let op_type = node.op_type.clone();
     let is_microsoft = node.domain == MICROSOFT;
-    let known = operators.0.contains_key(op_type.as_str());
+    let known = registered.has(op_type.as_str());
     match op_type.as_str() {
         "QLinearMatMul" if is_microsoft || node.is_onnx() => {
             let is_float = |ty: Option<ElementType>| ty.is_none_or(|ty| ty == ElementType::Float);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use onnx_cast_graph::{BodyId, Graph, Node, NodeId, NodeView, Use, ValueId};
 use tract_onnx::prelude::TractResult;
 
+use super::subgraphs;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
 use crate::onnx::bit_casts::{BitCastSpec, is_bit_cast};
@@ -18,7 +19,6 @@ use crate::onnx::node::refusal;
 use crate::onnx::operators::behaviour::{Behaviour, Elements};
 use crate::onnx::operators::types::{check_inputs, constant_type, output_types};
 use crate::onnx::quantizers::{QuantizerSpec, is_quantizer};
-use crate::onnx::subgraphs;
 use crate::passes::casts::node::{self as casts, CastNode, Fate};
 use crate::passes::context::Context;
 use crate::passes::decompose::made_types;

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use onnx_cast_graph::{At, Graph, Node, NodeId, NodeView, Splice, is_default_domain};
 use prost::Message;
-use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto};
 use tract_onnx::prelude::TractResult;
 
@@ -19,6 +18,7 @@ use super::context::Context;
 use super::step;
 use crate::error::Error;
 use crate::onnx::node::refusal;
+use crate::onnx::operators::registered::Registered;
 use function::Function;
 
 /// The most nodes that the calls of a model may expand to.
@@ -42,7 +42,7 @@ pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()
     if functions.is_empty() {
         return Ok(());
     }
-    let known = known(&functions, graph.opset, context.options.operators);
+    let known = known(&functions, graph.opset, context.options.registered);
     let mut inliner = Inliner {
         graph,
         known: &known,
@@ -61,13 +61,13 @@ pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()
 /// Functions by domain and name.
 type Known<'a> = HashMap<&'a str, HashMap<&'a str, Vec<Function<'a>>>>;
 
-fn known<'a>(functions: &'a [FunctionProto], opset: i64, operators: &OnnxOpRegister) -> Known<'a> {
+fn known<'a>(functions: &'a [FunctionProto], opset: i64, registered: Registered) -> Known<'a> {
     let stock = tract_onnx::onnx().op_register;
     let mut known = Known::new();
     for function in functions {
         let name = function.name();
         let is_tracts = stock.0.contains_key(name);
-        let is_operator = operators.0.contains_key(name);
+        let is_operator = registered.has(name);
         if is_operator && (!is_tracts || is_default_domain(function.domain())) {
             continue;
         }

@@ -27,7 +27,7 @@ use super::data_shapes;
 ///
 /// When a constant shape is beyond what tract has for it.
 pub(super) fn separate(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
-    let mut plan = match context.plan.take() {
+    let mut plan = match context.size_plan.take() {
         Some(plan) => plan,
         None => forward::plan(graph, context)?,
     };

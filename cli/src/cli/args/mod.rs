@@ -1,6 +1,5 @@
-//! What several verbs take: inputs, tolerances, places of reports, and limits of tract's resources.
+//! What several verbs take: tolerances, places of reports, and limits of tract's resources. Those of inputs are `input::args`.
 
-pub(crate) mod input;
 pub(crate) mod report;
 pub(crate) mod resources;
 pub(crate) mod tolerance;

@@ -7,8 +7,8 @@ use anyhow::{bail, ensure};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::Family;
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::found::look::Look;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::chosen::change::{Choice, Kind, changed, is_changeable, is_scalable};
 use crate::cli::input::chosen::made_up::MadeUp;
 use crate::cli::input::chosen::price::{Price, SECOND};

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anyhow::ensure;
 use tract_onnx::prelude::*;
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::caller::{has_named, told};
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::look::{Look, LookFurther};
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::Case;
 use crate::cli::input::chosen::change::Choice;
 use crate::cli::input::chosen::size_plan::ROUNDS;

@@ -14,9 +14,9 @@ use anyhow::Context;
 use crate::cli::args::resources::Resources;
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts_of;
-use crate::cli::process::progress::PROGRESS;
 use crate::cli::process::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
 use crate::cli::process::request::Request;
+use crate::cli::progress::PROGRESS;
 use crate::cli::work::engine::Engine;
 
 const GIB: u64 = 1 << 30;

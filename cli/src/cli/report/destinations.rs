@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::{JsonArgs, ReportArgs};
+use crate::cli::input::args::InputArgs;
 use crate::cli::message::{Problem, printable};
 use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::report::terminal::Output;

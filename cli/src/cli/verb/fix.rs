@@ -11,19 +11,20 @@ use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::TractResult;
 use tract_onnx_cast::mend::{Change, ChangeKind, Mended, mend};
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::model_file;
 use crate::cli::input_file::read_regular;
 use crate::cli::message::single_line;
 use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::process::jobs::ask;
-use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::request::Request;
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::verb::Verb;
 use crate::cli::work::model::Loader;
 
 /// Correct types that contradict each other, and remove casts that change nothing.

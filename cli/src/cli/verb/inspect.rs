@@ -15,11 +15,12 @@ use crate::cli::found::status::Status;
 use crate::cli::input::cases::model_file;
 use crate::cli::message::{add_once, counted, one_line, single_line};
 use crate::cli::process::jobs::ask;
-use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::request::Request;
 use crate::cli::report::json;
 use crate::cli::report::phrases::{NO_CASTS, type_name};
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::verb::Verb;
 use crate::cli::work::model::Loader;
 
 /// List a model's casts and quantisers, and how each will run.

@@ -1,5 +1,8 @@
 //! The verbs: a file or a folder each, with its arguments, its run in the user's process, its work
 //! in a worker's, and what it shows; and the one list of them.
+//!
+//! A new verb is a file with a type that clap reads and that is a [`Verb`], its `Request`, and a row
+//! of `verbs!`. `shell` has the two that ask nothing of a worker.
 
 pub(crate) mod audit;
 pub(crate) mod compare;
@@ -19,9 +22,22 @@ use clap::Subcommand;
 
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
-use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::request::Request;
 use crate::cli::process::worker::{Answerer, reply_to};
 use crate::cli::report::terminal::Output;
+
+/// A verb: what can be typed after it, read by clap.
+pub(crate) trait Verb {
+    /// What it asks of a worker.
+    type Request: Request;
+
+    /// Does what was typed, in the process that the user started. Nothing here runs a model.
+    ///
+    /// # Errors
+    ///
+    /// When the call, the model or an input cannot be used.
+    fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status>;
+}
 
 macro_rules! verbs {
     ($($module:ident::$name:ident),* $(,)?) => {

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::record::{RecordRequest, write_recordings};
-use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
-use crate::cli::process::request::Verb;
+use crate::cli::input::args::InputArgs;
 use crate::cli::report::terminal::Output;
+use crate::cli::verb::Verb;
 
 /// Run recorded inputs again, and change the outputs that `record` has written.
 ///

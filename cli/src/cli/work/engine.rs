@@ -15,7 +15,7 @@ use tract_onnx_cast::interpreter::{
 use tract_onnx_cast::{CastOnnx, Error, ErrorKind, OnnxTensor, Result};
 
 use crate::cli::message::{InOneLine, kind_of, one_line, shortened_line};
-use crate::cli::process::progress::{Progress, Unit};
+use crate::cli::progress::{Progress, Unit};
 use crate::cli::tensor::NamedTensor;
 
 /// What runs a model.

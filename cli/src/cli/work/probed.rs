@@ -12,7 +12,7 @@ use tract_onnx_cast::{CastOnnx, Error, ErrorKind, HalfArithmetic, model_proto};
 use crate::cli::found::audited::AuditedCast;
 use crate::cli::found::finding::Finding;
 use crate::cli::input::sets::Set;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::work::model::{Loader, Model};
 use crate::cli::work::operators;
 use crate::cli::work::weights::constants::Holder;

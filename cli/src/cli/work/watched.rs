@@ -11,7 +11,7 @@ use crate::cli::found::coverage::{Part, Unexercised};
 use crate::cli::input::sets::Set;
 use crate::cli::message;
 use crate::cli::message::add_once;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::tensor::{NamedTensor, Tensors};
 use crate::cli::work::engine::Told;
 use crate::cli::work::model::{Model, Ran, Ready};

@@ -6,12 +6,12 @@ mod table;
 use std::borrow::Cow;
 
 use onnx_cast_graph::{Node, NodeView, attribute, attribute_type, is_default_domain};
-use tract_onnx::model::OnnxOpRegister;
 use tract_onnx::pb::AttributeProto;
 use tract_onnx::pb::attribute_proto::AttributeType;
 
 use super::alone::ALONE;
 use super::attributes::{self, Attribute, Version, is_value};
+use super::registered::Registered;
 use super::schema;
 use crate::cast::element_type::ElementType;
 use crate::error::{Cause, Error};
@@ -19,7 +19,6 @@ use crate::onnx::cast_spec::Operator;
 use crate::onnx::lowered::DOMAIN;
 use crate::onnx::node::{node_name, refusal};
 use crate::onnx::{bit_casts, quantizers};
-use crate::ops::host::register::is_known_build;
 use table::{Honoured, Row, row};
 
 /// ONNX Runtime's optimiser writes these whatever the model imports.
@@ -45,9 +44,9 @@ pub(crate) struct Given {
 pub(crate) fn check(
     node: &Node,
     given: impl Fn(usize) -> Option<Given>,
-    operators: &OnnxOpRegister,
+    registered: Registered,
 ) -> Result<Vec<AttributeProto>, Error> {
-    if is_checked_elsewhere(node) || is_of_user(node, operators) {
+    if is_checked_elsewhere(node) || registered.is_of_user(&node.op_type) {
         return Ok(vec![]);
     }
     let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
@@ -72,12 +71,6 @@ fn is_checked_elsewhere(node: &Node) -> bool {
         || Operator::of(node).is_some()
         || quantizers::is_quantizer(node)
         || bit_casts::is_bit_cast(node)
-}
-
-/// Whether somebody else has registered what the node is built by.
-pub(crate) fn is_of_user(node: &Node, operators: &OnnxOpRegister) -> bool {
-    let build = operators.0.get(&node.op_type);
-    build.is_some_and(|build| !is_known_build(&node.op_type, *build))
 }
 
 /// The error about a node that is sound, though nothing here computes it.

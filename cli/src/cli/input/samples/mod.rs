@@ -14,7 +14,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::*;
 
-use crate::cli::args::input::InputArgs;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{self, Case};
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::given::{Given, NamedArrays, OtherFloats};

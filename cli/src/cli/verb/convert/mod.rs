@@ -9,20 +9,20 @@ use anyhow::ensure;
 use clap::{ArgGroup, Args};
 
 use crate::cli::args::half_precision;
-use crate::cli::args::input::SetsArgs;
 use crate::cli::args::report::JsonArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::args::tolerance::ToleranceArgs;
 use crate::cli::found::status::Status;
+use crate::cli::input::args::SetsArgs;
 use crate::cli::input::cases::{self, model_file};
 use crate::cli::measure::tolerance::{Tolerance, least_sqnr};
 use crate::cli::message::{listed, quoted, single_line};
 use crate::cli::output_file::write_whole;
 use crate::cli::process::jobs::ask;
-use crate::cli::process::request::Verb;
 use crate::cli::report::destinations::{check_files, write_json};
 use crate::cli::report::json;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::verb::Verb;
 use request::{Conversion, ConvertRequest};
 
 /// Convert a model to FLOAT16, BFLOAT16 or low-bit weights, if its results hold.

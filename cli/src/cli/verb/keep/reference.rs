@@ -13,7 +13,7 @@ use super::suspects::{Broken, NarrowedValues, add_broken, values_of};
 use crate::cli::input::declared::Declared;
 use crate::cli::input::sets::Set;
 use crate::cli::message::single_line;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::adapt_inputs::taken_alike;
 use crate::cli::work::model::Loader;

@@ -9,12 +9,12 @@ use tract_onnx::prelude::TractResult;
 use super::reference::{CountedRuns, Reference};
 use super::simulated::Original;
 use super::trial::Trial;
-use crate::cli::args::input::Budget;
+use crate::cli::input::args::Budget;
 use crate::cli::input::chosen::search::search;
 use crate::cli::input::chosen::values::is_finite;
 use crate::cli::input::sets::{Set, tell_search};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::work::both::Both;
 
 /// Adds the sets that a search finds, of which all tell from now on; none where inputs are given. `runs` have the first of them.

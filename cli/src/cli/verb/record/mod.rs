@@ -14,17 +14,18 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::pb::ModelProto;
 use tract_onnx::prelude::*;
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::status::Status;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{self, Case, model_file};
 use crate::cli::input::sets;
 use crate::cli::input_file::{open_regular, read_regular};
 use crate::cli::message::{add_once, at, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
-use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::request::Request;
 use crate::cli::report::terminal::{Output, print_notes};
+use crate::cli::verb::Verb;
 use crate::cli::work::model::{Loader, Model, Ran};
 use copy::copy_model;
 

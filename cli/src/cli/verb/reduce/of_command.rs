@@ -19,13 +19,13 @@ use super::side::{Side, named_nodes, onnx};
 use super::simpler::simpler;
 use super::trial::{Attempts, Runs};
 use super::values::{Values, by_name};
-use crate::cli::args::input::InputArgs;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::saved::{self, Content};
 use crate::cli::input::sets::{self, Set};
 use crate::cli::message::{at, one_line};
 use crate::cli::output_file::Drafts;
 use crate::cli::process::command::{Check, Ended};
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::{Loader, Model};
 

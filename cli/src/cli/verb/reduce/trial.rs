@@ -4,7 +4,7 @@ use tract_onnx::prelude::*;
 
 use super::part::Part;
 use crate::cli::message::counted;
-use crate::cli::process::progress;
+use crate::cli::progress;
 
 /// What tells whether a part shows the finding, and counts how often it was asked.
 pub(super) trait Trial {

@@ -11,11 +11,11 @@ use prost::Message;
 use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::*;
 
-use crate::cli::args::input::InputArgs;
 use crate::cli::args::resources::Resources;
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::look::Look;
 use crate::cli::found::status::Status;
+use crate::cli::input::args::InputArgs;
 use crate::cli::input::cases::{Case, model_file, sets_in};
 use crate::cli::input::files::Format;
 use crate::cli::input::recipe::Recipe;
@@ -24,11 +24,12 @@ use crate::cli::measure::value::{Value, values};
 use crate::cli::message::{ErrorKind, about, printable, single_line};
 use crate::cli::output_file::{Drafts, MadeFolders, locked};
 use crate::cli::process::jobs::ask;
-use crate::cli::process::request::{Request, Verb};
+use crate::cli::process::request::Request;
 use crate::cli::report::json::{self, JsonValue};
 use crate::cli::report::table::table;
 use crate::cli::report::terminal::{Output, print_notes};
 use crate::cli::tensor::NamedTensor;
+use crate::cli::verb::Verb;
 use crate::cli::work::model::{Loader, Ran};
 
 /// Run a model and show its outputs.

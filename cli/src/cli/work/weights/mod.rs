@@ -16,7 +16,7 @@ use crate::cli::measure::alike::alike;
 use crate::cli::measure::change::Change;
 use crate::cli::measure::number::Num;
 use crate::cli::message::{at, one_line};
-use crate::cli::process::progress::{Progress, Unit};
+use crate::cli::progress::{Progress, Unit};
 use crate::cli::work::spelt::spelt;
 use constants::{Again, ChangedWeight, Constant, Holder, transposed};
 use exercise::Exercise;

@@ -36,7 +36,7 @@ use crate::cli::found::verdict::{BothErrors, Culprit};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::input::sets::Provenance;
 use crate::cli::message::single_line;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::work::engine::Told;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};

@@ -20,9 +20,9 @@ use tract_onnx::prelude::*;
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{Error, ErrorKind as OwnKind};
 
-use crate::cli::args::input::{InputArgs, SearchArgs};
 use crate::cli::found::inputs::Inputs;
 use crate::cli::found::limits::Limits;
+use crate::cli::input::args::{InputArgs, SearchArgs};
 use crate::cli::input::cases::Case;
 use crate::cli::input::declared::{Declared, Input};
 use crate::cli::input::saved::{self, Content, Saved};

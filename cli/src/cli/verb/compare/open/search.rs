@@ -12,7 +12,7 @@ use crate::cli::input::chosen::search::{Searched, search};
 use crate::cli::input::recipe::Recipe;
 use crate::cli::input::sets::{Set, tell_search, write_sets};
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::both::Both;
 

@@ -17,7 +17,7 @@ use crate::cli::input::sets::Set;
 use crate::cli::measure::metrics::Metrics;
 use crate::cli::measure::number::Num;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::keep::reference::CountedRuns;
 

@@ -31,7 +31,7 @@ use super::reference::{CountedRuns, Reference};
 use super::search::{NodeList, Search};
 use super::trial::Trial;
 use crate::cli::measure::tolerance::Tolerance;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use calibration::{Span, Spans};
 use effect::QuantizerEffect;
 use effects::Bench;

@@ -12,7 +12,7 @@ use crate::cli::found::verdict::Culprit;
 use crate::cli::measure::metrics::compared;
 use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::message::counted;
-use crate::cli::process::progress;
+use crate::cli::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::reduce::values::{by_name, reshaped};
 

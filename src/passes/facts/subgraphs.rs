@@ -1,10 +1,10 @@
 //! Nodes with subgraphs: what these are fed, and what the node returns of what they return.
 
-use super::node::{NodeView, refusal};
+use super::fact::Fact;
+use super::value_type::same_types;
 use crate::cast::element_type::ElementType;
 use crate::error::Error;
-use crate::passes::facts::fact::Fact;
-use crate::passes::facts::value_type::same_types;
+use crate::onnx::node::{NodeView, refusal};
 
 /// The types that a node feeds to its bodies' inputs: Loop a count, a condition, and its own inputs from the third on; Scan
 /// its inputs.
