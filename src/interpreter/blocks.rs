@@ -12,9 +12,9 @@ use super::value::Typed;
 use crate::cast::element_type::ElementType;
 use crate::tensor::proto::late;
 
-/// So many bytes a matrix may have, its elements widened to FLOAT, and is packed whole; so many has a block.
+/// The bytes of a block, its elements widened to FLOAT. A matrix that has no more is packed whole.
 const BLOCK: usize = 4 << 20;
-/// So many bytes has a block of a matrix that is in its file, of whose rows each block reads parts.
+/// The bytes of a block of a matrix that is in its file, of whose rows each block reads parts.
 const BLOCK_OF_FILE: usize = 32 << 20;
 /// The columns of a block are a multiple of this, which the rows of tract's kernels divide.
 const TILE: usize = 192;

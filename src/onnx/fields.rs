@@ -72,7 +72,7 @@ pub(crate) struct Source<R> {
 /// What stands behind a field's tag.
 pub(crate) enum Held {
     Number(u64),
-    /// So many bytes, which are not read yet.
+    /// As many bytes as this, which are not read yet.
     Fixed(u64),
     /// As many as the field's length says, all within the message.
     Bytes(u64),

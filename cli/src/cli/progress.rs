@@ -41,7 +41,7 @@ impl Progress {
         Progress { what, unit, total, done: 0, start: now, told: now }
     }
 
-    /// So much more of it is done.
+    /// Says that more of it is done.
     pub(crate) fn add(&mut self, more: u64) {
         const EVERY: Duration = Duration::from_millis(500);
         self.done = self.done.saturating_add(more);

@@ -36,7 +36,7 @@ fn expected(op: Quantize, x: &[f32], scale: f32, back: &[f32]) -> CastStats {
 }
 
 #[test]
-fn a_quantiser_is_counted_by_what_comes_back() {
+fn a_quantizer_is_counted_by_what_comes_back() {
     let inf = f32::INFINITY;
     let x = [0.0, 0.25, -0.375, 0.125, 63.5, 63.75, -64.0, -64.25, 1e9, 232.0, 232.5, inf];
     for from in [ElementType::Float, ElementType::Float16, ElementType::BFloat16] {

@@ -1,5 +1,6 @@
 //! The loops: a kernel converts a slice of elements, each in its machine type, to a slice of elements. Which one is
-//! chosen once, when a conversion is made; nothing inside a loop looks at types or attributes.
+//! chosen once, when a conversion is made; nothing inside a loop looks at types or attributes. What a call looks at is how far
+//! the CPU goes (`level`), which forced levels of tests lower.
 //!
 //! - `places`: memory that is still to be written
 //! - `level`: how far this CPU goes, and the shims that compile every loop once per level
@@ -12,7 +13,7 @@
 //! - `rows`: such tables as sums of rows of 16 bytes
 //! - `compose`: two kernels in a row
 //! - `rounding`: to half precision and back
-//! - `select`: (from, to, rules) → kernel; the only file where two types meet
+//! - `select`: (from, to, rules) → kernel, by families of types
 //! - `stream`: outputs too large for the caches
 //! - `x86`: what AVX2 and AVX-512 add to these
 

@@ -1,4 +1,5 @@
-//! (from, to, rules) → kernel. The only file where two types meet, and they meet as families.
+//! (from, to, rules) → kernel: the portable one, by the families of both types; `x86/select` puts code for AVX2 and AVX-512 before
+//! it. `Conversion::new` asks once.
 
 use std::sync::Arc;
 

@@ -90,7 +90,7 @@ fn normalisation(graph: &Graph, quotient: NodeId) -> Option<Normalisation> {
     Some(Normalisation { x, core, scaling: [product].into_iter().chain(sum).collect() })
 }
 
-/// So many nodes there are at most up to the quotient: a `Cast` of the model's own may be among
+/// The most nodes that there are up to the quotient: a `Cast` of the model's own may be among
 /// them.
 const LONGEST: usize = 12;
 

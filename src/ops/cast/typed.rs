@@ -1,4 +1,4 @@
-//! What tract asks of the op.
+//! tract's `TypedOp` of the op: facts, axes, decluttering.
 
 use tract_onnx::tract_core::internal::*;
 

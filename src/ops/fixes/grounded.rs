@@ -1,4 +1,4 @@
-//! Where the elements along an axis come from.
+//! Whether an axis is safe from tract's rules about expansions: where its elements come from.
 //!
 //! tract's optimiser takes an expansion away where it stands before a product, and makes expansions of `Where`, `Tile`, `Mul` and
 //! others as it goes. So it does not do to look for one: an axis is taken for safe only if its elements are traced back, through

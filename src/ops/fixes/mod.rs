@@ -1,6 +1,7 @@
-//! Operators of tract's that compute something else than ONNX says, put right (`docs/upstream.md` says of each what is wrong).
+//! Operators of tract's that compute something else than ONNX says, put right (`docs/upstream.md` says of each what is wrong). Two
+//! are here for their speed: `GridSample` and `Softmax`.
 //!
-//! - `table`: which they are: a row goes, and its file with it, once tract computes it rightly
+//! - `table`: which they are: a row goes, and its file with it, once tract computes it rightly, which `tests/models/stock.rs` finds out
 //! - `arithmetic`: of integers, and of numbers that tract simplifies; `functions`: of one number; `extremes`: of two
 //! - `rows`: along axes; `reductions`: which of those a node takes
 //! - `shapes`: for the shapes of inputs

@@ -1,5 +1,5 @@
-//! A state that an operator claims to have, which keeps its node when a model is typed: of a node
-//! without one whose value is known, tract makes a constant (`tract-hir/src/infer/model.rs`,
+//! A state of no content, which keeps tract from folding a node when a model is typed: of a node
+//! without a state whose value is known, it makes a constant (`tract-hir/src/infer/model.rs`,
 //! `into_typed`).
 
 use tract_onnx::tract_core::internal::*;

@@ -1,7 +1,7 @@
-//! What is left of operators between numbers and their codes in a typed model.
+//! Operators between numbers and their codes.
 //!
 //! - `inference`: `QuantizeLinear` and `DequantizeLinear` as the loader builds them
-//! - `op`: what the op is and computes; `typed` what tract asks of it
+//! - `op`: what the op is and computes; `typed` its `TypedOp`
 //! - `table`: what stands between two of them; `small`: weights that stay in few bits
 //! - `dynamic`: `DynamicQuantizeLinear`
 //! - `n_bits`: products with weights of few bits; `small_weights`: those that stay so

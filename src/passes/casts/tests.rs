@@ -20,7 +20,7 @@ fn a_cast_whose_target_is_known_needs_no_second_input() {
 }
 
 #[test]
-fn a_quantiser_is_lowered() {
+fn a_quantizer_is_lowered() {
     let model = "
         in x FLOAT
         const s FLOAT 1

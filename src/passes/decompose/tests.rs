@@ -2,7 +2,7 @@ use super::super::testing::{after, lines};
 use super::*;
 
 #[test]
-fn a_quantised_sum_is_a_sum_between_quantisers() {
+fn a_quantised_sum_is_a_sum_between_quantizers() {
     let model = "
         in a UINT8
         in b UINT8

@@ -1,4 +1,5 @@
-//! Type inference: what is known of each value before tract analyses the model. It changes nothing in the graph.
+//! Type inference: reads every node once, for its meaning and for the types that it makes, before tract analyses the model. It
+//! changes nothing in the graph.
 //!
 //! A value's type is what its node makes of the types of its inputs by ONNX's schemas, held against what the model
 //! declares. Casts, quantisers and operators on half precision are read on the way ([`Meaning`]), so that later passes need

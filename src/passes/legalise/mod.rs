@@ -1,4 +1,11 @@
-//! Legalisation: rewrites constructs that tract's loader mishandles. Each function is a row of docs/upstream.md.
+//! Legalisation: rewrites constructs that tract's loader mishandles, as docs/upstream.md tells, and gives nodes the forms and
+//! defaults that its builders look for.
+//!
+//! - `outputs`: outputs with nodes of their own
+//! - `tensors`: constants as tract holds them
+//! - `transposed`: `ConvTranspose` with `auto_pad`
+//! - `unsigned`: constants that tract reads as signed
+//! - `zeros`: constants that differ in signs of zeros alone
 
 pub(super) mod outputs;
 pub(super) mod tensors;

@@ -16,7 +16,7 @@ use tract_onnx::tract_core::internal::{ExoticFact, PlainStorage, TensorStorage};
 
 use crate::tensor::output::{in_pieces, with_axis_moved};
 
-/// So many bytes of a file are read at once.
+/// How many bytes of a file are read at once.
 pub(super) const PIECE: usize = 1 << 20;
 
 /// Of rows whose parts are shorter, all is read at once: each part is a call of the system's.

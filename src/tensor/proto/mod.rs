@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         output::in_pieces(self.ty.datum_type(), &self.shape, PIECE, read)
     }
 
-    /// So many bytes of data that begins at an offset of a file.
+    /// A piece of a file: the bytes from an offset on, and not those behind it.
     fn read_piece(
         &self,
         resolver: &dyn ModelDataResolver,

@@ -1,6 +1,6 @@
 //! Elements of fewer than 8 bits, packed as the format says ([SEMANTICS §11](crate::semantics)).
 
-/// So many elements end with a byte, whatever their bits.
+/// How many elements end with a byte, whatever their bits.
 const GROUP: usize = 8;
 
 /// Elements of fewer than 8 bits as one little-endian stream of bits; for 4 and 2 bits that is two and four per byte,

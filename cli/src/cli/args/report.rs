@@ -48,7 +48,7 @@ pub(crate) struct ReportArgs {
 /// How much of what was found is shown to people.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown {
-    /// So many rows of a table and lines of a list.
+    /// As many rows of a table and lines of a list as this.
     pub(crate) top: usize,
     /// Only what is wrong, and the verdict.
     pub(crate) is_quiet: bool,

@@ -1,4 +1,5 @@
-//! Whether a conversion is broken, or only rounded.
+//! The verdict as plain data: whether a conversion is broken, or only rounded. `verb/compare/local/judge`
+//! makes it.
 //!
 //! This is part of the schema that docs/report-format.md describes.
 
@@ -129,9 +130,9 @@ impl Judgement {
     }
 }
 
-/// So many times as far as a conversion is off an output of many elements may be, for other inputs.
+/// How many times as far as it is here an output of many elements may be off, for other inputs.
 const MARGIN: f64 = 1.5;
-/// By so much more of it, over the root of their number, one of few elements may be: whose error is
+/// How much more of it, over the root of their number, one of few elements may be off: its error is
 /// left to chance.
 const OF_FEW: f64 = 4.0;
 /// The roundings of the band are a unit off, one way or the other. Those of a conversion are spread

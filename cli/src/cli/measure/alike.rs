@@ -21,9 +21,9 @@ pub(crate) enum Alike {
     Near,
 }
 
-/// So many steps codes are off at least, taken together, where their zero point is another.
+/// How many steps codes are off at least, taken together, where their zero point is another.
 const SHIFTED: f64 = 0.75;
-/// So far, and a step, a ratio may be from 1; and values from what they are then, by their size.
+/// How far, beside a step, a ratio may be from 1; and values from what they are then, by their size.
 const RATIO: f64 = 0.02;
 /// A number that is folded into a whole weight, as the scale of an attention, is beyond this.
 const FOLDED: f64 = 2.0;

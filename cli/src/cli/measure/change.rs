@@ -21,7 +21,7 @@ pub(crate) const STANDS_FOR_INFINITY: f64 = 1e8;
 /// many in a hundred.
 const FEW: u64 = 10;
 
-/// So many places of values that are more than rounded are kept.
+/// How many places of values that are more than rounded are kept.
 const PLACES: usize = 1 << 20;
 
 /// What became of the values of a weight.

@@ -12,7 +12,7 @@ use tract_onnx_cast::{ElementType, Family, tensor_proto};
 use crate::cli::measure::value::part;
 use crate::cli::tensor::NamedTensor;
 
-/// So many elements are looked at at once.
+/// How many elements are looked at at once.
 const BLOCK: usize = 1 << 18;
 
 /// A tensor whose elements can be read some at a time.

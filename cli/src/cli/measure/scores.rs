@@ -20,7 +20,7 @@ const VOCABULARY: usize = 1000;
 const NO_LOGITS: [&str; 6] = ["hidden", "embed", "state", "feature", "pool", "present"];
 /// How far the sum of probabilities may be off 1.
 const OFF_ONE: f32 = 1e-2;
-/// So much below the largest one log p ends.
+/// How far below the largest one log p ends.
 const DEPTH: f32 = 16.0;
 const STEPS: f32 = 65_535.0;
 /// Of fewer values a standard error is none.

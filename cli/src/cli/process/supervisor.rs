@@ -144,7 +144,7 @@ fn default_memory(request: &impl Request) -> u64 {
     let places = request.places();
     let bytes: u64 = places.iter().chain([&folder]).map(&mut total).fold(0, u64::saturating_add);
     let wanted = bytes.saturating_mul(6).saturating_add(4 * GIB);
-    // Mapped files and the stacks of threads take addresses, and no memory that is not there.
+    // Files that libraries map and the stacks of threads take addresses, and no memory that is not there.
     let there = free_memory().map(|free| free.saturating_add(bytes).saturating_add(GIB));
     there.map_or(wanted, |there| wanted.min(there))
 }

@@ -15,7 +15,7 @@ const TABLE: usize = 14_000;
 /// Names and sentences are cut there, in their middle.
 const NAME: usize = 120;
 const SENTENCE: usize = 600;
-/// So many rows stand open; others are folded.
+/// How many rows stand open; others are folded.
 const OPEN_ROWS: usize = 10;
 
 /// Paragraphs, which empty lines separate.

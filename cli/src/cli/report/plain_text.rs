@@ -15,7 +15,7 @@ use crate::cli::found::status::Status;
 use crate::cli::measure::number::Num;
 use crate::cli::message::single_line;
 
-/// So many further nodes to blame are told.
+/// How many further nodes to blame are told.
 const FURTHER: usize = 3;
 
 /// How reports are shown, and where.

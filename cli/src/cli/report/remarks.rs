@@ -27,7 +27,7 @@ fn is_general(row: &Finding) -> bool {
     )
 }
 
-/// So many notes of a kind stand as they are; of more the first does, and how many others there are.
+/// The most notes of a kind that stand as they are; of more the first does, and how many others there are.
 const ALIKE: usize = 3;
 
 /// The weights that are more than rounded, and notes about parts of the model. Notes that are alike

@@ -16,7 +16,6 @@ mod rerecord;
 pub(crate) mod run;
 mod shell;
 mod test;
-mod weights;
 
 use clap::Subcommand;
 

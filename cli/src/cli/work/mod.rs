@@ -1,5 +1,11 @@
 //! Models at work in a worker's process: opening and running them, counting what their casts do,
 //! and comparing weights. Nothing here knows what the user is shown.
+//!
+//! - `model`: a model between its file and its outputs; `engine`: by a `plan` or node by node
+//! - `probed`: with probes behind its casts; `watched`: while casts are counted
+//! - `spelt`: with products of codes written out; `half`: whether it is of half precision
+//! - `weights`: what became of its weights; `operators`: what overflows; `main_graph`: who makes what
+//! - `adapt_inputs`, `both`: two models on the same inputs; `deadline`: how long loading may take
 
 pub(crate) mod adapt_inputs;
 pub(crate) mod both;

@@ -82,8 +82,8 @@ impl Loader {
         is_model(path, model_proto::light(&self.onnx(), path).map_err(Into::into))
     }
 
-    /// As how many runs there are processors for, and memory: beside both models, of which weights are
-    /// mapped, each run holds so many bytes of values, and a few copies of a weight.
+    /// How many runs fit the processors and the memory: beside both models, whose weights stay in their
+    /// files, each run holds `values` bytes of values, and a few copies of a weight.
     pub(crate) fn runs_at_once(&self, models: [&ModelProto; 2], values: usize) -> usize {
         const OTHERS: u64 = 1 << 30;
         let weights = models.into_iter().flat_map(weights);
@@ -346,8 +346,8 @@ impl Ready {
     }
 }
 
-/// Whether there is a file that tract can map into memory. tract itself would wait at a pipe, and
-/// repeat the path in its errors.
+/// Whether there is a regular file. tract itself would wait at a pipe, and repeat the path in its
+/// errors.
 pub(crate) fn check_file(path: &Path) -> TractResult<()> {
     open_regular(path)?;
     Ok(())

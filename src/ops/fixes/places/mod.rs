@@ -1,4 +1,6 @@
-//! Operators that choose elements by their places, or make a shape of data.
+//! Operators that choose elements by their places, or make a shape of data: `expand`, `gathered` (`Gather`, `GatherElements`,
+//! `ScatterElements`), `grid_sample`, `indices` (`GatherND`, `ScatterND`), `one_hot`, `pad`, `range`, `slice`, `squeeze`,
+//! `suppression` (`NonMaxSuppression`), `tile`, `top` (`TopK`).
 
 pub(crate) mod expand;
 pub(crate) mod gathered;

@@ -57,7 +57,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The size in a set, of the so-manieth dimension of this part.
+    /// The size in a set, of the dimension of this part that has so many of its kind before it.
     fn size(self, place: usize, round: usize) -> usize {
         let sizes: [usize; ROUNDS] = match self {
             Part::Batch => [2, 3, 2, 2, 1, 2],

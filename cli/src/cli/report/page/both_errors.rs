@@ -8,7 +8,7 @@ use super::charts::{
 use crate::cli::found::verdict::{BothErrors, Judgement};
 use crate::cli::measure::number::Num;
 
-/// So many places there are along the graph at most: of the tensors at one the worst shows.
+/// The most places that there are along the graph: of the tensors at one the worst shows.
 const PLACES: usize = 400;
 
 /// The tensors at a place, by the powers of ten of their errors.

@@ -4,7 +4,7 @@
 use super::{Section, comparison_section, folded, render};
 use crate::cli::found::compared::Compared;
 
-/// So many nodes that stay are shown; the reader can unfold the others.
+/// How many nodes that stay are shown; the reader can unfold the others.
 const TOP: usize = 40;
 
 /// The page of a conversion, given what was found out about it; `stays` is what was not converted:

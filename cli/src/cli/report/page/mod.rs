@@ -35,7 +35,7 @@ const CHARTS: usize = 60;
 const OPEN_CHARTS: usize = 3;
 /// Of more models than that, those that passed are folded.
 const OPEN_SECTIONS: usize = 4;
-/// So many remarks stand before the tables; the reader can unfold the others.
+/// How many remarks stand before the tables; the reader can unfold the others.
 const LINES: usize = 8;
 
 #[derive(Serialize)]

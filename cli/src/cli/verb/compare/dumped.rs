@@ -13,7 +13,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::open::{Side, Sides};
 use crate::cli::work::main_graph::MainGraph;
 
-/// So many names stand in a note.
+/// How many names stand in a note.
 const NAMED: usize = 5;
 
 /// The saved tensors that are no outputs, compared a set at a time.

@@ -3,6 +3,12 @@
 //! The work has four stages, each of which makes plain data of that of those before it: `open` the
 //! two sides and what they run on, `pair` what belongs together, `measure` how far it is apart, with
 //! the verdict of `local`, and `explain` where the graphs part, and why.
+//!
+//! - `runner`: runs both sides, a set at a time; `by_sample`: how each set fares
+//! - `inner`, `dumped`: tensors inside, of both models or as another runtime has saved them
+//! - `matching`: which of them belong together; `operators`: which numbers operators were given
+//! - `divergence`, `error_profile`: where the graphs part, and the error along them
+//! - `weights_only`: the weights alone, which needs no run
 
 mod by_sample;
 mod divergence;
@@ -11,12 +17,13 @@ mod error_profile;
 mod explain;
 mod inner;
 mod local;
+mod matching;
 mod measure;
 mod open;
 mod operators;
 mod pair;
-mod pairs;
 mod runner;
+mod weights_only;
 
 use std::path::{Path, PathBuf};
 
@@ -47,7 +54,6 @@ use crate::cli::report::destinations::{Exports, check_places};
 use crate::cli::report::terminal::Output;
 use crate::cli::report::{json, junit, markdown, model_explorer, page, plain_text};
 use crate::cli::verb::Verb;
-use crate::cli::verb::weights;
 use crate::cli::work::engine::Engine;
 use crate::cli::work::model::Loader;
 use measure::Measured;
@@ -202,7 +208,7 @@ impl Request for CompareRequest {
 
     fn answer(&self, loader: &Loader) -> TractResult<Compared> {
         if self.is_of_weights {
-            return weights::compare(loader, &self.reference, &self.converted);
+            return weights_only::compare(loader, &self.reference, &self.converted);
         }
         let mut sides = open::open(loader, self)?;
         open::search::search_further(self, &mut sides)?;

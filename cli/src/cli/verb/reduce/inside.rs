@@ -23,7 +23,7 @@ pub(super) struct Inside {
     deeper: Values,
 }
 
-/// So many times are kept: the first ones and the last.
+/// Of how many times the values are kept: of the first ones and the last.
 const TIMES: usize = 16;
 
 impl Inside {

@@ -22,7 +22,7 @@ use crate::cli::measure::elements::Elements;
 use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 
-/// So many elements make a constant a weight, rather than a number of the computation or a shape.
+/// From how many elements on a constant is a weight, rather than a number of the computation or a shape.
 pub(super) const WEIGHT: usize = 8;
 
 /// A model as far as its constants go.

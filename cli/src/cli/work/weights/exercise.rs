@@ -13,7 +13,7 @@ use crate::cli::tensor::NamedTensor;
 use crate::cli::work::weights::constants::ChangedWeight;
 use crate::cli::work::weights::folded::Constancy;
 
-/// So many rows are named.
+/// How many rows are named.
 const NAMED: usize = 3;
 
 /// What is read of a model's constants.

@@ -1,4 +1,8 @@
 //! What a conversion did to a model's weights.
+//!
+//! - `constants`: which they are; `folded`: those that are computed when a model is loaded
+//! - `matching`: which of them belong together under other names
+//! - `exercise`: which parts of them runs have read
 
 pub(crate) mod constants;
 pub(crate) mod exercise;

@@ -62,11 +62,11 @@ pub(super) fn largest(graph: &Graph, value: Option<ValueId>) -> Option<f64> {
 
 /// The least and the greatest number that a `QuantizeLinear` of one constant scale holds. A scale of 1 rounds to whole numbers and
 /// was calibrated with none.
-pub(super) fn range(graph: &Graph, quantiser: &Node) -> Option<(f64, f64)> {
-    let scale = number(graph, quantiser.input(1)).filter(|scale| *scale != 1.0)?;
-    let (ty, zero) = match quantiser.input(2) {
+pub(super) fn range(graph: &Graph, quantizer: &Node) -> Option<(f64, f64)> {
+    let scale = number(graph, quantizer.input(1)).filter(|scale| *scale != 1.0)?;
+    let (ty, zero) = match quantizer.input(2) {
         Some(zero) => (tensor(graph, zero)?.data_type, number(graph, Some(zero))?),
-        None => (int(quantiser, "output_dtype").map_or(Some(0), |id| id.try_into().ok())?, 0.0),
+        None => (int(quantizer, "output_dtype").map_or(Some(0), |id| id.try_into().ok())?, 0.0),
     };
     let ty = ElementType::from_id(ty).unwrap_or(ElementType::Uint8);
     let size = 2f64.powi(i32::try_from(ty.bits()).ok().filter(|bits| *bits <= 16)?);

@@ -20,7 +20,7 @@ pub(super) struct Meeting<'a> {
 const COLOUR: f64 = 100.0;
 /// What whole numbers are below of which only some are told apart.
 const SOME: u64 = 11;
-/// So many times what they are divided by whole numbers go up to.
+/// Whole numbers go up to this many times what they are divided by.
 const TURNS: u64 = 12;
 /// How long a signal is at least.
 const SIGNAL: usize = 2000;

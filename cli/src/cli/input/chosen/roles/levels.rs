@@ -7,7 +7,7 @@ use onnx_cast_graph::{Node, attribute};
 use super::constants::numbers;
 use super::consumers::Meeting;
 
-/// So many numbers are kept of a list that values are held against.
+/// How many numbers are kept of a list that values are held against.
 const MOST: usize = 16;
 /// To either side of a number a value is off by this share of it, or of 1: less than most changes
 /// of it, and more than half precision rounds.

@@ -7,7 +7,7 @@ use super::consumers::Meeting;
 /// Words that are told apart by what is right for one language, one case or one width alone.
 const WORDS: [&str; 10] =
     ["", "a", "A", "word", "two words", "café", "Straße", "日本語", "\u{1f642}", "0"];
-/// So many words of a model's own are drawn from.
+/// How many words of a model's own are drawn from.
 const OWN: usize = 256;
 
 impl Meeting<'_> {

@@ -15,7 +15,7 @@ use crate::cli::verb::compare::local::{Local, Look, Subject, Traces, of_saved};
 use crate::cli::verb::compare::open::{CompareRequest, Loaded, Sides};
 use crate::cli::verb::compare::runner::Runner;
 
-/// So many bytes of tensors are held until it is known whether somebody wants to know how far they
+/// How many bytes of tensors are held until it is known whether somebody wants to know how far they
 /// are apart.
 const HELD: usize = 256 << 20;
 

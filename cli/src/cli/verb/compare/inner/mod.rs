@@ -18,8 +18,8 @@ use crate::cli::measure::tolerance::Tolerance;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::compare::inner::bodies::spread;
 use crate::cli::verb::compare::local::{Trace, Traces};
+use crate::cli::verb::compare::matching::{How, Pair, Seen, pairs};
 use crate::cli::verb::compare::open::Loaded;
-use crate::cli::verb::compare::pairs::{How, Pair, Seen, pairs};
 use crate::cli::work::main_graph::MainGraph;
 
 /// Tensors inside two models.

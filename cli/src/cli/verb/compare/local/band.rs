@@ -114,10 +114,10 @@ impl Observer for Perturbed<'_> {
         let is_result = !MOVED.iter().any(|(name, ..)| *name == node.op_type)
             && !node.has_bodies()
             && node.op_type != "Constant";
-        let is_quantiser = node.op_type.contains("Quantize");
+        let is_quantizer = node.op_type.contains("Quantize");
         for output in outputs.iter_mut().flatten() {
             let is_float = is_computed_in(output.element_type);
-            if is_result && (is_float || is_quantiser && output.tensor.len() > 1) {
+            if is_result && (is_float || is_quantizer && output.tensor.len() > 1) {
                 self.perturb(output);
             }
             let name = full_name(output);

@@ -28,7 +28,7 @@ pub(in super::super) struct Grounds<'a> {
     pub(in super::super) limits: &'a Limits,
 }
 
-/// Outputs alone may be so many roundings apart.
+/// How many roundings outputs may be apart where nothing inside could be compared.
 const ALONE: f64 = 64.0;
 /// An error this many times the band is more than the conversion's roundings make.
 const BEYOND_BAND: f64 = 30.0;
@@ -305,7 +305,7 @@ fn beyond_band(judgement: &Judgement) -> String {
     }
 }
 
-/// So many of the other nodes that take a wrong constant are named.
+/// How many of the other nodes that take a wrong constant are named.
 const NAMED: usize = 3;
 
 /// The culprits, in their order. A constant that several nodes take and that is wrong is one

@@ -7,7 +7,7 @@ use tract_onnx_cast::Family;
 
 use super::numbers::numbers;
 use super::trace::{Ran, Trace};
-use crate::cli::verb::compare::pairs::{Pair, Seen, pairs};
+use crate::cli::verb::compare::matching::{Pair, Seen, pairs};
 use crate::cli::work::main_graph::MainGraph;
 
 /// The value of the reference that one of the conversion is to be.
@@ -74,9 +74,9 @@ pub(super) fn links(
 /// whose work the range of the codes does, gives its name to what is before it.
 fn through_codes(a: &Trace, b: &Trace, links: &mut Links) {
     for taker in b.nodes.iter().filter(|ran| ran.op == "DequantizeLinear") {
-        let quantiser = taker.inputs.first().and_then(|codes| b.maker(codes));
-        let quantiser = quantiser.filter(|ran| ran.op == "QuantizeLinear");
-        let values = quantiser.and_then(|ran| Some((ran.inputs.first()?, ran.outputs.first()?)));
+        let quantizer = taker.inputs.first().and_then(|codes| b.maker(codes));
+        let quantizer = quantizer.filter(|ran| ran.op == "QuantizeLinear");
+        let values = quantizer.and_then(|ran| Some((ran.inputs.first()?, ran.outputs.first()?)));
         let Some(made) = taker.outputs.first() else { continue };
         // A reference that has codes of its own has what they are taken back to.
         let of_reference = links.get(made).and_then(|link| a.maker(&link.reference));

@@ -4,23 +4,28 @@
 //! one, `walk` holds what each node makes of the reference's inputs against what the reference
 //! made, as often as `rounds` says, `doubt` is how much of the difference rounding explains, `fault`
 //! what the rest looks like by what its `nodes` are, `band` how far the conversion's roundings may
-//! put its outputs, and `judge` the verdict.
+//! put its outputs, and `judge` the verdict. `exact_inputs` and `reference_weights` are what inputs and
+//! weights of the conversion are roundings of, `site` is what was found at a value, and `quantizers`
+//! looks at what makes codes.
+//!
+//! A conversion is broken where an element is beyond what its own arithmetic and twice its doubt
+//! explain (`walk`, `Site::deviates`), where a shape is another, or where it does not run.
 //! docs/verdict.md has the mathematics.
 
 mod band;
 mod doubt;
+mod exact_inputs;
 mod fault;
 mod judge;
 mod links;
 mod nodes;
 mod numbers;
-mod quantisers;
+mod quantizers;
+mod reference_weights;
 mod rounds;
 mod site;
 mod trace;
-mod twins;
 mod walk;
-mod weights;
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -40,17 +45,17 @@ use crate::cli::progress;
 use crate::cli::work::engine::Told;
 use crate::cli::work::weights as compared;
 use band::{Band, Samples};
+use exact_inputs::{inputs_of, other_inputs};
 use fault::Fault;
 pub(super) use judge::{Grounds, judge};
 use links::{Link, Links, links};
-use quantisers::Wrong;
+use quantizers::Wrong;
+use reference_weights::Weights;
 use rounds::Rounds;
 use site::{Site, Sites};
 pub(super) use trace::{Trace, Traces};
-use twins::{inputs_of, other_inputs};
 use walk::Walk;
 use walk::own::OwnRounding;
-use weights::Weights;
 
 /// What there is to look into.
 pub(super) struct Subject<'a> {
@@ -94,7 +99,7 @@ pub(super) struct Local {
     /// Whether the first of these cut off what inputs make that nobody gave.
     pub(super) cuts_made_up: bool,
     /// Quantisers that are wrong by themselves.
-    quantisers: Vec<Wrong>,
+    quantizers: Vec<Wrong>,
     /// The nodes that take constants, with their operators.
     pub(super) takers: HashMap<String, (String, String)>,
     /// Where in the order of computation nodes stand.
@@ -219,7 +224,7 @@ impl<'a> Look<'a> {
         }
         others.into_iter().for_each(|others| *links = others);
         found.all.into_iter().for_each(|site| self.sites.add(site));
-        self.local.quantisers.extend(wrong);
+        self.local.quantizers.extend(wrong);
         Ok(())
     }
 
@@ -313,8 +318,8 @@ fn of_graph(subject: &Subject) -> TractResult<Interpreter> {
     Ok(Interpreter::of_proto(onnx, graph.clone(), folder.as_deref())?)
 }
 
-/// So many roundings at a tensor's largest value are left to the kernels of another runtime, whose
-/// functions are polynomials.
+/// How many roundings, at a tensor's largest value, the kernels of another runtime are allowed,
+/// whose functions are polynomials.
 const SAVED: f64 = 64.0;
 
 /// The inputs of the side that is a model, of a set.
@@ -345,7 +350,7 @@ fn saved_inputs(
     model.input_names().into_iter().map(input).collect()
 }
 
-/// Doubts grow from node to node: through so many they may hide a fault.
+/// Doubts grow from node to node: through more nodes than this they may hide a fault.
 const FEW: usize = 16;
 
 impl Local {
@@ -372,10 +377,10 @@ impl Local {
             Some(site) => site.is_replaced,
             None => b.inputs.contains(value),
         };
-        let quantisers = self.quantisers.drain(..).filter(|wrong| !fault.is_cut_by_both(wrong));
-        let (made_up, quantisers): (Vec<_>, Vec<_>) = quantisers.partition(|w| w.is_made_up);
+        let quantizers = self.quantizers.drain(..).filter(|wrong| !fault.is_cut_by_both(wrong));
+        let (made_up, quantizers): (Vec<_>, Vec<_>) = quantizers.partition(|w| w.is_made_up);
         let is_sure = |wrong: &Wrong| !wrong.is_cut_off || is_given(&wrong.value);
-        let (wrong, doubtful): (Vec<_>, Vec<_>) = quantisers.into_iter().partition(is_sure);
+        let (wrong, doubtful): (Vec<_>, Vec<_>) = quantizers.into_iter().partition(is_sure);
         let mut found: Vec<Culprit> = wrong.into_iter().map(|wrong| wrong.culprit).collect();
         let beyond = made_up.iter().map(|wrong| &wrong.culprit);
         let known = found.iter().chain(beyond);
@@ -395,7 +400,7 @@ impl Local {
         found.extend(sites.all.iter().filter_map(|site| fault.missing_sum(site)));
         if found.is_empty() {
             found.extend(doubtful.into_iter().map(|wrong| fault.before(wrong)));
-            found.extend(quantisers::biases(b));
+            found.extend(quantizers::biases(b));
         }
         for culprit in found {
             if self.culprits.iter().all(|other| other.node != culprit.node) {

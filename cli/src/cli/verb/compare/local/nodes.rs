@@ -29,7 +29,7 @@ pub(super) fn is_form(ran: &Ran) -> bool {
 }
 
 /// What takes or makes codes.
-pub(super) fn is_quantiser(ran: &Ran) -> bool {
+pub(super) fn is_of_codes(ran: &Ran) -> bool {
     ["Quantize", "Integer", "QLinear"].iter().any(|part| ran.op.contains(part))
 }
 

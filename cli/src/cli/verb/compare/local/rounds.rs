@@ -14,17 +14,17 @@ use tract_onnx_cast::interpreter::SharedTensor;
 use super::links::{Link, Links};
 use super::nodes::region;
 use super::numbers::numbers;
-use super::quantisers::Wrong;
+use super::quantizers::Wrong;
+use super::reference_weights::Weights;
 use super::site::Sites;
 use super::trace::Trace;
 use super::walk::Walk;
 use super::walk::own::{Own, OwnRounding};
-use super::weights::Weights;
 
-/// What is behind a pair that is none is off by less than so much of what that is off.
+/// The share of what a pair that is none is off, below which what is behind it is off.
 const PASSED: f64 = 0.1;
 
-/// So many nodes behind a value may have been taken in.
+/// How many nodes behind a value may have been taken in.
 const TAKEN_IN: usize = 3;
 
 /// What is walked along.
@@ -33,7 +33,7 @@ pub(super) struct Rounds<'a> {
     pub(super) links: &'a Links,
     pub(super) weights: &'a Weights<'a>,
     pub(super) inputs: HashMap<String, SharedTensor>,
-    /// So many roundings at a tensor's largest value are left to other kernels.
+    /// How many roundings, at a tensor's largest value, other kernels are allowed.
     pub(super) slack: f64,
     /// Runs the reference.
     pub(super) run_reference: &'a dyn Fn(&mut OwnRounding) -> TractResult<()>,
@@ -61,7 +61,7 @@ impl<'a> Rounds<'a> {
         let mut walk = self.walk(None, HashSet::new());
         run(&mut walk)?;
         if walk.sites.deviating().next().is_none() {
-            return Ok((walk.sites, walk.quantisers.wrong(), None));
+            return Ok((walk.sites, walk.quantizers.wrong(), None));
         }
         let mut own = OwnRounding::of(self.reference, &walk.sites);
         if !own.wanted.is_empty() {
@@ -127,19 +127,19 @@ impl<'a> Rounds<'a> {
         let sure = again.sites.deviating().filter(|site| site.is_sure);
         let suspects: HashSet<String> = sure.map(|site| site.converted.clone()).collect();
         if suspects.is_empty() || self.reference.nodes.is_empty() {
-            return Ok((again.sites, again.quantisers.wrong()));
+            return Ok((again.sites, again.quantizers.wrong()));
         }
         let mut left = self.walk(Some(again.all_values()), suspects.clone());
         run(&mut left)?;
         let wrong: HashSet<String> =
             suspects.into_iter().filter(|name| self.is_passed_by(name, &left)).collect();
         if wrong.is_empty() {
-            return Ok((again.sites, again.quantisers.wrong()));
+            return Ok((again.sites, again.quantizers.wrong()));
         }
         let mut last = self.walk(Some(again.all_values()), wrong.clone());
         run(&mut last)?;
         last.sites.all.iter_mut().for_each(|site| site.is_sure &= !wrong.contains(&site.converted));
-        Ok((last.sites, last.quantisers.wrong()))
+        Ok((last.sites, last.quantizers.wrong()))
     }
 
     /// Whether all that is made of a value is the reference's, though the value is not, and the

@@ -13,7 +13,7 @@ use tract_onnx_cast::interpreter::{
 };
 use tract_onnx_cast::{ElementType, OnnxTensor, Result};
 
-/// So many elements of a constant are kept: larger ones stay in their files.
+/// The most elements of a constant that is kept: larger ones stay in their files.
 const KEPT: usize = 4096;
 
 /// What models compute of their weights.

@@ -25,9 +25,9 @@ impl<'a> Calibrated<'a> {
     /// `None` where nothing was calibrated, or it does not run node by node.
     pub(super) fn of(reference: &Loaded, loaded: &'a Loaded) -> Option<Calibrated<'a>> {
         let nodes = loaded.probed.proto.graph.as_ref()?.node.iter();
-        let mut quantisers = nodes
+        let mut quantizers = nodes
             .filter(|node| node.op_type == "QuantizeLinear" || node.op_type.starts_with("QLinear"));
-        quantisers.next()?;
+        quantizers.next()?;
         let (model, _) = loaded.spelt_out(Some(&reference.probed.proto)).ok()?;
         Some(Calibrated { loaded, model })
     }

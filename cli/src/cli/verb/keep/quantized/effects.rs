@@ -21,10 +21,10 @@ use crate::cli::progress;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::verb::keep::reference::CountedRuns;
 
-/// So many quantisers go along in one walk: their variants are held together.
+/// How many quantisers go along in one walk: their variants are held together.
 const TOGETHER: usize = 32;
 
-/// So often nodes run once more at most: where a model has more nodes and quantisers, those that do
+/// How often nodes run once more at most: where a model has more nodes and quantisers, those that do
 /// little to their own values are not ranked.
 const NODE_RUNS: usize = 1 << 23;
 
@@ -48,7 +48,7 @@ impl Bench<'_> {
     /// When the model cannot be run.
     pub(super) fn effects(
         &self,
-        mut quantisers: Vec<Single>,
+        mut quantizers: Vec<Single>,
         runs: &mut CountedRuns,
     ) -> TractResult<(Vec<QuantizerEffect>, Option<String>)> {
         // Bodies take values that their node does not.
@@ -56,15 +56,15 @@ impl Bench<'_> {
         let nodes = self.model.graph.iter().flat_map(|graph| &graph.node);
         let is_whole = nodes.chain(functions).any(has_bodies);
         let nodes = self.model.graph.as_ref().map_or(0, |graph| graph.node.len());
-        let (all, most) = (quantisers.len(), (NODE_RUNS / nodes.max(1)).max(TOGETHER));
+        let (all, most) = (quantizers.len(), (NODE_RUNS / nodes.max(1)).max(TOGETHER));
         let note = (all > most && !is_whole).then(|| {
             format!("of {all} quantisers the {most} are ranked that alone change their values most")
         });
         if note.is_some() {
-            quantisers = self.noisiest(quantisers, most, runs)?;
+            quantizers = self.noisiest(quantizers, most, runs)?;
         }
-        let count = quantisers.len();
-        for (place, part) in (0..).step_by(TOGETHER).zip(quantisers.chunks_mut(TOGETHER)) {
+        let count = quantizers.len();
+        for (place, part) in (0..).step_by(TOGETHER).zip(quantizers.chunks_mut(TOGETHER)) {
             let places = place..place + part.len();
             progress::tell(format_args!("quantisers {} to {} of {count}", place + 1, places.end));
             let outputs = if is_whole {
@@ -77,7 +77,7 @@ impl Bench<'_> {
             }
         }
         let mut effects: Vec<QuantizerEffect> =
-            quantisers.into_iter().map(|single| single.effect).collect();
+            quantizers.into_iter().map(|single| single.effect).collect();
         effects.sort_by(|a, b| b.noise().total_cmp(&a.noise()));
         Ok((effects, note))
     }
@@ -85,14 +85,14 @@ impl Bench<'_> {
     /// Those that change their values most.
     fn noisiest<'a>(
         &self,
-        quantisers: Vec<Single<'a>>,
+        quantizers: Vec<Single<'a>>,
         most: usize,
         runs: &mut CountedRuns,
     ) -> TractResult<Vec<Single<'a>>> {
-        let mut own = OwnNoise::new(&quantisers);
+        let mut own = OwnNoise::new(&quantizers);
         self.walk(&mut own, runs)?;
         let noise = own.noise;
-        let mut all: Vec<(f64, Single)> = noise.into_iter().zip(quantisers).collect();
+        let mut all: Vec<(f64, Single)> = noise.into_iter().zip(quantizers).collect();
         all.sort_by(|(a, _), (b, _)| b.total_cmp(a));
         Ok(all.into_iter().take(most).map(|(_, single)| single).collect())
     }
@@ -123,10 +123,10 @@ impl Bench<'_> {
     /// The effects of some quantisers, by one walk.
     fn along(
         &self,
-        quantisers: &[Single],
+        quantizers: &[Single],
         runs: &mut CountedRuns,
     ) -> TractResult<Vec<Vec<OutputEffect>>> {
-        let mut alone = Alone::new(quantisers);
+        let mut alone = Alone::new(quantizers);
         self.walk(&mut alone, runs)?;
         for want in self.wanted {
             alone.quantise(&want.name.as_str().into(), &want.tensor);
@@ -138,7 +138,7 @@ impl Bench<'_> {
         let ranked: Vec<&NamedTensor> =
             self.wanted.iter().filter(|want| self.is_ranked(want)).collect();
         let outputs = |place| ranked.iter().map(|want| output(want, place)).collect();
-        (0..quantisers.len()).map(outputs).collect()
+        (0..quantizers.len()).map(outputs).collect()
     }
 }
 

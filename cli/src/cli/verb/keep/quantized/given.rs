@@ -35,7 +35,7 @@ const MOVERS: [&str; 9] = [
 /// A model with quantisers.
 pub(crate) struct Given {
     proto: ModelProto,
-    quantisers: Vec<Found>,
+    quantizers: Vec<Found>,
     /// Nodes that quantise, and that cannot be left out.
     others: Vec<String>,
 }
@@ -71,21 +71,21 @@ impl Given {
         let proto = spelt(model, None, folder).into_owned();
         let empty = GraphProto::default();
         let reader = Reader::of(proto.graph.as_ref().unwrap_or(&empty), folder);
-        let (mut quantisers, mut others) = (vec![], vec![]);
+        let (mut quantizers, mut others) = (vec![], vec![]);
         for (at, node) in reader.graph.node.iter().enumerate() {
             let found = match node.op_type.as_str() {
-                "QuantizeLinear" => reader.quantiser(at, node),
+                "QuantizeLinear" => reader.quantizer(at, node),
                 "DynamicQuantizeLinear" => reader.dynamic(at, node),
                 "DynamicQuantizeLSTM" | "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" => None,
                 _ => continue,
             };
             match found {
-                Some(found) => quantisers.push(found),
+                Some(found) => quantizers.push(found),
                 None => others.push(node.name.clone()),
             }
         }
-        let is_quantised = !quantisers.is_empty() || !others.is_empty();
-        is_quantised.then_some(Given { proto, quantisers, others })
+        let is_quantised = !quantizers.is_empty() || !others.is_empty();
+        is_quantised.then_some(Given { proto, quantizers, others })
     }
 
     /// The model without some of its quantisers, by their places among those that can be left out.
@@ -97,7 +97,7 @@ impl Given {
         let mut proto = self.proto.clone();
         let Some(graph) = &mut proto.graph else { return Ok(proto) };
         let mut added = vec![];
-        for (place, found) in self.quantisers.iter().enumerate() {
+        for (place, found) in self.quantizers.iter().enumerate() {
             if !is_left_out(place) {
                 continue;
             }
@@ -122,7 +122,7 @@ impl Given {
     pub(super) fn labelled(&self) -> Vec<Single<'_>> {
         let nodes = self.proto.graph.as_ref().map_or(&[][..], |graph| &graph.node);
         let single = |place: usize| {
-            let found = self.quantisers.get(place)?;
+            let found = self.quantizers.get(place)?;
             let node = nodes.get(found.at)?;
             let (ty, change): (ElementType, Change) = match &found.how {
                 How::Static(held) => (held.ty, Box::new(|x| held.applied(x))),
@@ -139,7 +139,7 @@ impl Given {
             };
             Some(Single { effect, value: node.output.first()?.clone(), only: None, change })
         };
-        (0..self.quantisers.len()).filter_map(single).collect()
+        (0..self.quantizers.len()).filter_map(single).collect()
     }
 
     /// What is not told.
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
         Some(takers)
     }
 
-    fn quantiser(&self, at: usize, node: &'a NodeProto) -> Option<Found> {
+    fn quantizer(&self, at: usize, node: &'a NodeProto) -> Option<Found> {
         let (ElementType::Float, scale) = self.constant(node.input.get(1)?)? else { return None };
         let zero = match node.input.get(2).filter(|name| !name.is_empty()) {
             Some(name) => Some(self.constant(name)?),

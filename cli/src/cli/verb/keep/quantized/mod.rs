@@ -121,13 +121,13 @@ fn effects_of(
         return Ok((vec![], None));
     };
     let finder = Finder::new(subject, scheme, plan, &|_| false);
-    let (quantisers, entries) = effects::labelled(subject, plan, &finder)?;
+    let (quantizers, entries) = effects::labelled(subject, plan, &finder)?;
     let with = |at: usize| {
         let mut alone = Plan::default();
         alone.entries.extend(entries.get(at).cloned());
         simulated::written(subject, &alone, &finder)
     };
-    Bench { model: &subject.proto, with: &with, set, wanted }.effects(quantisers, runs)
+    Bench { model: &subject.proto, with: &with, set, wanted }.effects(quantizers, runs)
 }
 
 /// The outputs of the FLOAT model for each set, and what its values reach over all.

@@ -36,7 +36,7 @@ pub(super) fn written(subject: &Subject, plan: &Plan, finder: &Finder) -> TractR
                 let held = held(subject, entry, &parameters)?;
                 rewrite.weight(entry, held, graph.initializer.get_mut(place));
             }
-            None => rewrite.quantiser(subject, &entry.value, &parameters)?,
+            None => rewrite.quantizer(subject, &entry.value, &parameters)?,
         }
     }
     for (place, node) in graph.node.iter_mut().enumerate() {
@@ -101,7 +101,7 @@ impl Rewrite {
     }
 
     /// Quantises a value for whoever takes it.
-    fn quantiser(
+    fn quantizer(
         &mut self,
         subject: &Subject,
         value: &str,

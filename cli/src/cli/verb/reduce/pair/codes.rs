@@ -46,7 +46,7 @@ pub(super) fn taken_back(
         }
         let again = cut(&mut graph, id, (codes, scale), name);
         scales.insert(again, scale);
-        added.insert(name.to_owned(), quantisers(name));
+        added.insert(name.to_owned(), quantizers(name));
     }
     (converted.with(graph), added)
 }
@@ -58,7 +58,7 @@ fn cut(
     (codes, [scale, zero]): (ValueId, [ValueId; 2]),
     name: &str,
 ) -> ValueId {
-    let [of_back, of_again] = quantisers(name);
+    let [of_back, of_again] = quantizers(name);
     let back = NewNode {
         name: of_back,
         outputs: vec![Made::New(name.to_owned())],
@@ -76,7 +76,7 @@ fn cut(
 }
 
 /// What the nodes are called that take codes back to a value, and quantise it again.
-fn quantisers(name: &str) -> [String; 2] {
+fn quantizers(name: &str) -> [String; 2] {
     ["DequantizeLinear", "QuantizeLinear"].map(|op| format!("{name}_{op}"))
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Folds {
     /// Those that take constants alone.
     Fixed,
     /// Those too that only hold what is given in another form. What computes may be wrong itself, where the blame is.
-    Quantisers,
+    Quantizers,
 }
 
 /// The part with constants in the place of what the blamed nodes, and those behind them, take of others; nothing if there are
@@ -69,7 +69,7 @@ pub(super) fn folded(
     let mut gone: HashSet<NodeId> = HashSet::new();
     for id in nodes.iter().filter(|id| !stay.contains(id)) {
         let is_whole = graph.needs(*id).iter().filter_map(maker).all(|id| gone.contains(&id));
-        if is_whole && (is_fixed(id) || folds == Folds::Quantisers && only_quantises(graph, *id)) {
+        if is_whole && (is_fixed(id) || folds == Folds::Quantizers && only_quantises(graph, *id)) {
             gone.insert(*id);
         }
     }

@@ -399,7 +399,7 @@ fn smallest(
     write(&fewer)?;
     // Constants are right for the last values alone, so they come last, and runs are kept for them.
     let onnx = &trial.onnx.clone();
-    let [fixed, coded] = [Folds::Fixed, Folds::Quantisers]
+    let [fixed, coded] = [Folds::Fixed, Folds::Quantizers]
         .map(|folds| move |part: &Part| folded(part, culprits, folds, onnx));
     let sums = |part: &Part| without_sums(part, culprits);
     let ways: [&Way; 3] = [&fixed, &coded, &sums];

@@ -10,7 +10,7 @@ use super::super::numbers::{gap, numbers, numbers_in, tensor};
 use super::families::{Doubts, Step, UNIFORM, apart, elementwise, length, values};
 use super::twin::{Carried, Doubt, Twin};
 
-/// So many values are looked at at once.
+/// How many values are looked at at once.
 const BLOCK: usize = 1 << 14;
 
 /// Half a step, or what the range cuts off, in codes.

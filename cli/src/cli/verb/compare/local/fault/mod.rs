@@ -14,14 +14,14 @@ use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 use attributes::attributes;
 use regions::results_turned;
 
+use super::exact_inputs::laid_out;
 use super::links::Links;
-use super::nodes::{is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, region};
+use super::nodes::{is_coder, is_form, is_fused, is_moving, is_of_codes, is_product, region};
 use super::numbers::{numbers, rounding, smallest};
-use super::quantisers::Wrong;
+use super::quantizers::Wrong;
+use super::reference_weights::Weights;
 use super::site::{Site, Sites};
 use super::trace::{Ran, Trace};
-use super::twins::laid_out;
-use super::weights::Weights;
 use crate::cli::found::verdict::{Culprit, FaultKind};
 use crate::cli::found::weights::ComparedWeight;
 use crate::cli::measure::number::Num;
@@ -58,7 +58,7 @@ impl<'a> Fault<'a> {
     /// What is to blame for what a site is off by.
     pub(super) fn culprit(&self, site: &Site) -> Culprit {
         let region = self.region(site);
-        let is_quantised = region.iter().any(|ran| is_quantiser(ran));
+        let is_quantised = region.iter().any(|ran| is_of_codes(ran));
         let is_folded = self.is_folded(site, &region);
         let of_reference = self.region_of_reference(site);
         let other = || {
@@ -231,7 +231,7 @@ impl<'a> Fault<'a> {
         let computes = |ran: &Ran| !is_form(ran) && !is_coder(ran) && !self.is_scaling(ran);
         // Products are held against the reference's; what several of its nodes were fused into is not.
         let is_alone = |ran: &Ran| {
-            let is_plain = is_moving(ran) || is_product(ran) || is_quantiser(ran);
+            let is_plain = is_moving(ran) || is_product(ran) || is_of_codes(ran);
             let is_other = of_reference.iter().all(|was| was.op != ran.op);
             !is_plain && computes(ran) && is_other && self.partner(ran).is_none()
         };
@@ -243,7 +243,7 @@ impl<'a> Fault<'a> {
             .or_else(|| of(&is_wrong))
             .or_else(|| of(&|ran| computes(ran) && !is_moving(ran)))
             .or_else(|| of(&computes))
-            .or_else(|| of(&is_quantiser))
+            .or_else(|| of(&is_of_codes))
     }
 
     /// The node of the reference that a node stands for.

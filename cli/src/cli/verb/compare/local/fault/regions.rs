@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 
 use super::super::links::named_after;
 use super::super::nodes::{
-    is_coder, is_form, is_fused, is_moving, is_product, is_quantiser, is_shaping, region,
+    is_coder, is_form, is_fused, is_moving, is_of_codes, is_product, is_shaping, region,
 };
 use super::super::numbers::numbers;
-use super::super::quantisers::biases;
+use super::super::quantizers::biases;
 use super::super::site::Site;
 use super::super::trace::Ran;
 use super::Fault;
@@ -239,7 +239,7 @@ impl<'a> Fault<'a> {
         region_b: &[&'b Ran],
     ) -> Option<(&'b Ran, (FaultKind, String))> {
         let region_a = self.region_of_reference(site);
-        let is_quantised = region_b.iter().any(|ran| is_quantiser(ran));
+        let is_quantised = region_b.iter().any(|ran| is_of_codes(ran));
         let computes = |ran: &&&'b Ran| {
             !is_form(ran) && !is_shaping(ran) && !self.is_scaling(ran) && !is_coder(ran)
         };
@@ -338,12 +338,12 @@ impl<'a> Fault<'a> {
         let is_scale = |input: &&String| {
             let made = self.b.maker(input).filter(|ran| ran.op == "Mul");
             made.is_some_and(|ran| {
-                let of_quantiser = |input: &String| {
+                let of_quantizer = |input: &String| {
                     self.b.maker(input).is_some_and(|ran| {
                         ran.op == "DynamicQuantizeLinear" && ran.outputs.first() != Some(input)
                     })
                 };
-                ran.inputs.iter().any(of_quantiser) && self.is_scaling(ran)
+                ran.inputs.iter().any(of_quantizer) && self.is_scaling(ran)
             })
         };
         let is_scale = |input: &&String| is_scale(input);

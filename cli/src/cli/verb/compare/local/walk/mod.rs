@@ -26,23 +26,23 @@ use super::numbers::{
     cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest, smallest_normal,
     wide,
 };
-use super::quantisers::{Quantisers, beyond_codes};
+use super::quantizers::{Quantizers, beyond_codes};
+use super::reference_weights::Weights;
 use super::site::{Site, Sites, Whole};
 use super::trace::{Trace, full_name, shared};
-use super::weights::Weights;
 use bodies::Bodies;
 use own::Own;
 use values::{
-    INSIDE, coarser, held_in, in_double, in_own_types, is_mask, is_of_sequence, is_quantiser,
+    INSIDE, coarser, held_in, in_double, in_own_types, is_mask, is_of_sequence, is_quantizer,
     narrowed, of_sequence, rough, undoubted, widened,
 };
 
-/// So many roundings of the reference's type may two ways to compute one value be apart.
+/// How many roundings of the reference's type two ways to compute one value may be apart.
 const ROUNDINGS: f64 = 16.0;
-/// So many where that is half precision: nodes compute it in FLOAT and round their results once, and what is
+/// The same where that is half precision: nodes compute it in FLOAT and round their results once, and what is
 /// rounded between two of them is carried beside (`own`).
 const ROUNDINGS_OF_HALF: f64 = 2.0;
-/// So many elements are held against each other at once.
+/// How many elements are held against each other at once.
 const BLOCK: usize = 1 << 14;
 /// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
 /// value that has.
@@ -60,7 +60,7 @@ pub(super) struct Walk<'a> {
     pub(super) twins: HashMap<String, Twin>,
     seen: HashMap<String, usize>,
     pub(super) sites: Sites,
-    /// So many roundings at a tensor's largest value are left to other kernels.
+    /// How many roundings, at a tensor's largest value, other kernels are allowed.
     pub(super) slack: f64,
     /// What was made in the place of values that deviate.
     pub(super) made: HashMap<String, SharedTensor>,
@@ -70,7 +70,7 @@ pub(super) struct Walk<'a> {
     pub(super) loose: HashSet<String>,
     /// The nodes in their order: what they take, and what they make.
     order: Vec<(Vec<String>, Vec<String>)>,
-    pub(super) quantisers: Quantisers,
+    pub(super) quantizers: Quantizers,
     bodies: Bodies,
     /// The type of half precision or more that rounds most of those that nodes have made so far.
     coarsest: ElementType,
@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
         let (seen, sites) = (HashMap::new(), Sites::default());
         let (wanted, slack, loose, order) = (None, 0.0, HashSet::new(), vec![]);
         let made = HashMap::new();
-        let quantisers = Quantisers::default();
+        let quantizers = Quantizers::default();
         Walk {
             reference,
             narrowed,
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             own: Rc::default(),
             loose,
             order,
-            quantisers,
+            quantizers,
             bodies: Bodies::default(),
             coarsest: ElementType::Float,
         }
@@ -364,7 +364,7 @@ impl Observer for Walk<'_> {
     fn node(&mut self, node: &NodeRun, outputs: &mut [Option<ObservedTensor>]) -> Result<()> {
         let is_code = |place: usize| place == 0 && node.op_type == "DequantizeLinear";
         // A zero point is what it is: that of floats can be no other than 0.
-        let is_zero = |place: usize| place == 2 && is_quantiser(node.op_type);
+        let is_zero = |place: usize| place == 2 && is_quantizer(node.op_type);
         let twin = |(place, input): (usize, &Option<ObservedTensor>)| match input.as_ref()? {
             input if input.is_constant && is_zero(place) => {
                 Some(Twin::new(shared(input), Doubt::Relative(0.0)))
@@ -377,7 +377,7 @@ impl Observer for Walk<'_> {
         let taken = taken.chain(left.iter().filter_map(|(_, name)| name.clone())).collect();
         self.order.push((taken, outputs.iter().flatten().map(full_name).collect()));
         let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
-        self.quantisers.see(node, &twins, &made, outputs);
+        self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
         let carried = match self.is_wanted(outputs) && !is_rough {
             true => doubts(node, &undoubted(node, &twins, outputs), &made),

@@ -14,7 +14,7 @@ use crate::cli::measure::change::STANDS_FOR_INFINITY;
 
 /// From this size on a constant of 8 bits or fewer is a quantised weight.
 const WEIGHT: usize = 64;
-/// So many roundings, at the largest value, may bodies make of what they capture.
+/// How many roundings, at the largest value, bodies may make of what they capture.
 pub(super) const INSIDE: f64 = 32.0;
 /// A mask may be cut off to this magnitude.
 const MASK: f64 = 1e3;
@@ -88,7 +88,7 @@ pub(super) fn in_own_types(node: &NodeRun, twins: Vec<Option<Twin>>) -> Vec<Opti
 }
 
 /// Whether an operator makes codes by a scale and a zero point, or values of them.
-pub(super) fn is_quantiser(op: &str) -> bool {
+pub(super) fn is_quantizer(op: &str) -> bool {
     matches!(op, "QuantizeLinear" | "DequantizeLinear")
 }
 
@@ -153,7 +153,7 @@ pub(super) fn held_in(want: &SharedTensor, made: &SharedTensor) -> Option<Shared
     tensor(made.0, made.1.shape(), &values)
 }
 
-/// So many roundings are left to what has been in a sequence or an optional, whose twin is not known.
+/// How many roundings are allowed to what has been in a sequence or an optional, whose twin is not known.
 const IN_SEQUENCE: f64 = 4.0;
 
 /// Whether a node takes tensors out of a sequence or an optional.

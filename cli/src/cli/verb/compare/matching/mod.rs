@@ -12,7 +12,7 @@ use crate::cli::found::compared::{Confidence, PairedBy};
 use crate::cli::work::main_graph::MainGraph;
 use fingerprint::{ALIKE, Fingerprint, Likeness};
 
-/// So many tensors are compared, two at a time, to find those that are made alike.
+/// How many comparisons of two tensors are made to find those that are made alike.
 const BUDGET: usize = 20_000_000;
 
 /// Two tensors that are the same one, as far as can be told.
@@ -263,7 +263,7 @@ impl Pairing<'_> {
     fn of_codes(&self) -> Vec<Pair> {
         /// By the size of the tensor.
         const MOST: f64 = 0.25;
-        /// So many times as far away are all others.
+        /// How many times as far away all others are.
         const APART: f64 = 2.0;
         let is_taken_back = |(name, fingerprint): &&(String, Fingerprint)| {
             let is_coder = self.b.graph.op(name) == Some("DequantizeLinear");

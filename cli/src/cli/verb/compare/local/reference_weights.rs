@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
 
 use super::Subject;
+use super::exact_inputs::{laid_out, rounded};
 use super::links::{Link, Links};
 use super::numbers::{cast, is_computed_in, wide};
 use super::trace::Trace;
-use super::twins::{laid_out, rounded};
 use crate::cli::measure::elements::Elements;
 use crate::cli::measure::value::part;
 use crate::cli::work::weights::constants::{Holder, elements_of, initializer};

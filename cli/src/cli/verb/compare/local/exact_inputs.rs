@@ -14,7 +14,7 @@ use super::numbers::{
 use crate::cli::input::sets::Provenance;
 use crate::cli::verb::compare::open::{Loaded, Sides};
 
-/// So many elements are held against each other at once.
+/// How many elements are held against each other at once.
 const BLOCK: usize = 1 << 14;
 
 /// The reference's inputs under the names that the conversion has for them, where it is given

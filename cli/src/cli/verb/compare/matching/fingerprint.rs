@@ -13,9 +13,9 @@ const SAMPLES: usize = 64;
 /// How far two values may be apart that are the same but for rounding, by the value and by the
 /// tensor's largest one.
 const NEAR: (f64, f64) = (0.02, 0.002);
-/// So large a share of near values makes two tensors alike.
+/// The share of near values from which on two tensors are alike.
 pub(super) const ALIKE: f64 = 0.95;
-/// So many different values tell a tensor from others.
+/// How many different values tell a tensor from others.
 const TELLING: usize = 8;
 
 /// What is known of one tensor.

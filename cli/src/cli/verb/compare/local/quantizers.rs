@@ -16,7 +16,7 @@ use crate::cli::work::spelt::label;
 
 /// What quantisers took, by the names of their codes, and which of them are wrong.
 #[derive(Default)]
-pub(super) struct Quantisers {
+pub(super) struct Quantizers {
     taken: HashMap<String, Taken>,
     /// Codes that are others in another shape, and whether they stand in their order.
     shaped: HashMap<String, (String, bool)>,
@@ -85,11 +85,11 @@ const MOVING: [&str; 4] = ["Gather", "MaxPool", "Slice", "Transpose"];
 /// A step, and a little for the rounding of the scale and of the values.
 const STEP: f64 = 1.02;
 
-impl Quantisers {
+impl Quantizers {
     /// Those that are wrong. Where other nodes take the codes back as they were made, the one that does
     /// not is to blame.
     pub(super) fn wrong(self) -> Vec<Wrong> {
-        let Quantisers { taken, mut wrong, .. } = self;
+        let Quantizers { taken, mut wrong, .. } = self;
         for wrong in wrong.iter_mut().filter(|wrong| !wrong.is_cut_off) {
             if taken.get(&wrong.codes).is_some_and(|taken| taken.is_taken_back) {
                 (wrong.culprit.node, wrong.culprit.op) =
