@@ -342,3 +342,86 @@ pub(crate) fn divides_exactly(node: &NodeProto) -> bool {
 pub(crate) fn probe_of(node: &NodeProto) -> Option<usize> {
     Lowered::read(node).ok().flatten()?.probe
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEQUANTIZE: &str = "DequantizeLinear";
+
+    fn node(op_type: &str, inputs: usize) -> NodeProto {
+        let input = (0..inputs).map(|place| format!("x{place}")).collect();
+        let (name, op_type) = ("n".into(), op_type.into());
+        NodeProto { name, op_type, input, output: vec!["y".into()], ..NodeProto::default() }
+    }
+
+    fn quantizer(op: &str, has_zero_point: bool) -> Form {
+        Form::Quantizer(QuantizerSpec {
+            node: "n".into(),
+            quantizes: op == QUANTIZE,
+            opset: 25,
+            judged_by: 23,
+            has_zero_point,
+            axis: -2,
+            block_size: 32,
+            saturate: !has_zero_point,
+            precision: Some(ElementType::BFloat16),
+            output: Some(ElementType::Float8E5M2),
+            exotic: [None, Some(ElementType::Int4), Some(ElementType::BFloat16)],
+        })
+    }
+
+    /// Every form, with values of which no two that follow each other are alike.
+    fn forms() -> Vec<(NodeProto, Form)> {
+        let cast = PrivateCast {
+            from: Some(ElementType::Float4E2M1),
+            to: Some(ElementType::Float8E8M0),
+            rules: Rules { saturate: false, round_mode: RoundMode::Nearest },
+            opset: 24,
+            resolves_symbols: true,
+        };
+        let of_second = PrivateCast { to: None, rules: Rules::default(), ..cast };
+        let bit_cast =
+            BitCastSpec { node: "n".into(), opset: 26, exotic: None, to: ElementType::Uint4 };
+        vec![
+            (node("Add", 2), Form::Own),
+            (node("Cast", 1), Form::Cast(cast)),
+            (node("CastLike", 2), Form::Cast(of_second)),
+            (node(QUANTIZE, 3), quantizer(QUANTIZE, true)),
+            (node(DEQUANTIZE, 2), quantizer(DEQUANTIZE, false)),
+            (node("BitCast", 1), Form::BitCast(bit_cast)),
+            (node("Shape", 1), Form::Measured { counts: false }),
+            (node("Size", 1), Form::Measured { counts: true }),
+            (node("Div", 2), Form::ExactDivision),
+            (node("Identity", 1), Form::Tied),
+        ]
+    }
+
+    #[test]
+    fn builders_are_told_what_was_written() {
+        for (node, form) in forms() {
+            for (probe, opset) in [(None, None), (Some(3), None), (Some(0), Some(13))] {
+                let (lowered, mut written) =
+                    (Lowered { form: form.clone(), probe, opset }, node.clone());
+                lowered.write(&mut written);
+                let mut built = written.clone();
+                if opset.is_some() {
+                    assert_eq!(written.op_type, AT_OPSET);
+                    assert_eq!(Lowered::unwrap_opset(&mut built).ok(), opset);
+                }
+                assert_eq!(Lowered::read(&built).ok(), Some(Some(lowered)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_cannot_tell_builders_anything() {
+        let mut foreign = node("Cast", 1);
+        foreign.domain = DOMAIN.into();
+        assert!(Lowered::read(&foreign).is_err());
+        Lowered { form: forms()[1].1.clone(), ..Lowered::default() }.write(&mut foreign);
+        foreign.attribute[0].ints.pop();
+        assert!(Lowered::read(&foreign).is_err(), "a number is missing");
+        assert_eq!(Lowered::read(&node("Cast", 1)).ok(), Some(None));
+    }
+}

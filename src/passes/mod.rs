@@ -1,8 +1,10 @@
 //! A model made one that tract can load: a list of passes over its graph.
 //!
-//! A pass is a file: its header says what it makes of what, its tests show that on small models. All share a [`Context`]
-//! of options, limits, what analyses have found out, and diagnostics. In tests and debug builds the graph is verified after
-//! each pass. `ONNX_CAST_TRACE=1` in the environment has each pass say what it has changed, `ONNX_CAST_TRACE=2` every edit.
+//! A pass is a function in a file or folder of its own, whose header says what it makes of what and whose tests show that on
+//! small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
+//! [`Form`](crate::onnx::lowered::Form). All share a [`Context`] of options, limits, what analyses have found out, and
+//! diagnostics. In tests and debug builds the graph is verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each
+//! pass say what it has changed, `ONNX_CAST_TRACE=2` every edit.
 //!
 //! [`load`] runs the list and stops at the first thing that is wrong; [`survey`] is the same list with diagnostics collected.
 
@@ -80,7 +82,7 @@ const PASSES: &[(&str, Pass)] = &[
 ];
 
 /// A model for tract's loader, and what was learned on the way.
-pub(crate) struct Lowered {
+pub(crate) struct LoweredModel {
     pub(crate) proto: ModelProto,
     /// What was found; no problems.
     pub(crate) survey: Survey,
@@ -95,7 +97,7 @@ pub(crate) struct Lowered {
 }
 
 /// Lowers a model, or stops at the first thing that is wrong with it.
-pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered> {
+pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<LoweredModel> {
     let (mut graph, mut context) = import_sound(proto, options)?;
     let limits = context.limits;
     let output_names: Vec<String> = main_outputs(&graph);
@@ -115,7 +117,7 @@ pub(crate) fn load(proto: ModelProto, options: &Options) -> TractResult<Lowered>
             lowered.write(node);
         }
     });
-    Ok(Lowered { proto, survey, inputs, outputs, declared, limits })
+    Ok(LoweredModel { proto, survey, inputs, outputs, declared, limits })
 }
 
 /// A sound model's graph, with functions in the place of their calls and nothing else changed.

@@ -9,7 +9,7 @@ use tract_onnx::tract_core::internal::{Fact, Op, OutletId};
 
 use crate::cast::element_type::ElementType;
 use crate::error::{Error, Result};
-use crate::passes::Lowered;
+use crate::passes::LoweredModel;
 
 /// The ONNX element types of a model's inputs, in their order.
 ///
@@ -49,7 +49,7 @@ const OUTPUT_TYPES: &str = "onnx_cast.outputs";
 const UNKNOWN: &str = "?";
 
 /// Keeps the types of inputs and outputs among the model's properties, as texts `BFLOAT16 name`, each of an output in its place.
-pub(super) fn record_types(model: &mut InferenceModel, lowered: &Lowered) {
+pub(super) fn record_types(model: &mut InferenceModel, lowered: &LoweredModel) {
     let entry = |name: &String, ty: Option<ElementType>| {
         format!("{} {name}", ty.map_or(UNKNOWN, ElementType::name))
     };

@@ -88,6 +88,33 @@ fn no_files_use_each_other_in_a_circle() {
     }
 }
 
+/// A folder's header lists what is in it: `- `name`: what it is for`.
+#[test]
+fn headers_list_what_is_there() {
+    let mut listed = 0;
+    for root in ["src", "graph/src", "cli/src"] {
+        let mut files = BTreeMap::new();
+        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join(root), &mut vec![], &mut files);
+        for (module, file) in files.iter().filter(|(_, file)| file.ends_with("mod.rs")) {
+            let text = fs::read_to_string(file).expect("a file");
+            for line in text.lines().filter_map(|line| line.strip_prefix("//! - `")) {
+                let (names, _) = line.split_once("`: ").unwrap_or_default();
+                for name in names.split("`, `").filter(|name| !name.is_empty()) {
+                    let is_module = name
+                        .chars()
+                        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+                    let inside =
+                        module.iter().cloned().chain([name.to_owned()]).collect::<Module>();
+                    let is_there = files.keys().any(|other| other.starts_with(&inside));
+                    assert!(is_there || !is_module, "{}: lists `{name}`", file.display());
+                    listed += usize::from(is_there);
+                }
+            }
+        }
+    }
+    assert!(listed > 100, "{listed}: no lists were read");
+}
+
 /// What each file names in its `use` lines, but for the modules that it is in: what these hold is shared by all that is inside.
 fn uses(root: &str) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut files = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 /// Set by the Python module: the folder of the files that it has written for a call, of which its
 /// user knows nothing.
-pub(crate) const VARIABLE: &str = "ONNX_CAST_PYTHON_FILES";
+pub(crate) const PYTHON_FILES: &str = "ONNX_CAST_PYTHON_FILES";
 
 /// What the shell's user is told, or what Python's is.
 pub(crate) fn told(shell: &'static str, python: &'static str) -> &'static str {
@@ -12,7 +12,7 @@ pub(crate) fn told(shell: &'static str, python: &'static str) -> &'static str {
 }
 
 pub(crate) fn is_python() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    std::env::var_os(PYTHON_FILES).is_some()
 }
 
 /// Whether the caller has named this path.
@@ -44,5 +44,5 @@ pub(crate) fn call() -> String {
 }
 
 fn folder() -> Option<PathBuf> {
-    std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    std::env::var_os(PYTHON_FILES).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }

@@ -238,9 +238,9 @@ fn widen_f16(x: f16) -> f32 {
 /// The truth value of a BOOL byte, whatever non-zero byte it is ([SEMANTICS §6](crate::semantics)).
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
-pub(super) struct Truth(u8);
+pub(super) struct BoolByte(u8);
 
-impl Truth {
+impl BoolByte {
     #[inline(always)]
     fn number(self) -> u8 {
         u8::from(self.0 != 0)
@@ -249,7 +249,7 @@ impl Truth {
 
 macro_rules! truth_source {
     ($($method:ident -> $word:ty;)*) => {
-        impl Source for Truth {
+        impl Source for BoolByte {
             $(
                 #[inline(always)]
                 fn $method(self) -> $word { self.number().$method() }

@@ -9,7 +9,7 @@ use super::compose::ViaFloat;
 use super::half::{FromHalf, ToHalf};
 use super::lookup::tabulate;
 use super::loops::{Copy, Kernel, map};
-use super::read::{Source, Truth};
+use super::read::{BoolByte, Source};
 use super::round::{Narrow, Scale, upper_half};
 use super::round_to_odd::ToOdd;
 use crate::cast::element_type::{ElementType, Family};
@@ -35,7 +35,7 @@ pub(crate) fn select(from: ElementType, to: ElementType, rules: Rules) -> Arc<dy
 
 fn in_loops(from: ElementType, to: ElementType, rules: Rules) -> Arc<dyn Kernel> {
     match from {
-        ElementType::Bool => from_source::<Truth>(from, to, rules),
+        ElementType::Bool => from_source::<BoolByte>(from, to, rules),
         ElementType::Uint8 => from_source::<u8>(from, to, rules),
         ElementType::Int8 => from_source::<i8>(from, to, rules),
         ElementType::Uint16 => from_source::<u16>(from, to, rules),

@@ -14,7 +14,7 @@ use crate::ops::weights::tied;
 use crate::ops::{cast, quantize};
 
 /// What this crate is for: these are ours, whoever else has registered them.
-const OURS: &[(&str, Build)] = &[
+const OWN_OPERATORS: &[(&str, Build)] = &[
     ("BitCast", cast::bit_cast::build),
     ("Cast", cast::inference::build),
     ("CastLike", cast::inference::build),
@@ -23,7 +23,7 @@ const OURS: &[(&str, Build)] = &[
 ];
 
 /// What tract does not have, or what is faster here. What somebody else has registered is theirs.
-const MORE: &[(&str, Build)] = &[
+const ADDED_OPERATORS: &[(&str, Build)] = &[
     ("DynamicQuantizeLinear", quantize::dynamic::build),
     (quantize::n_bits::BNB4, quantize::n_bits::build),
     ("GridSample", grid_sample::build),
@@ -31,7 +31,7 @@ const MORE: &[(&str, Build)] = &[
 ];
 
 /// Operators without operands, whose values tract finds in the model by what it builds of them.
-const HELD: &[&str] = &["Constant", "ConstantLike"];
+const CONSTANT_OPERATORS: &[&str] = &["Constant", "ConstantLike"];
 
 /// Makes a tract `Onnx` build `Cast`, `CastLike`, `QuantizeLinear`, `DequantizeLinear` and `BitCast` nodes with this crate's
 /// ops, and the operators that tract computes wrongly with corrected ones: `If`, `Expand`, and those of integers in
@@ -40,15 +40,15 @@ const HELD: &[&str] = &["Constant", "ConstantLike"];
 /// This alone serves models whose element types tract knows. The exotic ones (BFLOAT16, float8, …) need the model to be
 /// rewritten first, which [`CastOnnx`](crate::CastOnnx) does.
 pub fn register(onnx: &mut Onnx) {
-    for (operator, _) in OURS {
+    for (operator, _) in OWN_OPERATORS {
         onnx.op_register.insert(operator, build_own);
     }
-    for (operator, _) in MORE {
+    for (operator, _) in ADDED_OPERATORS {
         if is_stock(onnx, operator) || !onnx.op_register.0.contains_key(*operator) {
             onnx.op_register.insert(operator, build_own);
         }
     }
-    for operator in operators().filter(|operator| !HELD.contains(operator)) {
+    for operator in operators().filter(|operator| !CONSTANT_OPERATORS.contains(operator)) {
         if is_stock(onnx, operator) {
             onnx.op_register.insert(operator, build);
         }
@@ -70,9 +70,9 @@ fn build(context: &ParsingContext, node: &NodeProto) -> Built {
 
 /// Builds an operator of this crate, compared with what it takes.
 fn build_own(context: &ParsingContext, node: &NodeProto) -> Built {
-    let (_, build) = OURS
+    let (_, build) = OWN_OPERATORS
         .iter()
-        .chain(MORE)
+        .chain(ADDED_OPERATORS)
         .find(|(operator, _)| *operator == node.op_type)
         .context("an operator of this crate")?;
     checked::build(context, node, *build)

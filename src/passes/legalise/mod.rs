@@ -46,12 +46,12 @@ pub(super) fn legalise(graph: &mut Graph, context: &mut Context) -> TractResult<
             if graph.node(id).is("ConstantOfShape") {
                 give_default_value(graph, id);
             }
-            transposed::give_pads(graph, id);
+            transposed::pads_of_auto_pad(graph, id);
             drop_pads(graph, id);
             give_lists_of_one(graph, id);
             give_numbers(graph, id);
             give_one_type(graph, context, id);
-            give_pads(graph, context, id);
+            pads_to_inputs(graph, context, id);
             give_mask_of_numbers(graph, context, id, &mut masks);
             give_one_default(graph, context, id);
             if Operator::of(graph.node(id)).is_none() {
@@ -201,7 +201,7 @@ fn drop_pads(graph: &mut Graph, id: NodeId) {
 }
 
 /// Gives a `Pad` of negative sizes, which tract does not take as an attribute, its sizes and its value as later versions have them.
-fn give_pads(graph: &mut Graph, context: &Context, id: NodeId) {
+fn pads_to_inputs(graph: &mut Graph, context: &Context, id: NodeId) {
     const PADS_ARE_AN_INPUT: i64 = 11;
     let node = graph.node(id);
     let pads = attribute(node, "pads").map(|pads| pads.ints.clone()).unwrap_or_default();

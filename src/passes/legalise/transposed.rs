@@ -10,7 +10,7 @@ use tract_onnx::pb::AttributeProto;
 use crate::passes::facts::value_type::dims;
 
 /// Writes down the `pads` that `auto_pad` stands for.
-pub(super) fn give_pads(graph: &mut Graph, id: NodeId) {
+pub(super) fn pads_of_auto_pad(graph: &mut Graph, id: NodeId) {
     let node = graph.node(id);
     let auto_pad = attribute(node, "auto_pad").map(|given| given.s.as_slice());
     let is_upper = match auto_pad {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tract_onnx::prelude::TractResult;
 
 use crate::cli::caller;
-use crate::cli::process::protocol::MARK;
+use crate::cli::process::protocol::WORKER_VARIABLE;
 
 /// What is run to see whether a part shows the finding.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -109,7 +109,7 @@ impl Check {
         };
         let said = tempfile::tempfile()?;
         // It may be this program.
-        command.env_remove(MARK).env_remove(caller::VARIABLE);
+        command.env_remove(WORKER_VARIABLE).env_remove(caller::PYTHON_FILES);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

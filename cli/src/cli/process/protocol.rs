@@ -9,7 +9,7 @@ use crate::cli::message::{self, ErrorKind, Problem, at};
 use crate::cli::work::engine::Engine;
 
 /// Set in the worker's environment, and only there.
-pub(crate) const MARK: &str = "ONNX_CAST_WORKER";
+pub(crate) const WORKER_VARIABLE: &str = "ONNX_CAST_WORKER";
 
 /// Stands at the start of every reply: other lines come from libraries that print.
 pub(crate) const REPLY: &str = "onnx-cast reply: ";

@@ -14,7 +14,7 @@ use anyhow::Context;
 use crate::cli::args::resources::Resources;
 use crate::cli::message::{ErrorKind, Problem};
 use crate::cli::output_file::remove_drafts_of;
-use crate::cli::process::protocol::{MARK, Order, Outcome, REPLY, Reply, explain};
+use crate::cli::process::protocol::{Order, Outcome, REPLY, Reply, WORKER_VARIABLE, explain};
 use crate::cli::process::request::Request;
 use crate::cli::progress::PROGRESS;
 use crate::cli::work::engine::Engine;
@@ -253,7 +253,7 @@ impl Worker {
             command.env(TUNABLES, format!("{threshold}:{others}"));
         }
         let mut child = command
-            .env(MARK, "1")
+            .env(WORKER_VARIABLE, "1")
             // With these set, every error of tract's would capture a backtrace, which is slow and
             // would be shown.
             .env_remove("RUST_BACKTRACE")

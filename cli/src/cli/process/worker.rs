@@ -11,7 +11,7 @@ use std::{env, thread};
 use crate::cli::output_file::remove_drafts;
 use crate::cli::process::command::{end_command, limit_memory};
 use crate::cli::process::protocol::{
-    Header, MARK, Order, Outcome, REPLY, Reply, explain, problem_of,
+    Header, Order, Outcome, REPLY, Reply, WORKER_VARIABLE, explain, problem_of,
 };
 use crate::cli::process::request::Request;
 use crate::cli::work::deadline::Deadline;
@@ -24,7 +24,7 @@ pub(crate) const STACK_BYTES: usize = 256 << 20;
 
 /// Whether this process was started as a worker.
 pub(crate) fn is_this_process() -> bool {
-    env::var_os(MARK).is_some()
+    env::var_os(WORKER_VARIABLE).is_some()
 }
 
 /// The name of a request, and what replies to it in one line.

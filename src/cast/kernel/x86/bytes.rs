@@ -291,9 +291,9 @@ impl<S: Floats> Block for ToScale<S> {
 
 /// To FLOAT16: of an integer of at most 16 bits, and of a BFLOAT16, by way of a FLOAT that is the
 /// same number.
-pub(super) struct ToHalf<S>(pub(super) PhantomData<fn(S)>);
+pub(super) struct Avx2ToHalf<S>(pub(super) PhantomData<fn(S)>);
 
-impl<S: Floats> Block for ToHalf<S> {
+impl<S: Floats> Block for Avx2ToHalf<S> {
     type From = S;
     type To = u16;
     const ELEMENTS: usize = 16;

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use half::{bf16, f16};
 
 use super::blocks::{Floats, blocks};
-use super::bytes::{Low16Bits, LowBits, Small, ToHalf, ToScale, UpperHalf};
+use super::bytes::{Avx2ToHalf, Low16Bits, LowBits, Small, ToScale, UpperHalf};
 use super::half::FromDoubles;
 use super::words::{
-    DoubleToFloat, Doubles, FloatToDouble, Integers, LowWords, OddToHalf, ToInt32, ToOdd, ToWords,
-    Word, WordsToDouble, WordsToFloat,
+    Avx2ToOdd, DoubleToFloat, Doubles, FloatToDouble, Integers, LowWords, OddToHalf, ToInt32,
+    ToWords, Word, WordsToDouble, WordsToFloat,
 };
 use crate::cast::element_type::{ElementType, Family};
 use crate::cast::format::Specials;
@@ -41,10 +41,10 @@ pub(in crate::cast::kernel) fn with_blocks(
         (Double, Int64 | Uint64) => blocks(ToWords::<f64>(PhantomData), kernel),
         (Double, Uint32) => blocks(LowWords::<f64>(PhantomData), kernel),
         // With AVX-512 looking up is faster.
-        (Uint8, Float16) => blocks(ToHalf::<u8>(PhantomData), tabulate(from, to, rules)),
-        (Int8, Float16) => blocks(ToHalf::<i8>(PhantomData), tabulate(from, to, rules)),
-        (Uint16, Float16) => blocks(ToHalf::<u16>(PhantomData), kernel),
-        (Int16, Float16) => blocks(ToHalf::<i16>(PhantomData), kernel),
+        (Uint8, Float16) => blocks(Avx2ToHalf::<u8>(PhantomData), tabulate(from, to, rules)),
+        (Int8, Float16) => blocks(Avx2ToHalf::<i8>(PhantomData), tabulate(from, to, rules)),
+        (Uint16, Float16) => blocks(Avx2ToHalf::<u16>(PhantomData), kernel),
+        (Int16, Float16) => blocks(Avx2ToHalf::<i16>(PhantomData), kernel),
         _ => kernel,
     }
 }
@@ -55,7 +55,7 @@ pub(in crate::cast::kernel) fn to_odd(
     kernel: Arc<dyn Kernel>,
 ) -> Arc<dyn Kernel> {
     fn of<S: Word>(kernel: Arc<dyn Kernel>) -> Arc<dyn Kernel> {
-        blocks(ToOdd::<S>(PhantomData), kernel)
+        blocks(Avx2ToOdd::<S>(PhantomData), kernel)
     }
     match from {
         ElementType::Double => of::<f64>(kernel),
@@ -89,7 +89,7 @@ fn from_floats<S: Floats + Doubles>(
             blocks(Integers::<S, _>(ToWords::<S>(PhantomData), PhantomData), kernel)
         }
         (Family::Float(_), 16) if to == ElementType::Float16 => {
-            blocks(ToHalf::<S>(PhantomData), kernel)
+            blocks(Avx2ToHalf::<S>(PhantomData), kernel)
         }
         (Family::Float(_), 16) if to == ElementType::BFloat16 => {
             blocks(UpperHalf::<S>(PhantomData), kernel)

@@ -361,7 +361,7 @@ word! {
 
 eights! {
     /// To FLOAT, rounded to odd.
-    ToOdd<Word> -> f32: |src, dst| {
+    Avx2ToOdd<Word> -> f32: |src, dst| {
         // SAFETY: as the caller promises.
         let Some(x) = (unsafe { S::odd::<true>(src) }) else { return false };
         store(_mm256_castps_si256(x), dst, 0);
