@@ -88,10 +88,11 @@ pub(crate) enum Cause {
         found: u64,
         limit: u64,
     },
-    /// The node where tract tells it.
+    /// The node and its operator where tract tells them; without an operator the problem is the whole message.
     Tract {
         node: Option<String>,
-        message: String,
+        op: Option<String>,
+        problem: String,
     },
     Panic {
         message: String,
@@ -131,7 +132,8 @@ impl fmt::Display for Error {
                     "node `{node}`: attribute `{attribute}` {problem}, the model imports {opset}"
                 )
             }
-            Cause::Node { node, op, problem } => {
+            Cause::Node { node, op, problem }
+            | Cause::Tract { node: Some(node), op: Some(op), problem } => {
                 write!(f, "node `{}` ({}): {}", shown(node), shown(op), text(problem))
             }
             Cause::Tensor { tensor, problem } => {
@@ -145,7 +147,7 @@ impl fmt::Display for Error {
                 write!(f, "{}: `{what}` is {found}, and the limit is {limit}", text(place))
             }
             Cause::File { message }
-            | Cause::Tract { message, .. }
+            | Cause::Tract { problem: message, .. }
             | Cause::Argument { message } => f.write_str(&text(message)),
             Cause::Panic { message } => {
                 write!(f, "tract cannot handle this model ({})", text(message))
@@ -187,10 +189,10 @@ impl Error {
         }
     }
 
-    /// The operator of a node that cannot be run as it stands.
+    /// The operator of a node that cannot be run as it stands; tract's own name of it where that is all that is known.
     pub fn operator(&self) -> Option<&str> {
         match &*self.0 {
-            Cause::Node { op, .. } => Some(op),
+            Cause::Node { op, .. } | Cause::Tract { op: Some(op), .. } => Some(op),
             _ => None,
         }
     }
@@ -253,20 +255,24 @@ impl Error {
             let is_problem = |link: &&String| !DOINGS.iter().any(|doing| link.starts_with(doing));
             let problem: Vec<&str> =
                 links.iter().skip(place + 1).filter(is_problem).map(String::as_str).collect();
-            let message = format!("node `{}` ({op}): {}", shown(name), problem.join(": "));
-            let message = if problem.is_empty() { links.join(": ") } else { message };
-            Some((Some(name.to_owned()), message))
+            let problem = if problem.is_empty() { links.join(": ") } else { problem.join(": ") };
+            Some((Some(name.to_owned()), Some(op.to_owned()), problem))
         };
-        let named = links.iter().enumerate().find_map(named);
-        let (node, message) = named.unwrap_or_else(|| (None, links.join(": ")));
+        // The innermost: a node of a body stands behind the one that holds it.
+        let named = links.iter().enumerate().rev().find_map(named);
+        let (node, op, problem) = named.unwrap_or_else(|| (None, None, links.join(": ")));
+        let message = || match (&node, &op) {
+            (Some(node), Some(op)) => format!("node `{}` ({op}): {problem}", shown(node)),
+            _ => problem.clone(),
+        };
         let cause = if error.chain().any(|link| link.is::<prost::DecodeError>()) {
             Cause::Model {
-                problem: format!("is not an ONNX file, or only a part of one: {message}"),
+                problem: format!("is not an ONNX file, or only a part of one: {}", message()),
             }
         } else if error.chain().any(|link| link.is::<std::io::Error>()) {
-            Cause::File { message }
+            Cause::File { message: message() }
         } else {
-            Cause::Tract { node, message }
+            Cause::Tract { node, op, problem }
         };
         Error::from(cause).into()
     }
@@ -284,6 +290,19 @@ impl Error {
         problem: impl Into<String>,
     ) -> Error {
         Cause::Node { node: node.into(), op: op.into(), problem: problem.into() }.into()
+    }
+
+    /// The same error about a node, which is no fault of the model's: it is sound, and this project or tract's plans cannot compute it.
+    pub(crate) fn of_sound_model(self) -> Error {
+        match *self.0 {
+            Cause::Node { node, op, problem } => {
+                Cause::Tract { node: Some(node), op: Some(op), problem }.into()
+            }
+            _ => {
+                let node = self.node().map(String::from);
+                Cause::Tract { node, op: None, problem: self.to_string() }.into()
+            }
+        }
     }
 
     /// A graph, by its name or path.

@@ -403,11 +403,8 @@ fn at_node(node: &Node, error: &TractError) -> Error {
     let problem = match own.map(Error::cause) {
         Some(Cause::Node { problem, .. }) => with_opset(problem, node.opset),
         Some(Cause::Panic { message }) => message.clone(),
-        Some(Cause::Tract { message, .. }) => {
-            let named = message.strip_prefix("node `").and_then(|told| told.split_once("): "));
-            let problem = named.map_or(message.as_str(), |(_, problem)| problem);
-            let message = refusal(node, with_opset(problem, node.opset)).to_string();
-            return Cause::Tract { node: Some(node.label().into()), message }.into();
+        Some(Cause::Tract { problem, .. }) => {
+            return refusal(node, with_opset(problem, node.opset)).of_sound_model();
         }
         Some(cause @ (Cause::Attribute { .. } | Cause::Tensor { .. })) => {
             return cause.clone().into();

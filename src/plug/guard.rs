@@ -1,12 +1,15 @@
-//! Panics as errors.
+//! Panics as errors of this crate's, and what tract says of a node in the words of its model.
 
 #![forbid(unsafe_code)]
 
 use std::panic::{self, AssertUnwindSafe};
 
-use tract_onnx::prelude::TractResult;
+use onnx_cast_graph::{default_opset, is_default_domain, subgraphs};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
+use tract_onnx::prelude::{TractError, TractResult};
 
 use crate::error::{Cause, Error};
+use crate::onnx::node::node_name;
 
 /// Does work with a model that nobody has looked at, and makes an [`Error`] of a panic: a model that this crate finds sound
 /// can still make tract panic. What tract says becomes one of kind
@@ -42,4 +45,49 @@ pub fn without_panic<T>(work: impl FnOnce() -> TractResult<T>) -> TractResult<T>
         Err(Error::from(Cause::Panic { message }).into())
     });
     done.map_err(Error::of_tract_at_node)
+}
+
+impl Error {
+    /// What tract says of a node, by the operator that the model has there and the opset that it imports: tract has names of its own
+    /// for operators (`Reduce` for `ReduceSum`), and for the parts that it makes of one. Any other error stays as it is.
+    pub fn in_model(self, model: &ModelProto) -> Error {
+        let Cause::Tract { node: Some(name), op: Some(_), problem } = self.cause() else {
+            return self;
+        };
+        let Some(graph) = &model.graph else { return self };
+        let mut found = None;
+        find(graph, name, &mut found);
+        let imported = default_opset(&model.opset_import).filter(|_| !problem.contains(IMPORTS));
+        let (Some(node), Some(opset)) = (found, imported) else { return self };
+        let (label, op) = (node_name(node), node.op_type.clone());
+        let part = if label == *name { "" } else { " in a part of it" };
+        let problem = format!("{problem}{part}, {IMPORTS} {opset}");
+        Cause::Tract { node: Some(label), op: Some(op), problem }.into()
+    }
+}
+
+/// What tract's loader says of a model.
+pub(crate) fn told_of(error: TractError, model: &ModelProto) -> TractError {
+    match Error::of_tract(error).downcast::<Error>() {
+        Ok(own) => own.in_model(model).into(),
+        Err(other) => other,
+    }
+}
+
+/// What stands before the opset in messages.
+const IMPORTS: &str = "the model imports";
+
+/// The node of ONNX's whose name is this one, or the longest that it begins with: tract names parts of a node after it.
+fn find<'a>(graph: &'a GraphProto, name: &str, found: &mut Option<&'a NodeProto>) {
+    for node in &graph.node {
+        let label = node_name(node);
+        let rest = name.strip_prefix(&*label);
+        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_longer = found.is_none_or(|found| node_name(found).len() < label.len());
+        if is_named && is_longer && !label.is_empty() && is_default_domain(&node.domain) {
+            *found = Some(node);
+        }
+        let bodies = node.attribute.iter().flat_map(subgraphs);
+        bodies.for_each(|body| find(body, name, found));
+    }
 }

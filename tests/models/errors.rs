@@ -9,8 +9,8 @@ use tract_onnx_cast::{ElementType, Error, ErrorKind, bf16_tensor};
 
 use crate::common::cases::root;
 use crate::common::proto::{
-    Change, bytes, external, graph, imports, int, ints, model, node, raw, shaped, string, symbol,
-    untyped, value,
+    Change, bytes, external, graph, graph_attribute, imports, int, ints, model, node, raw, shaped,
+    string, symbol, untyped, value,
 };
 use ElementType::{Float, Float16};
 
@@ -72,6 +72,45 @@ fn what_a_plan_cannot_know_is_said_of_the_node() {
     let slice = said("Slice", &["x", "a", "a", "a"]);
     let known = "has axes that are only known when the model runs, the model imports 18";
     assert_eq!(slice, format!("node `n1` (Slice): {known}"));
+}
+
+/// tract calls operators and their parts by names of its own.
+#[test]
+fn an_error_speaks_of_operators_as_the_model_does() {
+    let said = |op: &str, body: bool| {
+        let axes = value("a", ElementType::Int64, &[1]);
+        let (x, c) = (value("x", Float, &[1, 4]), value("c", ElementType::Bool, &[]));
+        let unknown = node(op, &["x", "a"], &["y"], vec![]).named("n1");
+        let nodes = match body {
+            false => vec![unknown],
+            true => {
+                let branch = |name| {
+                    graph_attribute(
+                        name,
+                        graph(&[], std::slice::from_ref(&unknown), &[untyped("y")]),
+                    )
+                };
+                let branches = ["then_branch", "else_branch"].map(branch);
+                vec![node("If", &["c"], &["z"], branches.into()).named("if1")]
+            }
+        };
+        let output = untyped(if body { "z" } else { "y" });
+        let model = model(18, graph(&[x, axes, c], &nodes, &[output]));
+        let load = || tract_onnx_cast::onnx().model_for_read(&mut &*bytes(&model))?.into_typed();
+        let error = without_panic(load).expect_err("axes are wanted");
+        let own = error.downcast_ref::<Error>().unwrap_or_else(|| panic!("{error:#}"));
+        let told = own.clone().in_model(&model);
+        assert_eq!(told.clone().in_model(&model), told, "an opset is told once");
+        (told.operator().map(String::from), told.to_string())
+    };
+    for body in [false, true] {
+        for op in ["ReduceSum", "ReduceProd", "Unsqueeze"] {
+            let (operator, told) = said(op, body);
+            assert_eq!(operator.as_deref(), Some(op), "{told}");
+            assert!(told.starts_with(&format!("node `n1` ({op}): ")), "{told}");
+            assert_eq!(told.matches(", the model imports 18").count(), 1, "{told}");
+        }
+    }
 }
 
 /// A product whose operands do not fit, which tract sees when it types the model; the model may leave their shapes open.

@@ -20,8 +20,7 @@ pub(crate) fn refused(node: &str, op: &str, problem: impl Into<String>) -> Error
 /// A node of which a plan would have to know what only a run tells. It is tract's plans that cannot, not this project: running
 /// node by node does without.
 pub(crate) fn unplanned(node: &str, op: &str, problem: &str) -> Error {
-    let message = refused(node, op, problem).to_string();
-    Cause::Tract { node: Some(node.into()), message }.into()
+    refused(node, op, problem).of_sound_model()
 }
 
 /// Puts our operator into a typed model.

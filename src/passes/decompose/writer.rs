@@ -8,7 +8,7 @@ use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueIn
 
 use super::read::{Composition, Guard, Statement, Typed};
 use crate::cast::element_type::ElementType;
-use crate::error::{Cause, Error};
+use crate::error::Error;
 use crate::onnx::node::{attribute_type, refusal};
 use crate::onnx::operators::attributes::{Version, is_value, parsed, version};
 
@@ -128,8 +128,7 @@ impl<'a> Writer<'a> {
 
     /// The error about what may be known when the model runs.
     fn unknown(&self, what: &str) -> Error {
-        let message = self.refuse(format!("has {what}")).to_string();
-        Cause::Tract { node: Some(self.call.node.label().into()), message }.into()
+        self.refuse(format!("has {what}")).of_sound_model()
     }
 
     /// The type of the input that decides.

@@ -1,7 +1,7 @@
 //! A model between its file and its outputs: what it takes, and running it.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -12,8 +12,8 @@ use tract_onnx_cast::audit::Audit;
 use tract_onnx_cast::interpreter::Observer;
 use tract_onnx_cast::untrusted::without_panic;
 use tract_onnx_cast::{
-    CastOnnx, ElementType, Limits, OnnxTensor, input_element_types, model_proto,
-    output_element_types,
+    CastOnnx, ElementType, Error as OwnError, ErrorKind as OwnKind, Limits, OnnxTensor,
+    input_element_types, model_proto, onnx, output_element_types,
 };
 
 use crate::cli::input::chosen::price::Price;
@@ -125,7 +125,8 @@ impl Loader {
                 let again = move || onnx.model_for_path(&path);
                 let load = || {
                     let model = self.model(&again)?;
-                    Ok(Model { again: Some(Arc::new(again)), ..model })
+                    let file = Some(file.to_owned());
+                    Ok(Model { again: Some(Arc::new(again)), file, ..model })
                 };
                 is_model(file, load())
             }
@@ -184,6 +185,8 @@ pub(crate) struct Model {
     model: InferenceModel,
     /// What loads it once more, so that nothing of it need be kept once it is a plan.
     again: Option<Arc<dyn Fn() -> TractResult<InferenceModel> + Send + Sync>>,
+    /// Its file, which says what operators of its nodes are called.
+    file: Option<PathBuf>,
     deadline: Deadline,
     /// What runs instead of the model, of which there are only the inputs then.
     walked: Option<Walked>,
@@ -208,7 +211,7 @@ impl Model {
         };
         let inputs = model.inputs.iter().zip(types).map(input).collect::<TractResult<_>>()?;
         let takes = Declared { inputs, symbols: model.symbols.clone() };
-        Ok(Model { model, again: None, deadline, takes, walked: None, note: None })
+        Ok(Model { model, again: None, file: None, deadline, takes, walked: None, note: None })
     }
 
     /// The model, whose file holds `proto`, as one whose inputs are wanted. Nobody knows whether it takes those that are tried:
@@ -254,14 +257,25 @@ impl Model {
             }
             Ok(model)
         };
-        let plan = deadline.within(|| without_panic(|| plan(typed)))?;
+        let plan = deadline.within(|| without_panic(|| plan(typed)));
+        let plan = plan.map_err(|error| in_file(error, self.file.as_deref()))?;
         let types = output_element_types(plan.plan.model())?;
-        Ok(Ready { facts, way: Way::Plan { plan, names, types } })
+        Ok(Ready { facts, way: Way::Plan { plan, names, types, file: self.file } })
     }
 
     fn name(&self, outlet: OutletId) -> String {
         let label = self.model.outlet_label(outlet);
         label.unwrap_or(&self.model.node(outlet.node).name).into()
+    }
+}
+
+/// An error in the words of a model's file: tract has names of its own for operators.
+fn in_file(error: TractError, file: Option<&Path>) -> TractError {
+    let own = error.downcast_ref::<OwnError>().filter(|own| own.kind() == OwnKind::Tract);
+    let proto = own.and_then(|_| model_proto::light(&onnx(), file?).ok());
+    match (own, proto) {
+        (Some(own), Some(proto)) => own.clone().in_model(&proto).into(),
+        _ => error,
     }
 }
 
@@ -290,7 +304,7 @@ pub(crate) struct Ready {
 /// How it runs.
 enum Way {
     /// With the names and types of its outputs.
-    Plan { plan: Plan, names: Vec<String>, types: Vec<ElementType> },
+    Plan { plan: Plan, names: Vec<String>, types: Vec<ElementType>, file: Option<PathBuf> },
     /// With the types of its inputs, and why it is not a plan.
     Nodes { walked: Walked, types: Vec<ElementType>, note: Option<String> },
 }
@@ -323,8 +337,8 @@ impl Ready {
         tensors: Vec<Arc<Tensor>>,
         observer: Option<&mut dyn Observer>,
     ) -> TractResult<Ran> {
-        let (plan, names, types) = match &self.way {
-            Way::Plan { plan, names, types } => (plan, names, types),
+        let (plan, names, types, file) = match &self.way {
+            Way::Plan { plan, names, types, file } => (plan, names, types, file),
             Way::Nodes { walked, types, note } => {
                 let typed = |(tensor, ty): (Arc<Tensor>, &ElementType)| {
                     Ok(OnnxTensor::new(*ty, Arc::unwrap_or_clone(tensor))?)
@@ -335,7 +349,8 @@ impl Ready {
             }
         };
         let inputs = tensors.into_iter().map(IntoTValue::into_tvalue).collect();
-        let values = plan.plan.run(inputs)?;
+        let values = plan.plan.run(inputs).or_else(|error| without_panic(|| Err(error)));
+        let values = values.map_err(|error| in_file(error, file.as_deref()))?;
         let output = |((value, ty), name): ((TValue, &ElementType), &String)| {
             let tensor = with_type(value.into_tensor(), *ty)
                 .with_context(|| format!("output `{name}` ({ty})"))?;

@@ -53,7 +53,7 @@ pub(crate) fn check(
     let found = row(domain, &node.op_type);
     let known = attributes::version(domain, &node.op_type, node.opset);
     let (Some(row), Some(version)) = (found, known) else {
-        return Err(not_computed(refusal(node, nobody_computes(domain, node))));
+        return Err(refusal(node, nobody_computes(domain, node)).of_sound_model());
     };
     let site = Site { node, given: &given, row, version };
     site.check_version(domain)?;
@@ -71,12 +71,6 @@ fn is_checked_elsewhere(node: &Node) -> bool {
         || Operator::of(node).is_some()
         || quantizers::is_quantizer(node)
         || bit_casts::is_bit_cast(node)
-}
-
-/// The error about a node that is sound, though nothing here computes it.
-fn not_computed(error: Error) -> Error {
-    let node = error.node().map(String::from);
-    Cause::Tract { node, message: error.to_string() }.into()
 }
 
 fn nobody_computes(domain: &str, node: &Node) -> String {
@@ -121,7 +115,7 @@ impl Site<'_> {
         }
         if domain.is_empty() && since < oldest {
             let problem = format!("is of version {since}, and computed from version {oldest} on");
-            return Err(not_computed(self.refuse(problem)));
+            return Err(self.refuse(problem).of_sound_model());
         }
         Ok(())
     }
@@ -195,7 +189,7 @@ impl Site<'_> {
             (_, Some(default)) => format!("is {value}, and computed is only {default}"),
             (_, None) => format!("is {value}, and computed is only without it"),
         });
-        refused.map_err(not_computed)
+        refused.map_err(Error::of_sound_model)
     }
 
     /// Whether the second input's dimensions are the first one's from `axis` on to the last.
@@ -229,7 +223,7 @@ impl Site<'_> {
     /// Checks inputs, outputs and types that the table has as refused.
     fn check_refused(&self) -> Result<(), Error> {
         let refuse = |what: String| {
-            Err(not_computed(self.refuse(format!("has an {what}, which is not computed"))))
+            Err(self.refuse(format!("has an {what}, which is not computed")).of_sound_model())
         };
         for (place, refused) in &self.row.inputs {
             let ty = (self.given)(*place).and_then(|given| given.ty);
