@@ -24,10 +24,7 @@ pub(super) fn constant(node: &Node) -> Option<TensorProto> {
 }
 
 /// Has a node whose attributes decide on the type of its output make another one.
-///
-/// # Errors
-///
-/// When its tensor cannot be read.
+/// Fails when its tensor cannot be read.
 pub(super) fn retype(node: &mut Node, to: ElementType) -> Result<()> {
     let behaviour = Behaviour::of(node);
     if behaviour.makes_attributes {

@@ -24,10 +24,7 @@ const LOST: f64 = 0.125;
 
 /// Why a tensor does not fit a type; `None` where it does: no finite element becomes infinite, and
 /// the elements together, as one vector, do not change by an eighth of its length.
-///
-/// # Errors
-///
-/// When the tensor's data cannot be read.
+/// Fails when the tensor's data cannot be read.
 pub(super) fn misfit(
     tensor: &TensorProto,
     folder: Option<&Path>,
@@ -72,21 +69,13 @@ pub(super) fn misfit(
 pub(super) const STORED_AS: &str = "onnx-cast:stored-as";
 
 /// A tensor in another type. Data in the model is converted into `raw_data`; data beside it when it
-/// is written.
-///
-/// # Errors
-///
-/// When the tensor's data cannot be read.
+/// is written. Fails when the tensor's data cannot be read.
 pub(super) fn recast(tensor: TensorProto, to: ElementType) -> Result<TensorProto> {
     restored(tensor, to, None)
 }
 
 /// A weight as codes, which are at `place` among all. Data in the model is converted into
-/// `raw_data`; data beside it when it is written.
-///
-/// # Errors
-///
-/// When the weight's data cannot be read.
+/// `raw_data`; data beside it when it is written. Fails when the weight's data cannot be read.
 pub(super) fn coded(tensor: TensorProto, codes: &Codes, place: usize) -> Result<TensorProto> {
     restored(tensor, codes.ty, Some((codes, place)))
 }
@@ -139,11 +128,7 @@ fn convert(
     })
 }
 
-/// All elements of a tensor.
-///
-/// # Errors
-///
-/// When its data cannot be read.
+/// All elements of a tensor. Fails when its data cannot be read.
 pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<f32>> {
     let mut floats = vec![];
     let Some(from) = ElementType::from_id(tensor.data_type) else { return Ok(floats) };
@@ -156,11 +141,7 @@ pub(super) fn floats(tensor: &TensorProto, folder: Option<&Path>) -> Result<Vec<
 }
 
 /// Writes the data that a tensor has beside the model, converted if [`recast`] or [`coded`] says so.
-/// Returns how many bytes.
-///
-/// # Errors
-///
-/// When it cannot be read or written.
+/// Returns how many bytes. Fails when it cannot be read or written.
 pub(super) fn stream(
     tensor: &TensorProto,
     folder: Option<&Path>,

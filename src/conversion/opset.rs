@@ -65,10 +65,7 @@ const IR_VERSIONS: &[(i64, i64)] =
     &[(9, 4), (10, 5), (11, 6), (12, 7), (15, 8), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13)];
 
 /// Has every node be of an opset that is not lower than the model's.
-///
-/// # Errors
-///
-/// When the opset is lower or not known, or an operator means something else in it.
+/// Fails when the opset is lower or not known, or an operator means something else in it.
 pub(super) fn raise(graph: &mut Graph, context: &Context, to: i64) -> Result<()> {
     let newest = schema::versions("Cast").last().map_or(0, |newest| newest.since);
     let newest = newest.max(schema::versions("Constant").last().map_or(0, |found| found.since));
@@ -223,11 +220,7 @@ fn attributes_change(node: &Node, old: &Schema, new: &Schema) -> Option<String> 
     missing.map(|missing| format!("`{}` is needed since {}", missing.name, new.since))
 }
 
-/// Makes inputs of attributes that have become some.
-///
-/// # Errors
-///
-/// When the type of a number is not known.
+/// Makes inputs of attributes that have become some. Fails when the type of a number is not known.
 fn move_attributes(graph: &mut Graph, context: &Context, id: NodeId, to: i64) -> Result<()> {
     let node = graph.node(id);
     let parts = node.outputs().len() as i64;

@@ -19,11 +19,7 @@ use crate::cast::element_type::ElementType;
 use crate::error::Result;
 use crate::onnx::cast_spec::Operator;
 
-/// Makes the graph what [`Context::classes`] says.
-///
-/// # Errors
-///
-/// When a weight cannot be read.
+/// Makes the graph what [`Context::classes`] says. Fails when a weight cannot be read.
 pub(super) fn rewrite(graph: &mut Graph, context: &mut Context) -> Result<()> {
     count_nodes(graph, context);
     for value in constants(graph, context) {

@@ -31,10 +31,7 @@ pub(super) fn columns(node: &impl NodeView, inputs: &[Option<Typed>]) -> Option<
 }
 
 /// What a product makes of each block of so many columns, side by side.
-///
-/// # Errors
-///
-/// Those of `multiply`, which is given the inputs of a block.
+/// Its errors are those of `multiply`, which is given the inputs of a block.
 pub(super) fn in_blocks(
     inputs: &[Option<Typed>],
     columns: usize,
@@ -62,11 +59,7 @@ pub(super) fn in_blocks(
 }
 
 /// The inputs of a `Gather` that takes rows of a matrix which is in its file, with those rows alone in its place; `None` of any
-/// other node, and where it takes as many as there are.
-///
-/// # Errors
-///
-/// When the rows cannot be read.
+/// other node, and where it takes as many as there are. Fails when the rows cannot be read.
 pub(super) fn of_rows(
     node: &impl NodeView,
     inputs: &[Option<Typed>],

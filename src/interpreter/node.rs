@@ -129,20 +129,14 @@ impl Builder {
     }
 
     /// Reads a constant, from the model or from a file beside it.
-    ///
-    /// # Errors
-    ///
-    /// When it contradicts its description, or its file does not hold it.
+    /// Fails when it contradicts its description, or its file does not hold it.
     pub(super) fn constant(&self, tensor: &TensorProto) -> TractResult<Typed> {
         let (ty, tensor) = proto::late_with(tensor, self.folder.as_deref(), self.onnx.resolver())?;
         Typed::new(ty, tensor)
     }
 
     /// Runs a node on the tensors by place that it is given.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be built for tensors of these types and shapes, or run on these values.
+    /// Fails when it cannot be built for tensors of these types and shapes, or run on these values.
     pub(super) fn run(
         &self,
         graph: &Graph,

@@ -27,10 +27,7 @@ pub(crate) fn is_bit_cast(node: &(impl NodeView + ?Sized)) -> bool {
 
 impl BitCastSpec {
     /// What a node of a graph asks for, given its input's type, where that is known.
-    ///
-    /// # Errors
-    ///
-    /// When the node asks for something that its operator's version does not have.
+    /// Fails when the node asks for something that its operator's version does not have.
     pub(crate) fn of(node: &Node, input: Option<ElementType>) -> Result<BitCastSpec, Error> {
         let mut spec = BitCastSpec::parse(node, node.opset)?;
         if let Some(from) = input {
@@ -88,11 +85,7 @@ impl BitCastSpec {
         Error::of_node(&self.node, BIT_CAST, format!("{problem}, the model imports {opset}"))
     }
 
-    /// Checks the input's type.
-    ///
-    /// # Errors
-    ///
-    /// When the operator does not have it, or it is not as wide as the target.
+    /// Checks the input's type. Fails when the operator does not have it, or it is not as wide as the target.
     pub(crate) fn check(&self, from: ElementType) -> Result<(), Error> {
         let allows =
             |schema: &Schema| schema.input(0).is_some_and(|input| schema.allows(input.ty, from));

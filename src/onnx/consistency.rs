@@ -9,10 +9,7 @@ use crate::error::{Cause, Error};
 
 /// Checks that a model, and each of its functions, imports a domain in one version and under one name, and ONNX's own in a
 /// version that there is.
-///
-/// # Errors
-///
-/// When it does not: by the one version ONNX Runtime and by the other the package `onnx` would read the nodes.
+/// Fails when it does not: by the one version ONNX Runtime and by the other the package `onnx` would read the nodes.
 pub(crate) fn check(proto: &ModelProto) -> Result<(), Error> {
     check_imports(&proto.opset_import)?;
     for function in &proto.functions {

@@ -19,11 +19,7 @@ pub(crate) struct Field<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
-/// The fields of a message, in their order.
-///
-/// # Errors
-///
-/// When the bytes are no message.
+/// The fields of a message, in their order. Fails when the bytes are no message.
 pub(crate) fn fields(message: &[u8]) -> Result<Vec<Field<'_>>, Error> {
     let (mut found, mut rest) = (vec![], message);
     while !rest.is_empty() {
@@ -80,10 +76,7 @@ pub(crate) enum Held {
 
 impl<R: BufRead + Seek> Source<R> {
     /// The tag of the next field of a message that ends there, and what stands behind it; `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read. What is no message ends too early or is invalid data.
+    /// Fails when the file cannot be read. What is no message ends too early or is invalid data.
     pub(crate) fn field(&mut self, end: u64) -> io::Result<Option<(u64, Held)>> {
         let malformed = || io::Error::from(io::ErrorKind::InvalidData);
         if self.at >= end {

@@ -139,10 +139,7 @@ impl Lowered {
     }
 
     /// What is written in a node; `None` of one in which nothing is.
-    ///
-    /// # Errors
-    ///
-    /// When the node uses this crate's domain without having come from [`Lowered::write`].
+    /// Fails when the node uses this crate's domain without having come from [`Lowered::write`].
     pub(crate) fn read(node: &(impl NodeView + ?Sized)) -> Result<Option<Lowered>, Error> {
         let refuse = || refusal(node, format!("domain `{DOMAIN}` is this crate's own"));
         match attribute(node, ATTRIBUTE) {
@@ -294,10 +291,7 @@ fn decode(
 
 /// What a cast's builder is told: by the passes, or by the node as it stands in a file where only the operators were
 /// registered, of a model that imports `opset`.
-///
-/// # Errors
-///
-/// When the node asks for something that its operator's version does not have.
+/// Fails when the node asks for something that its operator's version does not have.
 pub(crate) fn cast_of(node: &NodeProto, opset: i64) -> Result<PrivateCast, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
         Some(Form::Cast(cast)) => Ok(cast),
@@ -309,11 +303,7 @@ pub(crate) fn cast_of(node: &NodeProto, opset: i64) -> Result<PrivateCast, Error
     }
 }
 
-/// The same of a quantiser.
-///
-/// # Errors
-///
-/// As [`cast_of`].
+/// The same of a quantiser. Fails as [`cast_of`] does.
 pub(crate) fn quantizer_of(node: &NodeProto, opset: i64) -> Result<QuantizerSpec, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
         Some(Form::Quantizer(spec)) => Ok(spec),
@@ -321,11 +311,7 @@ pub(crate) fn quantizer_of(node: &NodeProto, opset: i64) -> Result<QuantizerSpec
     }
 }
 
-/// The same of a `BitCast`.
-///
-/// # Errors
-///
-/// As [`cast_of`].
+/// The same of a `BitCast`. Fails as [`cast_of`] does.
 pub(crate) fn bit_cast_of(node: &NodeProto, opset: i64) -> Result<BitCastSpec, Error> {
     match Lowered::read(node)?.map(|lowered| lowered.form) {
         Some(Form::BitCast(spec)) => Ok(spec),

@@ -86,10 +86,7 @@ impl QuantizerNode {
 
 impl QuantizerSpec {
     /// Reads a node as it stands in the file of a model that imports `opset` of the default domain.
-    ///
-    /// # Errors
-    ///
-    /// When its number of inputs or outputs is wrong, or any attribute is one that this version of the operator does not
+    /// Fails when its number of inputs or outputs is wrong, or any attribute is one that this version of the operator does not
     /// have.
     pub(crate) fn parse(
         node: &(impl NodeView + ?Sized),
@@ -241,10 +238,7 @@ impl QuantizerSpec {
     }
 
     /// The node as it is told of: one of the graph at the path `graph`, with inputs of these types.
-    ///
-    /// # Errors
-    ///
-    /// When the operator's version does not have these types.
+    /// Fails when the operator's version does not have these types.
     pub(crate) fn check(
         &mut self,
         types: [Option<ElementType>; 3],
@@ -316,10 +310,7 @@ impl QuantizerSpec {
     }
 
     /// The operator and its types, from those of its inputs.
-    ///
-    /// # Errors
-    ///
-    /// When the operator's version does not have them, or not together.
+    /// Fails when the operator's version does not have them, or not together.
     pub(crate) fn quantizer(
         &self,
         x: ElementType,

@@ -77,10 +77,7 @@ const ROOM: u64 = 2;
 
 /// Refuses a file, `length` bytes from where the reader is, that would be too large when decoded. What is no model at all passes:
 /// decoding it will tell.
-///
-/// # Errors
-///
-/// When it has too many nodes, graphs nested too deep, or takes too much memory; `Ok(Err(_))` is a file that cannot be read.
+/// Fails when it has too many nodes, graphs nested too deep, or takes too much memory; `Ok(Err(_))` is a file that cannot be read.
 pub(crate) fn check(
     reader: &mut (impl BufRead + Seek),
     length: u64,

@@ -9,11 +9,7 @@ use super::context::Context;
 use crate::cast::element_type::ElementType;
 use crate::onnx::operators::honoured::{self, Given};
 
-/// Checks the nodes of all bodies.
-///
-/// # Errors
-///
-/// That of the first node that is refused.
+/// Checks the nodes of all bodies. Its error is that of the first node that is refused.
 pub(super) fn check(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for id in graph.all_nodes(graph.main()) {
         // Exporters name the statistics that a batch leaves, whether they are used or not.

@@ -26,10 +26,7 @@ use crate::onnx::lowered::Form;
 use crate::onnx::operators::registered::Registered;
 
 /// What passes make of a model of opset 17: its nodes, a line each, in topological order.
-///
-/// # Errors
-///
-/// That of the first pass that refuses the model.
+/// Its error is that of the first pass that refuses the model.
 pub(super) fn after(model: &str, passes: &[Pass]) -> TractResult<String> {
     let onnx = tract_onnx::onnx();
     let options = Options {

@@ -105,10 +105,7 @@ pub(super) fn parse(
 
 /// A tensor of numbers of which `read` puts a piece at a time into the buffer: given how many bytes are
 /// before it, and how many it has.
-///
-/// # Errors
-///
-/// Those of `read`, and when it puts in another number of bytes.
+/// Its errors are those of `read`, and when it puts in another number of bytes.
 pub(super) fn in_pieces(
     datum_type: DatumType,
     shape: &[usize],
@@ -131,11 +128,7 @@ pub(super) fn in_pieces(
 }
 
 /// A tensor whose axis `from` is moved to the place `to`; `None` where its elements are no plain words,
-/// or several move as one.
-///
-/// # Errors
-///
-/// When there is no memory for it.
+/// or several move as one. Fails when there is no memory for it.
 pub(crate) fn with_axis_moved(
     input: &Tensor,
     from: usize,

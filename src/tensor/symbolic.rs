@@ -5,11 +5,7 @@ use std::borrow::Cow;
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::SymbolValues;
 
-/// The tensor, symbolic dimensions as INT64.
-///
-/// # Errors
-///
-/// When a symbol has no value.
+/// The tensor, symbolic dimensions as INT64. Fails when a symbol has no value.
 pub(crate) fn numbers<'a>(
     tensor: &'a Tensor,
     symbols: &SymbolValues,

@@ -12,11 +12,7 @@ pub(crate) struct Regular {
 }
 
 /// Opens a file to be read. What it is, its descriptor says: the path may lead elsewhere a moment
-/// later.
-///
-/// # Errors
-///
-/// When it cannot be opened, or is a folder, a pipe, a socket or a device, be it through a link.
+/// later. Fails when it cannot be opened, or is a folder, a pipe, a socket or a device, be it through a link.
 pub(crate) fn open_regular(path: &Path) -> io::Result<Regular> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -37,10 +33,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<Regular> {
 }
 
 /// Reads a file as a whole, and no further than it was long when it was opened.
-///
-/// # Errors
-///
-/// As [`open_regular`], or when it cannot be read.
+/// Fails as [`open_regular`], or when it cannot be read.
 pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let Regular { file, length } = open_regular(path)?;
     let mut bytes = vec![];
@@ -48,11 +41,7 @@ pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// As [`read_regular`], of text.
-///
-/// # Errors
-///
-/// As [`read_regular`], or when it is not UTF-8.
+/// As [`read_regular`], of text. Fails as [`read_regular`], or when it is not UTF-8.
 pub(crate) fn read_regular_text(path: &Path) -> io::Result<String> {
     let text = String::from_utf8(read_regular(path)?);
     text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "is not UTF-8"))

@@ -13,10 +13,7 @@ use super::message::{ErrorKind, about};
 
 /// Writes a file beside its place and puts it there when it is complete: an interruption or a full disk leaves what was there before. A
 /// link at the place is replaced, not followed.
-///
-/// # Errors
-///
-/// When it cannot be written. The error begins with the path.
+/// Fails when it cannot be written. The error begins with the path.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     // What is no file, such as /dev/stdout, cannot be replaced.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
@@ -39,10 +36,7 @@ struct Draft {
 
 impl Drafts {
     /// Writes what is to be a file.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written, or something at the place is no file. The error begins with the path.
+    /// Fails when it cannot be written, or something at the place is no file. The error begins with the path.
     pub(crate) fn file(&mut self, place: &Path, bytes: &[u8]) -> anyhow::Result<()> {
         let mut write = || -> io::Result<()> {
             if place.is_dir() {
@@ -56,21 +50,14 @@ impl Drafts {
     }
 
     /// Makes an empty folder, which is to be at the place when it is filled: instead of the one that is there, or where nothing is.
-    /// Returns where it is until then.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made. The error begins with the path.
+    /// Returns where it is until then. Fails when it cannot be made. The error begins with the path.
     pub(crate) fn folder(&mut self, place: &Path) -> anyhow::Result<PathBuf> {
         let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
         written(place, self.draft(folder_of(place), Some(place), make))
     }
 
     /// Makes an empty folder in another, for which [`Drafts::assign`] may find a place later. Returns where it is until then.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made. The error begins with the other folder's path.
+    /// Fails when it cannot be made. The error begins with the other folder's path.
     pub(crate) fn folder_in(&mut self, folder: &Path) -> anyhow::Result<PathBuf> {
         let make = |folder: &Path| Ok(builder(0o777).tempdir_in(folder)?.keep());
         written(folder, self.draft(folder, None, make))
@@ -92,10 +79,7 @@ impl Drafts {
 
     /// Puts everything in its place, in the order in which it was drafted. Only a process that is killed at this moment leaves a part
     /// undone, and then each file and each folder is the old one or the new one.
-    ///
-    /// # Errors
-    ///
-    /// When something cannot be put in its place. The error begins with the path.
+    /// Fails when something cannot be put in its place. The error begins with the path.
     pub(crate) fn put(self) -> anyhow::Result<()> {
         // Who tidies up before the process ends waits for this.
         let _listed = listed();
@@ -178,11 +162,7 @@ pub(crate) struct MadeFolders(Vec<PathBuf>);
 static MADE: Mutex<Vec<PathBuf>> = Mutex::new(vec![]);
 
 impl MadeFolders {
-    /// Makes a folder, and those that it is in.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
+    /// Makes a folder, and those that it is in. Fails when it cannot be made.
     pub(crate) fn of(folder: &Path) -> io::Result<MadeFolders> {
         make_listed(folder, &MADE).map(MadeFolders)
     }

@@ -34,21 +34,13 @@ impl NamedTensor {
         NamedTensor { name, ty, tensor: Tensor::clone(&held.tensor) }
     }
 
-    /// The tensor as a file holds it.
-    ///
-    /// # Errors
-    ///
-    /// When it is not in its type's carrier.
+    /// The tensor as a file holds it. Fails when it is not in its type's carrier.
     pub(crate) fn to_proto(&self) -> TractResult<TensorProto> {
         Ok(tensor_proto::write(&self.name, self.ty, &self.tensor)?)
     }
 }
 
-/// Writes tensors as the files of a set, such as `input_0.pb`.
-///
-/// # Errors
-///
-/// When one cannot be written.
+/// Writes tensors as the files of a set, such as `input_0.pb`. Fails when one cannot be written.
 pub(crate) fn write_tensors(
     tensors: &[NamedTensor],
     prefix: &str,
@@ -63,38 +55,23 @@ pub(crate) fn write_tensors(
 }
 
 /// The tensor in another type, as a Cast without attributes makes it.
-///
-/// # Errors
-///
-/// When it is not in its type's carrier, or a text is no number.
+/// Fails when it is not in its type's carrier, or a text is no number.
 pub(crate) fn cast(from: ElementType, tensor: &Tensor, to: ElementType) -> TractResult<Tensor> {
     Ok(Conversion::new(from, to, Rules::default()).run(tensor)?)
 }
 
-/// The tensor after a cast to another type and back.
-///
-/// # Errors
-///
-/// As [`cast`].
+/// The tensor after a cast to another type and back. Fails as [`cast`] does.
 pub(crate) fn rounded(ty: ElementType, tensor: &Tensor, to: ElementType) -> TractResult<Tensor> {
     cast(to, &cast(ty, tensor, to)?, ty)
 }
 
-/// The elements of a tensor, cast to one of Rust's types.
-///
-/// # Errors
-///
-/// As [`cast`].
+/// The elements of a tensor, cast to one of Rust's types. Fails as [`cast`] does.
 pub(crate) fn elements<T: Datum + Copy>(ty: ElementType, tensor: &Tensor) -> TractResult<Vec<T>> {
     let cast = cast(ty, tensor, native::<T>()?)?;
     Ok(cast.try_as_plain_ram()?.as_slice::<T>()?.to_vec())
 }
 
-/// A tensor of the type that holds these numbers, cast to it.
-///
-/// # Errors
-///
-/// When the shape is not of as many.
+/// A tensor of the type that holds these numbers, cast to it. Fails when the shape is not of as many.
 pub(crate) fn of_numbers<T: Datum + Copy>(
     ty: ElementType,
     shape: &[usize],

@@ -43,10 +43,7 @@ impl Reader {
 
     /// The parameters in tensors' bytes: carriers of the quantiser's types. Without zero points they are 0; one alone is
     /// that of every scale. `is_axis` tells that the scales may be those of an axis.
-    ///
-    /// # Errors
-    ///
-    /// When a zero point is not 0 though its type has no other.
+    /// Fails when a zero point is not 0 though its type has no other.
     pub(crate) fn read(
         &self,
         level: Level,
@@ -67,11 +64,7 @@ impl Reader {
         Ok(Parameters { scales, zeros })
     }
 
-    /// The zero points in a tensor's bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Reader::read`].
+    /// The zero points in a tensor's bytes. Fails as [`Reader::read`] does.
     pub(crate) fn zeros(&self, level: Level, zero_points: &[u8]) -> Result<Vec<f32>, NotZero> {
         let zeros = floats(&*self.zero, self.quantizer.zero_point(), level, zero_points);
         match self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {

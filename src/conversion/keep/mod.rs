@@ -20,10 +20,7 @@ use crate::onnx::operators::schema::{self, Schema};
 use crate::onnx::operators::types::depends_on_call;
 
 /// Fills [`Context::kept`].
-///
-/// # Errors
-///
-/// When the model has no node of a name that is to be kept, or a weight cannot be read.
+/// Fails when the model has no node of a name that is to be kept, or a weight cannot be read.
 pub(super) fn keep(graph: &mut Graph, context: &mut Context) -> Result<()> {
     named(graph, context)?;
     for id in context.nodes(graph) {

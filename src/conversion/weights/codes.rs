@@ -65,11 +65,7 @@ impl Codes {
     }
 
     /// Finds the scales, each a number of `scale_type`. Returns the squared error of all elements
-    /// together, relative to their squares.
-    ///
-    /// # Errors
-    ///
-    /// When there are no such types.
+    /// together, relative to their squares. Fails when there are no such types.
     pub(in crate::conversion) fn fit(
         &mut self,
         values: &[f32],
@@ -93,11 +89,7 @@ impl Codes {
         Ok(if whole > 0.0 { lost / whole } else { 0.0 })
     }
 
-    /// The codes of the elements from one on, as carriers.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such conversion.
+    /// The codes of the elements from one on, as carriers. Fails when there is no such conversion.
     pub(in crate::conversion) fn encode(
         &self,
         first: usize,

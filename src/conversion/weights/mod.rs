@@ -45,10 +45,7 @@ struct Candidate {
 
 /// Stores the weights of products and convolutions as codes, where [`super::Options::weights`] says
 /// so; those of nodes that are kept aside.
-///
-/// # Errors
-///
-/// When the model's opset does not have such weights, or one cannot be read.
+/// Fails when the model's opset does not have such weights, or one cannot be read.
 pub(super) fn code(graph: &mut Graph, context: &mut Context) -> Result<()> {
     let Some(wanted) = context.options.weights else { return Ok(()) };
     check_opset(graph.opset, wanted)?;

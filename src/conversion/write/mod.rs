@@ -73,11 +73,7 @@ impl File {
     }
 
     /// Writes the data of all tensors that have theirs beside the model, and has them say that it
-    /// is at `location`.
-    ///
-    /// # Errors
-    ///
-    /// When something cannot be read or written.
+    /// is at `location`. Fails when something cannot be read or written.
     pub(super) fn write_data(&mut self, location: &str, out: &mut dyn Write) -> Result<()> {
         let File { model, folder, codes, own, .. } = self;
         let mut data = Data { location, folder: folder.as_deref(), codes, out, offset: 0 };
@@ -93,11 +89,7 @@ impl File {
     }
 
     /// Writes the model. The data of its weights is never there twice; that of those which are read from a file is never
-    /// there as a whole.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
+    /// there as a whole. Fails when it cannot be written.
     pub(super) fn write(mut self, out: &mut dyn Write) -> Result<()> {
         let graph = self.model.graph.take();
         let functions = std::mem::take(&mut self.model.functions);

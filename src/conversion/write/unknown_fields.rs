@@ -98,10 +98,7 @@ fn is_zero(field: &Field) -> bool {
 
 impl Unknown {
     /// Takes them out of a message, nested no deeper than decoding allows.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no message.
+    /// Fails when the bytes are no message.
     pub(in crate::conversion) fn of(kind: Kind, message: &[u8]) -> Result<Unknown> {
         let mut unknown = Unknown::default();
         let mut ordinals: HashMap<u32, usize> = HashMap::new();
@@ -121,10 +118,7 @@ impl Unknown {
     }
 
     /// Has the sequences of these names be declared with elements of a type.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no message.
+    /// Fails when the bytes are no message.
     pub(in crate::conversion) fn retype_sequences(
         &mut self,
         kind: Kind,
@@ -157,11 +151,7 @@ impl Unknown {
         self.children.get(&(field, "0".into()))
     }
 
-    /// Puts them back into a message in a field of one of this kind.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no message.
+    /// Puts them back into a message in a field of one of this kind. Fails when the bytes are no message.
     pub(in crate::conversion) fn restore_child(
         &self,
         kind: Kind,
@@ -177,10 +167,7 @@ impl Unknown {
     }
 
     /// Puts them back into a function, given its name with the overload that is joined to it.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no message.
+    /// Fails when the bytes are no message.
     pub(in crate::conversion) fn restore_function(
         &self,
         name: &str,

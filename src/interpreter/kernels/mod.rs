@@ -75,10 +75,7 @@ pub(super) struct Site<'a> {
 
 impl Site<'_> {
     /// A node, whose attributes are those that its operator has.
-    ///
-    /// # Errors
-    ///
-    /// When it has another one, or one of another type, or lacks one.
+    /// Fails when it has another one, or one of another type, or lacks one.
     pub(super) fn of(node: &Node) -> TractResult<Site<'_>> {
         let domain = if is_default_domain(&node.domain) { "" } else { &node.domain };
         let site = Site { node, version: version(domain, &node.op_type, node.opset) };

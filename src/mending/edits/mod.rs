@@ -63,10 +63,7 @@ impl Edits {
     }
 
     /// The message, edited.
-    ///
-    /// # Errors
-    ///
-    /// When the bytes are no message, or a field that is not repeated occurs twice on the way to an edit.
+    /// Fails when the bytes are no message, or a field that is not repeated occurs twice on the way to an edit.
     pub(super) fn apply(&self, message: &[u8]) -> Result<Vec<u8>, Error> {
         let mut out = Vec::with_capacity(message.len());
         let mut seen: BTreeMap<u32, usize> = BTreeMap::new();

@@ -14,9 +14,6 @@ pub(crate) fn is_integer(ty: DatumType) -> bool {
 }
 
 /// The elements of a tensor of integers, of BOOL, or of dimensions, whose symbols have the values in `context`.
-///
-/// # Errors
-///
 /// Fails on other types, and with tract's `TooEarly` where a symbol has no value yet.
 pub(crate) fn read(tensor: &Tensor, symbols: &SymbolValues) -> TractResult<Wide> {
     let view = tensor.try_as_plain_ram()?;
@@ -83,9 +80,6 @@ pub(crate) fn pairs<T: Copy>(
 }
 
 /// The dimensions that a tensor of integers or of dimensions stands for, exactly: tract's cast to them goes through 32 bits.
-///
-/// # Errors
-///
 /// Fails on other types, and where an unsigned number is beyond INT64.
 pub(crate) fn dims(tensor: &Tensor) -> TractResult<TVec<TDim>> {
     if tensor.datum_type().is_tdim() {

@@ -36,19 +36,12 @@ pub(crate) struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    /// The next parameter.
-    ///
-    /// # Errors
-    ///
-    /// Fails where there is none, or it is of another type.
+    /// The next parameter. Fails where there is none, or it is of another type.
     pub(crate) fn take<T: Parameter>(&mut self) -> TractResult<T> {
         T::take(self)
     }
 
     /// The next parameter, by the name of one of these.
-    ///
-    /// # Errors
-    ///
     /// Fails where there is none, or none of these has that name.
     pub(crate) fn take_member<T: Debug>(
         &mut self,
@@ -262,11 +255,7 @@ pub(crate) trait Save: TypedOp + Sized {
     /// Its parameters.
     fn save(&self) -> Saved;
 
-    /// The operator of these parameters.
-    ///
-    /// # Errors
-    ///
-    /// Fails where some are missing, or are not what [`Save::save`] writes.
+    /// The operator of these parameters. Fails where some are missing, or are not what [`Save::save`] writes.
     fn restore(node: Label, row: &mut Row) -> TractResult<Self>;
 }
 

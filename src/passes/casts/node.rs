@@ -144,11 +144,7 @@ impl CastNode {
 }
 
 /// Reads a `Cast` or `CastLike` node. `inputs` are its inputs' types, where known; `is_constant` tells whether they are made
-/// of constants alone.
-///
-/// # Errors
-///
-/// When the node asks for something that its operator's version does not have.
+/// of constants alone. Fails when the node asks for something that its operator's version does not have.
 pub(in crate::passes) fn read(
     graph: &Graph,
     node: &Node,

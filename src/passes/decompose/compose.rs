@@ -27,10 +27,7 @@ const DEPTH: usize = 8;
 
 /// Writes out the nodes of all bodies for which there is a composition. A node that the program's user has an operator for
 /// stays.
-///
-/// # Errors
-///
-/// When a node asks for what its composition refuses, or a type or rank is unknown on which it depends.
+/// Fails when a node asks for what its composition refuses, or a type or rank is unknown on which it depends.
 pub(in crate::passes) fn compose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let registered = context.options.registered;
     let mut done: HashSet<NodeId> = HashSet::new();

@@ -33,10 +33,7 @@ use crate::passes::facts::types;
 const MICROSOFT: &str = "com.microsoft";
 
 /// Decomposes the nodes of all bodies. Of a node that tract or the program's user has an operator for, nothing is changed.
-///
-/// # Errors
-///
-/// When a node lacks inputs, or asks for something that has no equal among the other operators.
+/// Fails when a node lacks inputs, or asks for something that has no equal among the other operators.
 pub(super) fn decompose(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let is_candidate = |id: &NodeId| {
         let node = graph.node(*id);

@@ -13,10 +13,7 @@ use crate::passes::context::Context;
 const ZERO_POINT: u8 = 8;
 
 /// Gives codes and zero points the type that they have.
-///
-/// # Errors
-///
-/// When the codes are no constant, or there are not as many as the shapes say.
+/// Fails when the codes are no constant, or there are not as many as the shapes say.
 pub(super) fn unpack(graph: &mut Graph, id: NodeId, context: &Context) -> Result<(), Error> {
     let node = graph.node(id).clone();
     let is_packed = |graph: &Graph, value: ValueId| {

@@ -42,10 +42,7 @@ pub(super) fn is_meant(call: &Call, composition: &Composition) -> bool {
 }
 
 /// Writes a node out.
-///
-/// # Errors
-///
-/// When the composition refuses what the node asks for, or depends on a type or rank that nobody has told.
+/// Fails when the composition refuses what the node asks for, or depends on a type or rank that nobody has told.
 pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, Error> {
     let mut writer = Writer::new(call, composition);
     for (place, name) in composition.inputs.iter().enumerate() {

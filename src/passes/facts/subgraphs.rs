@@ -23,10 +23,7 @@ pub(crate) fn fed_types(
 }
 
 /// What a node returns whose subgraphs return `returned`.
-///
-/// # Errors
-///
-/// When the branches do not fit together, or an operator that is none of ONNX's three has exotic inputs.
+/// Fails when the branches do not fit together, or an operator that is none of ONNX's three has exotic inputs.
 pub(crate) fn join(
     node: &(impl NodeView + ?Sized),
     inputs: &[Option<ElementType>],

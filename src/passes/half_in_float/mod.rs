@@ -90,10 +90,7 @@ pub(crate) struct Halves {
 
 /// Reads a node, given what is known of its inputs, what is declared of its outputs, and how to call these; `None` for one that
 /// does not compute in FLOAT in the place of half precision.
-///
-/// # Errors
-///
-/// When ONNX does not define the operator on half precision in any opset, or inputs that must have one type mix it with
+/// Fails when ONNX does not define the operator on half precision in any opset, or inputs that must have one type mix it with
 /// another.
 pub(super) fn read(
     node: &Node,

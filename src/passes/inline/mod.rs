@@ -33,10 +33,7 @@ const GRAPHS: usize = 32;
 /// Replaces every call in all bodies. A function of the default domain says what an operator is where tract does not have it
 /// (IR.md: the definition is a "default or fallback"); one of another domain stands before tract's operator of the same name,
 /// but not before one that a user has added.
-///
-/// # Errors
-///
-/// When a call does not fit its function, when functions call themselves, or when they expand beyond all measure.
+/// Fails when a call does not fit its function, when functions call themselves, or when they expand beyond all measure.
 pub(super) fn inline(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let functions = std::mem::take(&mut graph.functions);
     if functions.is_empty() {

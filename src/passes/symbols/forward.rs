@@ -13,10 +13,7 @@ use crate::onnx::operators::behaviour::{Behaviour, Inputs, Sizes};
 use crate::passes::context::Context;
 
 /// What is found out about all values of a graph.
-///
-/// # Errors
-///
-/// When a constant shape is beyond what tract has for it.
+/// Fails when a constant shape is beyond what tract has for it.
 pub(in crate::passes) fn plan(graph: &Graph, context: &Context) -> Result<Plan, Error> {
     let mut reader = Reader { graph, context, plan: Plan::default() };
     reader.body(graph.main())?;

@@ -22,10 +22,7 @@ use super::context::Context;
 use super::data_shapes;
 
 /// Makes numbers of symbols where numbers are needed.
-///
-/// # Errors
-///
-/// When a constant shape is beyond what tract has for it.
+/// Fails when a constant shape is beyond what tract has for it.
 pub(super) fn separate(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     let mut plan = match context.size_plan.take() {
         Some(plan) => plan,

@@ -30,10 +30,7 @@ pub(super) struct External<'a> {
 
 impl<'a> External<'a> {
     /// Reads the entries, of which no key may come twice: readers of ONNX differ in which they take.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with them, to be put after the tensor's type.
+    /// The error is what is wrong with them, to be put after the tensor's type.
     pub(super) fn of(proto: &'a TensorProto) -> Result<External<'a>, String> {
         let mut keys = HashSet::new();
         if let Some(again) = proto.external_data.iter().find(|entry| !keys.insert(&entry.key)) {

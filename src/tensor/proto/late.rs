@@ -67,11 +67,7 @@ pub fn untransposed(tensor: &Tensor) -> Option<Tensor> {
 }
 
 /// Some rows of a matrix that is in its file, in the order in which they are asked for; `None` of any other tensor, and where
-/// it has no such row.
-///
-/// # Errors
-///
-/// When they cannot be read.
+/// it has no such row. Fails when they cannot be read.
 pub(crate) fn rows(tensor: &Tensor, wanted: &[usize]) -> TractResult<Option<Tensor>> {
     let Some(late) = still_late(tensor).filter(|late| !late.is_turned) else { return Ok(None) };
     let [rows, columns] = late.place.shape;

@@ -114,10 +114,7 @@ pub(crate) fn check(proto: &TensorProto, folder: Option<&Path>) -> TractResult<E
 }
 
 /// Where a sound tensor's external data is: a file inside `folder`, the place in it, and how many bytes.
-///
-/// # Errors
-///
-/// What [`check`] would refuse.
+/// The error is what [`check`] would refuse.
 pub(crate) fn external_place(
     proto: &TensorProto,
     folder: Option<&Path>,

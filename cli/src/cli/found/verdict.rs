@@ -143,10 +143,7 @@ const LEAST: f64 = 4e-6;
 
 impl Judgement {
     /// A tolerance file whose limits this conversion keeps, with a margin for other inputs.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none: the verdict is none that passes.
+    /// The error says why there is none: the verdict is none that passes.
     pub(crate) fn suggested(&self, outputs: &[ComparedTensor]) -> Result<String, String> {
         if !self.verdict.is_some_and(Verdict::passes) {
             let verdict = self.verdict.map_or("not known", Verdict::name);

@@ -113,11 +113,7 @@ impl InputArgs {
         self.inputs.iter().map(file)
     }
 
-    /// Refuses what only says which of many samples are taken.
-    ///
-    /// # Errors
-    ///
-    /// When `--limit` or `--shuffle` is given.
+    /// Refuses what only says which of many samples are taken. Fails when `--limit` or `--shuffle` is given.
     pub(crate) fn check_all_is_taken(&self, because: &str) -> TractResult<()> {
         let message = format!("--limit and --shuffle are for the samples of -i: {because}");
         match self.limit.is_some() || self.shuffle.is_some() {
@@ -134,10 +130,7 @@ impl InputArgs {
     }
 
     /// Refuses what only says how random inputs are made.
-    ///
-    /// # Errors
-    ///
-    /// When `--seed`, `--set`, `--range` or `--sets` is given.
+    /// Fails when `--seed`, `--set`, `--range` or `--sets` is given.
     pub(crate) fn check_nothing_is_random(&self, because: &str) -> TractResult<()> {
         let options = match () {
             () if self.seed != 0 || !self.sizes.is_empty() => "--seed and --set are",

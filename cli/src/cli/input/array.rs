@@ -36,10 +36,7 @@ impl Array {
     }
 
     /// The array as a saved output, of the type that the file says. It has the file's name for it, or else the other one.
-    ///
-    /// # Errors
-    ///
-    /// When the file has bytes without a type.
+    /// Fails when the file has bytes without a type.
     pub(crate) fn into_output(
         self,
         otherwise: impl FnOnce() -> String,
@@ -50,10 +47,7 @@ impl Array {
     }
 
     /// The array as a carrier tensor of the type, cast if it is of another; then the second part says of which.
-    ///
-    /// # Errors
-    ///
-    /// When one of the two types is STRING and the other is not.
+    /// Fails when one of the two types is STRING and the other is not.
     pub(crate) fn cast_to(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
         let held = self.ty;
         let is_text = |ty: ElementType| ty.family() == Family::Text;
@@ -67,11 +61,7 @@ impl Array {
     }
 
     /// The array as a carrier tensor of the type, where floating-point values may be of another such type, from which they are
-    /// cast; then the second part says of which.
-    ///
-    /// # Errors
-    ///
-    /// As [`Array::into_tensor`].
+    /// cast; then the second part says of which. Fails as [`Array::into_tensor`] does.
     pub(crate) fn fitting(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
         let is_float = |ty: ElementType| matches!(ty.family(), Family::Float(_));
         let is_cast = self.ty != ty && is_float(self.ty) && is_float(ty);
@@ -84,10 +74,7 @@ impl Array {
     }
 
     /// The array as a carrier tensor of the type.
-    ///
-    /// # Errors
-    ///
-    /// When its elements are not of the type, nor its bit patterns or values in a type that can stand for it.
+    /// Fails when its elements are not of the type, nor its bit patterns or values in a type that can stand for it.
     pub(crate) fn into_tensor(self, ty: ElementType) -> TractResult<Tensor> {
         let is_bits = ty.is_exotic()
             && match self.origin {

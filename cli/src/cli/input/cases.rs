@@ -57,10 +57,7 @@ pub(crate) fn file_of(path: &Path) -> PathBuf {
 }
 
 /// The model that a path means: itself, or the model.onnx of a folder.
-///
-/// # Errors
-///
-/// When it is a folder without one, or standard input.
+/// Fails when it is a folder without one, or standard input.
 pub(crate) fn model_file(path: PathBuf) -> anyhow::Result<PathBuf> {
     ensure!(
         path.as_os_str() != "-",
@@ -79,10 +76,7 @@ pub(crate) fn model_file(path: PathBuf) -> anyhow::Result<PathBuf> {
 }
 
 /// The cases in these folders and below, in the order of the names.
-///
-/// # Errors
-///
-/// When a path is no folder, a folder cannot be read, or there is no case in one.
+/// Fails when a path is no folder, a folder cannot be read, or there is no case in one.
 pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
     let mut cases = vec![];
     for path in paths {
@@ -101,10 +95,7 @@ pub(crate) fn find(paths: &[PathBuf]) -> anyhow::Result<Vec<Case>> {
 }
 
 /// The sets of data in a folder: those in its test_data_set_* folders, or else its own.
-///
-/// # Errors
-///
-/// When the folder cannot be read.
+/// Fails when the folder cannot be read.
 pub(crate) fn sets_in(folder: &Path, model: &Path) -> anyhow::Result<Vec<Case>> {
     let sets = numbered(folder, "test_data_set_", "")?;
     let is_only = sets.is_empty();

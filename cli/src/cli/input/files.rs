@@ -49,10 +49,7 @@ pub(crate) fn read_tensor_proto(path: &Path) -> TractResult<Array> {
 }
 
 /// Whether a .pb file is a tensor rather than a model: the two do not read as each other.
-///
-/// # Errors
-///
-/// When the file cannot be read.
+/// Fails when the file cannot be read.
 pub(crate) fn is_tensor_proto(path: &Path) -> TractResult<bool> {
     let bytes = read_regular(path).with_context(|| path.display().to_string())?;
     let tensor = TensorProto::decode(bytes.as_slice());
@@ -80,10 +77,7 @@ const UNPACKED_TIMES: u64 = 100;
 const UNPACKED_BYTES: u64 = 1 << 28;
 
 /// Reads the arrays of a .npz file whose names are wanted; of the others there are the names alone.
-///
-/// # Errors
-///
-/// When it is no archive of arrays, members share bytes, or what is wanted is longer than it may be, whatever the archive says.
+/// Fails when it is no archive of arrays, members share bytes, or what is wanted is longer than it may be, whatever the archive says.
 pub(crate) fn read_npz(
     path: &Path,
     is_wanted: impl Fn(&str) -> bool,

@@ -34,10 +34,7 @@ impl Given {
     }
 
     /// Of `NAME=FILE` and `FILE.npz`.
-    ///
-    /// # Errors
-    ///
-    /// When an array is not what the model declares, or names no input or an input twice.
+    /// Fails when an array is not what the model declares, or names no input or an input twice.
     pub(crate) fn read(
         model: &Declared,
         arguments: &[String],
@@ -51,11 +48,7 @@ impl Given {
         Ok(given)
     }
 
-    /// Takes further arrays from somewhere.
-    ///
-    /// # Errors
-    ///
-    /// As [`Given::read`].
+    /// Takes further arrays from somewhere. Fails as [`Given::read`] does.
     pub(super) fn take(
         &mut self,
         model: &Declared,

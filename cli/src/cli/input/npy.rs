@@ -89,10 +89,7 @@ fn header_bytes(reader: &mut impl Read) -> TractResult<Vec<u8>> {
 }
 
 /// Reads what a .npy file, or a member of a .npz file, holds; `source` is the file, for messages.
-///
-/// # Errors
-///
-/// When it is no array, or one of a type that ONNX does not have.
+/// Fails when it is no array, or one of a type that ONNX does not have.
 pub(super) fn read(mut reader: impl Read, source: &str) -> TractResult<Array> {
     let header = Header::from_reader(&mut &*header_bytes(&mut reader)?)?;
     let descriptor = header.type_descriptor.as_string().map_or("", String::as_str);

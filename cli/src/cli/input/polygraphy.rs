@@ -20,10 +20,7 @@ pub(super) fn is_it(path: &Path) -> bool {
 }
 
 /// The tensors of each iteration: of `RunResults` with one runner, or of a list of inputs.
-///
-/// # Errors
-///
-/// When the file is something else, or an array in it cannot be read.
+/// Fails when the file is something else, or an array in it cannot be read.
 pub(super) fn read(path: &Path) -> TractResult<Vec<Vec<NamedTensor>>> {
     let source = path.display().to_string();
     let read = || -> TractResult<Vec<Vec<NamedTensor>>> {

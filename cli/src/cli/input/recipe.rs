@@ -59,10 +59,7 @@ pub(crate) struct Recipe {
 
 impl Recipe {
     /// Of what the arguments give, and of so many sets otherwise.
-    ///
-    /// # Errors
-    ///
-    /// When a given array is not what the model declares, names no input or an input twice, or
+    /// Fails when a given array is not what the model declares, names no input or an input twice, or
     /// sizes contradict each other.
     pub(crate) fn of(
         source: &Source,
@@ -242,20 +239,12 @@ impl Recipe {
         shapes.iter().map(|shape| shape.iter().product::<usize>()).sum::<usize>().max(1) as f64
     }
 
-    /// The shapes of all inputs in a set.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recipe::tensors`].
+    /// The shapes of all inputs in a set. Fails as [`Recipe::tensors`] does.
     pub(crate) fn shapes(&self, index: usize) -> TractResult<Vec<Vec<usize>>> {
         self.made_up.shapes(&self.inputs, &self.given, &self.made_up.lengths(index))
     }
 
-    /// As [`Recipe::shapes`], of a set that is made otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recipe::tensors`].
+    /// As [`Recipe::shapes`], of a set that is made otherwise. Fails as [`Recipe::tensors`] does.
     pub(crate) fn shapes_of(&self, choice: &Choice) -> TractResult<Vec<Vec<usize>>> {
         self.made_up.shapes(&self.inputs, &self.given, &choice.lengths)
     }
@@ -272,10 +261,7 @@ impl Recipe {
     }
 
     /// A tensor for each input, the random ones those of a set and of its seed.
-    ///
-    /// # Errors
-    ///
-    /// When an input has no known number of dimensions, or a type does not hold what is wanted of
+    /// Fails when an input has no known number of dimensions, or a type does not hold what is wanted of
     /// it.
     pub(crate) fn tensors(&self, index: usize, seed: u64) -> TractResult<Vec<Arc<Tensor>>> {
         self.tensors_of(&self.choice(index, seed))
@@ -286,11 +272,7 @@ impl Recipe {
         Choice { index, seed, lengths: self.made_up.lengths(index), changes: vec![] }
     }
 
-    /// As [`Recipe::tensors`], of a set that is made otherwise.
-    ///
-    /// # Errors
-    ///
-    /// As [`Recipe::tensors`].
+    /// As [`Recipe::tensors`], of a set that is made otherwise. Fails as [`Recipe::tensors`] does.
     pub(crate) fn tensors_of(&self, choice: &Choice) -> TractResult<Vec<Arc<Tensor>>> {
         let mut generator = Generator::new(choice.seed);
         let mut made = || {

@@ -44,11 +44,7 @@ impl Saved {
         Saved { names: names_of(&outputs), case: None, held: Held::Here(Rc::new(outputs)) }
     }
 
-    /// The outputs.
-    ///
-    /// # Errors
-    ///
-    /// When a file is not what it was when the outputs were found.
+    /// The outputs. Fails when a file is not what it was when the outputs were found.
     pub(crate) fn outputs(&self) -> TractResult<Vec<NamedTensor>> {
         match &self.held {
             Held::Here(outputs) => Ok(outputs.to_vec()),
@@ -65,11 +61,7 @@ fn read_all(files: &[PathBuf]) -> TractResult<Vec<NamedTensor>> {
     files.iter().enumerate().map(|(index, file)| tensor(file, index)).collect()
 }
 
-/// Finds out what a path is, and reads outputs.
-///
-/// # Errors
-///
-/// When it is nothing that can be compared.
+/// Finds out what a path is, and reads outputs. Fails when it is nothing that can be compared.
 pub(crate) fn read(path: &Path) -> TractResult<Content> {
     let metadata = fs::metadata(path).with_context(|| path.display().to_string())?;
     let outputs = match Format::of(path) {

@@ -57,11 +57,7 @@ impl Set {
         Set { name, shapes, notes, provenance, from, make: Rc::new(make) }
     }
 
-    /// A set that a search found.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
+    /// A set that a search found. Fails when it cannot be made.
     pub(crate) fn of_choice(recipe: &Rc<Recipe>, choice: Choice) -> TractResult<Set> {
         let (inputs, seed) = (recipe.random.clone(), choice.seed);
         let (look, recipe) = (Rc::new(Look::default()), recipe.clone());
@@ -72,19 +68,12 @@ impl Set {
     }
 
     /// Its tensors, read or made when they are asked for.
-    ///
-    /// # Errors
-    ///
-    /// When a file is not what it was when the set was found.
+    /// Fails when a file is not what it was when the set was found.
     pub(crate) fn tensors(&self) -> TractResult<Tensors> {
         about(ErrorKind::Input, (self.make)())
     }
 
-    /// The same, as the inputs of the model whose set it is.
-    ///
-    /// # Errors
-    ///
-    /// As [`Set::tensors`].
+    /// The same, as the inputs of the model whose set it is. Fails as [`Set::tensors`] does.
     pub(crate) fn named(&self, model: &Declared) -> TractResult<Vec<NamedTensor>> {
         Ok(model.named(self.tensors()?))
     }
@@ -113,11 +102,7 @@ pub(crate) fn tell_search(sets: &mut [Set], further: &LookFurther) {
     }
 }
 
-/// Writes sets in the layout of test cases.
-///
-/// # Errors
-///
-/// When the folder holds something, or cannot be written.
+/// Writes sets in the layout of test cases. Fails when the folder holds something, or cannot be written.
 pub(crate) fn write_sets(folder: &Path, model: &Declared, sets: &[Set]) -> TractResult<()> {
     let write = || {
         fs::create_dir_all(folder)?;
@@ -217,10 +202,7 @@ fn most_sets(path: &Path, args: &InputArgs) -> u64 {
 }
 
 /// The sets that `-i` gives: those of samples, or else one of files and random values.
-///
-/// # Errors
-///
-/// When files and folders are mixed, or a set is not what the model takes.
+/// Fails when files and folders are mixed, or a set is not what the model takes.
 pub(crate) fn gather(source: &Source, path: &Path, args: &InputArgs) -> TractResult<Vec<Set>> {
     let mut sets = about(ErrorKind::Input, gathered(source, path, args))?;
     let files = args.files().filter(|file| has_named(file));
@@ -253,11 +235,7 @@ pub(crate) enum One {
     Given(Given),
 }
 
-/// The one set of inputs that `-i` gives.
-///
-/// # Errors
-///
-/// As [`gather`], and when there are more samples than one.
+/// The one set of inputs that `-i` gives. Fails as [`gather`], and when there are more samples than one.
 pub(crate) fn one(model: &Declared, path: &Path, args: &InputArgs) -> TractResult<One> {
     let read = || {
         let mut samples = samples::of(model, path, args)?;
@@ -336,11 +314,7 @@ fn of_seeds(
     (0..count).map(set).collect()
 }
 
-/// The sets that test cases hold, those that are wanted of them.
-///
-/// # Errors
-///
-/// As [`of_case`].
+/// The sets that test cases hold, those that are wanted of them. Fails as [`of_case`] does.
 pub(crate) fn of_cases(
     model: &Declared,
     cases: &[Case],
@@ -375,11 +349,7 @@ fn recorded(model: &Rc<Declared>, case: Case, shelf: &Shelf) -> TractResult<Set>
 
 /// The inputs that a test case holds, and what to know about them. Values of another numeric type
 /// than the model takes are cast: a conversion that has changed the types of its inputs is run on
-/// the same data.
-///
-/// # Errors
-///
-/// When the model takes another number of inputs, or a file cannot be one of them.
+/// the same data. Fails when the model takes another number of inputs, or a file cannot be one of them.
 pub(crate) fn of_case(model: &Declared, case: &Case) -> TractResult<(Tensors, Vec<String>)> {
     about(ErrorKind::Input, read_case(model, case))
 }

@@ -9,11 +9,7 @@ use crate::cli::input::declared::Declared;
 use crate::cli::message::{at, names};
 
 /// The sizes of the symbolic dimensions, from `--set` and from the shapes of the tensors that are
-/// given.
-///
-/// # Errors
-///
-/// When the model has no such symbol, or a given tensor's shape is not what it declares.
+/// given. Fails when the model has no such symbol, or a given tensor's shape is not what it declares.
 pub(crate) fn find(
     model: &Declared,
     set: &[(String, usize)],
@@ -87,21 +83,14 @@ pub(crate) fn fits(declared: &ShapeFactoid, actual: &[usize]) -> bool {
 }
 
 /// Whether the model takes tensors of these shapes, its symbols being the same size wherever they
-/// occur.
-///
-/// # Errors
-///
-/// When a shape is not what the model declares.
+/// occur. Fails when a shape is not what the model declares.
 pub(crate) fn check_shapes(model: &Declared, shapes: &[Vec<usize>]) -> TractResult<()> {
     find(model, &[], &shapes.iter().map(|shape| Some(shape.as_slice())).collect::<Vec<_>>())
         .map(|_| ())
 }
 
 /// The declared shape as numbers: a symbol whose size is not known is 1, and an axis without one as large as `open` says.
-///
-/// # Errors
-///
-/// When not even the number of dimensions is declared, or a dimension would be negative.
+/// Fails when not even the number of dimensions is declared, or a dimension would be negative.
 pub(crate) fn with_sizes(
     declared: &ShapeFactoid,
     sizes: &SymbolValues,

@@ -33,10 +33,7 @@ const MOST: usize = 1 << 22;
 const NEAR: f64 = 3.0;
 
 /// What became of all values of a weight, which is stored in a type if that is a narrow one.
-///
-/// # Errors
-///
-/// When the values cannot be read.
+/// Fails when the values cannot be read.
 pub(crate) fn alike(
     x: &Elements,
     y: &Elements,

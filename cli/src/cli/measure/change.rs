@@ -47,10 +47,7 @@ pub(crate) struct Change {
 impl Change {
     /// Compares the values of a weight in two models, of the same number of elements. `stored` is
     /// the narrow type from which the converted model computes it, if it does.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Fails when a tensor is not of its type's carrier.
     pub(crate) fn between(
         reference: &Elements,
         converted: &Elements,

@@ -42,10 +42,7 @@ impl<'a> Elements<'a> {
     }
 
     /// Those of an initializer. What is in the message itself is read as a whole.
-    ///
-    /// # Errors
-    ///
-    /// When what is read is not what the model says.
+    /// Fails when what is read is not what the model says.
     pub(crate) fn of_proto(
         proto: &'a TensorProto,
         folder: Option<&'a Path>,
@@ -93,10 +90,7 @@ impl<'a> Elements<'a> {
     }
 
     /// Some of them, which there are, in row-major order, as a tensor of one dimension; no text.
-    ///
-    /// # Errors
-    ///
-    /// When they are not there, or the file cannot be read.
+    /// Fails when they are not there, or the file cannot be read.
     pub(crate) fn part(&self, places: Range<usize>) -> TractResult<Tensor> {
         let (proto, folder, offset) = match &self.held {
             Held::InMemory(tensor) => return part(self.ty, tensor, places),
@@ -111,11 +105,7 @@ impl<'a> Elements<'a> {
         part(ty, &read, places.start - start..count)
     }
 
-    /// All of them.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read, or is not what the model says.
+    /// All of them. Fails when the file cannot be read, or is not what the model says.
     pub(crate) fn whole(&self) -> TractResult<Cow<'_, Tensor>> {
         Ok(match &self.held {
             Held::InMemory(tensor) => Cow::Borrowed(tensor),
@@ -123,11 +113,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// All of them, as a tensor of a name.
-    ///
-    /// # Errors
-    ///
-    /// As [`Elements::whole`].
+    /// All of them, as a tensor of a name. Fails as [`Elements::whole`] does.
     pub(crate) fn named(self, name: &str) -> TractResult<NamedTensor> {
         let tensor = match self.held {
             Held::InMemory(tensor) => tensor.into_owned(),

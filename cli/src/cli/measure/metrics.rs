@@ -93,11 +93,7 @@ impl Metrics {
         Metrics { ranking: None, ..Metrics::new(reference, converted, tolerance) }
     }
 
-    /// Compares another pair of tensors.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Compares another pair of tensors. Fails when a tensor is not of its type's carrier.
     pub(crate) fn add(
         &mut self,
         reference: &NamedTensor,
@@ -247,11 +243,7 @@ impl Metrics {
     }
 }
 
-/// How far two tensors are apart.
-///
-/// # Errors
-///
-/// When a tensor is not of its type's carrier.
+/// How far two tensors are apart. Fails when a tensor is not of its type's carrier.
 pub(crate) fn compared(
     reference: &NamedTensor,
     converted: &NamedTensor,
@@ -268,10 +260,7 @@ pub(crate) struct OutputMetrics(Vec<Metrics>);
 
 impl OutputMetrics {
     /// Compares the outputs of another set, each by the tolerance of its name.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Fails when a tensor is not of its type's carrier.
     pub(crate) fn add(
         &mut self,
         outputs: &[(&NamedTensor, &NamedTensor)],

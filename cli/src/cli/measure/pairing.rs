@@ -25,10 +25,7 @@ impl Pairs {
 }
 
 /// Pairs the outputs of two sides: by name, or by position where no name is shared.
-///
-/// # Errors
-///
-/// When there is no way to tell which belongs to which.
+/// Fails when there is no way to tell which belongs to which.
 pub(crate) fn pair(reference: &[NamedTensor], converted: &[NamedTensor]) -> TractResult<Pairs> {
     let place = |name: &str| converted.iter().position(|output| output.name == name);
     let by_name: Vec<(usize, usize)> = reference

@@ -52,10 +52,7 @@ struct Likelihoods {
 
 impl Scores {
     /// Compares an output of a set. `tokens` are the tokens of the rows, in order, with the length of a sequence, where they are known.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Fails when a tensor is not of its type's carrier.
     pub(crate) fn add(
         &mut self,
         reference: &NamedTensor,

@@ -65,10 +65,7 @@ pub(crate) fn values(
 }
 
 /// Some of the elements of a tensor of numbers, which has the places, in row-major order.
-///
-/// # Errors
-///
-/// When the tensor does not have them, or is not of its type's carrier.
+/// Fails when the tensor does not have them, or is not of its type's carrier.
 pub(crate) fn part(ty: ElementType, tensor: &Tensor, places: Range<usize>) -> TractResult<Tensor> {
     let width = ty.carrier_bytes().context("texts have no width")?;
     if let (&[_, columns], None, false) = (tensor.shape(), tensor.as_plain_ram(), places.is_empty())

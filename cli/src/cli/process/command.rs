@@ -75,22 +75,14 @@ pub(crate) struct Ended {
 const WORDS: u64 = 1 << 20;
 
 impl Check {
-    /// The words of the command, without the paths.
-    ///
-    /// # Errors
-    ///
-    /// When it has none, or a quote is not closed.
+    /// The words of the command, without the paths. Fails when it has none, or a quote is not closed.
     pub(crate) fn words(&self) -> anyhow::Result<Vec<String>> {
         let words = shlex::split(&self.command).context("--check: a quote is not closed")?;
         ensure!(!words.is_empty(), "--check: there is no command");
         Ok(words)
     }
 
-    /// Runs it on a model and a folder of inputs.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be started.
+    /// Runs it on a model and a folder of inputs. Fails when it cannot be started.
     pub(crate) fn run(&self, model: &Path, inputs: &Path) -> TractResult<Ended> {
         let (model, inputs) = (utf8(model)?, utf8(inputs)?);
         let filled = |text: &str| text.replace("{model}", model).replace("{inputs}", inputs);

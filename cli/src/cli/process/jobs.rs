@@ -11,10 +11,7 @@ use crate::cli::message::{Problem, single_line};
 use crate::cli::report::progress_bar::Teller;
 
 /// Has a worker answer, and shows what it is at.
-///
-/// # Errors
-///
-/// When there is no answer. The error begins with the model's path.
+/// Fails when there is no answer. The error begins with the model's path.
 pub(crate) fn ask<R: Request>(request: &R, resources: Resources) -> anyhow::Result<R::Answer> {
     let teller = Teller::of(1);
     let outcome =
@@ -25,11 +22,7 @@ pub(crate) fn ask<R: Request>(request: &R, resources: Resources) -> anyhow::Resu
 
 /// Has workers answer, at most `jobs` at once, and shows how far they are. Where there is no
 /// answer, `unusable` makes one of the request and the reason. The answers are in the order of the
-/// requests.
-///
-/// # Errors
-///
-/// When there is no worker to be had.
+/// requests. Fails when there is no worker to be had.
 pub(crate) fn ask_all<R: Request<Answer: Send> + Sync>(
     requests: &[R],
     jobs: usize,

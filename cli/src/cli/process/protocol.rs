@@ -56,11 +56,7 @@ pub(crate) struct Reply<A> {
 }
 
 impl<A> Outcome<A> {
-    /// The answer.
-    ///
-    /// # Errors
-    ///
-    /// When there is none. The error begins with the model's path.
+    /// The answer. Fails when there is none. The error begins with the model's path.
     pub(crate) fn about(self, model: &Path) -> anyhow::Result<A> {
         match self {
             Outcome::Done(answer) => Ok(answer),

@@ -33,11 +33,7 @@ impl Supervisor {
     }
 
     /// Has a worker answer. Its death is an outcome too. While the worker is at it, `follow` is
-    /// told what it is at.
-    ///
-    /// # Errors
-    ///
-    /// When there is no worker to be had.
+    /// told what it is at. Fails when there is no worker to be had.
     pub(crate) fn ask<R: Request>(
         &mut self,
         request: &R,

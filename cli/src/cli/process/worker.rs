@@ -91,10 +91,7 @@ fn reply(answerers: &[Answerer], order: &str, deadline: &Deadline) -> io::Result
 }
 
 /// Does the work of an order, and makes one line of what comes of it.
-///
-/// # Errors
-///
-/// When the order is none of this type.
+/// Fails when the order is none of this type.
 pub(crate) fn reply_to<R: Request>(order: &str, deadline: &Deadline) -> serde_json::Result<String> {
     let order: Order<R> = serde_json::from_str(order)?;
     let Order { request, memory_bytes, max_nodes, load_seconds, .. } = order;

@@ -11,10 +11,7 @@ use crate::cli::output_file::{folder_of, write_whole};
 use crate::cli::report::terminal::Output;
 
 /// Refuses to write two reports to one place, or one over what is read.
-///
-/// # Errors
-///
-/// When that is what the options say.
+/// Fails when that is what the options say.
 pub(crate) fn check_places<'a>(
     to: &'a ReportArgs,
     input: &InputArgs,
@@ -38,11 +35,7 @@ pub(crate) fn check_places<'a>(
 }
 
 /// Refuses, before any work is done, to write where there is no folder, two files to one place, or
-/// one over what is read.
-///
-/// # Errors
-///
-/// When that is what the options say.
+/// one over what is read. Fails when that is what the options say.
 pub(crate) fn check_files<'a>(
     written: &[(&str, Option<&PathBuf>)],
     input: &InputArgs,
@@ -91,10 +84,7 @@ pub(crate) struct Exports<'a> {
 impl Exports<'_> {
     /// Writes what was asked for. If there was a single piece of work and it could not be done,
     /// only files are written: the error says it all.
-    ///
-    /// # Errors
-    ///
-    /// When a file cannot be written, or a piece of work could not be done: `problems` has one for
+    /// Fails when a file cannot be written, or a piece of work could not be done: `problems` has one for
     /// each, or nothing.
     pub(crate) fn write(
         &self,
@@ -137,11 +127,7 @@ impl Exports<'_> {
 }
 
 /// Writes JSON where it is wanted, and the lines unless the JSON takes their place. Names and paths
-/// in them are shown as [`printable`] has them.
-///
-/// # Errors
-///
-/// When it cannot be written.
+/// in them are shown as [`printable`] has them. Fails when it cannot be written.
 pub(crate) fn write_json(
     to: &JsonArgs,
     json: Export,

@@ -13,11 +13,7 @@ use crate::cli::message::Problem;
 use crate::cli::report::verdict;
 
 /// JSON of a value, on one line without control characters: a terminal in UTF-8 obeys those from
-/// U+0080 on as well, which JSON allows in strings.
-///
-/// # Errors
-///
-/// When the value is nothing that JSON has.
+/// U+0080 on as well, which JSON allows in strings. Fails when the value is nothing that JSON has.
 pub(crate) fn to_string(value: &impl Serialize) -> serde_json::Result<String> {
     let json = serde_json::to_string(value)?;
     if !json.contains(is_unprintable) {

@@ -102,11 +102,7 @@ pub(crate) fn add(suite: &mut TestSuite, name: &str, outcome: TestOutcome, notes
     suite.add_test_case(case);
 }
 
-/// The XML.
-///
-/// # Errors
-///
-/// When it cannot be made, which depends on nothing that a model says.
+/// The XML. Fails when it cannot be made, which depends on nothing that a model says.
 pub(crate) fn written(suites: impl IntoIterator<Item = TestSuite>) -> anyhow::Result<String> {
     let mut report = Report::new("onnx-cast");
     report.add_test_suites(suites);

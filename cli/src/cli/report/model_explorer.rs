@@ -51,10 +51,7 @@ const NO_NUMBER: f64 = 3.0;
 const SMALLEST: f64 = -17.0;
 
 /// The error behind each node of the converted models, as a power of ten of the values themselves.
-///
-/// # Errors
-///
-/// When nothing was compared inside, or two models share the name of a graph.
+/// Fails when nothing was compared inside, or two models share the name of a graph.
 pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
     let graphs = pairs.iter().filter(|pair| !pair.profile.points.is_empty()).map(|pair| {
         let lost = |colour| NodeData {
@@ -83,10 +80,7 @@ pub(crate) fn of_comparisons(pairs: &[Compared]) -> anyhow::Result<String> {
 }
 
 /// The share of the values that each cast has spoiled, flushed or saturated.
-///
-/// # Errors
-///
-/// When there is no cast, or two models share the name of a graph.
+/// Fails when there is no cast, or two models share the name of a graph.
 pub(crate) fn of_audits(models: &[Audited]) -> anyhow::Result<String> {
     let graphs = models.iter().flat_map(|model| {
         let mut graphs: BTreeMap<String, BTreeMap<String, NodeData>> = BTreeMap::new();

@@ -31,10 +31,7 @@ pub(crate) trait Verb {
     type Request: Request;
 
     /// Does what was typed, in the process that the user started. Nothing here runs a model.
-    ///
-    /// # Errors
-    ///
-    /// When the call, the model or an input cannot be used.
+    /// Fails when the call, the model or an input cannot be used.
     fn run(self, resources: Resources, output: &mut Output) -> anyhow::Result<Status>;
 }
 

@@ -15,10 +15,7 @@ use crate::cli::tensor::Tensors;
 
 /// A set of one model's inputs as another takes it: inputs are matched by name, and values cast
 /// where the element type has changed. `called` is what the two are called in messages.
-///
-/// # Errors
-///
-/// When the other takes something else.
+/// Fails when the other takes something else.
 pub(crate) fn carried(
     from: &Declared,
     to: &Declared,
@@ -72,11 +69,7 @@ pub(crate) fn carried(
 }
 
 /// As [`carried`], for a model that may have names of its own: where these differ, and the element
-/// types do not, it takes the tensors as they are.
-///
-/// # Errors
-///
-/// As [`carried`], or when the set cannot be read.
+/// types do not, it takes the tensors as they are. Fails as [`carried`], or when the set cannot be read.
 pub(crate) fn taken_alike(
     from: &Declared,
     to: &Declared,

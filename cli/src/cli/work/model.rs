@@ -315,11 +315,7 @@ impl Ready {
         tensors.iter().map(|tensor| taken(tensor)).eq(self.facts.iter().cloned())
     }
 
-    /// As [`Ready::run`], unless it costs too much.
-    ///
-    /// # Errors
-    ///
-    /// Besides, when it does.
+    /// As [`Ready::run`], unless it costs too much: then it fails as well.
     pub(crate) fn run_at(
         &self,
         tensors: Vec<Arc<Tensor>>,

@@ -40,10 +40,7 @@ fn optimised(mut model: TypedModel) -> TractResult<TypedModel> {
 
 /// Makes the first plan that tract does not fail at, of models that `model` makes. A plan takes its
 /// model, of which no other copy is kept: one would hold each weight beside its packed form.
-///
-/// # Errors
-///
-/// As for the optimised model, when there is none.
+/// Fails as for the optimised model, when there is none.
 ///
 /// # Panics
 ///

@@ -31,10 +31,7 @@ pub(crate) struct Probed {
 
 impl Probed {
     /// Reads the model's file, and looks at its casts.
-    ///
-    /// # Errors
-    ///
-    /// When the model is not sound. One that declares other types than its casts make is only
+    /// Fails when the model is not sound. One that declares other types than its casts make is only
     /// invalid.
     pub(crate) fn open(loader: &Loader, path: &Path) -> TractResult<Probed> {
         progress::tell("loading");

@@ -34,11 +34,7 @@ pub(crate) struct Watched<'a> {
 }
 
 impl<'a> Watched<'a> {
-    /// Watches a model, and these values of it besides.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be loaded.
+    /// Watches a model, and these values of it besides. Fails when the model cannot be loaded.
     pub(crate) fn of(probed: &'a Probed, values: &[String]) -> TractResult<Watched<'a>> {
         let mut exercise = Exercise::of(&probed.proto);
         let graph = probed.proto.graph.as_ref();
@@ -73,11 +69,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Runs the model on a set, shown to an observer if it runs node by node. The results are its own outputs, and the further values that were
-    /// asked for.
-    ///
-    /// # Errors
-    ///
-    /// When tract cannot run the model.
+    /// asked for. Fails when tract cannot run the model.
     pub(crate) fn run(
         &mut self,
         set: &Set,

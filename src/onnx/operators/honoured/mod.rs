@@ -35,10 +35,7 @@ pub(crate) struct Given {
 /// Checks that all that a node asks for is computed, and returns the attributes that it does not give and whose defaults tract
 /// has otherwise. `given` tells of its inputs by place. A node whose operator the program's user has registered may ask for
 /// anything.
-///
-/// # Errors
-///
-/// When nothing here computes the node's operator or domain, when the operator's version does not have an attribute, an
+/// Fails when nothing here computes the node's operator or domain, when the operator's version does not have an attribute, an
 /// input or an output of the node's, lacks one, or has it with another type, and when it is not computed by an attribute's
 /// value or by an input's type.
 pub(crate) fn check(

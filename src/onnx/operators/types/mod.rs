@@ -25,10 +25,7 @@ pub(crate) fn output_types(
 ///
 /// What a node only moves may have any type, and half precision is that of any version
 /// ([SEMANTICS §12 and §16](crate::semantics)): both are checked elsewhere.
-///
-/// # Errors
-///
-/// When it has one of them not, or inputs of two types where it takes one.
+/// Fails when it has one of them not, or inputs of two types where it takes one.
 pub(crate) fn check_inputs(
     node: &(impl NodeView + ?Sized),
     opset: i64,

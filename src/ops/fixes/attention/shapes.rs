@@ -19,11 +19,7 @@ pub(super) struct Sizes<D> {
     pub(super) value_size: D,
 }
 impl Attend {
-    /// The sizes by the inputs' shapes.
-    ///
-    /// # Errors
-    ///
-    /// Fails where shapes contradict each other.
+    /// The sizes by the inputs' shapes. Fails where shapes contradict each other.
     pub(super) fn sizes(&self, shapes: &[&[TDim]]) -> TractResult<Sizes<TDim>> {
         let shape = |place: usize| shapes.get(place).copied().unwrap_or_default();
         let past = self.place(Optional::PastKey).and_then(|place| shape(place).get(2).cloned());

@@ -19,11 +19,7 @@ pub(crate) fn gather(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -
 }
 
 /// The indices behind what looks at them when the model runs; `None` where it is known that the axis has them, or nothing can be
-/// told.
-///
-/// # Errors
-///
-/// When it is known that the axis has not all of them.
+/// told. Fails when it is known that the axis has not all of them.
 pub(super) fn checked(
     site: &Site,
     model: &mut TypedModel,

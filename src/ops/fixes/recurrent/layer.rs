@@ -94,9 +94,6 @@ impl Direction {
 
 impl Layer {
     /// Reads the attributes of a node whose hidden state has `hidden` elements.
-    ///
-    /// # Errors
-    ///
     /// Fails where an attribute has a value that ONNX does not give it.
     pub(super) fn of(site: &Site, cell: Cell, hidden: usize) -> TractResult<Layer> {
         let flag = |name: &str| match site.int(name, 0)? {

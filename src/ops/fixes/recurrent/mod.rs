@@ -103,9 +103,6 @@ fn streams(layer: &Layer, x: &TypedFact, given: &[Optional]) -> bool {
 }
 
 /// The layer that a node is, `None` where the size of its state is not known yet.
-///
-/// # Errors
-///
 /// Fails where an attribute or a shape contradicts the standard.
 fn layer(site: &Site, known: &[Known]) -> TractResult<Option<Layer>> {
     let Some(cell) = Cell::of(&site.proto.op_type) else { return Ok(None) };

@@ -39,10 +39,7 @@ use known::Known;
 use sizes::expressions;
 
 /// Builds a node by `build`, to be compared with what its operator takes.
-///
-/// # Errors
-///
-/// When it is not what the operator takes whatever the inputs are, or when `build` fails.
+/// Fails when it is not what the operator takes whatever the inputs are, or when `build` fails.
 pub(crate) fn build(context: &ParsingContext, node: &NodeProto, build: Build) -> Built {
     let opset = context.onnx_operator_set_version;
     ranges::check(node, opset, &())?;

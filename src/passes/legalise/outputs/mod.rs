@@ -12,10 +12,7 @@ use crate::passes::context::Context;
 use crate::passes::facts::value_type::{declared_type, either_exotic, is_tensor, set_carrier};
 
 /// Gives the outputs of all bodies their carriers, and nodes of their own where tract needs them.
-///
-/// # Errors
-///
-/// When an output that no node makes is declared of another type, and one of the two is exotic.
+/// Fails when an output that no node makes is declared of another type, and one of the two is exotic.
 pub(in crate::passes) fn prepare(graph: &mut Graph, context: &mut Context) -> TractResult<()> {
     for body in graph.all_bodies(graph.main()) {
         for place in 0..graph.body(body).outputs().len() {

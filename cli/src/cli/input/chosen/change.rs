@@ -63,11 +63,7 @@ pub(crate) fn is_scalable(role: &Role, ty: ElementType, ends: Option<Ends>) -> b
     *role == Role::Plain && is_float && ends.is_none() && !is_narrow(ty)
 }
 
-/// The tensor with its values changed.
-///
-/// # Errors
-///
-/// When it is not of its type's carrier.
+/// The tensor with its values changed. Fails when it is not of its type's carrier.
 pub(crate) fn changed<'a>(
     tensor: Tensor,
     ty: ElementType,

@@ -186,10 +186,7 @@ impl MadeUp {
     }
 
     /// The shapes of all inputs in a set.
-    ///
-    /// # Errors
-    ///
-    /// When an input has no shape that is declared, or all together are too large.
+    /// Fails when an input has no shape that is declared, or all together are too large.
     pub(crate) fn shapes(
         &self,
         inputs: &[Input],

@@ -51,10 +51,7 @@ impl Price {
     }
 
     /// Adds what a run of a plan costs, whose shapes are known.
-    ///
-    /// # Errors
-    ///
-    /// When that is too much: the plan is not to run.
+    /// Fails when that is too much: the plan is not to run.
     pub(crate) fn add_plan(&mut self, plan: &TypedModel) -> TractResult<()> {
         for node in plan.nodes() {
             let count = |count: &TDim| count.to_i64().map_or(0.0, |count| count as f64);

@@ -30,10 +30,7 @@ impl Generator {
 
     /// A tensor for the input at this position: of what its role says, or else floats that are normally distributed, of the scale of
     /// the set; integers, and the numbers in strings, are small. With a range, all values in it are as likely.
-    ///
-    /// # Errors
-    ///
-    /// When all tensors together would be larger than a GiB, or the type does not hold the range.
+    /// Fails when all tensors together would be larger than a GiB, or the type does not hold the range.
     pub(crate) fn tensor(
         &mut self,
         position: usize,
@@ -79,11 +76,7 @@ impl Generator {
     }
 }
 
-/// How many bytes a random tensor takes.
-///
-/// # Errors
-///
-/// When it would be larger than a GiB.
+/// How many bytes a random tensor takes. Fails when it would be larger than a GiB.
 pub(crate) fn check_size(ty: ElementType, shape: &[usize]) -> TractResult<usize> {
     // A STRING is a pointer, a length, a capacity and some digits.
     let bytes = if ty.family() == Family::Text { 32 } else { 8 };

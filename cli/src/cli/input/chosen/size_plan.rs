@@ -279,11 +279,7 @@ impl Unset {
         free.take(MOST_FREE).map(|((place, variable), _)| (place, variable.part)).collect()
     }
 
-    /// The shapes of inputs in a set, those that are given excepted.
-    ///
-    /// # Errors
-    ///
-    /// As [`with_sizes`].
+    /// The shapes of inputs in a set, those that are given excepted. Fails as [`with_sizes`] does.
     pub(crate) fn shapes(
         &self,
         inputs: &[Input],

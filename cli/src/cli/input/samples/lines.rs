@@ -23,11 +23,7 @@ pub(super) fn is_it(path: &Path) -> bool {
     extension.is_some_and(|extension| extension == "jsonl" || extension == "ndjson")
 }
 
-/// The samples of a file, of which empty lines are none.
-///
-/// # Errors
-///
-/// When it cannot be read, or holds none.
+/// The samples of a file, of which empty lines are none. Fails when it cannot be read, or holds none.
 pub(super) fn of(path: &Path) -> TractResult<Vec<Sample>> {
     let name = path.display().to_string();
     let text: Rc<str> = at(&name, read_regular_text(path))?.into();

@@ -62,10 +62,7 @@ impl Other {
     }
 
     /// Its tensors, and what to know about them.
-    ///
-    /// # Errors
-    ///
-    /// When a file is not what the model takes, or an input is missing.
+    /// Fails when a file is not what the model takes, or an input is missing.
     pub(super) fn tensors(&self, model: &Declared) -> TractResult<(Tensors, Vec<String>)> {
         crate::cli::message::at(&self.name, (self.read)(model))
     }
@@ -81,10 +78,7 @@ fn batched(input: &Input, mut tensor: Tensor) -> TractResult<Tensor> {
 }
 
 /// The samples that `-i` gives, those that are wanted of them; `None` where it gives at most one set of inputs.
-///
-/// # Errors
-///
-/// When samples are mixed with something else, or there are none where they should be.
+/// Fails when samples are mixed with something else, or there are none where they should be.
 pub(super) fn of(
     model: &Declared,
     path: &Path,

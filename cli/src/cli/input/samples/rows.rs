@@ -12,10 +12,7 @@ use crate::cli::input::given::Given;
 use crate::cli::message::counted;
 
 /// The samples in what is given; `None` where it is one set of inputs.
-///
-/// # Errors
-///
-/// When arrays hold other numbers of samples, or not every input is given.
+/// Fails when arrays hold other numbers of samples, or not every input is given.
 pub(in crate::cli::input) fn of(
     model: &Declared,
     given: &mut Given,

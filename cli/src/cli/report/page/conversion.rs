@@ -9,10 +9,7 @@ const TOP: usize = 40;
 
 /// The page of a conversion, given what was found out about it; `stays` is what was not converted:
 /// operator, node and reason. Where nothing was written or compared, `problem` says why.
-///
-/// # Errors
-///
-/// When the template cannot be filled in.
+/// Fails when the template cannot be filled in.
 pub(crate) fn of_conversion(
     model: &str,
     compared: Option<&Compared>,

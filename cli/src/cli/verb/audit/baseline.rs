@@ -44,21 +44,13 @@ pub(super) struct Excuses {
     not_finite: HashMap<String, (u64, u64)>,
 }
 
-/// A baseline's file.
-///
-/// # Errors
-///
-/// When it is not sound.
+/// A baseline's file. Fails when it is not sound.
 pub(super) fn open(loader: &Loader, path: &Path) -> TractResult<Probed> {
     at(format!("the baseline {}", path.display()), Probed::open(loader, path))
 }
 
 impl<'a> Baseline<'a> {
-    /// A baseline that has not run yet.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be loaded.
+    /// A baseline that has not run yet. Fails when it cannot be loaded.
     pub(super) fn of(path: &Path, probed: &'a Probed) -> TractResult<Baseline<'a>> {
         let name = format!("the baseline {}", path.display());
         let watched = at(&name, Watched::of(probed, &[]))?;
@@ -66,11 +58,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Runs it on a set that its conversion, which takes these inputs, has run on and has made
-    /// these outputs of.
-    ///
-    /// # Errors
-    ///
-    /// When it takes other inputs, makes other outputs, or cannot be run.
+    /// these outputs of. Fails when it takes other inputs, makes other outputs, or cannot be run.
     pub(super) fn run(
         &mut self,
         takes: &Declared,
@@ -90,11 +78,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// What it does as well as the conversion. `values` are not finite in that: the baseline runs
-    /// once more, if there are any, to see whether they are so in it too.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be run.
+    /// once more, if there are any, to see whether they are so in it too. Fails when it cannot be run.
     pub(super) fn excuses(
         &mut self,
         takes: &Declared,
@@ -125,10 +109,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// What the conversion did to the constants.
-    ///
-    /// # Errors
-    ///
-    /// When a constant cannot be read, or the two models have nothing in common.
+    /// Fails when a constant cannot be read, or the two models have nothing in common.
     pub(super) fn weights(&self, conversion: &Probed) -> TractResult<Weights> {
         let weights = Weights::of(&self.probed.holder(), &conversion.holder())?;
         let (a, b) = (inner_values(&self.probed.proto), inner_values(&conversion.proto));

@@ -22,11 +22,7 @@ impl Samples {
         Samples { names: names.collect(), results: vec![] }
     }
 
-    /// Judges the outputs of the set at a place.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Judges the outputs of the set at a place. Fails when a tensor is not of its type's carrier.
     pub(super) fn add(
         &mut self,
         place: usize,

@@ -45,10 +45,7 @@ impl Dumped {
     }
 
     /// Compares what is no output, and hands back the outputs of both sides.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Fails when a tensor is not of its type's carrier.
     pub(super) fn add(
         &mut self,
         mut reference: Vec<NamedTensor>,

@@ -116,11 +116,7 @@ impl Measured {
     }
 }
 
-/// Runs both sides, and measures.
-///
-/// # Errors
-///
-/// When a side cannot be run, or the outputs have nothing in common.
+/// Runs both sides, and measures. Fails when a side cannot be run, or the outputs have nothing in common.
 pub(super) fn measure(
     request: &CompareRequest,
     sides: &Sides,

@@ -319,11 +319,7 @@ impl CompareRequest {
 }
 
 /// Writes the tolerance file that a comparison suggests, and says so, or why there is none. One that
-/// is given is what the conversion has to keep.
-///
-/// # Errors
-///
-/// When it cannot be written.
+/// is given is what the conversion has to keep. Fails when it cannot be written.
 fn suggest(compared: &Compared, converted: &Path) -> anyhow::Result<String> {
     let place = file_of(converted).with_extension("tolerance.toml");
     let shown = place.display();

@@ -18,10 +18,7 @@ pub(super) struct Paired {
 }
 
 /// Pairs the weights, and the tensors that one side has saved with those that the other one makes.
-///
-/// # Errors
-///
-/// When a weight cannot be read.
+/// Fails when a weight cannot be read.
 pub(super) fn pair(sides: &Sides) -> TractResult<Paired> {
     let (a, b) = (&sides.reference, &sides.converted);
     let weights = match (&a.model, &b.model) {

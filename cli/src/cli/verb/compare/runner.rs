@@ -57,10 +57,7 @@ impl<'a> Runner<'a> {
 
     /// The outputs of a set, and the inner tensors that the other side has saved. If the casts
     /// cannot be counted, a note says why, and the model runs without that.
-    ///
-    /// # Errors
-    ///
-    /// When tract cannot run the model.
+    /// Fails when tract cannot run the model.
     pub(super) fn outputs(
         &mut self,
         place: usize,
@@ -99,11 +96,7 @@ impl<'a> Runner<'a> {
         Ok(ran.outputs)
     }
 
-    /// Every tensor of the run on the set at a place.
-    ///
-    /// # Errors
-    ///
-    /// When the model does not run node by node.
+    /// Every tensor of the run on the set at a place. Fails when the model does not run node by node.
     pub(super) fn trace(&mut self, place: usize, sets: &[Set]) -> TractResult<Trace> {
         if let Some(trace) = self.trace.take() {
             return Ok(trace);

@@ -19,11 +19,7 @@ use crate::cli::work::weights::Weights;
 use crate::cli::work::weights::constants::Holder;
 
 /// Holds the weights of two models against each other. One of other values fails it: without a run
-/// nobody can tell that these are right.
-///
-/// # Errors
-///
-/// When a side is no model, or a weight cannot be read.
+/// nobody can tell that these are right. Fails when a side is no model, or a weight cannot be read.
 pub(super) fn compare(
     loader: &Loader,
     reference: &Path,

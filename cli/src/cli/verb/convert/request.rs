@@ -153,11 +153,7 @@ impl Conversion {
         lines
     }
 
-    /// The page: the comparison, and what stays.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be made.
+    /// The page: the comparison, and what stays. Fails when it cannot be made.
     pub(super) fn page(&self) -> anyhow::Result<String> {
         let (nodes, weights) = (counted(self.nodes, "node"), counted(self.weights, "weight"));
         let mut facts = vec![("converted", format!("{nodes} and {weights}"))];

@@ -32,11 +32,7 @@ pub(super) struct Written<'a> {
 }
 
 impl<'a> Written<'a> {
-    /// A model of which is known what types its values have.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be converted.
+    /// A model of which is known what types its values have. Fails when it cannot be converted.
     pub(super) fn new(
         model: &'a Path,
         options: &'a Options,
@@ -109,11 +105,7 @@ fn bare(node: &NodeProto) -> NodeProto {
 }
 
 /// Writes a converted model, and its external data into a folder under a name. Returns whether it
-/// has any.
-///
-/// # Errors
-///
-/// When something cannot be written.
+/// has any. Fails when something cannot be written.
 pub(super) fn write(
     converted: Converted,
     model: &mut dyn std::io::Write,

@@ -12,11 +12,7 @@ pub(crate) struct Minimal {
 
 /// Leaves items out, many at once first and then one by one, as long as `holds` of the rest. It is
 /// known to hold of all items, which are in the order in which they are to be tried; `holds` says
-/// nothing where it must not be asked any more.
-///
-/// # Errors
-///
-/// Those of `holds`.
+/// nothing where it must not be asked any more. Its errors are those of `holds`.
 pub(crate) fn minimal<E>(
     items: Vec<usize>,
     mut holds: impl FnMut(&[usize]) -> Result<Option<bool>, E>,

@@ -32,10 +32,7 @@ pub(crate) trait Trial {
         ""
     }
     /// The converted model, and where its external data is if that is not where the original's is.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be converted.
+    /// Fails when it cannot be converted.
     fn converted(&self, kept: &BTreeSet<usize>) -> TractResult<(ModelProto, Option<PathBuf>)>;
 }
 

@@ -18,10 +18,7 @@ use crate::cli::progress;
 use crate::cli::work::both::Both;
 
 /// Adds the sets that a search finds, of which all tell from now on; none where inputs are given. `runs` have the first of them.
-///
-/// # Errors
-///
-/// When the model, or its conversion, cannot be loaded or run.
+/// Fails when the model, or its conversion, cannot be loaded or run.
 pub(super) fn searched(
     proto: &ModelProto,
     runs: &mut CountedRuns,

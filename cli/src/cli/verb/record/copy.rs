@@ -16,10 +16,7 @@ use crate::cli::input_file::read_regular;
 
 /// Drafts a copy of the model at `from` for `to`, and of its side files beside it, under their
 /// names. What is there and differs is changed only if it is to be written anew.
-///
-/// # Errors
-///
-/// When a file cannot be read or written, when one that is there differs, or when a side file would
+/// Fails when a file cannot be read or written, when one that is there differs, or when a side file would
 /// be outside the folder of `to` or in the model's own place.
 pub(crate) fn copy_model(
     from: &Path,

@@ -67,10 +67,7 @@ impl Verb for Record {
 }
 
 /// Has a worker write recordings, and says what became of each.
-///
-/// # Errors
-///
-/// When a worker says that they cannot be written.
+/// Fails when a worker says that they cannot be written.
 pub(super) fn write_recordings(
     request: &RecordRequest,
     resources: Resources,

@@ -18,11 +18,7 @@ pub(super) const MODEL: &str = "model.onnx";
 pub(super) const REFERENCE: &str = "reference.onnx";
 pub(super) const SET: &str = "test_data_set_0";
 
-/// Writes a case in the place of what is there, as a whole.
-///
-/// # Errors
-///
-/// When it cannot be written.
+/// Writes a case in the place of what is there, as a whole. Fails when it cannot be written.
 pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> {
     let _made = MadeFolders::of(folder_of(place)).with_context(|| place.display().to_string())?;
     let mut drafts = Drafts::default();
@@ -32,11 +28,7 @@ pub(super) fn write(part: &Part, readme: &str, place: &Path) -> TractResult<()> 
     drafts.put()
 }
 
-/// Writes the models and the data of a case into a folder.
-///
-/// # Errors
-///
-/// When they cannot be written.
+/// Writes the models and the data of a case into a folder. Fails when they cannot be written.
 pub(super) fn write_into(part: &Part, folder: &Path) -> TractResult<()> {
     write_model(part.model.clone(), &folder.join(MODEL))?;
     if let Some(reference) = &part.reference {

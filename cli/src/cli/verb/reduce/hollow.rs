@@ -18,11 +18,7 @@ type Key = ((usize, String), String, String);
 /// Nodes that may be left out, with the place of the input that stands for what they make.
 type Spares = Vec<(Key, usize)>;
 
-/// The part with as few nodes in its bodies as can be.
-///
-/// # Errors
-///
-/// As [`Attempts::shown`].
+/// The part with as few nodes in its bodies as can be. Fails as [`Attempts::shown`] does.
 pub(super) fn hollowed(
     mut part: Part,
     onnx: &CastOnnx,

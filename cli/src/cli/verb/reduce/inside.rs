@@ -72,11 +72,7 @@ impl Side {
         nodes.filter(|node| !node.bodies().is_empty()).enumerate()
     }
 
-    /// The bodies of the main graph's nodes that run on these inputs.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be run.
+    /// The bodies of the main graph's nodes that run on these inputs. Fails when the model cannot be run.
     pub(super) fn bodies(&self, inputs: &Values) -> TractResult<Vec<Inside>> {
         let mut bodies: Vec<Inside> = vec![];
         for (place, node) in self.holders() {
@@ -96,10 +92,7 @@ impl Side {
     }
 
     /// A body as a model of its own, which makes what the body makes of these values; nothing where it makes nothing.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor cannot be written.
+    /// Fails when a tensor cannot be written.
     pub(super) fn opened(&self, body: BodyId, values: &Values) -> TractResult<Option<Side>> {
         let mut graph = self.graph.clone();
         let held = |name: &str| values.get(name);

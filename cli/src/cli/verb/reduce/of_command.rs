@@ -38,10 +38,7 @@ pub(super) struct OneRequest {
 }
 
 /// Reduces a model.
-///
-/// # Errors
-///
-/// When the model, an input or the command cannot be used, or a case cannot be written.
+/// Fails when the model, an input or the command cannot be used, or a case cannot be written.
 pub(super) fn reduce(loader: &Loader, request: &OneRequest, place: &Path) -> TractResult<Reduced> {
     let Content::Model(file, cases) = saved::read(&request.model)? else {
         anyhow::bail!("holds saved outputs, not a model");

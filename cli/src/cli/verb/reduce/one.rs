@@ -76,11 +76,7 @@ impl One {
     }
 
     /// The part of these nodes. What others make is given, what is made and used by none of them is
-    /// returned.
-    ///
-    /// # Errors
-    ///
-    /// When a value that is to be given was not recorded.
+    /// returned. Fails when a value that is to be given was not recorded.
     fn part(&self, nodes: &[NodeId]) -> TractResult<Part> {
         let graph = &self.side.graph;
         let inside: HashSet<NodeId> = nodes.iter().copied().collect();
@@ -131,11 +127,7 @@ impl One {
     }
 
     /// The fewest nodes that show it, as far as the runs go; nothing where the whole, with its
-    /// functions in place, does not show it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Attempts::shown`].
+    /// functions in place, does not show it. Fails as [`Attempts::shown`] does.
     pub(super) fn reduced(&self, attempts: &mut Attempts) -> TractResult<Option<Part>> {
         let all = self.side.nodes();
         let mut search = Search { one: self, attempts, best: None };

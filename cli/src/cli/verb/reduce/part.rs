@@ -40,10 +40,7 @@ impl Part {
 }
 
 /// The file of a part. External data is moved in, and what nothing needs left out.
-///
-/// # Errors
-///
-/// When external data cannot be read.
+/// Fails when external data cannot be read.
 pub(super) fn exported(part: Graph, folder: Option<&Path>) -> TractResult<ModelProto> {
     let mut model = part.export(|_, _| {});
     if let Some(graph) = &mut model.graph {

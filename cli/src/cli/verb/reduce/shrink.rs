@@ -14,11 +14,7 @@ use super::trial::Attempts;
 use super::values::{declared, read};
 use crate::cli::tensor::{NamedTensor, elements};
 
-/// The part with shapes as small as they can be.
-///
-/// # Errors
-///
-/// As [`Attempts::shown`].
+/// The part with shapes as small as they can be. Fails as [`Attempts::shown`] does.
 pub(super) fn shrunk(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
     let mut done: Vec<usize> = vec![];
     while let Some(size) = sizes(&part).into_iter().find(|size| !done.contains(size)) {

@@ -59,11 +59,7 @@ pub(super) fn run(
 
 impl Side {
     /// A model. Functions are put in the place of their calls where they can be, and constants that
-    /// are nodes become initializers.
-    ///
-    /// # Errors
-    ///
-    /// When the model is not sound.
+    /// are nodes become initializers. Fails when the model is not sound.
     pub(super) fn of(
         onnx: CastOnnx,
         proto: ModelProto,

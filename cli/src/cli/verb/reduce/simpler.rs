@@ -10,11 +10,7 @@ use super::values::read;
 use crate::cli::tensor::{NamedTensor, elements, of_numbers};
 
 /// The part with fewer inputs, and with values as simple as they can be: whole numbers or else powers of two, and everywhere
-/// the same in a tensor.
-///
-/// # Errors
-///
-/// As [`Attempts::shown`].
+/// the same in a tensor. Fails as [`Attempts::shown`] does.
 pub(super) fn simpler(mut part: Part, attempts: &mut Attempts) -> TractResult<Part> {
     let mut shown = |part: Option<Part>| part.map_or(Ok(None), |part| attempts.shown(part));
     for place in (0..places(&part)).rev() {

@@ -9,10 +9,7 @@ use crate::cli::progress;
 /// What tells whether a part shows the finding, and counts how often it was asked.
 pub(super) trait Trial {
     /// The part with what is right as its outputs, if it shows the finding.
-    ///
-    /// # Errors
-    ///
-    /// When nothing can be tried any more; a part that cannot be run shows nothing.
+    /// Fails when nothing can be tried any more; a part that cannot be run shows nothing.
     fn shown(&mut self, part: Part) -> TractResult<Option<Part>>;
 
     /// How often a part was run.
@@ -32,10 +29,7 @@ impl Attempts<'_> {
     }
 
     /// The part, as [`Trial::shown`] has it; nothing either where no run is left.
-    ///
-    /// # Errors
-    ///
-    /// As [`Trial::shown`], or when the part cannot be saved.
+    /// Fails as [`Trial::shown`], or when the part cannot be saved.
     pub(super) fn shown(&mut self, part: Part) -> TractResult<Option<Part>> {
         if self.left() == 0 {
             return Ok(None);

@@ -15,11 +15,7 @@ use crate::cli::output_file::write_whole;
 use crate::cli::tensor::NamedTensor;
 
 /// Writes the outputs. A type that NumPy lacks is written as its bit patterns, which `-i` takes as
-/// well.
-///
-/// # Errors
-///
-/// When the file is a .npy and there is not one output, or it cannot be written.
+/// well. Fails when the file is a .npy and there is not one output, or it cannot be written.
 pub(super) fn write(outputs: &[NamedTensor], path: &Path) -> TractResult<()> {
     let is_archive =
         path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("npz"));

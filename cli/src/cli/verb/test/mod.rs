@@ -230,10 +230,7 @@ impl TestRequest {
 }
 
 /// The case's inputs, which are the model's by position, and notes on those that were cast.
-///
-/// # Errors
-///
-/// When there are not as many, or one is not of the input's type.
+/// Fails when there are not as many, or one is not of the input's type.
 fn inputs_of(case: &Case, model: &Declared) -> TractResult<(Tensors, Vec<String>)> {
     let given = case.inputs()?;
     let (files, wanted) = (given.len(), model.inputs.len());

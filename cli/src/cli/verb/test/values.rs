@@ -87,10 +87,7 @@ impl Header {
     }
 
     /// Why a case fails, if it does.
-    ///
-    /// # Errors
-    ///
-    /// When the model does not run, or a file is not of the declared type.
+    /// Fails when the model does not run, or a file is not of the declared type.
     pub(super) fn failure(
         &self,
         (case, loader): (&Case, &Loader),

@@ -131,11 +131,7 @@ impl<'a> Constant<'a> {
         Constant { held: HeldIn::Computed(again.clone()), ..self }
     }
 
-    /// The values.
-    ///
-    /// # Errors
-    ///
-    /// When the file that holds them cannot be read, or is not what the model says.
+    /// The values. Fails when the file that holds them cannot be read, or is not what the model says.
     pub(super) fn values<'e>(&'e self, folder: Option<&'e Path>) -> TractResult<Elements<'e>> {
         let elements = match &self.held {
             HeldIn::InMemory(tensor) => return Ok(Elements::of(self.ty, Cow::Borrowed(tensor))),

@@ -136,11 +136,7 @@ impl<'a> Computed<'a> {
         is_any.then_some(Computed { holder, graph, nodes, names, known, parts, last })
     }
 
-    /// The value of a name, if it is a tensor.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be computed.
+    /// The value of a name, if it is a tensor. Fails when it cannot be computed.
     pub(super) fn value(&self, name: &str) -> TractResult<Option<SharedTensor>> {
         let Some(part) = self.parts.get(name) else { return Ok(None) };
         let last = self.last.borrow().clone();

@@ -35,11 +35,7 @@ struct WeightSample {
 }
 
 /// Which weights of one model are which of the other: places in the two lists, and whether the
-/// second is transposed.
-///
-/// # Errors
-///
-/// When a weight cannot be read.
+/// second is transposed. Fails when a weight cannot be read.
 pub(super) fn by_values(
     a: &[Constant],
     of_a: Option<&Path>,

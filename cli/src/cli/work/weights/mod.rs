@@ -79,11 +79,7 @@ impl<'a> Named<'a> {
 impl Weights {
     /// Compares the constants of two models, a pair at a time: by name, what a model computes of
     /// its constants as well, what is left by values, and what is left then by the node that takes
-    /// it.
-    ///
-    /// # Errors
-    ///
-    /// When a constant cannot be read, such as one whose external data is missing.
+    /// it. Fails when a constant cannot be read, such as one whose external data is missing.
     pub(crate) fn of(reference: &Holder, converted: &Holder) -> TractResult<Weights> {
         let of_reference = constants::of(reference.proto);
         let bytes = of_reference.iter().map(Constant::bytes).sum();

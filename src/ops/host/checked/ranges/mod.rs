@@ -21,10 +21,7 @@ use crate::ops::host::hook::refused;
 use table::{Given, MOST, Must, RANGES};
 
 /// Checks the numbers of a node that is of an opset.
-///
-/// # Errors
-///
-/// When one is not what the operator takes, as far as is known.
+/// Fails when one is not what the operator takes, as far as is known.
 pub(crate) fn check(node: &NodeProto, opset: i64, known: &dyn Known) -> Result<(), Error> {
     let error = |problem: String| {
         let problem = format!("{problem}, the model imports {}", imported(node, opset));

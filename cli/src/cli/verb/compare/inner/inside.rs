@@ -128,11 +128,7 @@ impl<'a> Inside<'a> {
         self.pending.drain(..).try_for_each(|traces| inner.add(&traces))
     }
 
-    /// How far the tensors are apart.
-    ///
-    /// # Errors
-    ///
-    /// When it could not be looked inside.
+    /// How far the tensors are apart. Fails when it could not be looked inside.
     pub(in crate::cli::verb::compare) fn inner(mut self) -> TractResult<Inner> {
         if let Some(problem) = self.problem.take() {
             anyhow::bail!(problem);

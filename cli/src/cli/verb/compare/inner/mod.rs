@@ -53,11 +53,7 @@ impl<'a> InnerTensors<'a> {
         InnerTensors { graphs, weights, tolerance, seen: HashSet::new(), measured: vec![] }
     }
 
-    /// Compares what both models have made of a set.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor is not of its type's carrier.
+    /// Compares what both models have made of a set. Fails when a tensor is not of its type's carrier.
     fn add(&mut self, traces: &Traces) -> TractResult<()> {
         let Traces { sides: (a, b), outputs } = traces;
         // A set may take a branch that those before it have not.

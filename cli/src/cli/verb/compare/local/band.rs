@@ -160,11 +160,7 @@ pub(super) struct Samples<'a> {
 
 impl Samples<'_> {
     /// Runs them on as many threads as may run at once, of which this one does other work first. The
-    /// seeds are those that the conversion ran with.
-    ///
-    /// # Errors
-    ///
-    /// Those of the other work.
+    /// seeds are those that the conversion ran with. Its errors are those of the other work.
     pub(super) fn beside<T>(
         &self,
         at_once: usize,

@@ -24,10 +24,7 @@ pub(super) type Links = HashMap<String, Link>;
 
 /// Links the values of two runs. `outputs` are those of the models, in pairs, and `weights` says
 /// what the reference's constants are called in the conversion.
-///
-/// # Errors
-///
-/// When a tensor is not of its type's carrier.
+/// Fails when a tensor is not of its type's carrier.
 pub(super) fn links(
     a: &Trace,
     b: &Trace,

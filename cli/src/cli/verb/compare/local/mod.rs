@@ -160,10 +160,7 @@ impl<'a> Look<'a> {
     }
 
     /// Looks into what both models have made of the set at a place.
-    ///
-    /// # Errors
-    ///
-    /// When the conversion does not run on what the reference has made.
+    /// Fails when the conversion does not run on what the reference has made.
     pub(super) fn add(&mut self, place: usize, traces: Rc<Traces>) -> TractResult<()> {
         let Sides { reference_sets, converted_sets, .. } = self.subject.sides;
         let sets = reference_sets.get(place).zip(converted_sets.get(place));
@@ -248,10 +245,7 @@ impl<'a> Look<'a> {
 }
 
 /// What another runtime has saved of a model: what each node makes of its own inputs there.
-///
-/// # Errors
-///
-/// When the model does not run node by node, or what is saved is not what it takes.
+/// Fails when the model does not run node by node, or what is saved is not what it takes.
 pub(super) fn of_saved(subject: &Subject) -> TractResult<Local> {
     progress::tell(LOOKING);
     let Sides { reference, converted, .. } = subject.sides;

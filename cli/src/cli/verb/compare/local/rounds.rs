@@ -49,11 +49,7 @@ impl<'a> Rounds<'a> {
     }
 
     /// The sites, the quantisers that are wrong by themselves, and the links that hold, of as many walks
-    /// as it takes.
-    ///
-    /// # Errors
-    ///
-    /// When a node cannot be run.
+    /// as it takes. Fails when a node cannot be run.
     pub(super) fn walked(
         mut self,
         run: impl Fn(&mut Walk) -> TractResult<()>,

@@ -95,11 +95,7 @@ pub(super) fn shared(tensor: &ObservedTensor) -> SharedTensor {
 }
 
 impl Trace {
-    /// What a model does on inputs.
-    ///
-    /// # Errors
-    ///
-    /// When a node cannot be built or run.
+    /// What a model does on inputs. Fails when a node cannot be built or run.
     pub(in crate::cli::verb::compare) fn of(
         model: &Interpreter,
         inputs: Vec<OnnxTensor>,

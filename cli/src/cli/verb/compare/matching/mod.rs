@@ -64,11 +64,7 @@ struct SampledGraph<'a> {
 /// Pairs the tensors of two models that have run on the same inputs; one may stand for several of
 /// the other model that are only moved or reshaped. `known` are pairs by their names, which no
 /// others replace, and `weights` tells what the reference's constants are called in the converted
-/// model.
-///
-/// # Errors
-///
-/// When a tensor is not of its type's carrier.
+/// model. Fails when a tensor is not of its type's carrier.
 pub(in crate::cli::verb::compare) fn pairs(
     (a, of_a): (&MainGraph, &[Seen]),
     (b, of_b): (&MainGraph, &[Seen]),

@@ -33,21 +33,14 @@ impl<'a> Calibrated<'a> {
     }
 
     /// How many ranges there are, and which do not hold what they are given of inputs.
-    ///
-    /// # Errors
-    ///
-    /// When it does not run on them.
+    /// Fails when it does not run on them.
     pub(super) fn cut_off(&self, tensors: &Tensors) -> TractResult<(usize, HashSet<String>)> {
         let mut ranges = Ranges::default();
         self.model.run_observed(self.loaded.inputs(tensors)?, &mut ranges)?;
         Ok((ranges.all, ranges.cut_off))
     }
 
-    /// As [`Calibrated::cut_off`], of the inputs of the reference.
-    ///
-    /// # Errors
-    ///
-    /// As there.
+    /// As [`Calibrated::cut_off`], of the inputs of the reference. Fails as there.
     pub(super) fn of_reference(
         &self,
         reference: &Loaded,

@@ -9,10 +9,7 @@ use super::calibrated::{BELOW, Calibrated};
 use crate::cli::message::{add_once, counted, listed, quoted};
 
 /// Leaves those sets out that nobody gave and that lie beyond ranges in which others lie.
-///
-/// # Errors
-///
-/// When a set cannot be made.
+/// Fails when a set cannot be made.
 pub(in crate::cli::verb::compare) fn leave_out(sides: &mut Sides) -> TractResult<()> {
     let is_made_up = sides.reference_sets.len() > 1
         && sides.reference_sets.iter().all(|set| set.recipe().is_some());

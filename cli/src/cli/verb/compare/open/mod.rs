@@ -124,11 +124,7 @@ pub(in crate::cli::verb::compare) struct Sides {
     pub(in crate::cli::verb::compare) holding: HashSet<String>,
 }
 
-/// Opens both sides, and finds what they run on.
-///
-/// # Errors
-///
-/// When a side or an input cannot be used.
+/// Opens both sides, and finds what they run on. Fails when a side or an input cannot be used.
 pub(in crate::cli::verb::compare) fn open(
     loader: &Loader,
     request: &CompareRequest,
@@ -167,11 +163,7 @@ pub(in crate::cli::verb::compare) fn open(
 pub(crate) struct OpenModels(Sides);
 
 impl OpenModels {
-    /// Opens both models, and finds what they run on.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`], or when a side is saved outputs.
+    /// Opens both models, and finds what they run on. Fails as [`open`], or when a side is saved outputs.
     pub(crate) fn open(loader: &Loader, request: &CompareRequest) -> TractResult<OpenModels> {
         let sides = open(loader, request)?;
         for side in [&sides.reference, &sides.converted] {
@@ -192,11 +184,7 @@ impl OpenModels {
         self.0.reference_sets.len()
     }
 
-    /// The inputs of both models, in their order, of one set.
-    ///
-    /// # Errors
-    ///
-    /// When the set cannot be read.
+    /// The inputs of both models, in their order, of one set. Fails when the set cannot be read.
     pub(crate) fn set(&self, place: usize) -> TractResult<[Vec<NamedTensor>; 2]> {
         let of = |side: &Side, sets: &[Set]| -> TractResult<Vec<NamedTensor>> {
             let set = sets.get(place).context("as many sets on both sides")?;
@@ -341,11 +329,7 @@ impl Sides {
         elements(input.ty, tensors.get(position)?).ok()
     }
 
-    /// How many runs are compared.
-    ///
-    /// # Errors
-    ///
-    /// When the sides have other numbers of them.
+    /// How many runs are compared. Fails when the sides have other numbers of them.
     pub(in crate::cli::verb::compare) fn count(&self) -> TractResult<usize> {
         let of = |side: &Side, sets: &[Set]| match side.model {
             Some(_) => sets.len(),

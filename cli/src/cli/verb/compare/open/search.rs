@@ -17,10 +17,7 @@ use crate::cli::work::adapt_inputs::carried;
 use crate::cli::work::both::Both;
 
 /// Searches, adds what is found to the sets, and writes all sets where somebody wants them.
-///
-/// # Errors
-///
-/// When sets cannot be made or written.
+/// Fails when sets cannot be made or written.
 pub(in crate::cli::verb::compare) fn search_further(
     request: &CompareRequest,
     sides: &mut Sides,

@@ -69,11 +69,7 @@ impl Spans {
         }
     }
 
-    /// What was seen.
-    ///
-    /// # Errors
-    ///
-    /// When a value could not be read.
+    /// What was seen. Fails when a value could not be read.
     pub(super) fn seen(self) -> TractResult<HashMap<String, Span>> {
         self.problem.map_or(Ok(self.spans), Err)
     }

@@ -42,10 +42,7 @@ pub(super) struct Bench<'a> {
 
 impl Bench<'_> {
     /// The effects of quantisers, worst first, and a note where there are too many for all of them.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be run.
+    /// Fails when the model cannot be run.
     pub(super) fn effects(
         &self,
         mut quantizers: Vec<Single>,
@@ -143,11 +140,7 @@ impl Bench<'_> {
 }
 
 /// A plan's quantisers. One with the scale of another tensor changes nothing that is not changed
-/// there, and is left out.
-///
-/// # Errors
-///
-/// When a weight cannot be read.
+/// there, and is left out. Fails when a weight cannot be read.
 pub(super) fn labelled<'a>(
     subject: &'a Subject,
     plan: &Plan,

@@ -89,10 +89,7 @@ impl Given {
     }
 
     /// The model without some of its quantisers, by their places among those that can be left out.
-    ///
-    /// # Errors
-    ///
-    /// When a constant cannot be written.
+    /// Fails when a constant cannot be written.
     pub(super) fn without(&self, is_left_out: &dyn Fn(usize) -> bool) -> TractResult<ModelProto> {
         let mut proto = self.proto.clone();
         let Some(graph) = &mut proto.graph else { return Ok(proto) };

@@ -53,10 +53,7 @@ struct Quantised<'a> {
 }
 
 /// The nodes to leave out, and the effects of all quantisers.
-///
-/// # Errors
-///
-/// When the model cannot be run, or nothing of it would be quantised.
+/// Fails when the model cannot be run, or nothing of it would be quantised.
 pub(super) fn node_list(
     proto: ModelProto,
     scheme: Scheme,
@@ -88,10 +85,7 @@ pub(super) fn node_list(
 }
 
 /// What each quantiser of a model that is quantised already does alone, on the first set.
-///
-/// # Errors
-///
-/// When the model cannot be run.
+/// Fails when the model cannot be run.
 pub(super) fn ranking(
     given: &Given,
     mut runs: CountedRuns,

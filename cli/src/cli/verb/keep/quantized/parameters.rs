@@ -26,10 +26,7 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Those of values that reach so far, by UINT8, as `DynamicQuantizeLinear` finds them.
-    ///
-    /// # Errors
-    ///
-    /// When the values are no FLOATs.
+    /// Fails when the values are no FLOATs.
     pub(super) fn dynamic(values: &Tensor) -> TractResult<Parameters> {
         let ty = ElementType::Uint8;
         Ok(Parameters::of_all(ty, found(ty, false, &span_of(values)?)?))
@@ -39,21 +36,13 @@ impl Parameters {
         Parameters { ty, scales: vec![scale], zeros: vec![zero], axis: 0, block: 0 }
     }
 
-    /// The zero points as codes.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such conversion.
+    /// The zero points as codes. Fails when there is no such conversion.
     pub(super) fn zero_points(&self) -> TractResult<Tensor> {
         let codes = Conversion::new(ElementType::Float, self.ty, Rules::default());
         Ok(codes.run(&tensor1(&self.zeros))?)
     }
 
-    /// What comes back of values.
-    ///
-    /// # Errors
-    ///
-    /// When the parameters do not fit the values' shape.
+    /// What comes back of values. Fails when the parameters do not fit the values' shape.
     pub(super) fn applied(&self, values: &Tensor) -> TractResult<Tensor> {
         if self.ty == ElementType::Int32 {
             return self.in_32_bits(values);
@@ -136,11 +125,7 @@ impl<'a> Finder<'a> {
         self.plan.entry(value).map_or(Ok(None), |entry| self.of(entry))
     }
 
-    /// Those of a marked tensor; `None` where it cannot be quantised.
-    ///
-    /// # Errors
-    ///
-    /// When a weight cannot be read.
+    /// Those of a marked tensor; `None` where it cannot be quantised. Fails when a weight cannot be read.
     pub(super) fn of(&self, entry: &Entry) -> TractResult<Option<Parameters>> {
         let activations = self.scheme.activations.unwrap_or(self.scheme.weights);
         match &entry.how {
@@ -260,10 +245,7 @@ impl<'a> Finder<'a> {
 
 /// What comes back of FLOATs that are quantised to a type, by scales and zero points along an axis,
 /// in blocks of it where these have a size.
-///
-/// # Errors
-///
-/// When there are no such quantisers, or the scales do not fit the values' shape.
+/// Fails when there are no such quantisers, or the scales do not fit the values' shape.
 pub(super) fn there_and_back(
     ty: ElementType,
     values: &Tensor,

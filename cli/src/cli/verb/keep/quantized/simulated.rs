@@ -19,11 +19,7 @@ const ROUND: &str = "Quantize";
 /// The first opset whose quantisers have all the types.
 const ROUND_SINCE: i64 = 21;
 
-/// The model with a plan's tensors quantised.
-///
-/// # Errors
-///
-/// When a weight cannot be read.
+/// The model with a plan's tensors quantised. Fails when a weight cannot be read.
 pub(super) fn written(subject: &Subject, plan: &Plan, finder: &Finder) -> TractResult<ModelProto> {
     let mut proto = subject.proto.clone();
     let Some(graph) = &mut proto.graph else { return Ok(proto) };

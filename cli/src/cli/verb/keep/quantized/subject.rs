@@ -65,11 +65,7 @@ impl<'a> Subject<'a> {
         self.proto.graph.as_ref()?.initializer.get(self.weight_place(name)?)
     }
 
-    /// The elements of a FLOAT initializer.
-    ///
-    /// # Errors
-    ///
-    /// When there is none, or it cannot be read.
+    /// The elements of a FLOAT initializer. Fails when there is none, or it cannot be read.
     pub(super) fn values_of(&self, name: &str) -> TractResult<Tensor> {
         let weight = self.weight(name).with_context(|| format!("there is no weight `{name}`"))?;
         Ok(tensor_proto::read(weight, self.folder)?.1)

@@ -87,11 +87,7 @@ impl<'a> Search<'a> {
         Search { original, reference, runs, tolerance, seen, broken, is_fewest }
     }
 
-    /// The smallest list.
-    ///
-    /// # Errors
-    ///
-    /// When the model cannot be run.
+    /// The smallest list. Fails when the model cannot be run.
     pub(crate) fn find(mut self, notes: Vec<String>) -> TractResult<NodeList> {
         let order = self.order()?;
         if self.passes(&BTreeSet::new())? == Some(true) {

@@ -71,10 +71,7 @@ impl Search<'_> {
     /// Each value of the converted model is made once of the reference's values. Where that goes
     /// wrong, the value is suspected; it is a cause if the outputs are better once it is right, or, as
     /// what is right behind a value hides it, if it alone has the reference's outputs fail.
-    ///
-    /// # Errors
-    ///
-    /// When the parts cannot be run.
+    /// Fails when the parts cannot be run.
     pub(super) fn causes(&mut self, whole: f64) -> TractResult<(Vec<Cause>, f64)> {
         let suspects = self.suspects()?;
         let (mut causes, mut right, mut left): (Vec<Cause>, Vec<Matched>, f64) =

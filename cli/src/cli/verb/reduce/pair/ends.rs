@@ -17,11 +17,7 @@ use crate::cli::verb::reduce::values::{Values, are_alike, declared, read, satura
 pub(super) type Way<'a> = dyn Fn(&Part) -> TractResult<Option<Part>> + 'a;
 
 /// The part without pairs of quantisers and those of weights, but for the nodes that are kept, and without Casts
-/// between numbers at its ends, as long as it shows what it did.
-///
-/// # Errors
-///
-/// As [`Attempts::shown`].
+/// between numbers at its ends, as long as it shows what it did. Fails as [`Attempts::shown`] does.
 pub(super) fn without_ends(
     mut part: Part,
     kept: &[String],

@@ -27,10 +27,7 @@ pub(super) enum Folds {
 
 /// The part with constants in the place of what the blamed nodes, and those behind them, take of others; nothing if there are
 /// no others. It makes the same of the inputs that it has, and would not of other ones.
-///
-/// # Errors
-///
-/// When the part cannot be run, or a tensor not be written.
+/// Fails when the part cannot be run, or a tensor not be written.
 pub(super) fn folded(
     part: &Part,
     blamed: &[String],

@@ -65,11 +65,7 @@ impl Observer for Shapes {
 }
 
 impl Pair {
-    /// Records both models, and pairs values that belong together.
-    ///
-    /// # Errors
-    ///
-    /// When a model cannot be run.
+    /// Records both models, and pairs values that belong together. Fails when a model cannot be run.
     pub(super) fn of(
         reference: Side,
         converted: Side,
@@ -223,10 +219,7 @@ impl Pair {
     }
 
     /// The pair of parts that makes one value of others, of which those are not given that lie inside.
-    ///
-    /// # Errors
-    ///
-    /// When a tensor cannot be written, or the sides' inputs cannot have the same names.
+    /// Fails when a tensor cannot be written, or the sides' inputs cannot have the same names.
     pub(super) fn part(&self, end: &Matched, inside: &HashSet<ValueId>) -> TractResult<Part> {
         let is_given = |m: &&Matched| {
             m.is_as_shaped && m.reference != end.reference && !inside.contains(&m.reference)

@@ -52,11 +52,7 @@ use folded::{Folds, folded};
 use matched::{Matched, Pair};
 use trial::{Judge, PairTrial};
 
-/// Reduces a pair.
-///
-/// # Errors
-///
-/// When a model or an input cannot be used, or a case cannot be written.
+/// Reduces a pair. Fails when a model or an input cannot be used, or a case cannot be written.
 pub(super) fn reduce(
     loader: &Loader,
     request: &CompareRequest,
