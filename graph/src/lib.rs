@@ -67,11 +67,13 @@ pub use arena::{BodyId, NodeId, Table, ValueId};
 pub use body::{Body, Output};
 pub use import::Step;
 pub use names::{At, Problem, counted, is_unprintable};
-pub use new_node::{Made, NewNode, Place};
+pub use new_node::{
+    Made, NewNode, Place, external_data, float_attribute, graph_attribute, int_attribute,
+    ints_attribute, message_node, named_value, sized_type, value_attribute,
+};
 pub use node::{
     HeldBody, Node, NodeView, all_graphs, all_tensors, attribute, attribute_type, default_opset,
-    float_attribute, has_bodies, int, int_attribute, ints_attribute, is_default_domain,
-    message_node, subgraphs, tensor_type, tensor_type_mut, value_attribute, word,
+    has_bodies, int, is_default_domain, subgraphs, tensor_type, tensor_type_mut, word,
 };
 pub use order::{free_names, given, needed, sorted};
 pub use part::Given;

@@ -1,6 +1,11 @@
-//! A node that is to be added, and where.
+//! A node that is to be added, and where; and parts of messages, made of what differs from one to the next.
 
-use tract_onnx::pb::AttributeProto;
+use tract_onnx::pb::attribute_proto::AttributeType;
+use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
+use tract_onnx::pb::{
+    AttributeProto, GraphProto, NodeProto, StringStringEntryProto, TensorProto, TensorShapeProto,
+    TypeProto, ValueInfoProto, type_proto,
+};
 
 use crate::Graph;
 use crate::arena::{BodyId, NodeId, ValueId};
@@ -104,4 +109,71 @@ impl Graph {
             None => self.bodies.get_mut(body).last = previous,
         }
     }
+}
+
+/// An attribute that is an INT.
+pub fn int_attribute(name: &str, i: i64) -> AttributeProto {
+    let r#type = AttributeType::Int as i32;
+    AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
+}
+
+/// An attribute that is a FLOAT.
+pub fn float_attribute(name: &str, f: f32) -> AttributeProto {
+    let r#type = AttributeType::Float as i32;
+    AttributeProto { name: name.into(), r#type, f, ..AttributeProto::default() }
+}
+
+/// An attribute that is a list of INTs.
+pub fn ints_attribute(name: &str, ints: Vec<i64>) -> AttributeProto {
+    let r#type = AttributeType::Ints as i32;
+    AttributeProto { name: name.into(), r#type, ints, ..AttributeProto::default() }
+}
+
+/// The attribute `value` of a `Constant`.
+pub fn value_attribute(tensor: TensorProto) -> AttributeProto {
+    let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
+    AttributeProto { name, r#type, t: Some(tensor), ..AttributeProto::default() }
+}
+
+/// A node of a message that makes one value, whose name it has.
+pub fn message_node(op_type: &str, input: &[&str], output: &str) -> NodeProto {
+    NodeProto {
+        name: output.into(),
+        op_type: op_type.into(),
+        input: input.iter().map(|name| (*name).to_owned()).collect(),
+        output: vec![output.into()],
+        ..NodeProto::default()
+    }
+}
+
+/// An attribute that is a graph.
+pub fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
+    let r#type = AttributeType::Graph as i32;
+    AttributeProto { name: name.into(), r#type, g: Some(graph), ..AttributeProto::default() }
+}
+
+/// A value of which only the name is said.
+pub fn named_value(name: impl Into<String>) -> ValueInfoProto {
+    ValueInfoProto { name: name.into(), ..ValueInfoProto::default() }
+}
+
+/// The type of a tensor of these elements and sizes.
+pub fn sized_type(elem_type: i32, shape: &[usize]) -> TypeProto {
+    let dimension = |size: &usize| Dimension {
+        value: Some(dimension::Value::DimValue(i64::try_from(*size).unwrap_or(i64::MAX))),
+        ..Dimension::default()
+    };
+    let shape = Some(TensorShapeProto { dim: shape.iter().map(dimension).collect() });
+    let tensor = type_proto::Tensor { elem_type, shape };
+    TypeProto { value: Some(type_proto::Value::TensorType(tensor)), ..TypeProto::default() }
+}
+
+/// Where a tensor's data is that is not in its message.
+pub fn external_data(location: &str, offset: u64, length: u64) -> Vec<StringStringEntryProto> {
+    let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
+    vec![
+        entry("location", location.into()),
+        entry("offset", offset.to_string()),
+        entry("length", length.to_string()),
+    ]
 }

@@ -251,41 +251,6 @@ pub fn int(node: &(impl NodeView + ?Sized), name: &str) -> Option<i64> {
     attribute(node, name).filter(is_int).map(|attribute| attribute.i)
 }
 
-/// An attribute that is an INT.
-pub fn int_attribute(name: &str, i: i64) -> AttributeProto {
-    let r#type = AttributeType::Int as i32;
-    AttributeProto { name: name.into(), r#type, i, ..AttributeProto::default() }
-}
-
-/// An attribute that is a FLOAT.
-pub fn float_attribute(name: &str, f: f32) -> AttributeProto {
-    let r#type = AttributeType::Float as i32;
-    AttributeProto { name: name.into(), r#type, f, ..AttributeProto::default() }
-}
-
-/// An attribute that is a list of INTs.
-pub fn ints_attribute(name: &str, ints: Vec<i64>) -> AttributeProto {
-    let r#type = AttributeType::Ints as i32;
-    AttributeProto { name: name.into(), r#type, ints, ..AttributeProto::default() }
-}
-
-/// The attribute `value` of a `Constant`.
-pub fn value_attribute(tensor: TensorProto) -> AttributeProto {
-    let (name, r#type) = ("value".into(), AttributeType::Tensor as i32);
-    AttributeProto { name, r#type, t: Some(tensor), ..AttributeProto::default() }
-}
-
-/// A node of a message that makes one value, whose name it has.
-pub fn message_node(op_type: &str, input: &[&str], output: &str) -> NodeProto {
-    NodeProto {
-        name: output.into(),
-        op_type: op_type.into(),
-        input: input.iter().map(|name| (*name).to_owned()).collect(),
-        output: vec![output.into()],
-        ..NodeProto::default()
-    }
-}
-
 /// What a declaration says of a tensor: its element type and its shape.
 pub fn tensor_type(declared: Option<&TypeProto>) -> Option<&type_proto::Tensor> {
     let type_proto::Value::TensorType(tensor) = declared?.value.as_ref()?;

@@ -112,9 +112,9 @@ pub(super) fn value(graph: &Graph, point: Point) -> Option<ValueId> {
 
 #[cfg(test)]
 mod tests {
+    use onnx_cast_graph::graph_attribute;
     use prost::Message;
-    use tract_onnx::pb::attribute_proto::AttributeType;
-    use tract_onnx::pb::{AttributeProto, FunctionProto, OperatorSetIdProto};
+    use tract_onnx::pb::{FunctionProto, OperatorSetIdProto};
 
     use crate::cast::element_type::ElementType::{BFloat16, Float16};
     use crate::conversion::Options;
@@ -230,12 +230,8 @@ mod tests {
             y = ConcatFromSequence<axis=0>(t)
             out y FLOAT",
         );
-        let body = AttributeProto {
-            name: "body".into(),
-            r#type: AttributeType::Graph as i32,
-            g: read("in a FLOAT\nb = Exp(a)\nout b FLOAT").graph,
-            ..AttributeProto::default()
-        };
+        let body = read("in a FLOAT\nb = Exp(a)\nout b FLOAT").graph.expect("a graph");
+        let body = graph_attribute("body", body);
         model.graph.as_mut().expect("a graph").node[2].attribute.push(body);
         let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
         let expected = "

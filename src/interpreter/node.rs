@@ -4,13 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use onnx_cast_graph::{Graph, Node, NodeId, NodeView};
+use onnx_cast_graph::{Graph, Node, NodeId, NodeView, named_value, sized_type};
 use prost::Message;
-use tract_onnx::pb::type_proto::{self, Value as TypeValue};
-use tract_onnx::pb::{
-    GraphProto, ModelProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
-    ValueInfoProto, tensor_shape_proto,
-};
+use tract_onnx::pb::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::change_axes::AxisOp;
 
@@ -239,7 +235,7 @@ impl Builder {
             proto.output.iter_mut().enumerate().filter(|(_, name)| !name.is_empty())
         {
             *name = format!("o{place}");
-            body.output.push(ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() });
+            body.output.push(named_value(&*name));
         }
         proto.name.clear();
         proto.doc_string.clear();
@@ -360,16 +356,8 @@ fn decides(graph: &Graph, id: NodeId, inputs: &[Option<Typed>], place: usize) ->
 }
 
 fn declared(name: &str, typed: &Typed) -> ValueInfoProto {
-    use tensor_shape_proto::{Dimension, dimension::Value};
-    let dimension = |size: &usize| Dimension {
-        value: Some(Value::DimValue(i64::try_from(*size).unwrap_or(i64::MAX))),
-        ..Dimension::default()
-    };
-    let dim = typed.tensor.shape().iter().map(dimension).collect();
-    let tensor =
-        type_proto::Tensor { elem_type: typed.ty as i32, shape: Some(TensorShapeProto { dim }) };
-    let r#type = TypeProto { value: Some(TypeValue::TensorType(tensor)), ..TypeProto::default() };
-    ValueInfoProto { name: name.into(), r#type: Some(r#type), ..ValueInfoProto::default() }
+    let r#type = Some(sized_type(typed.ty as i32, typed.tensor.shape()));
+    ValueInfoProto { r#type, ..named_value(name) }
 }
 
 /// The outputs by place. A place whose output nobody wants gets one that is not looked at.

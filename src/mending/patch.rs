@@ -30,7 +30,8 @@ pub(super) fn patch(graph: &Graph, functions: &Functions, proto: &ModelProto) ->
         patch.body(graph.main(), main, &[(7, ONLY)], OF_GRAPH);
     }
     for (index, (function, body)) in proto.functions.iter().zip(&functions.bodies).enumerate() {
-        let message = Parts::of(function).graph(function);
+        let parts = Parts::of(function);
+        let message = parts.graph(function, parts.body.to_vec());
         patch.body(*body, &message, &[(25, index)], OF_FUNCTION);
     }
     patch.edits

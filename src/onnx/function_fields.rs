@@ -4,8 +4,8 @@
 //! values, so decoding drops them. Here they are decoded beside, and put where a `ModelProto` has room: an overload joins
 //! the function's and its callers' names, the rest goes into nodes of this crate's domain at the head of the function.
 
+use onnx_cast_graph::{graph_attribute, named_value};
 use prost::Message;
-use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto,
 };
@@ -96,9 +96,8 @@ fn restore_function(function: &mut FunctionProto, fields: &FunctionFields) -> Tr
     }
     if !fields.value_info.is_empty() {
         let value_info = fields.value_info.clone();
-        let r#type = AttributeType::Graph as i32;
-        let g = Some(GraphProto { value_info, ..GraphProto::default() });
-        head.push(carrier(VALUE_INFO, vec![AttributeProto { r#type, g, ..Default::default() }]));
+        let held = graph_attribute("", GraphProto { value_info, ..GraphProto::default() });
+        head.push(carrier(VALUE_INFO, vec![held]));
     }
     function.node.splice(0..0, head);
     Ok(())
@@ -138,15 +137,14 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// What stands in the file as a graph.
-    pub(crate) fn graph(&self, function: &FunctionProto) -> GraphProto {
-        let value = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
+    /// What stands in the file as a graph, of these nodes.
+    pub(crate) fn graph(&self, function: &FunctionProto, node: Vec<NodeProto>) -> GraphProto {
         GraphProto {
             name: function.name().into(),
-            node: self.body.to_vec(),
+            node,
             value_info: self.value_info.to_vec(),
-            input: function.input.iter().map(value).collect(),
-            output: function.output.iter().map(value).collect(),
+            input: function.input.iter().map(named_value).collect(),
+            output: function.output.iter().map(named_value).collect(),
             ..GraphProto::default()
         }
     }

@@ -7,8 +7,9 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use onnx_cast_graph::external_data;
 use prost::encoding::encode_varint;
-use tract_onnx::pb::{StringStringEntryProto, TensorProto};
+use tract_onnx::pb::TensorProto;
 
 use super::fields::{Held, Source};
 
@@ -82,17 +83,9 @@ impl Copy<'_> {
         match places[..] {
             [] => Some(tensor),
             [(offset, length)] if !is_elsewhere => {
-                let entry =
-                    |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
-                let own = TensorProto {
-                    data_location: Some(1),
-                    external_data: vec![
-                        entry("location", self.name.into()),
-                        entry("offset", offset.to_string()),
-                        entry("length", length.to_string()),
-                    ],
-                    ..TensorProto::default()
-                };
+                let external_data = external_data(self.name, offset, length);
+                let own =
+                    TensorProto { data_location: Some(1), external_data, ..Default::default() };
                 // Messages behind each other are one, whose later fields count.
                 prost::Message::encode(&own, &mut tensor).ok()?;
                 Some(tensor)

@@ -9,7 +9,7 @@
 //! out z FLOAT16
 //! ```
 
-use onnx_cast_graph::{Graph, NodeId, int_attribute};
+use onnx_cast_graph::{Graph, NodeId, int_attribute, named_value};
 use tract_onnx::pb::type_proto::{Tensor, Value as TypeValue};
 use tract_onnx::pb::{
     GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto,
@@ -98,9 +98,9 @@ fn form_name(form: &Form) -> &'static str {
 fn declared(name: &str, ty: &str) -> ValueInfoProto {
     let elem_type = ElementType::from_name(ty).expect("a type") as i32;
     let tensor = Tensor { elem_type, ..Tensor::default() };
-    let r#type =
-        Some(TypeProto { value: Some(TypeValue::TensorType(tensor)), ..Default::default() });
-    ValueInfoProto { name: name.into(), r#type, ..ValueInfoProto::default() }
+    let value = Some(TypeValue::TensorType(tensor));
+    let r#type = Some(TypeProto { value, ..TypeProto::default() });
+    ValueInfoProto { r#type, ..named_value(name) }
 }
 
 /// The model that a text describes.

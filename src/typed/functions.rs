@@ -25,7 +25,8 @@ impl Functions {
         let mut problems = vec![];
         let mut functions = std::mem::take(&mut graph.functions);
         for function in &mut functions {
-            let proto = Parts::of(function).graph(function);
+            let parts = Parts::of(function);
+            let proto = parts.graph(function, parts.body.to_vec());
             let opset = default_opset(&function.opset_import).unwrap_or(graph.opset);
             let path = step(function.name(), "").into();
             let (body, misnamed) = graph.import_root(proto, opset, path, &step);

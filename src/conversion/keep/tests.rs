@@ -1,3 +1,4 @@
+use onnx_cast_graph::graph_attribute;
 use prost::Message;
 use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, OperatorSetIdProto};
@@ -191,12 +192,7 @@ fn a_constant_that_a_branch_returns_stays_if_it_does_not_fit() {
     let mut large = graph("const k FLOAT 1\nout k FLOAT");
     large.initializer[0].raw_data = 1e6f32.to_le_bytes().into();
     let bodies = [("then_branch", large), ("else_branch", graph("e = Exp(x)\nout e FLOAT"))];
-    let held = bodies.map(|(name, graph)| AttributeProto {
-        name: name.into(),
-        r#type: AttributeType::Graph as i32,
-        g: Some(graph),
-        ..AttributeProto::default()
-    });
+    let held = bodies.map(|(name, graph)| graph_attribute(name, graph));
     model.graph.as_mut().expect("a graph").node[0].attribute.extend(held);
     let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
     let graph = proto.graph.expect("a graph");

@@ -1,10 +1,8 @@
 mod ends;
 
-use tract_onnx::pb::attribute_proto::AttributeType;
+use onnx_cast_graph::{float_attribute, graph_attribute};
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{
-    AttributeProto, FunctionProto, GraphProto, OperatorSetIdProto, ValueInfoProto,
-};
+use tract_onnx::pb::{FunctionProto, GraphProto, OperatorSetIdProto, ValueInfoProto};
 
 use super::*;
 use crate::passes::testing::{lines, read};
@@ -336,15 +334,6 @@ fn back_in_float_weights_are_those_of_the_narrow_model() {
     assert_eq!(converted.counts.removed_casts, 2);
 }
 
-fn graph_attribute(name: &str, graph: GraphProto) -> AttributeProto {
-    AttributeProto {
-        name: name.into(),
-        r#type: AttributeType::Graph as i32,
-        g: Some(graph),
-        ..AttributeProto::default()
-    }
-}
-
 #[test]
 fn bodies_are_converted_with_what_they_capture() {
     let mut model = read(
@@ -398,15 +387,9 @@ fn functions_are_converted_where_they_are() {
         z = my::F(y)
         out z FLOAT",
     );
-    let constant = AttributeProto {
-        name: "value_float".into(),
-        r#type: AttributeType::Float as i32,
-        f: 0.5,
-        ..AttributeProto::default()
-    };
     let body = read("k = Constant()\nm = Mul(a, k)\nr = Abs(m)").graph.expect("a graph");
     let mut node = body.node;
-    node[0].attribute.push(constant);
+    node[0].attribute.push(float_attribute("value_float", 0.5));
     let import = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
     model.functions.push(FunctionProto {
         name: Some("F".into()),

@@ -1,8 +1,7 @@
-use onnx_cast_graph::value_attribute;
+use onnx_cast_graph::{external_data, graph_attribute, value_attribute};
 use prost::Message;
-use tract_onnx::pb::attribute_proto::AttributeType;
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, StringStringEntryProto};
+use tract_onnx::pb::{GraphProto, ModelProto};
 
 use crate::cast::element_type::ElementType::{self, Float, Float16, Int4, Int8};
 use crate::conversion::tests::{bytes, told, written};
@@ -251,14 +250,9 @@ fn weights_of_one_name_beside_the_model_have_codes_of_their_own() {
         std::fs::write(folder.join(name), &bytes).expect("a file");
         weight.raw_data.clear();
         weight.data_location = Some(DataLocation::External as i32);
-        let (key, value) = ("location".into(), name.into());
-        weight.external_data = vec![StringStringEntryProto { key, value }];
-        model.graph.as_mut().expect("a graph").node[0].attribute.push(AttributeProto {
-            name: name.into(),
-            r#type: AttributeType::Graph as i32,
-            g: Some(graph),
-            ..AttributeProto::default()
-        });
+        weight.external_data = external_data(name, 0, bytes.len() as u64);
+        let branch = graph_attribute(name, graph);
+        model.graph.as_mut().expect("a graph").node[0].attribute.push(branch);
     }
     let file = model.encode_to_vec();
     let converted = convert(&file, Some(&folder), &only(Int8, None)).expect("a conversion");

@@ -10,11 +10,11 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use onnx_cast_graph::external_data;
 use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
 use tract_onnx::pb::{
-    FunctionProto, GraphProto, ModelProto, NodeProto, StringStringEntryProto, TensorProto,
-    ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
 };
 
 use super::data;
@@ -301,12 +301,7 @@ impl Data<'_> {
         self.out.write_all(gap_bytes).map_err(unwritten)?;
         self.offset += gap;
         let length = data::stream(tensor, self.folder, self.codes, self.out)?;
-        let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
-        tensor.external_data = vec![
-            entry("location", self.location.into()),
-            entry("offset", self.offset.to_string()),
-            entry("length", length.to_string()),
-        ];
+        tensor.external_data = external_data(self.location, self.offset, length);
         self.offset += length;
         Ok(())
     }

@@ -1,7 +1,7 @@
 use std::fs;
 
-use tract_onnx::pb::OperatorSetIdProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
+use tract_onnx::pb::{OperatorSetIdProto, StringStringEntryProto};
 
 use super::*;
 use crate::cast::element_type::ElementType::{BFloat16, Float, Float16, Int8, Int64};

@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use onnx_cast_graph::{Node, NodeView, attribute, float_attribute, int_attribute, value_attribute};
+use onnx_cast_graph::{
+    Node, NodeView, attribute, float_attribute, int_attribute, named_value, value_attribute,
+};
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto};
+use tract_onnx::pb::{AttributeProto, GraphProto, NodeProto, TensorProto};
 
 use super::read::{Composition, Guard, Statement, Typed};
 use crate::cast::element_type::ElementType;
@@ -81,12 +83,11 @@ pub(super) fn write(call: &Call, composition: &Composition) -> Result<Written, E
         name.clone_from(&first);
     }
     writer.drop_unused(&output);
-    let value = |name: &str| ValueInfoProto { name: name.into(), ..ValueInfoProto::default() };
     let body = GraphProto {
         name: call.node.op_type.clone(),
         node: writer.nodes,
-        input: composition.inputs.iter().map(|name| value(name)).collect(),
-        output: output.iter().map(|name| value(name)).collect(),
+        input: composition.inputs.iter().map(|name| named_value(*name)).collect(),
+        output: output.iter().map(named_value).collect(),
         ..GraphProto::default()
     };
     Ok(Written { body, casts: writer.casts })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use onnx_cast_graph::{At, Graph, Node, NodeId, NodeView, Splice, is_default_domain};
 use prost::Message;
-use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfoProto};
+use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, NodeProto};
 use tract_onnx::prelude::TractResult;
 
 use super::context::Context;
@@ -222,15 +222,7 @@ impl<'a> Inliner<'_, 'a> {
         for inner in &mut node {
             self.refer(inner, &frame)?;
         }
-        let value = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-        Ok(GraphProto {
-            name: proto.name().into(),
-            node,
-            input: proto.input.iter().map(value).collect(),
-            output: proto.output.iter().map(value).collect(),
-            value_info: function.parts.value_info.to_vec(),
-            ..GraphProto::default()
-        })
+        Ok(function.parts.graph(proto, node))
     }
 
     /// Gives the attributes of a node, and of those in its graphs, the values that they refer to.

@@ -150,6 +150,8 @@ pub(super) fn blocks(length: usize) -> impl Iterator<Item = Range<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use onnx_cast_graph::external_data;
+
     use super::*;
 
     /// Of every place on, also where no byte begins.
@@ -168,12 +170,8 @@ mod tests {
             let mut data = vec![0xff; 5];
             data.append(&mut proto.raw_data);
             std::fs::write(folder.path().join("data"), &data).expect("a file");
-            let entry = |key: &str, value: &str| StringStringEntryProto {
-                key: key.into(),
-                value: value.into(),
-            };
             proto.data_location = Some(1);
-            proto.external_data = vec![entry("location", "data"), entry("offset", "5")];
+            proto.external_data = external_data("data", 5, data.len() as u64 - 5);
             let elements = Elements::of_proto(&proto, Some(folder.path())).expect("a weight");
             assert!(matches!(elements.held, Held::InFile { .. }));
             for start in 0..count {

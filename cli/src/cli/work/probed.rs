@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use onnx_cast_graph::named_value;
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::{self, AuditRow, FindingKind, Outcome};
@@ -80,8 +81,8 @@ impl Probed {
             let declared: HashMap<String, ValueInfoProto> =
                 graph.value_info.iter().map(|info| (info.name.clone(), info.clone())).collect();
             for value in values.iter().filter(|value| !outputs.contains(*value)) {
-                let bare = || ValueInfoProto { name: value.clone(), ..ValueInfoProto::default() };
-                graph.output.push(declared.get(value).cloned().unwrap_or_else(bare));
+                let declared = declared.get(value).cloned();
+                graph.output.push(declared.unwrap_or_else(|| named_value(value)));
             }
         }
         let onnx = self.onnx.clone().with_probes(probes).with_ignore_output_shapes(true);

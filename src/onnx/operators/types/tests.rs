@@ -1,8 +1,7 @@
+use onnx_cast_graph::int_attribute;
 use tract_onnx::pb::NodeProto;
 
 use super::*;
-use tract_onnx::pb::AttributeProto;
-use tract_onnx::pb::attribute_proto::AttributeType;
 
 use ElementType::{Bool, Double, Float, Int32, Int64, Uint8};
 
@@ -31,12 +30,7 @@ fn a_schema_gives_the_types_of_outputs() {
 
 #[test]
 fn an_attribute_gives_the_type_that_a_schema_leaves_open() {
-    let dtype = |name: &str, ty: ElementType| AttributeProto {
-        name: name.into(),
-        r#type: AttributeType::Int as i32,
-        i: ty as i64,
-        ..AttributeProto::default()
-    };
+    let dtype = |name: &str, ty: ElementType| int_attribute(name, ty as i64);
     let with = |op: &str, attribute, inputs: &[Option<ElementType>], outputs| {
         let mut node = node(op, inputs.len(), outputs);
         node.attribute.push(attribute);

@@ -8,10 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use onnx_cast_graph::counted;
+use onnx_cast_graph::{counted, ints_attribute};
 use tract_onnx::model::ParsingContext;
-use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, NodeProto};
+use tract_onnx::pb::NodeProto;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{Array2, Axis};
 
@@ -76,8 +75,7 @@ fn ask_less(node: &mut NodeProto) {
         }
     }
     for (name, ints) in [(NAN_IS_TRUE, is_true), (CHILDREN[0], yes), (CHILDREN[1], no)] {
-        let (name, r#type) = (name.into(), AttributeType::Ints as i32);
-        node.attribute.push(AttributeProto { name, r#type, ints, ..AttributeProto::default() });
+        node.attribute.push(ints_attribute(name, ints));
     }
 }
 

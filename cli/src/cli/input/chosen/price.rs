@@ -123,7 +123,8 @@ fn products(node: &NodeRun, made: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+    use onnx_cast_graph::{message_node, named_value};
+    use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
     use tract_onnx_cast::interpreter::Interpreter;
     use tract_onnx_cast::{ElementType, OnnxTensor};
 
@@ -131,20 +132,12 @@ mod tests {
 
     /// What a product of these matrices costs, or why it was ended.
     fn priced(op: &str, shapes: [&[usize]; 2], price: &mut Price) -> Result<()> {
-        let info = |name: &str| ValueInfoProto { name: name.into(), ..ValueInfoProto::default() };
-        let (a, b, y) = ("a".to_owned(), "b".to_owned(), "y".to_owned());
-        let node = NodeProto {
-            name: "product".into(),
-            op_type: op.into(),
-            input: vec![a, b],
-            output: vec![y],
-            ..NodeProto::default()
-        };
+        let node = NodeProto { name: "product".into(), ..message_node(op, &["a", "b"], "y") };
         let graph = GraphProto {
             name: "g".into(),
             node: vec![node],
-            input: vec![info("a"), info("b")],
-            output: vec![info("y")],
+            input: vec![named_value("a"), named_value("b")],
+            output: vec![named_value("y")],
             ..GraphProto::default()
         };
         let import = OperatorSetIdProto { domain: String::new(), version: 17 };

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use onnx_cast_graph::{subgraphs, tensor_type};
-use tract_onnx::pb::{GraphProto, ModelProto, ValueInfoProto};
+use onnx_cast_graph::{named_value, subgraphs, tensor_type};
+use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
@@ -174,8 +174,7 @@ pub(super) fn exposing(mut proto: ModelProto, values: &[String]) -> ModelProto {
             graph.node.iter().flat_map(|node| &node.output).map(String::as_str).collect();
         let is_inner = |value: &&String| made.contains(value.as_str()) && !outputs.contains(*value);
         let inner = values.iter().filter(is_inner);
-        let bare = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
-        graph.output.extend(inner.map(bare));
+        graph.output.extend(inner.map(named_value));
     }
     proto
 }

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use onnx_cast_graph::external_data;
 use prost::Message;
+use tract_onnx::pb::ModelProto;
 use tract_onnx::pb::tensor_proto::DataLocation;
-use tract_onnx::pb::{ModelProto, StringStringEntryProto};
 use tract_onnx::prelude::*;
 
 use super::part::{Part, for_tensors};
@@ -59,21 +60,16 @@ fn spill(model: &mut ModelProto, path: &Path) -> TractResult<()> {
     let beside = PathBuf::from(beside);
     let location = beside.file_name().and_then(|name| name.to_str()).context("a file's name")?;
     let mut file = fs::File::create(&beside).with_context(|| beside.display().to_string())?;
-    let mut offset = 0usize;
+    let mut offset = 0;
     let Some(graph) = &mut model.graph else { return Ok(()) };
     for_tensors(graph, &mut |tensor| {
         if tensor.raw_data.len() > SMALL {
             let bytes = std::mem::take(&mut tensor.raw_data);
             std::io::Write::write_all(&mut file, &bytes)?;
-            let entry =
-                |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
             tensor.data_location = Some(DataLocation::External as i32);
-            tensor.external_data = vec![
-                entry("location", location.into()),
-                entry("offset", offset.to_string()),
-                entry("length", bytes.len().to_string()),
-            ];
-            offset += bytes.len();
+            let length = bytes.len() as u64;
+            tensor.external_data = external_data(location, offset, length);
+            offset += length;
         }
         Ok(())
     })

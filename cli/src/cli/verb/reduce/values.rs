@@ -4,11 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Context;
-use onnx_cast_graph::tensor_type;
-use tract_onnx::pb::tensor_shape_proto::{Dimension, dimension};
-use tract_onnx::pb::{
-    ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto, type_proto,
-};
+use onnx_cast_graph::{named_value, sized_type, tensor_type};
+use tract_onnx::pb::{ModelProto, TensorProto, TypeProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::audit::Reach;
 use tract_onnx_cast::{ElementType, Family, OnnxTensor, tensor_proto};
@@ -35,20 +32,12 @@ pub(super) fn reshaped(tensor: &NamedTensor, shape: &[usize]) -> NamedTensor {
 
 /// The type and the sizes of a tensor, as a model declares them.
 pub(super) fn type_of(tensor: &NamedTensor) -> TypeProto {
-    let dimension = |size: &usize| Dimension {
-        value: Some(dimension::Value::DimValue(i64::try_from(*size).unwrap_or(i64::MAX))),
-        ..Dimension::default()
-    };
-    let dim = tensor.tensor.shape().iter().map(dimension).collect();
-    let (elem_type, shape) = (tensor.ty as i32, Some(TensorShapeProto { dim }));
-    let value = Some(type_proto::Value::TensorType(type_proto::Tensor { elem_type, shape }));
-    TypeProto { value, ..TypeProto::default() }
+    sized_type(tensor.ty as i32, tensor.tensor.shape())
 }
 
 /// What a model declares of a tensor.
 pub(super) fn declared(tensor: &NamedTensor) -> ValueInfoProto {
-    let (name, r#type) = (tensor.name.clone(), Some(type_of(tensor)));
-    ValueInfoProto { name, r#type, ..ValueInfoProto::default() }
+    ValueInfoProto { r#type: Some(type_of(tensor)), ..named_value(&tensor.name) }
 }
 
 /// The tensor that a file holds, its external data in the folder.

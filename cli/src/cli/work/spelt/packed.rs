@@ -1,9 +1,8 @@
 //! `MatMulNBits`: the weights of few bits, dequantised in blocks, and the product with them.
 
-use onnx_cast_graph::int_attribute;
-use tract_onnx::pb::attribute_proto::AttributeType;
+use onnx_cast_graph::{int_attribute, ints_attribute};
 use tract_onnx::pb::tensor_proto::DataType;
-use tract_onnx::pb::{AttributeProto, NodeProto, TensorProto};
+use tract_onnx::pb::{NodeProto, TensorProto};
 use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::tensor_proto;
 
@@ -100,8 +99,7 @@ impl Writer<'_> {
             }
             weight = parts.add("Slice", taken, vec![], None);
         }
-        let (name, r#type) = ("perm".into(), AttributeType::Ints.into());
-        let order = AttributeProto { name, r#type, ints: vec![1, 0], ..AttributeProto::default() };
+        let order = ints_attribute("perm", vec![1, 0]);
         let name = self.weight(value);
         Some(parts.add("Transpose", vec![weight], vec![order], name))
     }

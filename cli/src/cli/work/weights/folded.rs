@@ -7,8 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use onnx_cast_graph::{default_opset, has_bodies, int_attribute, ints_attribute, needed};
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use onnx_cast_graph::{
+    default_opset, has_bodies, int_attribute, ints_attribute, named_value, needed,
+};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::ElementType;
 use tract_onnx_cast::interpreter::{Interpreter, SharedTensor};
@@ -168,13 +170,11 @@ impl<'a> Computed<'a> {
         }
         nodes.reverse();
         let held = self.graph.initializer.iter().filter(|held| used.contains(&held.name));
-        let bare =
-            |name: &String| ValueInfoProto { name: name.clone(), ..ValueInfoProto::default() };
         let graph = GraphProto {
             name: self.graph.name.clone(),
             node: nodes,
             initializer: held.cloned().collect(),
-            output: outputs.into_iter().map(bare).collect(),
+            output: outputs.into_iter().map(named_value).collect(),
             ..GraphProto::default()
         };
         let alone = ModelProto {

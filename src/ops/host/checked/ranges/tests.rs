@@ -1,18 +1,15 @@
 use std::sync::Arc;
 
-use tract_onnx::pb::tensor_shape_proto::Dimension;
-use tract_onnx::pb::tensor_shape_proto::dimension::Value::DimValue;
-use tract_onnx::pb::type_proto::{Tensor as TensorType, Value};
-use tract_onnx::pb::{
-    GraphProto, ModelProto, OperatorSetIdProto, TensorProto, TensorShapeProto, TypeProto,
-    ValueInfoProto,
+use onnx_cast_graph::{
+    graph_attribute, int_attribute, ints_attribute, message_node, named_value, sized_type,
 };
+use tract_onnx::pb::{GraphProto, ModelProto, OperatorSetIdProto, TensorProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 
 use super::*;
 use crate::ops::host::register::register;
 
-const SHAPE: [i64; 3] = [2, 3, 4];
+const SHAPE: [usize; 3] = [2, 3, 4];
 const OPSET: i64 = 21;
 const FLOAT: i32 = 1;
 const INT64: i32 = 7;
@@ -45,41 +42,20 @@ fn numbers(must: Must) -> (Vec<Vec<i64>>, Vec<i64>) {
     }
 }
 
-fn value(name: &str, ty: i32, shape: &[i64]) -> ValueInfoProto {
-    let dim = |size: &i64| Dimension { value: Some(DimValue(*size)), ..Dimension::default() };
-    let shape = TensorShapeProto { dim: shape.iter().map(dim).collect() };
-    let tensor = TensorType { elem_type: ty, shape: Some(shape) };
-    let ty = TypeProto { value: Some(Value::TensorType(tensor)), denotation: String::new() };
-    ValueInfoProto { name: name.into(), r#type: Some(ty), ..ValueInfoProto::default() }
-}
-
-fn ints(name: &str, numbers: &[i64]) -> AttributeProto {
-    let r#type = AttributeType::Ints as i32;
-    AttributeProto { name: name.into(), ints: numbers.to_vec(), r#type, ..Default::default() }
-}
-
-fn int(name: &str, number: i64) -> AttributeProto {
-    let r#type = AttributeType::Int as i32;
-    AttributeProto { name: name.into(), i: number, r#type, ..Default::default() }
+fn value(name: &str, ty: i32, shape: &[usize]) -> ValueInfoProto {
+    ValueInfoProto { r#type: Some(sized_type(ty, shape)), ..named_value(name) }
 }
 
 /// The body of a Scan that changes nothing.
 fn scanned() -> AttributeProto {
     let (body_in, body_out) = (value("i", FLOAT, &SHAPE[1..]), value("o", FLOAT, &SHAPE[1..]));
-    let identity = NodeProto {
-        op_type: "Identity".into(),
-        input: vec!["i".into()],
-        output: vec!["o".into()],
-        ..NodeProto::default()
-    };
     let body = GraphProto {
-        node: vec![identity],
+        node: vec![message_node("Identity", &["i"], "o")],
         input: vec![body_in],
         output: vec![body_out],
         ..GraphProto::default()
     };
-    let r#type = AttributeType::Graph as i32;
-    AttributeProto { name: "body".into(), g: Some(body), r#type, ..Default::default() }
+    graph_attribute("body", body)
 }
 
 /// A node with these numbers, which is given nothing else that it may have.
@@ -87,14 +63,14 @@ fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     let mut node = NodeProto { op_type: operator.into(), name: "n".into(), ..NodeProto::default() };
     let mut graph = GraphProto::default();
     if operator.ends_with("Pool") && named(given) != "attribute `kernel_shape`" {
-        node.attribute.push(ints("kernel_shape", &[1]));
+        node.attribute.push(ints_attribute("kernel_shape", vec![1]));
     }
     let mut inputs = if operator == "Pad" { 2 } else { 4 };
     match (given, numbers) {
         (Given::Attribute(name), [number]) if !is_list(name) => {
-            node.attribute.push(int(name, *number));
+            node.attribute.push(int_attribute(name, *number));
         }
-        (Given::Attribute(name), _) => node.attribute.push(ints(name, numbers)),
+        (Given::Attribute(name), _) => node.attribute.push(ints_attribute(name, numbers.to_vec())),
         (Given::Input(place, _), _) => {
             inputs = inputs.max(place + 1);
             let dims = vec![numbers.len() as i64];
@@ -111,7 +87,7 @@ fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     }
     if operator == "Scan" {
         inputs = 1;
-        node.attribute.extend([int("num_scan_inputs", 1), scanned()]);
+        node.attribute.extend([int_attribute("num_scan_inputs", 1), scanned()]);
     }
     for place in 0..inputs {
         let name = format!("a{place}");
@@ -124,7 +100,7 @@ fn of(operator: &str, given: Given, must: Must, numbers: &[i64]) -> ModelProto {
     if operator == "TopK" {
         node.output.push("z".into());
     }
-    graph.output.push(ValueInfoProto { name: "y".into(), ..ValueInfoProto::default() });
+    graph.output.push(named_value("y"));
     graph.node.push(node);
     let import = OperatorSetIdProto { domain: String::new(), version: OPSET };
     ModelProto {

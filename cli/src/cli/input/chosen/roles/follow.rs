@@ -4,8 +4,8 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use onnx_cast_graph::{Graph, Node, Use, ValueId};
-use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto, ValueInfoProto};
+use onnx_cast_graph::{Graph, Node, Use, ValueId, named_value};
+use tract_onnx::pb::{FunctionProto, GraphProto, ModelProto};
 
 use super::consumers::{Meeting, meet};
 use super::followed::{Followed, Line, Way};
@@ -194,12 +194,11 @@ fn made_by(owner: &Node, place: usize) -> Option<ValueId> {
 
 /// A function as a model whose graph it is.
 fn as_model(function: &FunctionProto) -> ModelProto {
-    let info = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
     let graph = GraphProto {
         name: function.name.clone().unwrap_or_default(),
         node: function.node.clone(),
-        input: function.input.iter().map(info).collect(),
-        output: function.output.iter().map(info).collect(),
+        input: function.input.iter().map(named_value).collect(),
+        output: function.output.iter().map(named_value).collect(),
         ..GraphProto::default()
     };
     ModelProto {

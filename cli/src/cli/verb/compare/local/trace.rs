@@ -4,9 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tract_onnx::pb::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto,
-};
+use onnx_cast_graph::named_value;
+use tract_onnx::pb::{AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{
     BodyInput, BodyOutput, Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor,
@@ -201,7 +200,6 @@ impl Trace {
     /// The nodes that ran, those of bodies and functions among them, as one graph. It is to be read
     /// and cannot be run.
     pub(super) fn graph(&self, outputs: &[String]) -> ModelProto {
-        let info = |name: &String| ValueInfoProto { name: name.clone(), ..Default::default() };
         let node = |ran: &Ran| NodeProto {
             name: ran.name.clone(),
             op_type: ran.op.clone(),
@@ -214,8 +212,8 @@ impl Trace {
         let graph = GraphProto {
             node: self.nodes.iter().map(node).collect(),
             initializer: self.constants.keys().map(held).collect(),
-            input: self.inputs.iter().map(info).collect(),
-            output: outputs.iter().map(info).collect(),
+            input: self.inputs.iter().map(named_value).collect(),
+            output: outputs.iter().map(named_value).collect(),
             ..GraphProto::default()
         };
         ModelProto { graph: Some(graph), ..ModelProto::default() }

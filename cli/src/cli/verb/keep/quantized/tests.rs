@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use onnx_cast_graph::int_attribute;
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use onnx_cast_graph::{int_attribute, named_value};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{ElementType, tensor_proto};
 
@@ -34,9 +34,8 @@ fn subject(nodes: &[&str], weights: &[(&str, &[usize])]) -> Subject<'static> {
         let held = tensor_proto::write(name, ElementType::Float, &values).expect("a tensor");
         graph.initializer.push(held);
     }
-    let named = |name: &str| ValueInfoProto { name: name.into(), ..Default::default() };
-    graph.input.push(named("x"));
-    graph.output.push(named("y"));
+    graph.input.push(named_value("x"));
+    graph.output.push(named_value("y"));
     let opset_import = vec![OperatorSetIdProto { version: 17, ..Default::default() }];
     let proto = ModelProto { graph: Some(graph), opset_import, ..ModelProto::default() };
     Subject::new(proto, None, spans)

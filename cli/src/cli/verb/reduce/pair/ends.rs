@@ -1,8 +1,8 @@
 //! What a converter puts around the nodes of a part, which is seldom what is wrong: quantisers with
 //! their dequantisers, and Casts at the ends. What is blamed stays.
 
-use onnx_cast_graph::{NodeView, all_graphs, int};
-use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto};
+use onnx_cast_graph::{NodeView, all_graphs, int, named_value};
+use tract_onnx::pb::{GraphProto, ModelProto, NodeProto, TensorProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::{CastOnnx, ElementType};
 
@@ -103,11 +103,8 @@ fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Op
         if !is_weight || kept.iter().any(|name| name == node.label()) {
             continue;
         }
-        let output = node
-            .output
-            .iter()
-            .map(|name| ValueInfoProto { name: name.clone(), ..Default::default() });
-        let (node, output) = (vec![node.clone()], output.collect());
+        let output = node.output.iter().map(named_value).collect();
+        let node = vec![node.clone()];
         let initializer = graph.initializer.clone();
         let alone = GraphProto { node, output, initializer, ..Default::default() };
         let mut alone = ModelProto { graph: Some(alone), ..part.model.clone() };
@@ -275,28 +272,21 @@ fn to(node: &NodeProto) -> Option<ElementType> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use onnx_cast_graph::message_node;
 
-    fn node(op: &str, inputs: &[&str], output: &str) -> NodeProto {
-        NodeProto {
-            op_type: op.into(),
-            input: inputs.iter().map(|name| (*name).to_owned()).collect(),
-            output: vec![output.into()],
-            ..NodeProto::default()
-        }
-    }
+    use super::*;
 
     /// Codes that are taken back and quantised again by a scale.
     fn part(scale: &str, more: Vec<NodeProto>) -> Part {
-        let named = |name: &str| ValueInfoProto { name: name.into(), ..Default::default() };
         let mut nodes = vec![
-            node("QLinearMatMul", &["x"], "codes"),
-            node("DequantizeLinear", &["codes", "s", "z"], "v"),
-            node("QuantizeLinear", &["v", scale, "z"], "again"),
-            node("QLinearSigmoid", &["again"], "y"),
+            message_node("QLinearMatMul", &["x"], "codes"),
+            message_node("DequantizeLinear", &["codes", "s", "z"], "v"),
+            message_node("QuantizeLinear", &["v", scale, "z"], "again"),
+            message_node("QLinearSigmoid", &["again"], "y"),
         ];
         nodes.extend(more);
-        let graph = GraphProto { node: nodes, output: vec![named("y")], ..Default::default() };
+        let graph =
+            GraphProto { node: nodes, output: vec![named_value("y")], ..Default::default() };
         Part {
             model: ModelProto { graph: Some(graph), ..Default::default() },
             reference: None,
@@ -312,12 +302,14 @@ mod tests {
         let without = |part, kept| without_pairs(&part, kept, makes_codes_again);
         let fewer = without(part("s", vec![]), &[]).expect("fewer nodes");
         let nodes = fewer.model.graph.expect("a graph").node;
-        let expected =
-            [node("QLinearMatMul", &["x"], "codes"), node("QLinearSigmoid", &["codes"], "y")];
+        let expected = [
+            message_node("QLinearMatMul", &["x"], "codes"),
+            message_node("QLinearSigmoid", &["codes"], "y"),
+        ];
         assert_eq!((nodes, fewer.added.as_str()), (expected.to_vec(), ""));
         // By another scale, blamed, or with a value that something else takes, they do not.
         assert!(without(part("t", vec![]), &[]).is_none());
         assert!(without(part("s", vec![]), &kept).is_none());
-        assert!(without(part("s", vec![node("Abs", &["v"], "w")]), &[]).is_none());
+        assert!(without(part("s", vec![message_node("Abs", &["v"], "w")]), &[]).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use onnx_cast_graph::{Given, Graph, Origin, Table, ValueId};
+use onnx_cast_graph::{Given, Graph, Origin, Table, ValueId, named_value};
 use tract_onnx::pb::{ModelProto, ValueInfoProto};
 use tract_onnx::prelude::*;
 use tract_onnx_cast::interpreter::{NodeRun, ObservedTensor, Observer};
@@ -280,7 +280,7 @@ impl Pair {
 
 /// A value as an output of which only the name is said.
 fn bare(side: &Side, id: ValueId) -> (ValueId, ValueInfoProto) {
-    (id, ValueInfoProto { name: side.name(id).to_owned(), ..ValueInfoProto::default() })
+    (id, named_value(side.name(id)))
 }
 
 /// A name that no other value of either part has.
