@@ -25,7 +25,7 @@ use super::watched::{Watched, WatchedQuantizer};
 use crate::onnx::lowered::probe_of;
 use crate::ops::cast::inference;
 use crate::ops::cast::op::OnnxCast;
-use crate::ops::host::around::{Around, Wrapped};
+use crate::ops::host::around::{Around, Wrapped, around};
 use crate::ops::host::checked;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::element_wise::typed_op;
@@ -67,13 +67,7 @@ struct InferenceProbe {
 }
 
 impl Around for InferenceProbe {
-    fn inside(&self) -> &dyn InferenceOp {
-        &*self.cast
-    }
-
-    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
-        &mut *self.cast
-    }
+    around!(self, self.cast);
 
     fn state(&self, _: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
         Ok(Some(Box::new(Claimed)))

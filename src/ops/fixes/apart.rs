@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::einsum::EinSum;
 
 use super::grounded::is_grounded;
 use super::products::operands::may_take;
-use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::element_wise::{same_facts, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::{members, save};
 
@@ -74,9 +74,7 @@ impl EvalOp for Apart {
 }
 
 impl TypedOp for Apart {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
-    }
+    same_facts!();
 
     /// The axes of the output are those of the input, save those that are kept apart.
     fn axes_mapping(&self, inputs: &[&TypedFact], outputs: &[&TypedFact]) -> Mapped {

@@ -54,6 +54,21 @@ pub(crate) trait Around: fmt::Debug + Clone + Send + Sync + 'static {
     }
 }
 
+/// It is around `$inside`.
+macro_rules! around {
+    ($self:ident, $inside:expr) => {
+        fn inside(&$self) -> &dyn InferenceOp {
+            &*$inside
+        }
+
+        fn inside_mut(&mut $self) -> &mut dyn InferenceOp {
+            &mut *$inside
+        }
+    };
+}
+
+pub(crate) use around;
+
 /// What a node's operator is that is [`Around`] another.
 #[derive(Debug, Clone)]
 pub(crate) struct Wrapped<A>(pub(crate) A);

@@ -52,6 +52,15 @@ macro_rules! rules {
     };
 }
 
+/// Its outputs are of the types and shapes of its inputs.
+macro_rules! same_facts {
+    () => {
+        fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
+            Ok(inputs.iter().map(|fact| fact.without_value()).collect())
+        }
+    };
+}
+
 /// Its axes are those of its inputs.
 macro_rules! natural_axes {
     () => {
@@ -181,5 +190,5 @@ macro_rules! binary_by_eval {
 
 pub(crate) use {
     along_axes, binary_by, binary_by_eval, binary_like, element_wise, natural_axes, rules,
-    typed_op, with_symbols,
+    same_facts, typed_op, with_symbols,
 };

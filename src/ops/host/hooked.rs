@@ -8,7 +8,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::error;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::products::keep_apart;
-use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::hook::{Hook, Site, Wired, mapped};
 use crate::ops::host::stock::{Built, stock};
@@ -46,13 +46,7 @@ pub(crate) fn hooked(
 }
 
 impl Around for Hooked {
-    fn inside(&self) -> &dyn InferenceOp {
-        &*self.site.stock
-    }
-
-    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
-        &mut *self.site.stock
-    }
+    around!(self, self.site.stock);
 
     fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         if let Hook::Checked(check, _) = self.hook {

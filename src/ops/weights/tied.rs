@@ -10,7 +10,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use super::{Packing, Use, follow};
 use crate::onnx::lowered::TIED;
-use crate::ops::host::element_wise::{element_wise, rules, typed_op};
+use crate::ops::host::element_wise::{element_wise, rules, same_facts, typed_op};
 use crate::ops::host::hook::{Patch, Wired};
 use crate::ops::host::saved::save;
 use crate::ops::host::stock::Built;
@@ -92,9 +92,7 @@ impl<'a> Users<'a> {
 }
 
 impl TypedOp for Tied {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
-    }
+    same_facts!();
 
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let users = Users::of(model, node)?;

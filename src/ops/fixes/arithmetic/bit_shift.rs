@@ -6,6 +6,7 @@
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::binary::BinMiniOp;
 
+use crate::ops::fixes::arithmetic::binary::wire;
 use crate::ops::host::element_wise::binary_by_eval;
 use crate::ops::host::hook::{Instead, Site};
 use crate::ops::host::integers::{is_integer, pairs, read, write};
@@ -24,22 +25,11 @@ pub(crate) fn bit_shift(site: &Site, model: &mut TypedModel, inputs: &[OutletId]
         return Ok(None);
     }
     let direction: Option<&str> = site.proto.get_attr_opt("direction")?;
-    match direction {
-        Some("RIGHT") => crate::ops::fixes::arithmetic::binary::wire(
-            site,
-            model,
-            inputs,
-            Box::new(Shift::<false>),
-            x,
-        ),
-        _ => crate::ops::fixes::arithmetic::binary::wire(
-            site,
-            model,
-            inputs,
-            Box::new(Shift::<true>),
-            x,
-        ),
-    }
+    let shift: Box<dyn BinMiniOp> = match direction {
+        Some("RIGHT") => Box::new(Shift::<false>),
+        _ => Box::new(Shift::<true>),
+    };
+    wire(site, model, inputs, shift, x)
 }
 
 /// A shift to the left, or else to the right, where copies of the sign bit come in.

@@ -11,8 +11,7 @@ use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
-use crate::ops::host::label::Label;
-use crate::ops::host::saved::{Row, Save, Saved, members};
+use crate::ops::host::saved::{members, save};
 
 /// How many terms are added in DOUBLE: of fewer, the optimiser is to know the sum as tract's own.
 const MANY: usize = 16;
@@ -171,8 +170,12 @@ fn sum_in_lanes<T: Copy>(
     sums
 }
 
+/// As many sums as make full use of vector instructions, and theirs.
 #[inline(always)]
-fn sum_of_row<T: Copy, const LANES: usize>(terms: &[T], wide: &impl Fn(T) -> f64) -> f64 {
+pub(crate) fn sum_of_row<T: Copy, const LANES: usize>(
+    terms: &[T],
+    wide: &impl Fn(T) -> f64,
+) -> f64 {
     let mut lanes = [0.0; LANES];
     let (parts, rest) = terms.as_chunks::<LANES>();
     for part in parts {
@@ -236,14 +239,4 @@ impl TypedOp for CorrectedSum {
     as_op!();
 }
 
-impl Save for CorrectedSum {
-    const NAME: &'static str = "tract_onnx_cast_open_sum";
-
-    fn save(&self) -> Saved {
-        Saved::default().with(&self.axes).with(&self.of)
-    }
-
-    fn restore(_: Label, row: &mut Row) -> TractResult<CorrectedSum> {
-        Ok(CorrectedSum { axes: row.take()?, of: row.take()? })
-    }
-}
+save!(CorrectedSum, "tract_onnx_cast_open_sum", { axes, of });

@@ -14,7 +14,7 @@ use tract_onnx::tract_hir::internal::*;
 use crate::onnx::node::node_name;
 use crate::ops::fixes::arithmetic::binary::keep_products;
 use crate::ops::fixes::arithmetic::factors::are_misread;
-use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped, around};
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::hook::{Patch, Wired, unplanned};
 use crate::ops::host::stock::{Built, stock};
@@ -58,13 +58,7 @@ impl If {
 }
 
 impl Around for If {
-    fn inside(&self) -> &dyn InferenceOp {
-        &*self.op
-    }
-
-    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
-        &mut *self.op
-    }
+    around!(self, self.op);
 
     fn infer_facts(&mut self, inputs: Told, outputs: Told, observed: Told) -> Inferred {
         let condition = inputs.first().and_then(|condition| condition.value.concretize());

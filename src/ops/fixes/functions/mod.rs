@@ -24,7 +24,7 @@ use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 use tract_onnx::tract_core::tract_linalg::multithread::par_chunks_mut;
 
 use crate::cast::kernel::level::Level;
-use crate::ops::host::element_wise::{element_wise, typed_op};
+use crate::ops::host::element_wise::{element_wise, same_facts, typed_op};
 use crate::ops::host::hook::Patch;
 use crate::ops::host::saved::{members, save};
 pub(crate) use floats::exp_of_difference;
@@ -337,9 +337,7 @@ impl EvalOp for Function {
 }
 
 impl TypedOp for Function {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
-    }
+    same_facts!();
 
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         if let Some(patch) = join::join(self, model, node)? {

@@ -5,7 +5,7 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::onnx::node::from_front;
-use crate::ops::host::element_wise::{element_wise, typed_op, with_symbols};
+use crate::ops::host::element_wise::{element_wise, same_facts, typed_op, with_symbols};
 use crate::ops::host::hook::{Instead, Site, refused};
 use crate::ops::host::integers::{is_integer, read};
 use crate::ops::host::label::Label;
@@ -98,10 +98,7 @@ impl EvalOp for Within {
 }
 
 impl TypedOp for Within {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        let [indices] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
-        Ok(tvec!(indices.without_value()))
-    }
+    same_facts!();
 
     element_wise!();
 

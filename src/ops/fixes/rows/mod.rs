@@ -17,6 +17,7 @@ use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::reduce::{axes, kept_first, reduced, wire_reduction};
+use crate::ops::fixes::arithmetic::sum::sum_of_row;
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Mapped, Site};
@@ -159,24 +160,11 @@ fn sum_of_powers(row: &[f32], largest: f32) -> f64 {
     if level.fuses() {
         level.run(
             #[inline(always)]
-            || sum_in_lanes(row, |x| exp_of_difference::<true>(x, largest)),
+            || sum_of_row::<f32, 16>(row, &|x| exp_of_difference::<true>(x, largest).into()),
         )
     } else {
-        sum_in_lanes(row, |x| exp_of_difference::<false>(x, largest))
+        sum_of_row::<f32, 16>(row, &|x| exp_of_difference::<false>(x, largest).into())
     }
-}
-
-/// A sum of as many sums as make full use of vector instructions.
-#[inline(always)]
-fn sum_in_lanes(row: &[f32], of: impl Fn(f32) -> f32) -> f64 {
-    let mut sums = [0f64; 16];
-    let (parts, rest) = row.as_chunks::<16>();
-    for part in parts {
-        for (sum, x) in sums.iter_mut().zip(part) {
-            *sum += f64::from(of(*x));
-        }
-    }
-    sums.iter().sum::<f64>() + rest.iter().map(|x| f64::from(of(*x))).sum::<f64>()
 }
 
 impl Rows {

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::onnx::limits::within;
 use crate::onnx::node::{NodeView, attribute, place_in_tract};
 use crate::ops::host::around::Wrapped;
-use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::element_wise::{same_facts, typed_op};
 use crate::ops::host::hook::Wired;
 use crate::ops::host::saved::save;
 use crate::ops::weights;
@@ -356,9 +356,7 @@ impl EvalOp for Held {
 }
 
 impl TypedOp for Held {
-    fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
-        Ok(inputs.iter().map(|fact| fact.without_value()).collect())
-    }
+    same_facts!();
 
     as_op!();
 }

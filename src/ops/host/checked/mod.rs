@@ -29,7 +29,7 @@ use tract_onnx::tract_hir::internal::*;
 
 use crate::error::Error;
 use crate::onnx::node::{NodeView, place_in_tract};
-use crate::ops::host::around::{Around, Inferred, Told, Wrapped};
+use crate::ops::host::around::{Around, Inferred, Told, Wrapped, around};
 use crate::ops::host::at_opset::imported;
 use crate::ops::host::claimed::Claimed;
 use crate::ops::host::hook::{Wired, mapped, refused};
@@ -163,13 +163,7 @@ impl Checked {
 }
 
 impl Around for Checked {
-    fn inside(&self) -> &dyn InferenceOp {
-        &*self.op
-    }
-
-    fn inside_mut(&mut self) -> &mut dyn InferenceOp {
-        &mut *self.op
-    }
+    around!(self, self.op);
 
     fn state(&self, context: &EvalContext) -> TractResult<Option<Box<dyn OpState>>> {
         let state = self.op.state(context)?;
