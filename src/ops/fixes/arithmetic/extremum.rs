@@ -9,7 +9,7 @@ use tract_onnx::tract_core::ndarray::Axis;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 use tract_onnx::tract_core::tract_data::itertools::Itertools;
 
-use crate::ops::fixes::arithmetic::reduce::{axes, wire_reduction};
+use crate::ops::fixes::arithmetic::reduce::wire_of;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Instead, Mapped, Patch, Site};
 use crate::ops::host::label::Label;
@@ -17,17 +17,13 @@ use crate::ops::host::saved::{Row, Save, Saved};
 
 /// Wires the extremum of floats.
 pub(crate) fn extremum(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let Some(data) = inputs.first() else { return Ok(None) };
-    let fact = model.outlet_fact(*data)?;
-    let (is_float, rank) = (fact.datum_type.is_float(), fact.rank());
     let reducer = match site.proto.op_type.as_str() {
         "ReduceMax" => Reducer::Max,
         "ReduceMin" => Reducer::Min,
         _ => return Ok(None),
     };
-    let (true, Some(axes)) = (is_float, axes(site, model, inputs, rank)?) else { return Ok(None) };
-    let op = Extremum(Reduce::new(axes.clone(), reducer));
-    wire_reduction(site, model, *data, op.into(), &axes).map(Some)
+    let op = |axes| Extremum(Reduce::new(axes, reducer));
+    wire_of(site, model, inputs, |ty| ty.is_float(), op)
 }
 
 /// The maximum or the minimum along some axes, infinities too.

@@ -144,16 +144,27 @@ impl Reducer {
 
 /// Wires the reduction of integers, of BOOL, or of dimensions.
 pub(crate) fn reduce(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let (Some(data), Some(reducer)) = (inputs.first(), Reducer::of(site)?) else { return Ok(None) };
+    let Some(reducer) = Reducer::of(site)? else { return Ok(None) };
+    let is_ours = |ty: DatumType| {
+        let is_whole = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
+        is_whole && !reducer.is_right_in_stock(ty)
+    };
+    wire_of(site, model, inputs, is_ours, |axes| IntegerReduce { node: site.node(), axes, reducer })
+}
+
+/// Wires the reduction of data whose type is ours, along axes that are known.
+pub(crate) fn wire_of<O: TypedOp>(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    is_ours: impl Fn(DatumType) -> bool,
+    op: impl FnOnce(TVec<usize>) -> O,
+) -> Instead {
+    let Some(data) = inputs.first() else { return Ok(None) };
     let fact = model.outlet_fact(*data)?;
-    let (ty, rank) = (fact.datum_type, fact.rank());
-    let is_ours = is_integer(ty) || matches!(ty, DatumType::Bool | DatumType::TDim);
-    if !is_ours || reducer.is_right_in_stock(ty) {
-        return Ok(None);
-    }
-    let Some(axes) = axes(site, model, inputs, rank)? else { return Ok(None) };
-    let op = IntegerReduce { node: site.node(), axes: axes.clone(), reducer };
-    wire_reduction(site, model, *data, op.into(), &axes).map(Some)
+    let (is_ours, rank) = (is_ours(fact.datum_type), fact.rank());
+    let (true, Some(axes)) = (is_ours, axes(site, model, inputs, rank)?) else { return Ok(None) };
+    wire_reduction(site, model, *data, Box::new(op(axes.clone())), &axes).map(Some)
 }
 
 /// Wires a reduction, and drops the axes that it reduces unless they stay.

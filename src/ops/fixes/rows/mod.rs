@@ -16,7 +16,7 @@ use super::apart::mapping_apart;
 use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::onnx::node::from_front;
-use crate::ops::fixes::arithmetic::reduce::{axes, kept_first, reduced, wire_reduction};
+use crate::ops::fixes::arithmetic::reduce::{kept_first, reduced, wire_of};
 use crate::ops::fixes::arithmetic::sum::sum_of_row;
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{along_axes, typed_op};
@@ -75,9 +75,6 @@ pub(crate) struct Rows {
 
 /// Wires the reductions of floats.
 pub(crate) fn reduction(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let Some(data) = inputs.first() else { return Ok(None) };
-    let fact = model.outlet_fact(*data)?;
-    let (is_float, rank) = (fact.datum_type.is_float(), fact.rank());
     let last = site.int("select_last_index", 0)? != 0;
     let makes = match site.proto.op_type.as_str() {
         "ArgMax" => Makes::ArgMax { last },
@@ -85,9 +82,7 @@ pub(crate) fn reduction(site: &Site, model: &mut TypedModel, inputs: &[OutletId]
         "ReduceLogSumExp" => Makes::LogSumExp,
         _ => return Ok(None),
     };
-    let (true, Some(axes)) = (is_float, axes(site, model, inputs, rank)?) else { return Ok(None) };
-    let op = Rows { makes, axes: axes.clone() };
-    wire_reduction(site, model, *data, op.into(), &axes).map(Some)
+    wire_of(site, model, inputs, |ty| ty.is_float(), |axes| Rows { makes, axes })
 }
 
 /// Builds tract's `Softmax`, in whose place ours is wired where it is faster.

@@ -163,6 +163,11 @@ impl ComparedTensor {
         }
     }
 
+    /// How far it is off beyond what it may be: 0 if it passes.
+    pub(crate) fn excess(&self) -> f64 {
+        if self.passed { 0.0 } else { self.largest_error() }
+    }
+
     /// The relative error as a whole, √(Σ (y − x)² / Σ x²); infinite where NaN or infinities differ,
     /// or nothing tells how far it is off.
     pub(crate) fn relative_error(&self) -> f64 {

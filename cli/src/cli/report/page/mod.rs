@@ -242,12 +242,6 @@ fn grouped(number: u64) -> String {
     groups.join(",")
 }
 
-/// The remarks that are shown, and those that are folded.
-fn split(mut lines: Vec<String>) -> (Vec<String>, Vec<String>) {
-    let rest = if lines.len() > LINES + 1 { lines.split_off(LINES) } else { vec![] };
-    (lines, rest)
-}
-
 fn audit_section(model: &Audited, top: usize) -> Section {
     let total = |count: fn(&AuditedCast) -> u64| model.casts.iter().map(count).sum::<u64>();
     let figure = |value: u64, what: &str| (grouped(value), what.to_owned());
@@ -263,7 +257,7 @@ fn audit_section(model: &Audited, top: usize) -> Section {
     let (casts, more_casts) = folded(cast_views(model.casts.iter().chain(&model.roundings)), top);
     let file = head.tolerance_file.clone().unwrap_or(phrases::DEFAULT_LIMITS.into());
     let notes = [errors, head.told(Code::Remark), head.told(Code::NotFinite)].concat();
-    let (lines, more_lines) = split([notes, remarks::part_lines(head)].concat());
+    let (lines, more_lines) = folded([notes, remarks::part_lines(head)].concat(), LINES);
     let facts = vec![("inputs", head.inputs.sets_in_words(head.sets)), ("limits", file)];
     let (headline, advice) = verdict::of_audit(model).unzip();
     Section {
@@ -306,7 +300,7 @@ fn comparison_section(pair: &Compared, top: usize) -> Section {
     let views = all.map(|(index, tensor)| tensor_view(tensor, index < CHARTS)).collect();
     let (tensors, more_tensors) = folded(views, top);
     let (casts, more_casts) = folded(cast_views(pair.converted_casts.iter()), top);
-    let (lines, more_lines) = split(remarks::of_comparison(pair));
+    let (lines, more_lines) = folded(remarks::of_comparison(pair), LINES);
     let next = verdict::next_step(pair);
     let blamed = verdict::divergences(pair).find_map(|(_, place)| place.blamed());
     let broken = pair.judgement.culprits.first().filter(|_| pair.judgement.is_broken());

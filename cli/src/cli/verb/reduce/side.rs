@@ -12,6 +12,7 @@ use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observe
 use tract_onnx_cast::{CastOnnx, ElementType, HalfArithmetic, Result, model_proto, tensor_proto};
 
 use super::values::{Values, declared, in_order, type_of};
+use crate::cli::message::at;
 use crate::cli::tensor::NamedTensor;
 use crate::cli::work::model::Loader;
 
@@ -77,6 +78,13 @@ impl Side {
         }
         graph.strip();
         Ok(Side::of_graph(onnx, graph, folder))
+    }
+
+    /// The model of a file. Fails when that cannot be read, or the model is not sound.
+    pub(super) fn of_file(loader: &Loader, file: &Path) -> TractResult<Side> {
+        let proto = loader.read_light(file)?;
+        let folder = file.parent().map(Path::to_path_buf);
+        at(file.display(), Side::of(onnx(loader), proto, folder))
     }
 
     /// Another graph of the same model.

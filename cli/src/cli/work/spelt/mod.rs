@@ -182,7 +182,7 @@ impl<'a> Writer<'a> {
         match node.op_type.as_str() {
             "QLinearConv" => self.linear(node, "Conv", parts),
             "QLinearMatMul" => self.linear(node, "MatMul", parts),
-            "QGemm" => self.gemm(node, parts),
+            "QGemm" => self.linear(node, "Gemm", parts),
             "MatMulNBits" => self.product(node, parts),
             "QLinearAdd" | "QLinearMul" => self.around(node, &[0, 3], 6, parts),
             "QLinearConcat" => {
@@ -235,36 +235,6 @@ impl<'a> Writer<'a> {
         parts.done()
     }
 
-    /// A product of matrices with a bias, of one scale each.
-    fn gemm(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
-        let input = |place: usize| node.input.get(place).cloned().unwrap_or_default();
-        let (is_of_one_scale, makes_codes) = (self.is_one(node, 4), !input(7).is_empty());
-        let is_known = self.is_one(node, 1) && (!makes_codes || self.is_one(node, 7));
-        if !is_known || !is_of_one_scale && !self.has_axes {
-            return None;
-        }
-        // One scale for each column of the product.
-        let axis = if int(node, "transB") == Some(1) { 0 } else { 1 };
-        let along = |axis: i64| {
-            if is_of_one_scale { vec![] } else { vec![int_attribute("axis", axis)] }
-        };
-        let value = parts.output;
-        let coded = "DequantizeLinear";
-        let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
-        let name = self.weight(value);
-        let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
-        let mut taken = vec![x, weight];
-        if !input(6).is_empty() {
-            let scale = parts.add("Mul", vec![input(1), input(4)], vec![], None);
-            taken.push(parts.add(coded, vec![input(6), scale], along(0), None));
-        }
-        let made = parts.add("Gemm", taken, node.attribute.clone(), None);
-        if makes_codes {
-            parts.add("QuantizeLinear", vec![made, input(7), input(8)], vec![], None);
-        }
-        parts.done()
-    }
-
     /// The name of the weight of which the node's reference makes a value.
     fn weight(&mut self, value: &str) -> Option<String> {
         let value = value.strip_suffix("_quantized").unwrap_or(value);
@@ -272,10 +242,19 @@ impl<'a> Writer<'a> {
         self.names.insert(name.clone()).then_some(name)
     }
 
+    /// A product with a weight that has one scale for each channel, or one alone, and a bias by the scales of both.
     fn linear(&mut self, node: &NodeProto, op: &str, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let input = |place: usize| node.input.get(place).cloned().unwrap_or_default();
+        let (axis, bias, result) = match op {
+            "Gemm" => (if int(node, "transB") == Some(1) { 0 } else { 1 }, input(6), 7),
+            "Conv" => (0, input(8), 6),
+            _ => (-1, String::new(), 6),
+        };
+        // A Gemm may make numbers.
+        let makes_codes = op != "Gemm" || !input(result).is_empty();
         let is_of_one_scale = self.is_one(node, 4);
-        if !self.is_one(node, 1) || !self.is_one(node, 6) || !is_of_one_scale && !self.has_axes {
+        let is_known = self.is_one(node, 1) && (!makes_codes || self.is_one(node, result));
+        if !is_known || !is_of_one_scale && !self.has_axes {
             return None;
         }
         let along = |axis: i64| {
@@ -284,16 +263,18 @@ impl<'a> Writer<'a> {
         let value = parts.output;
         let coded = "DequantizeLinear";
         let x = parts.add(coded, vec![input(0), input(1), input(2)], vec![], None);
-        let axis = if op == "Conv" { 0 } else { -1 };
         let name = self.weight(value);
         let weight = parts.add(coded, vec![input(3), input(4), input(5)], along(axis), name);
         let mut taken = vec![x, weight];
-        if op == "Conv" && !input(8).is_empty() {
+        if !bias.is_empty() {
             let scale = parts.add("Mul", vec![input(1), input(4)], vec![], None);
-            taken.push(parts.add(coded, vec![input(8), scale], along(0), None));
+            taken.push(parts.add(coded, vec![bias, scale], along(0), None));
         }
-        let result = parts.add(op, taken, node.attribute.clone(), None);
-        parts.add("QuantizeLinear", vec![result, input(6), input(7)], vec![], None);
+        let made = parts.add(op, taken, node.attribute.clone(), None);
+        if makes_codes {
+            let coded = vec![made, input(result), input(result + 1)];
+            parts.add("QuantizeLinear", coded, vec![], None);
+        }
         parts.done()
     }
 }

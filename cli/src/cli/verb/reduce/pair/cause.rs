@@ -183,19 +183,17 @@ impl Search<'_> {
         self.runs += 1;
         let inputs = pair.matched.iter().filter(|matched| !pair.is_made(matched));
         let given: Vec<Matched> = inputs.chain(right).cloned().collect();
-        let outputs: Vec<Matched> = self.outputs();
-        let names: Vec<String> =
-            right.iter().map(|m| pair.reference.name(m.reference).into()).collect();
-        let wanted: Vec<Matched> = outputs.into_iter().collect();
+        let names: Vec<&str> = right.iter().map(|m| pair.reference.name(m.reference)).collect();
+        let wanted = self.outputs();
         let [_, made] = pair.run(&given, &wanted, [false, true])?;
         let mut worst = 0f64;
         for (matched, y) in wanted.iter().zip(&made) {
             let x = pair.value(matched)?;
-            if names.contains(&x.name) {
+            if names.contains(&&*x.name) {
                 continue;
             }
             let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
-            worst = worst.max(if tensor.passed { 0.0 } else { tensor.largest_error() });
+            worst = worst.max(tensor.excess());
         }
         Ok(worst)
     }
@@ -251,7 +249,7 @@ impl Search<'_> {
             let name = self.pair.converted.name(matched.converted);
             let Some(y) = made.get(name) else { continue };
             let tensor = compared(x, &reshaped(y, x.tensor.shape()), self.limits.output(&x.name))?;
-            let error = if tensor.passed { 0.0 } else { tensor.largest_error() };
+            let error = tensor.excess();
             if worst.as_ref().is_none_or(|(most, _)| error > *most) {
                 worst = Some((error, matched));
             }

@@ -92,16 +92,11 @@ fn without_pairs(
 /// The part with what its weights are dequantised to in their place, in the reference as well; nothing
 /// if there are none.
 fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Option<Part>> {
-    let mut fewer = Part { outputs: vec![], ..part.clone() };
-    let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
-        return Ok(None);
-    };
-    let count = graph.node.len();
-    for node in part.model.graph.iter().flat_map(|graph| &graph.node) {
+    without_nodes(part, kept, |node, graph, reference| {
         let is_held = |name: &String| graph.initializer.iter().any(|held| held.name == *name);
         let is_weight = node.op_type == "DequantizeLinear" && node.input.iter().all(is_held);
-        if !is_weight || kept.iter().any(|name| name == node.label()) {
-            continue;
+        if !is_weight {
+            return Ok(());
         }
         let output = node.output.iter().map(named_value).collect();
         let node = vec![node.clone()];
@@ -109,48 +104,55 @@ fn with_weights(part: &Part, kept: &[String], onnx: &CastOnnx) -> TractResult<Op
         let alone = GraphProto { node, output, initializer, ..Default::default() };
         let mut alone = ModelProto { graph: Some(alone), ..part.model.clone() };
         drop_unused(&mut alone);
-        let [made] = &*side::run(onnx, alone, None, &Values::new())? else { continue };
-        let Some(weight) = nearest(reference, made)? else { continue };
+        let [made] = &*side::run(onnx, alone, None, &Values::new())? else { return Ok(()) };
+        let Some(weight) = nearest(reference, made)? else { return Ok(()) };
         let (name, dims) = (weight.name.clone(), weight.dims.clone());
         *weight = TensorProto { name, dims, ..made.to_proto()? };
         graph.initializer.push(made.to_proto()?);
         graph.node.retain(|node| node.output.first() != Some(&made.name));
-    }
-    let is_fewer = graph.node.len() < count;
-    drop_unused(&mut fewer.model);
-    Ok(is_fewer.then_some(fewer))
+        Ok(())
+    })
 }
 
 /// The part without what adds constants that the reference adds as well, where they are zeros then; nothing if there is
 /// none, but for nodes that are kept.
 pub(super) fn without_sums(part: &Part, kept: &[String]) -> TractResult<Option<Part>> {
-    let mut fewer = Part { outputs: vec![], ..part.clone() };
-    let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
-        return Ok(None);
-    };
-    let count = graph.node.len();
-    for node in part.model.graph.iter().flat_map(|graph| &graph.node) {
-        let is_kept = kept.iter().any(|name| name == node.label());
-        let ([a, b], [made]) = (&*node.input, &*node.output) else { continue };
+    without_nodes(part, kept, |node, graph, reference| {
+        let ([a, b], [made]) = (&*node.input, &*node.output) else { return Ok(()) };
         let held = |name: &String| graph.initializer.iter().find(|held| held.name == *name);
         let Some((from, held)) = held(a).map(|held| (b, held)).or(held(b).map(|held| (a, held)))
         else {
-            continue;
+            return Ok(());
         };
         let is_made = graph.node.iter().any(|node| node.output.contains(from));
-        if node.op_type != "Add"
-            || is_kept
-            || !is_made
-            || uses(graph, std::slice::from_ref(from)) > 1
-        {
-            continue;
+        if node.op_type != "Add" || !is_made || uses(graph, std::slice::from_ref(from)) > 1 {
+            return Ok(());
         }
-        let Some(constant) = nearest(reference, &read(held, None)?)? else { continue };
+        let Some(constant) = nearest(reference, &read(held, None)?)? else { return Ok(()) };
         let mut zeros = read(constant, None)?;
         zeros.tensor = Tensor::zero_dt(zeros.tensor.datum_type(), zeros.tensor.shape())?;
         *constant = zeros.to_proto()?;
         graph.node.retain(|held| held.output != node.output);
         rename(graph, from, made);
+        Ok(())
+    })
+}
+
+/// The part without the nodes that are left out of its model, one after the other, as its reference allows; nothing if none is. Those
+/// that are kept are not asked for.
+fn without_nodes(
+    part: &Part,
+    kept: &[String],
+    mut leave_out: impl FnMut(&NodeProto, &mut GraphProto, &mut ModelProto) -> TractResult<()>,
+) -> TractResult<Option<Part>> {
+    let mut fewer = Part { outputs: vec![], ..part.clone() };
+    let (Some(graph), Some(reference)) = (&mut fewer.model.graph, &mut fewer.reference) else {
+        return Ok(None);
+    };
+    let count = graph.node.len();
+    let nodes = part.model.graph.iter().flat_map(|graph| &graph.node);
+    for node in nodes.filter(|node| kept.iter().all(|name| name != node.label())) {
+        leave_out(node, graph, reference)?;
     }
     let is_fewer = graph.node.len() < count;
     drop_unused(&mut fewer.model);

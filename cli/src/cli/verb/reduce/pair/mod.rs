@@ -59,8 +59,11 @@ pub(super) fn reduce(
     place: &Path,
 ) -> TractResult<Reduced> {
     let open = OpenModels::open(loader, request)?;
-    let sides =
-        open.files().iter().map(|file| side(loader, file)).collect::<TractResult<Vec<_>>>()?;
+    let sides = open
+        .files()
+        .iter()
+        .map(|file| Side::of_file(loader, file))
+        .collect::<TractResult<Vec<_>>>()?;
     let [a, b]: [Side; 2] =
         sides.try_into().map_err(|_| anyhow::anyhow!("two models are asked for"))?;
     let mut reduced = Reduced {
@@ -105,12 +108,6 @@ pub(super) fn reduce(
     Ok(reduced)
 }
 
-fn side(loader: &Loader, file: &Path) -> TractResult<Side> {
-    let proto = loader.read_light(file)?;
-    let folder = file.parent().map(Path::to_path_buf);
-    at(file.display(), Side::of(onnx(loader), proto, folder))
-}
-
 /// The set on which the outputs are off the most, and by how much; nothing if they never are.
 fn worst_set(
     open: &OpenModels,
@@ -139,8 +136,7 @@ fn worst_set(
 fn off(right: &[NamedTensor], found: &[NamedTensor], limits: &Limits) -> TractResult<f64> {
     let mut worst = 0f64;
     for (x, y) in pair(right, found)?.of(right, found) {
-        let tensor = compared(x, y, limits.output(&x.name))?;
-        worst = worst.max(if tensor.passed { 0.0 } else { tensor.largest_error() });
+        worst = worst.max(compared(x, y, limits.output(&x.name))?.excess());
     }
     Ok(worst)
 }

@@ -203,21 +203,30 @@ pub(super) fn sums(step: Step) -> Doubts {
             doubts.iter_mut().zip(&all).for_each(|(doubt, x)| *doubt += share * x.abs());
             continue;
         }
-        let mut given = magnitudes.clone();
-        *given.get_mut(place)? = twin.mapped(|_, doubt| doubt);
-        // What is added to the product has no part in its factors' doubts, nor they in its own.
-        let others = if place == BIAS { 0 } else { BIAS };
-        if let Some(Some((ty, held))) = given.get_mut(others) {
-            *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
-        }
-        for (doubt, x) in doubts.iter_mut().zip(run(node, &given)?.swap_remove(0)) {
-            *doubt += x.abs();
-        }
+        let own = alone(node, &magnitudes, place, twin.mapped(|_, doubt| doubt))?;
+        doubts.iter_mut().zip(own).for_each(|(doubt, x)| *doubt += x.abs());
     }
     let likely = likely(node, inputs, &all.iter().map(|x| x * share).collect::<Vec<_>>());
     let whole = doubts.iter().map(|doubt| doubt * doubt).collect();
     let likely = likely.unwrap_or(whole);
     Some(vec![Carried::of(doubts, likely.into_iter())])
+}
+
+/// What sums of products are of these values, with another one at a place.
+fn alone(
+    node: &NodeRun,
+    values: &[Option<SharedTensor>],
+    place: usize,
+    value: Option<SharedTensor>,
+) -> Option<Vec<f64>> {
+    let mut given = values.to_vec();
+    *given.get_mut(place)? = value;
+    // What is added to the product has no part in its factors' doubts, nor they in its own.
+    let others = if place == BIAS { 0 } else { BIAS };
+    if let Some(Some((ty, held))) = given.get_mut(others) {
+        *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
+    }
+    Some(run(node, &given)?.swap_remove(0))
 }
 
 /// What sums of products are likely to be off, by its power: doubts of elements of which none knows of
@@ -237,15 +246,8 @@ fn likely(node: &NodeRun, inputs: &[Option<Twin>], own: &[f64]) -> Option<Vec<f6
     let mut likely: Vec<f64> = own.iter().map(|x| x * x).collect();
     for (place, twin) in inputs.iter().enumerate() {
         let Some(twin) = twin.as_ref().filter(|twin| !twin.is_exact()) else { continue };
-        let mut given = values.clone();
-        *given.get_mut(place)? = twin.mapped(|_, doubt| doubt * doubt);
-        let others = if place == BIAS { 0 } else { BIAS };
-        if let Some(Some((ty, held))) = given.get_mut(others) {
-            *held = tensor(*ty, held.shape(), &vec![0.0; held.len()])?.1;
-        }
-        for (likely, x) in likely.iter_mut().zip(run(node, &given)?.swap_remove(0)) {
-            *likely += twin.share * x.abs();
-        }
+        let own = alone(node, &values, place, twin.mapped(|_, doubt| doubt * doubt))?;
+        likely.iter_mut().zip(own).for_each(|(likely, x)| *likely += twin.share * x.abs());
     }
     Some(likely)
 }
