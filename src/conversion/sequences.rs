@@ -114,12 +114,11 @@ pub(super) fn value(graph: &Graph, point: Point) -> Option<ValueId> {
 mod tests {
     use onnx_cast_graph::graph_attribute;
     use prost::Message;
-    use tract_onnx::pb::{FunctionProto, OperatorSetIdProto};
 
     use crate::cast::element_type::ElementType::{BFloat16, Float16};
     use crate::conversion::Options;
     use crate::conversion::tests::{check, to, told, written};
-    use crate::passes::testing::{lines, read};
+    use crate::passes::testing::{lines, read, with_function};
 
     const MODEL: &str = "
         in x FLOAT
@@ -188,25 +187,14 @@ mod tests {
 
     #[test]
     fn what_a_function_takes_of_a_sequence_is_known_where_it_is_called() {
-        let mut model = read(
-            "
+        let model = "
             in x FLOAT
             m = Neg(x)
             n = my::F(m)
             y = Exp(n)
-            out y FLOAT",
-        );
+            out y FLOAT";
         let body = "s = SequenceConstruct(a, a)\nb = ConcatFromSequence<axis=0>(s)";
-        model.functions.push(FunctionProto {
-            name: Some("F".into()),
-            domain: Some("my".into()),
-            input: vec!["a".into()],
-            output: vec!["b".into()],
-            node: read(body).graph.expect("a graph").node,
-            opset_import: read("").opset_import,
-            ..FunctionProto::default()
-        });
-        model.opset_import.push(OperatorSetIdProto { domain: "my".into(), version: 1 });
+        let model = with_function(model, body, "b");
         let (proto, converted) = written(&model.encode_to_vec(), &to(Float16));
         let expected = "
             x_FLOAT16 = Cast(x) to FLOAT16

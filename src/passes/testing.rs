@@ -12,7 +12,8 @@
 use onnx_cast_graph::{Graph, NodeId, int_attribute, named_value};
 use tract_onnx::pb::type_proto::{Tensor, Value as TypeValue};
 use tract_onnx::pb::{
-    GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto, ValueInfoProto,
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto, TensorProto, TypeProto,
+    ValueInfoProto,
 };
 use tract_onnx::prelude::TractResult;
 
@@ -142,6 +143,22 @@ pub(crate) fn read(text: &str) -> ModelProto {
         graph: Some(graph),
         ..ModelProto::default()
     }
+}
+
+/// The model that a text describes, and the function `my::F` of `a` whose nodes another one does.
+pub(crate) fn with_function(model: &str, body: &str, result: &str) -> ModelProto {
+    let mut model = read(model);
+    model.functions.push(FunctionProto {
+        name: Some("F".into()),
+        domain: Some("my".into()),
+        input: vec!["a".into()],
+        output: vec![result.into()],
+        node: read(body).graph.expect("a graph").node,
+        opset_import: model.opset_import.clone(),
+        ..FunctionProto::default()
+    });
+    model.opset_import.push(OperatorSetIdProto { domain: "my".into(), version: 1 });
+    model
 }
 
 fn node(line: &str) -> NodeProto {

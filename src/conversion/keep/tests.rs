@@ -1,11 +1,11 @@
 use onnx_cast_graph::graph_attribute;
 use prost::Message;
 use tract_onnx::pb::attribute_proto::AttributeType;
-use tract_onnx::pb::{AttributeProto, FunctionProto, GraphProto, OperatorSetIdProto};
+use tract_onnx::pb::{AttributeProto, GraphProto};
 
 use crate::cast::element_type::ElementType::{Float, Float16};
 use crate::conversion::tests::{check, to, told, written};
-use crate::passes::testing::{lines, read};
+use crate::passes::testing::{lines, read, with_function};
 
 fn reasons(model: &str) -> Vec<String> {
     let converted = written(&read(model).encode_to_vec(), &to(Float16)).1;
@@ -203,8 +203,9 @@ fn a_constant_that_a_branch_returns_stays_if_it_does_not_fit() {
 
 /// What becomes of the body of a function, the attributes of whose nodes named here are the function's.
 fn function(body: &str, referred: &[(&str, &str, AttributeType)]) -> String {
-    let mut model = read("in x FLOAT\ny = my::F(x)\nout y FLOAT");
-    let mut node = read(body).graph.expect("a graph").node;
+    let mut model = with_function("in x FLOAT\ny = my::F(x)\nout y FLOAT", body, "r");
+    let function = &mut model.functions[0];
+    function.attribute = vec!["of_call".into()];
     for (op, name, ty) in referred {
         let attribute = AttributeProto {
             name: (*name).into(),
@@ -212,21 +213,9 @@ fn function(body: &str, referred: &[(&str, &str, AttributeType)]) -> String {
             r#type: *ty as i32,
             ..AttributeProto::default()
         };
-        let held = node.iter_mut().find(|node| node.op_type == *op).expect("a node");
+        let held = function.node.iter_mut().find(|node| node.op_type == *op).expect("a node");
         held.attribute.push(attribute);
     }
-    let import = |domain: &str| OperatorSetIdProto { domain: domain.into(), version: 17 };
-    model.functions.push(FunctionProto {
-        name: Some("F".into()),
-        domain: Some("my".into()),
-        input: vec!["a".into()],
-        output: vec!["r".into()],
-        attribute: vec!["of_call".into()],
-        node,
-        opset_import: vec![import("")],
-        ..FunctionProto::default()
-    });
-    model.opset_import.push(import("my"));
     let (proto, _) = written(&model.encode_to_vec(), &to(Float16));
     told(&GraphProto { node: proto.functions[0].node.clone(), ..GraphProto::default() })
 }

@@ -2,10 +2,10 @@ mod ends;
 
 use onnx_cast_graph::{float_attribute, graph_attribute};
 use tract_onnx::pb::type_proto::Value as TypeValue;
-use tract_onnx::pb::{FunctionProto, GraphProto, OperatorSetIdProto, ValueInfoProto};
+use tract_onnx::pb::{GraphProto, ValueInfoProto};
 
 use super::*;
-use crate::passes::testing::{lines, read};
+use crate::passes::testing::{lines, read, with_function};
 use ElementType::{BFloat16, Float, Float16};
 
 pub(super) fn written(file: &[u8], options: &Options) -> (ModelProto, Converted) {
@@ -380,27 +380,13 @@ fn bodies_are_converted_with_what_they_capture() {
 
 #[test]
 fn functions_are_converted_where_they_are() {
-    let mut model = read(
-        "
+    let model = "
         in x FLOAT
         y = my::F(x)
         z = my::F(y)
-        out z FLOAT",
-    );
-    let body = read("k = Constant()\nm = Mul(a, k)\nr = Abs(m)").graph.expect("a graph");
-    let mut node = body.node;
-    node[0].attribute.push(float_attribute("value_float", 0.5));
-    let import = |domain: &str, version| OperatorSetIdProto { domain: domain.into(), version };
-    model.functions.push(FunctionProto {
-        name: Some("F".into()),
-        domain: Some("my".into()),
-        input: vec!["a".into()],
-        output: vec!["r".into()],
-        node,
-        opset_import: vec![import("", 17)],
-        ..FunctionProto::default()
-    });
-    model.opset_import.push(import("my", 1));
+        out z FLOAT";
+    let mut model = with_function(model, "k = Constant()\nm = Mul(a, k)\nr = Abs(m)", "r");
+    model.functions[0].node[0].attribute.push(float_attribute("value_float", 0.5));
     let (proto, converted) = written(&model.encode_to_vec(), &to(Float16));
     let body = GraphProto { node: proto.functions[0].node.clone(), ..GraphProto::default() };
     let expected = "
