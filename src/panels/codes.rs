@@ -29,25 +29,48 @@ impl Rows<'_> {
         self.k.div_ceil(self.block)
     }
 
-    /// The codes of a block.
-    fn codes_of(&self, place: usize) -> impl Iterator<Item = u8> {
-        let (bits, each) = (self.bits, 8 / self.bits);
-        let bytes = self.block / each;
-        let code = move |byte: u8, index: usize| byte >> (index * bits) & (u8::MAX >> (8 - bits));
-        let bytes = self.codes[place * bytes..(place + 1) * bytes].iter();
-        bytes.flat_map(move |byte| (0..each).map(move |index| code(*byte, index)))
+    /// The bytes of a block.
+    fn bytes_of(&self, place: usize) -> &[u8] {
+        let bytes = self.block * self.bits / 8;
+        &self.codes[place * bytes..(place + 1) * bytes]
+    }
+
+    /// Hands the first codes of a block to as many places.
+    fn spread<T>(&self, place: usize, to: impl Iterator<Item = T>, put: impl Fn(T, u8)) {
+        let bytes = self.bytes_of(place);
+        match self.bits {
+            2 => spread::<4, T>(bytes, to, put),
+            4 => spread::<2, T>(bytes, to, put),
+            _ => spread::<1, T>(bytes, to, put),
+        }
     }
 
     /// The elements in FLOAT, row by row.
     pub(crate) fn floats(&self) -> Vec<f32> {
-        let mut elements = Vec::with_capacity(self.n * self.k);
-        for place in 0..self.n * self.blocks() {
-            let first = place % self.blocks() * self.block;
+        let mut elements = vec![0.0; self.n * self.k];
+        let blocks = elements.chunks_mut(self.k.max(1)).flat_map(|row| row.chunks_mut(self.block));
+        for (place, block) in blocks.enumerate() {
             let (zero, scale) = (f32::from(self.zeros[place]), self.scales[place]);
-            let codes = self.codes_of(place).take(self.k - first);
-            elements.extend(codes.map(|code| (f32::from(code) - zero) * scale));
+            self.spread(place, block.iter_mut(), |to: &mut f32, code| {
+                *to = (f32::from(code) - zero) * scale;
+            });
         }
         elements
+    }
+}
+
+/// Hands codes, so many a byte, to as many places.
+fn spread<const EACH: usize, T>(
+    bytes: &[u8],
+    mut to: impl Iterator<Item = T>,
+    put: impl Fn(T, u8),
+) {
+    let bits = 8 / EACH;
+    for byte in bytes {
+        for index in 0..EACH {
+            let Some(to) = to.next() else { return };
+            put(to, byte >> (index * bits) & (u8::MAX >> (8 - bits)));
+        }
     }
 }
 
@@ -82,9 +105,9 @@ impl Codes {
             let (column, shift) =
                 if is_byte || in_panel < width { (in_panel, 0) } else { (in_panel - width, 4) };
             let first = block * rows.block;
-            for (k, code) in (first..rows.k).zip(rows.codes_of(place)) {
-                codes[(panel * rows.k + k) * width + column] |= code << shift;
-            }
+            let panel = &mut codes[panel * rows.k * width..(panel + 1) * rows.k * width];
+            let to = panel[first * width + column..].iter_mut().step_by(width);
+            rows.spread(place, to, |to, code| *to |= code << shift);
         }
         Codes { r, k: rows.k, block: rows.block, codes, is_byte, scales, zeros }
     }

@@ -77,12 +77,12 @@ pub(crate) fn told_of(error: TractError, model: &ModelProto) -> TractError {
 /// What stands before the opset in messages.
 const IMPORTS: &str = "the model imports";
 
-/// The node of ONNX's whose name is this one, or the longest that it begins with: tract names parts of a node after it.
+/// The node of ONNX's whose name is this one, or the longest that it begins with: parts of a node are named after it.
 fn find<'a>(graph: &'a GraphProto, name: &str, found: &mut Option<&'a NodeProto>) {
     for node in &graph.node {
         let label = node_name(node);
         let rest = name.strip_prefix(&*label);
-        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '/']));
         let is_longer = found.is_none_or(|found| node_name(found).len() < label.len());
         if is_named && is_longer && !label.is_empty() && is_default_domain(&node.domain) {
             *found = Some(node);

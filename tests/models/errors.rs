@@ -113,6 +113,20 @@ fn an_error_speaks_of_operators_as_the_model_does() {
     }
 }
 
+#[test]
+fn a_part_of_an_operator_is_told_as_the_operator() {
+    let grid = node("AffineGrid", &["t", "s"], &["y"], vec![]).named("n1");
+    let inputs = [value("t", Float, &[1, 3, 4]), value("s", ElementType::Int64, &[5])];
+    let model = model(20, graph(&inputs, &[grid], &[untyped("y")]));
+    let load = || tract_onnx_cast::onnx().model_for_read(&mut &*bytes(&model))?.into_typed();
+    let error = without_panic(load).expect_err("sizes are wanted");
+    let own = error.downcast_ref::<Error>().unwrap_or_else(|| panic!("{error:#}"));
+    let told = own.clone().in_model(&model).to_string();
+    let wanted =
+        "node `n1` (AffineGrid): shape input is variable in a part of it, the model imports 20";
+    assert_eq!(told, wanted);
+}
+
 /// A product whose operands do not fit, which tract sees when it types the model; the model may leave their shapes open.
 fn misfit(is_open: bool) -> Vec<u8> {
     let side = |name: &str, size: i64| match is_open {
