@@ -9,11 +9,11 @@ use std::thread;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tract_onnx::prelude::TractResult;
-use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer};
+use tract_onnx_cast::interpreter::{Interpreter, NodeRun, ObservedTensor, Observer, SharedTensor};
 use tract_onnx_cast::{ElementType, Family, OnnxTensor, Result};
 
 use super::doubt::MOVED;
-use super::numbers::{is_computed_in, largest, numbers, rounding, tensor};
+use super::numbers::{BLOCK, is_computed_in, largest, numbers, numbers_in, rounding, tensor};
 use super::site::{Site, Sites};
 use super::trace::{Trace, full_name, shared};
 use crate::cli::found::verdict::BothErrors;
@@ -125,10 +125,8 @@ impl Observer for Perturbed<'_> {
             if self.noise.contains_key(&name) {
                 continue;
             }
-            if let Some((x, y)) = exact.and_then(|x| Some((numbers(x)?, numbers(&shared(output))?)))
-                && x.len() == y.len()
-            {
-                self.noise.insert(name, power(&x, &y));
+            if let Some(power) = exact.and_then(|exact| power(exact, &shared(output))) {
+                self.noise.insert(name, power);
             }
         }
         Ok(())
@@ -142,9 +140,19 @@ impl Observer for Perturbed<'_> {
     }
 }
 
-fn power(x: &[f64], y: &[f64]) -> f64 {
-    let error = x.iter().zip(y).map(|(x, y)| (x - y) * (x - y));
-    error.filter(|error| error.is_finite()).sum()
+/// The power of what two values are apart; `None` if they are not of one length.
+fn power(x: &SharedTensor, y: &SharedTensor) -> Option<f64> {
+    let (length, mut power) = (x.1.len(), 0.0);
+    if y.1.len() != length {
+        return None;
+    }
+    for start in (0..length).step_by(BLOCK) {
+        let places = start..length.min(start + BLOCK);
+        let (x, y) = (numbers_in(x, places.clone())?, numbers_in(y, places)?);
+        let errors = x.iter().zip(&y).map(|(x, y)| (x - y) * (x - y));
+        errors.filter(|error| error.is_finite()).for_each(|error| power += error);
+    }
+    Some(power)
 }
 
 /// How far samples put the values of a conversion from what `exact` has of them, by their power.
@@ -219,8 +227,8 @@ fn is_mask(want: &[f64]) -> bool {
 /// off by is no error: it ends where its type does.
 pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) -> Vec<BothErrors> {
     let row = |site: &Site| {
-        let want = a.first(&site.reference).and_then(numbers);
-        let got = b.first(&site.converted).and_then(numbers);
+        let (wanted, made) = (a.first(&site.reference), b.first(&site.converted));
+        let (want, got) = (wanted.and_then(numbers), made.and_then(numbers));
         let is_kept = got.iter().flatten().all(|x| !x.is_nan());
         if is_kept && want.as_ref().is_some_and(|want| is_mask(want)) {
             return None;
@@ -232,7 +240,7 @@ pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) 
             |x: &[f64], y: &[f64]| x.iter().zip(y).any(|(x, y)| x.is_finite() != y.is_finite());
         let accumulated = accumulated.map(|(x, y)| match is_apart(&x, &y) {
             true => f64::INFINITY,
-            false => relative(power(&x, &y)),
+            false => relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default()),
         });
         let band = band.get(&site.converted).map(|noise| relative(*noise));
         Some(errors(site, accumulated, band))

@@ -9,13 +9,10 @@ use tract_onnx_cast::{ElementType, OnnxTensor};
 
 use super::Subject;
 use super::numbers::{
-    cast, is_computed_in, largest, numbers, numbers_in, rounding, smallest, tensor, wide,
+    BLOCK, cast, is_computed_in, largest, numbers, numbers_in, rounding, smallest, tensor, wide,
 };
 use crate::cli::input::sets::Provenance;
 use crate::cli::verb::compare::open::{Loaded, Sides};
-
-/// How many elements are held against each other at once.
-const BLOCK: usize = 1 << 14;
 
 /// The reference's inputs under the names that the conversion has for them, where it is given
 /// their roundings.

@@ -11,6 +11,9 @@ use tract_onnx_cast::{ElementType, Family};
 use crate::cli::measure::value::part;
 use crate::cli::tensor::{elements, of_numbers};
 
+/// How many elements are looked at at once.
+pub(super) const BLOCK: usize = 1 << 14;
+
 /// The elements; `None` for text.
 pub(super) fn numbers((ty, tensor): &SharedTensor) -> Option<Vec<f64>> {
     if ty.family() == Family::Text {

@@ -6,12 +6,9 @@ use tract_onnx::prelude::Tensor;
 use tract_onnx_cast::interpreter::{NodeRun, SharedTensor};
 use tract_onnx_cast::{ElementType, Family};
 
-use super::super::numbers::{gap, numbers, numbers_in, tensor};
+use super::super::numbers::{BLOCK, gap, numbers, numbers_in, tensor};
 use super::families::{Doubts, Step, UNIFORM, apart, elementwise, length, values};
 use super::twin::{Carried, Doubt, Twin};
-
-/// How many values are looked at at once.
-const BLOCK: usize = 1 << 14;
 
 /// Half a step, or what the range cuts off, in codes.
 pub(super) fn quantized(step: Step) -> Doubts {

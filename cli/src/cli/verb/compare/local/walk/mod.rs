@@ -23,8 +23,8 @@ use tract_onnx_cast::{ElementType, Family, Result};
 use super::doubt::{Carried, Doubt, Twin, doubts};
 use super::links::{Link, Links};
 use super::numbers::{
-    cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest, smallest_normal,
-    wide,
+    BLOCK, cast, is_computed_in, largest, numbers_in, peak, rounding, shaped, smallest,
+    smallest_normal, wide,
 };
 use super::quantizers::{Quantizers, beyond_codes};
 use super::reference_weights::Weights;
@@ -42,8 +42,6 @@ const ROUNDINGS: f64 = 16.0;
 /// The same where that is half precision: nodes compute it in FLOAT and round their results once, and what is
 /// rounded between two of them is carried beside (`own`).
 const ROUNDINGS_OF_HALF: f64 = 2.0;
-/// How many elements are held against each other at once.
-const BLOCK: usize = 1 << 14;
 /// Kernels may flush what has not all its digits, and what they make of it: so many times the smallest
 /// value that has.
 const VANISHING: f64 = 4.0;
