@@ -1,4 +1,5 @@
-//! What can be wrong with a model or a tensor. Each message is one line that names the place.
+//! What can be wrong with a model or a tensor. Each message is one line that names the place. What tract says is read by
+//! [`Error::of_tract`]; `plug/guard` puts the model's own operator and opset to it.
 
 #![forbid(unsafe_code)]
 

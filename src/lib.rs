@@ -33,9 +33,10 @@
 //! - [`audit`] counts what a model's casts do to the numbers: a probe stands behind each cast, quantiser and
 //!   rounding of half precision, and wraps its builder.
 //! - `conversion` ([`mod@convert`]) writes a model in another type for any runtime; `mending` ([`mod@mend`]) mends a file for
-//!   one. Both know each value's type by `typed`.
+//!   one.
 //! - `ops` are operators in tract: the op [`OnnxCast`] with its inference rules and what decluttering makes of it, the
 //!   quantisers, and tract's own operators corrected.
+//! - `typed` tells both each value's type in a file.
 //! - `panels` are weights of products in fewer bits than they compute in, widened where tract's kernels read them.
 //! - `passes` make of a model's graph one that tract can load: a list, in which each pass has its reason.
 //! - `onnx` is what ONNX says: operators and schemas, what casts and quantisers ask for, limits; and the codec by which passes

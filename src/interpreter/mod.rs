@@ -3,15 +3,16 @@
 //! A plan of tract's types, folds and optimises a whole model before it runs, each node against all others, and holds every
 //! weight in the form that its kernels take. That is right for a model that runs often. To check a conversion, shapes are
 //! known, each node runs a few times at most, and every tensor is wanted: so [`Interpreter`] walks the [`Graph`] in
-//! topological order. Each node is a model of its own, of the types and shapes that are there: it goes through the same
+//! topological order (`run`). Each node is a model of its own, of the types and shapes that are there: it goes through the same
 //! passes and is built by the same operators as in a plan (`node`), so both ways give the same values. Nodes that are alike
 //! in all but their values share what was built. A value is dropped behind its last use (`schedule`), a weight is read where
 //! it is needed.
 //!
 //! What decides which nodes run (`If`, `Loop`, `Scan`) and what holds several tensors (sequences, optionals) is run here
-//! (`operators`, `control`, `sequences`), and so are operators that tract does not have (`kernels`): bodies are graphs, and nothing has a
-//! symbol for a size, so what tract refuses of sizes that data decides does not arise. Whoever watches a run is shown each
-//! node (`observer`), and an audit what its casts do (`counted`).
+//! (`operators`, `control`, `scan`, `sequences`, each body by `inner`), and so are operators that tract does not have
+//! (`kernels`) and those of a large matrix (`blocks`): bodies are graphs, and nothing has a symbol for a size, so what tract
+//! refuses of sizes that data decides does not arise. Whoever watches a run is shown each node (`observer`), and an audit what
+//! its casts do (`counted`).
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! A model made one that tract can load: a list of passes over its graph.
 //!
-//! A pass is a function in a file or folder of its own, whose header says what it makes of what and whose tests show that on
-//! small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
+//! A pass is a function, and related ones share a file or folder, whose header says what it makes of what and whose tests show that
+//! on small models (`testing`); a new one is that and a row of the list. What builders are to know of a node is a
 //! [`Form`](crate::onnx::lowered::Form). All share a [`Context`] of options, limits, what analyses have found out, and
 //! diagnostics. In tests and debug builds the graph is verified after each pass. `ONNX_CAST_TRACE=1` in the environment has each
 //! pass say what it has changed, `ONNX_CAST_TRACE=2` every edit.

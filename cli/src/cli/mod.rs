@@ -9,7 +9,7 @@
 //!
 //! - `verb`: the verbs, a file or a folder each
 //! - `process`: the supervisor, and the worker that does what may crash
-//! - `report`: what was found, in the terminal, JSON, Markdown, JUnit or a page
+//! - `report`: what was found, in the terminal, JSON, Markdown, JUnit, Model Explorer or a page
 //! - `args`: what several verbs take
 //! - `work`: models at work in a worker
 //! - `input`: what they run on

@@ -1,5 +1,5 @@
-//! (from, to, rules) → kernel: the portable one, by the families of both types; `x86/select` puts code for AVX2 and AVX-512 before
-//! it. `Conversion::new` asks once.
+//! (from, to, rules) → kernel: the portable one, by the families of both types, which on x86-64 `x86/select` wraps in code of its
+//! own. `Conversion::new` asks once; which of its instructions run is looked up at each call (`x86/blocks`, `level`).
 
 use std::sync::Arc;
 

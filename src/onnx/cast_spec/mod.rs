@@ -16,7 +16,7 @@ use crate::error::{Cause, Error};
 use crate::onnx::node::{NodeView, attribute_type};
 use crate::onnx::operators::schema::{self, Schema};
 
-/// The two operators of this crate.
+/// The two operators that cast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Operator {

@@ -1,7 +1,8 @@
 //! What can be found, as one table, and a row of what was.
 //!
 //! Every report is made of such rows. A new finding is a line of the table below, its line in
-//! docs/report-format.md, and the place where it is found.
+//! docs/report-format.md, and the place where it is found; one that needs no run is a `FindingKind` of
+//! the same name besides.
 
 use serde::{Deserialize, Serialize};
 use tract_onnx_cast::audit::{FindingKind, Outcome};
@@ -216,7 +217,14 @@ mod tests {
             assert!(document.contains(&row), "docs/report-format.md lacks {row}");
         }
         assert!(Outcome::ALL.iter().all(|outcome| Code::named(outcome.name()).is_some()));
-        let kinds = ["no_op", "widened_before", "narrowed_before", "int64_to_int32"];
-        assert!(kinds.iter().all(|kind| Code::named(kind).is_some_and(Code::is_static)));
+        let kinds = [
+            FindingKind::NoOp,
+            FindingKind::WidenedBefore,
+            FindingKind::NarrowedBefore,
+            FindingKind::Contradicted,
+            FindingKind::Int64ToInt32,
+            FindingKind::FloatToInteger,
+        ];
+        assert!(kinds.iter().all(|kind| Code::named(kind.name()).is_some_and(Code::is_static)));
     }
 }

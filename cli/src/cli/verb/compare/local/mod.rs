@@ -8,8 +8,9 @@
 //! weights of the conversion are roundings of, `site` is what was found at a value, and `quantizers`
 //! looks at what makes codes.
 //!
-//! A conversion is broken where an element is beyond what its own arithmetic and twice its doubt
-//! explain (`walk`, `Site::deviates`), where a shape is another, or where it does not run.
+//! A conversion is broken where an element, or all of a tensor together, is beyond what its own
+//! arithmetic and twice its doubt explain (`walk`, `Site::deviates`), where a value has another number
+//! of elements, a weight or a quantiser is wrong by itself, a sum is missing, or where it does not run.
 //! docs/verdict.md has the mathematics.
 
 mod band;

@@ -43,7 +43,7 @@ pub(super) struct Worst {
     pub(super) want: f64,
     pub(super) error: f64,
     pub(super) bound: f64,
-    /// The error by the bound.
+    /// The error divided by the bound.
     pub(super) excess: f64,
     /// How many elements are beyond theirs.
     pub(super) count: u64,
