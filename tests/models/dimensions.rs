@@ -8,7 +8,7 @@ use crate::common::proto::{
     Sketch, graph_attribute, int, int64, set_dim, shaped, string, symbol, tensor, unshaped,
 };
 
-use ElementType::{Bool, Float, Float16, Int64};
+use ElementType::{Bool, Float, Float16, Int32, Int64};
 
 /// Runs a model with its first input's first dimension as declared and as a symbol, typed, decluttered and optimised; each
 /// gives the same.
@@ -474,18 +474,74 @@ fn the_shape_of_a_squeeze_without_axes_is_refused_where_a_size_turns_out_to_be_o
 
 #[test]
 fn a_part_of_nothing_keeps_the_sizes_of_what_is_joined() {
-    let sketch = Sketch::new()
-        .input("x", Float, &[2, 2])
-        .initializer(TensorProto { dims: vec![2, 1], ..tensor("w", Float, &[1.0, 2.0]) })
-        .initializer(int64("nothing", &[0]))
-        .node("Concat", &["x", "w"], &["c"], vec![int("axis", 1)])
-        .node("Slice", &["c", "nothing", "nothing"], &["y"], vec![])
-        .output("y", Float, &[0, 3]);
-    let mut symbolic = Sketch(sketch.0.clone());
-    set_dim(&mut symbolic.0.input[0], 1, symbol("M"));
+    let sketch = || {
+        Sketch::new()
+            .input("x", Float, &[2, 2])
+            .initializer(TensorProto { dims: vec![2, 1], ..tensor("w", Float, &[1.0, 2.0]) })
+            .initializer(int64("nothing", &[0]))
+            .initializer(int64("parts", &[2, 0]))
+            .node("Concat", &["x", "w"], &["c"], vec![int("axis", 1)])
+            .output("y", Float, &[0, 3])
+    };
+    let slice = sketch().node("Slice", &["c", "nothing", "nothing"], &["y"], vec![]);
+    let split = sketch().node("Split", &["c", "parts"], &["all", "y"], vec![int("axis", -2)]);
+    let split_unevenly = sketch().node("Identity", &["c"], &["d"], vec![]).node(
+        "Split",
+        &["d"],
+        &["one", "two", "y"],
+        vec![int("num_outputs", 3)],
+    );
     let empty = Tensor::zero::<f32>(&[0, 3]).expect("a tensor");
-    for sketch in [sketch, symbolic] {
-        let outputs = sketch.run(vec![Tensor::zero::<f32>(&[2, 2]).expect("a tensor")]);
-        assert_eq!(outputs.expect("a run"), std::slice::from_ref(&empty));
+    for sketch in [slice, split, split_unevenly] {
+        let mut symbolic = Sketch(sketch.0.clone());
+        set_dim(&mut symbolic.0.input[0], 1, symbol("M"));
+        for sketch in [sketch, symbolic] {
+            let outputs = sketch.run(vec![Tensor::zero::<f32>(&[2, 2]).expect("a tensor")]);
+            assert_eq!(outputs.expect("a run"), std::slice::from_ref(&empty));
+        }
     }
+}
+
+/// Of what has no elements tract makes a constant, and what comes before is not run. It is what finds out that there is no last
+/// row.
+#[test]
+fn a_slice_of_nothing_keeps_the_sizes_of_what_it_is_of() {
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[0, 3])
+        .initializer(int64("last", &[-1]))
+        .initializer(int64("end", &[i64::MAX]))
+        .initializer(int64("columns", &[1]))
+        .node("Slice", &["x", "last", "end"], &["row"], vec![])
+        .node("Slice", &["row", "end", "end", "columns"], &["y"], vec![])
+        .output("y", Float, &[0, 0]);
+    let made = Sketch(sketch.0.clone()).run(vec![Tensor::zero::<f32>(&[0, 3]).expect("a tensor")]);
+    assert_eq!(made.expect("a run"), [Tensor::zero::<f32>(&[0, 0]).expect("a tensor")]);
+    set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+    let model = onnx().model_for_proto_model(&sketch.model()).expect("a model");
+    let error = model.into_typed().expect_err("a guess that nothing checks");
+    let words = "node `Slice_y` (Slice): takes no elements of a slice of an axis whose size only a run tells";
+    assert!(format!("{error:#}").contains(words), "{error:#}");
+}
+
+/// What 0 is multiplied by runs all the same: it finds out that there is no last row.
+#[test]
+fn a_product_with_zero_keeps_the_sizes_of_its_factor() {
+    let mut sketch = Sketch::new()
+        .input("x", Int32, &[0, 2])
+        .initializer(int64("last", &[-1]))
+        .initializer(int64("end", &[i64::MAX]))
+        .initializer(int64("rows", &[0]))
+        .initializer(int64("step", &[2]))
+        .initializer(tensor_proto::write("zero", Int32, &tensor0(0i32)).expect("a tensor"))
+        .node("Slice", &["x", "last", "end", "rows", "step"], &["row"], vec![])
+        .node("Mul", &["row", "zero"], &["y"], vec![])
+        .output("y", Int32, &[0, 2]);
+    set_dim(&mut sketch.0.input[0], 0, symbol("N"));
+    let model = onnx().model_for_proto_model(&sketch.model()).expect("a model");
+    let plan = model.into_optimized().expect("a plan").into_runnable().expect("a plan");
+    let run =
+        |rows| plan.run(tvec!(Tensor::zero::<i32>(&[rows, 2]).expect("a tensor").into_tvalue()));
+    assert_eq!(run(3).expect("a run")[0].shape(), [1, 2]);
+    let error = run(0).expect_err("a row that is not there");
+    assert!(format!("{error:#}").contains("takes 0 of axis 0 of size 0"), "{error:#}");
 }

@@ -125,6 +125,12 @@ fn of_no_elements() -> Vec<Case> {
     };
     let columns = ("x", Open, Tensor::zero::<f32>(&[2, 0]).expect("no elements"));
     let bounds = vec![columns, bound("start", 3), bound("end", -1), bound("axis", 0)];
+    let joined = node("Concat", &["a", "b"], &["both"], vec![int("axis", 0)]);
+    let in_two = node("Split", &["both", "sizes"], &["y", "rest"], vec![int("axis", 1)]);
+    let split = [joined, in_two];
+    let of_twos = |rows: usize| Tensor::zero::<f32>(&[rows, 2]).expect("zeros");
+    let sizes = ("sizes", Constant, tensor1(&[0i64, 2]));
+    let parts = vec![("a", Open, of_twos(4)), ("b", Constant, of_twos(1)), sizes];
     vec![
         one(
             "Concat",
@@ -148,6 +154,7 @@ fn of_no_elements() -> Vec<Case> {
         open("LpNormalization", vec![], none()),
         open("ReduceSum", vec![int("keepdims", 0)], tensor0(0f32)),
         then("Slice", sliced, bounds, tensor1(&[0i64, 0])),
+        then("Split", split, parts, none_of(5)),
         logic("And"),
         logic("Or"),
     ]

@@ -298,12 +298,9 @@ impl BinMiniOp for IntegerMul {
     binary_like!(self, Mul);
     binary_by!(self, Mul);
 
-    fn absorbing_element(&self) -> Option<i64> {
-        Mul.absorbing_element()
-    }
-
     /// No neutral element is told to tract, which forgets the shape of a factor that it knows to be 1 throughout
-    /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape.
+    /// (tract-core, `optim/uniform_mask.rs`). It is removed here where the other factor has all of the shape. Nor is 0 told to absorb
+    /// the other factor: that would not run any more, and not find out that a size is not what the plan took it for.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
         let [a, b] = &*node.inputs else { return Ok(None) };
         if a == b {
@@ -312,11 +309,14 @@ impl BinMiniOp for IntegerMul {
         let output = model.outlet_fact(node.id.into())?;
         let ty = output.datum_type;
         for (factor, other) in [(a, b), (b, a)] {
-            let is_one = match &model.outlet_fact(*factor)?.uniform {
-                Some(value) => *value.as_bytes() == *tensor0(1i64).cast_to_dt(ty)?.as_bytes(),
-                None => false,
+            let Some(value) = &model.outlet_fact(*factor)?.uniform else { continue };
+            let is = |number: i64| -> TractResult<bool> {
+                Ok(*value.as_bytes() == *tensor0(number).cast_to_dt(ty)?.as_bytes())
             };
-            if is_one && model.outlet_fact(*other)?.shape == output.shape {
+            if is(0)? {
+                return Ok(None);
+            }
+            if is(1)? && model.outlet_fact(*other)?.shape == output.shape {
                 let keep = |_: &mut TypedModelPatch, taps: &[OutletId]| Ok(taps.into());
                 return TypedModelPatch::rewire(model, &[*other], &[node.id.into()], &keep)
                     .map(Some);

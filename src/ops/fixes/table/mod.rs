@@ -3,7 +3,7 @@
 use super::arithmetic::{binary, bit_shift, einsum, greater, is_nan, product};
 use super::control::{branches, classes, random, scan, tree_ensemble};
 use super::places::{
-    expand, gathered, indices, one_hot, pad, range, slice, squeeze, suppression, tile, top,
+    expand, gathered, indices, one_hot, pad, range, slice, split, squeeze, suppression, tile, top,
 };
 use super::products::convolution;
 use super::windows::{max_pool, resize, tapered, transform, transposed};
@@ -118,6 +118,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["ScatterND"], hook(indices::scatter_nd), "panics at negative indices", "GatherND and ScatterND, negative index"),
     fix(&["Slice"], By::Build(slice::build), "takes ends for places in the axis", "Slice with end < start"),
     fix(&["SpaceToDepth"], hook(shapes::space_to_depth), "does not read mode", "SpaceToDepth with `mode` CRD"),
+    fix(&["Split"], hook(split::split), "leaves out parts without elements", "Concat of parts without elements"),
     fix(&["Sqrt"], hook(functions::function), "vanishes where it is squared", "ReduceL2, ReduceSumSquare, Mul, Pow by 2 of a root"),
     fix(&["Squeeze"], By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix(&["Sub"], hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),

@@ -194,6 +194,30 @@ impl Slice {
             if guessed.iter().any(|part| is_empty(&part.len())) { parts(true)? } else { guessed };
         Ok(Some(Slices { parts: Some(parts), axes }))
     }
+
+    /// Wires a slice of which a run tells the bounds, with so many elements along the axes.
+    fn wire_by_data(
+        &self,
+        prefix: &str,
+        model: &mut TypedModel,
+        inputs: &[OutletId],
+        axes: TVec<usize>,
+        lens: TVec<TDim>,
+    ) -> Wired {
+        let mut wires: TVec<OutletId> = inputs.iter().take(3).copied().collect();
+        match &self.from {
+            From::Inputs { steps, .. } => {
+                wires.extend(steps.and_then(|slot| inputs.get(slot)).copied());
+            }
+            From::Attributes { starts, ends, .. } => {
+                for (what, numbers) in [("starts", starts), ("ends", ends)] {
+                    wires.push(model.add_const(format!("{prefix}.{what}"), tensor1(numbers))?);
+                }
+            }
+        }
+        let op = SliceByData { node: self.node.clone().into(), lens, axes };
+        model.wire_node(prefix, op, &wires)
+    }
 }
 
 impl Expansion for Slice {
@@ -264,6 +288,11 @@ impl Expansion for Slice {
         };
         // tract takes a slice of nothing over a Concat, of which it then leaves out what has no elements.
         if let Some(shape) = slices.empty(&shape) {
+            // It becomes a constant, and what comes before is not run.
+            if follows(model, data, is_guess) {
+                let problem = "takes no elements of a slice of an axis whose size only a run tells, the model imports";
+                bail!(unplanned(&self.node, SLICE, &format!("{problem} {}", self.opset)));
+            }
             let ty = model.outlet_fact(data)?.datum_type;
             return zeros(model, prefix, ty, shape);
         }
@@ -284,18 +313,14 @@ impl Expansion for Slice {
             };
             slices.axes.iter().zip(parts).any(is_uncertain)
                 || has_steps
-                || slices.axes.iter().zip(parts).any(is_guessed) && follows::<Part>(model, data)
+                || slices.axes.iter().zip(parts).any(is_guessed)
+                    && follows(model, data, |_, node| node.op_is::<Part>())
         };
         match slices.parts {
             Some(parts) if !is_misread(&parts) => {
                 wire_parts(prefix, model, data, &slices.axes, &parts)
             }
             parts => {
-                let steps = match self.from {
-                    From::Inputs { steps, .. } => steps.and_then(|slot| inputs.get(slot)),
-                    From::Attributes { .. } => None,
-                };
-                let inputs: TVec<OutletId> = inputs.iter().take(3).chain(steps).copied().collect();
                 let lens = match parts {
                     Some(parts) => parts.iter().map(Bounds::len).collect(),
                     None => {
@@ -303,22 +328,24 @@ impl Expansion for Slice {
                         slices.axes.iter().map(symbol).collect()
                     }
                 };
-                let op =
-                    SliceByData { node: self.node.clone().into(), lens, axes: slices.axes.into() };
-                model.wire_node(prefix, op, &inputs)
+                self.wire_by_data(prefix, model, inputs, slices.axes.into(), lens)
             }
         }
     }
 }
 
-/// Whether a value may come of an operator, by others through which tract takes a slice. Where it would have to go far to tell,
-/// it may.
-fn follows<T: Op>(model: &TypedModel, value: OutletId) -> bool {
+/// Whether a value may come of such an operator, by others through which tract takes a slice. Where it would have to go far to
+/// tell, it may.
+fn follows(
+    model: &TypedModel,
+    value: OutletId,
+    is_such: fn(&TypedModel, &TypedNode) -> bool,
+) -> bool {
     const FAR: usize = 1000;
     let (mut seen, mut next) = (HashSet::new(), vec![value.node]);
     while let Some(id) = next.pop() {
         let node = model.node(id);
-        if node.op_is::<T>() || seen.len() > FAR {
+        if is_such(model, node) || seen.len() > FAR {
             return true;
         }
         let is_far = node.op_is::<Conv>();
@@ -327,6 +354,18 @@ fn follows<T: Op>(model: &TypedModel, value: OutletId) -> bool {
         }
     }
     false
+}
+
+/// Whether a node takes places of an axis that a run may find not to be there.
+fn is_guess(model: &TypedModel, node: &TypedNode) -> bool {
+    let Some(data) = node.inputs.first().and_then(|data| model.outlet_fact(*data).ok()) else {
+        return false;
+    };
+    if let Some(Part { axis, start, end }) = node.op_as::<Part>() {
+        let bounds = Bounds { low: start.clone(), high: end.clone(), step: 1 };
+        return data.shape.get(*axis).is_some_and(|dim| !bounds.is_within(dim));
+    }
+    node.op_is::<SliceByData>() && data.shape.as_concrete().is_none()
 }
 
 /// Wires the slices of all axes, which have no steps, one after the other.

@@ -1,0 +1,71 @@
+//! `Split` with parts without elements. tract takes each part as a slice, and a slice of nothing over a Concat, of which it then
+//! leaves out what has no elements, whatever its size along the axis (tract-core, `ops/array/concat.rs`).
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Slice as Part;
+
+use crate::onnx::node::from_front;
+use crate::ops::fixes::shapes::zeros;
+use crate::ops::host::hook::{Instead, Site, Wires};
+use crate::ops::host::integers::dims;
+
+/// Wires the parts one by one, where one of them is known to have no elements.
+pub(crate) fn split(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    let Some(data) = site.given(inputs, 0) else { return Ok(None) };
+    let fact = model.outlet_fact(data)?;
+    let (ty, shape) = (fact.datum_type, fact.shape.to_tvec());
+    let Some(axis) = from_front(site.int("axis", 0)?, shape.len()) else { return Ok(None) };
+    let (Some(whole), Some(sizes)) = (shape.get(axis), sizes(site, model, inputs)?) else {
+        return Ok(None);
+    };
+    let sizes = match sizes {
+        Sizes::Given(sizes) => sizes,
+        Sizes::Even(count) => {
+            let Ok(whole) = whole.to_usize() else { return Ok(None) };
+            let size = whole.div_ceil(count.max(1));
+            let size = |part: usize| size.min(whole.saturating_sub(part.saturating_mul(size)));
+            (0..count).map(|part| size(part).to_dim()).collect()
+        }
+    };
+    let nothing = 0.to_dim();
+    if !sizes.contains(&nothing)
+        || sizes.iter().any(|size| size.as_i64().is_some_and(i64::is_negative))
+    {
+        return Ok(None);
+    }
+    let (mut wires, mut begin) = (Wires::new(), nothing.clone());
+    for (place, size) in sizes.into_iter().enumerate() {
+        let name = site.part(&format!("part-{place}"));
+        let end = begin.clone() + &size;
+        wires.extend(if size == nothing {
+            let mut shape = shape.clone();
+            if let Some(dim) = shape.get_mut(axis) {
+                *dim = size;
+            }
+            zeros(model, &name, ty, shape)?
+        } else {
+            model.wire_node(name, Part::new(axis, begin, end.clone()), &[data])?
+        });
+        begin = end;
+    }
+    Ok(Some(wires))
+}
+
+/// Of what sizes the parts are.
+enum Sizes {
+    Given(Vec<TDim>),
+    /// As many as there are outputs, the last one as much as is left.
+    Even(usize),
+}
+
+/// Those of a node, if they are known: an attribute before opset 13, an input since.
+fn sizes(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<Option<Sizes>> {
+    if let Some(sizes) = site.proto.get_attr_opt_vec::<i64>("split")? {
+        return Ok(Some(Sizes::Given(sizes.iter().map(ToDim::to_dim).collect())));
+    }
+    let Some(sizes) = site.given(inputs, 1) else {
+        return Ok(Some(Sizes::Even(site.proto.output.len())));
+    };
+    let constant = model.outlet_fact(sizes)?.konst.as_deref();
+    constant.map(|sizes| Ok(Sizes::Given(dims(sizes)?.to_vec()))).transpose()
+}
