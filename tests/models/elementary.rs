@@ -366,6 +366,51 @@ fn products_of_constants_are_exact() {
     assert_eq!(made, [tensor2(&[[1028 * 254 * 255]]), tensor2(&[[1028 * 255 * 255]])]);
 }
 
+/// Few weights are multiplied as FLOATs, which have no odd sum beyond 2^24.
+#[test]
+fn integer_products_are_exact_at_any_size() {
+    for (rows, depth, columns) in [(1, 3, 5), (7, 64, 9), (16, 601, 3), (7, 601, 3), (33, 516, 17)]
+    {
+        let at = |index: usize, least: i64, most: i64| match index % 37 {
+            0 => least,
+            1 => least + (index as i64 * 37) % (most - least + 1),
+            _ => most,
+        };
+        let a: Vec<i64> = (0..2 * rows * depth).map(|index| at(index / 7, 0, 255)).collect();
+        let b: Vec<i64> = (0..depth * columns).map(|index| at(index / 11, -128, 127)).collect();
+        let zeros: Vec<i64> = (0..columns).map(|column| at(column, -128, 127)).collect();
+        for (zero, of_columns) in [(0, false), (3, true), (128, true)] {
+            let zero_of = |column: usize| if of_columns { zeros[column] } else { 0 };
+            let sum = |index: usize| -> i64 {
+                let (row, column) = (index / columns, index % columns);
+                let place = |k: usize| (a[row * depth + k] - zero, b[k * columns + column]);
+                (0..depth).map(place).map(|(a, b)| a * (b - zero_of(column))).sum()
+            };
+            let expected: Vec<i64> = (0..2 * rows * columns).map(sum).collect();
+            let of = |shape: &[usize], numbers: &[i64], ty: ElementType| {
+                let tensor = Tensor::from_shape(shape, numbers).expect("a shape");
+                let ty = if ty == Uint8 { DatumType::U8 } else { DatumType::I8 };
+                tensor.cast_to_dt(ty).expect("a type").into_owned()
+            };
+            let constant = |name: &str, ty, tensor: &Tensor| {
+                tract_onnx_cast::tensor_proto::write(name, ty, tensor).expect("a tensor")
+            };
+            let used = if of_columns { zeros.clone() } else { vec![0] };
+            let sketch = Sketch::new()
+                .input("a", Uint8, &[2, rows as i64, depth as i64])
+                .initializer(constant("b", Int8, &of(&[depth, columns], &b, Int8)))
+                .initializer(constant("za", Uint8, &of(&[], &[zero], Uint8)))
+                .initializer(constant("zb", Int8, &of(&[used.len()], &used, Int8)))
+                .node("MatMulInteger", &["a", "b", "za", "zb"], &["y"], vec![])
+                .output("y", Int32, &[2, rows as i64, columns as i64]);
+            let made = sketch.run(vec![of(&[2, rows, depth], &a, Uint8)]).expect("a run");
+            let made = made[0].cast_to::<i64>().expect("integers");
+            let expected = Tensor::from_shape(&[2, rows, columns], &expected).expect("a shape");
+            assert_eq!(*made, expected, "{rows} × {depth} × {columns}, zero point {zero}");
+        }
+    }
+}
+
 #[test]
 fn shifts_by_all_bits_leave_none() {
     let sketch = Sketch::new()

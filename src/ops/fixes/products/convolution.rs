@@ -18,7 +18,7 @@ use super::requantize::Requantize;
 use crate::ops::host::hook::{Instead, Site};
 
 /// Sums of integers below it are exact in FLOAT.
-const EXACT: u64 = 1 << 24;
+pub(super) const EXACT: u64 = 1 << 24;
 
 /// The operands of a convolution of integers, whose weights are constants.
 struct Operands {
@@ -68,7 +68,8 @@ pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletI
     }
 }
 
-fn constant(model: &TypedModel, outlet: OutletId) -> Option<Arc<Tensor>> {
+/// The value of an outlet that is a constant.
+pub(super) fn constant(model: &TypedModel, outlet: OutletId) -> Option<Arc<Tensor>> {
     model.outlet_fact(outlet).ok()?.konst.clone()
 }
 
@@ -85,8 +86,17 @@ fn conv_of(site: &Site, model: &TypedModel, inputs: &[OutletId]) -> TractResult<
     Ok(conv.filter(|conv| conv.kernel_fmt == KernelFormat::OIHW).cloned())
 }
 
+/// Whether it is a type of codes that tract has products of.
+pub(super) fn is_byte(ty: DatumType) -> bool {
+    [DatumType::U8, DatumType::I8].contains(&ty)
+}
+
 /// How far data of a type can be from a zero point, nothing where there are several.
-fn reach(model: &TypedModel, ty: DatumType, zero: Option<OutletId>) -> TractResult<Option<u64>> {
+pub(super) fn reach(
+    model: &TypedModel,
+    ty: DatumType,
+    zero: Option<OutletId>,
+) -> TractResult<Option<u64>> {
     let zero = match zero {
         None => 0,
         Some(zero) => {
@@ -113,7 +123,6 @@ impl Operands {
         zero: Option<OutletId>,
         weights_zero: Option<Arc<Tensor>>,
     ) -> TractResult<Option<Operands>> {
-        let is_byte = |ty| [DatumType::U8, DatumType::I8].contains(&ty);
         let Some(constant) = constant(model, weights) else { return Ok(None) };
         let ty = model.outlet_fact(data)?.datum_type;
         if !is_byte(ty) || !is_byte(constant.datum_type()) {

@@ -8,9 +8,11 @@
 //!
 //! It also puts sums along axes that may have no elements right (`arithmetic::sum`), and products by 0 (`arithmetic::binary`).
 //!
-//! `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is `requantize`.
+//! `operands` tells where an expansion matters to a product, `convolution` has convolutions of integers computed in FLOAT, behind which is
+//! `requantize`, and `integers` small products.
 
 pub(crate) mod convolution;
+pub(crate) mod integers;
 pub(super) mod operands;
 pub(crate) mod requantize;
 

@@ -5,7 +5,7 @@ use super::control::{branches, classes, random, scan, tree_ensemble};
 use super::places::{
     expand, gathered, indices, one_hot, pad, range, slice, split, squeeze, suppression, tile, top,
 };
-use super::products::convolution;
+use super::products::{convolution, integers};
 use super::windows::{max_pool, resize, tapered, transform, transposed};
 use super::{attention, functions, recurrent, reductions, rows, shapes, windows};
 use crate::ops::host::hook::{Hook, Wire};
@@ -92,7 +92,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["LogSoftmax"], hook(rows::softmax), "takes the logarithm of 0", "LogSoftmax, ReduceLogSumExp of numbers far apart, or large"),
     fix(&["LayerNormalization", "LpNormalization"], hook(shapes::of_nothing), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
     fix(&["MatMul"], hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
-    fix(&["MatMulInteger"], hook(product::matmul_integer), "takes products for what an expansion makes of them", "product of an expansion"),
+    fix(&["MatMulInteger"], hook(integers::matmul_integer), "takes products for what an expansion makes of them", "product of an expansion"),
     fix(&["QLinearMatMul"], PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
     fix(&["MatMulNBits"], By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
     fix(&["MaxPool"], By::Hook(Hook::Checked(windows::check, max_pool::max_pool)), "begins with the least finite number", "MaxPool of infinities, and its Indices"),

@@ -1,0 +1,104 @@
+//! `MatMulInteger` of few weights by tract's product of FLOATs, where no sum can be too large for it to be exact.
+//!
+//! tract's own goes through several passes over sums and results, element by element. On x86-64 its kernels for codes are faster
+//! than those for FLOAT only as full tiles of 16 × 16, which VNNI has (tract-linalg,
+//! `x86_64/fma/avx512vnni_mmm_i32_16x16.S.j2`); those of 8 × 8 take longer to store a tile than to compute it.
+
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ndarray::{ArrayD, Axis};
+use tract_onnx::tract_core::ops::cast::cast;
+use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
+use tract_onnx::tract_core::ops::math;
+use tract_onnx::tract_core::tract_linalg::isa::{self, Arch, Isa};
+use tract_onnx::tract_hir::internal::Expansion;
+use tract_onnx::tract_hir::ops::matmul::MatMulInference;
+
+use super::convolution::{EXACT, constant, is_byte, reach};
+use crate::ops::fixes::arithmetic::product;
+use crate::ops::host::hook::{Instead, Site};
+
+/// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for codes, and where it has not.
+const FEW: [usize; 2] = [1 << 18, 1 << 20];
+
+/// Wires `MatMulInteger`.
+pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    let Some((weights, reach)) = weights(site, model, inputs)? else {
+        return product::matmul_integer(site, model, inputs);
+    };
+    let (Some(data), true) = (site.given(inputs, 0), is_exact(&weights, reach)) else {
+        return product::matmul_integer(site, model, inputs);
+    };
+    let float = || cast(DatumType::F32);
+    let mut operands = model.wire_node(site.part("float"), float(), &[data])?;
+    if let Some(zero) = site.given(inputs, 2) {
+        let zero = model.wire_node(site.part("zero"), float(), &[zero])?;
+        let name = site.part("less-zero");
+        let both = wire_rank_broadcast(&name, model, &[&*operands, &*zero].concat())?;
+        operands = model.wire_node(name, math::sub(), &both)?;
+    }
+    #[allow(clippy::cast_precision_loss, reason = "they are of 9 bits")]
+    let weights = weights.mapv(|weight| weight as f32).into_tensor();
+    operands.push(model.add_const(site.part("weights"), weights)?);
+    let sum = MatMulInference::default().wire(&site.part("sum"), model, &operands)?;
+    model.wire_node(&site.name, cast(DatumType::I32), &sum).map(Some)
+}
+
+/// The weights less their zero points, and how far the data may be from its own. `None` where these are no constants, not few, or
+/// of zero points for each row.
+fn weights(
+    site: &Site,
+    model: &TypedModel,
+    inputs: &[OutletId],
+) -> TractResult<Option<(ArrayD<i32>, u64)>> {
+    let (Some(data), Some(weights)) = (site.given(inputs, 0), site.given(inputs, 1)) else {
+        return Ok(None);
+    };
+    let fact = model.outlet_fact(data)?;
+    let Some(weights) = constant(model, weights) else { return Ok(None) };
+    if fact.konst.is_some() || !is_byte(fact.datum_type) || !is_byte(weights.datum_type()) {
+        return Ok(None);
+    }
+    let Some(reach) = reach(model, fact.datum_type, site.given(inputs, 2))? else {
+        return Ok(None);
+    };
+    let rows = fact.shape.iter().rev().nth(1).and_then(TDim::as_i64);
+    if fact.rank() < 2 || weights.rank() < 2 || !is_faster(rows, weights.len()) {
+        return Ok(None);
+    }
+    let mut weights = weights.cast_to::<i32>()?.to_plain_array_view::<i32>()?.to_owned();
+    if let Some(zeros) = site.given(inputs, 3) {
+        let Some(zeros) = constant(model, zeros) else { return Ok(None) };
+        let zeros = zeros.cast_to::<i32>()?;
+        let zeros = zeros.to_plain_array_view::<i32>()?;
+        // One of all, or one of each column.
+        let is_list = zeros.ndim() <= 1
+            && [1, weights.shape().last().copied().unwrap_or(1)].contains(&zeros.len());
+        let Some(zeros) = zeros.broadcast(weights.raw_dim()).filter(|_| is_list) else {
+            return Ok(None);
+        };
+        weights -= &zeros;
+    }
+    Ok(Some((weights, reach)))
+}
+
+/// Whether FLOATs are faster than codes, of so many rows, if that is known, and weights.
+fn is_faster(rows: Option<i64>, weights: usize) -> bool {
+    const TILE: i64 = 16;
+    let native = isa::native();
+    // Of other processors' kernels for codes nothing has been measured.
+    let is_known = native.arch() == Some(Arch::X86_64);
+    let [few, few_without] = FEW;
+    is_known
+        && match native.has(Isa::X86_64Avx512Vnni) {
+            true => weights <= few && rows.is_none_or(|rows| rows % TILE != 0),
+            false => weights <= few_without,
+        }
+}
+
+/// Whether FLOAT has every sum of the products of a column, in whatever order they are summed.
+fn is_exact(weights: &ArrayD<i32>, reach: u64) -> bool {
+    let columns = weights.lanes(Axis(weights.ndim().saturating_sub(2)));
+    columns.into_iter().all(|column| {
+        column.iter().map(|weight| u64::from(weight.unsigned_abs()) * reach).sum::<u64>() < EXACT
+    })
+}
