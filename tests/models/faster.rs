@@ -98,6 +98,45 @@ fn softmax_of_columns_is_that_of_rows() {
     }
 }
 
+/// Short rows are computed beside one another, and what is left of longer ones by itself.
+#[test]
+fn softmax_of_rows_is_that_of_real_numbers() {
+    for len in [1, 2, 6, 15, 16, 17, 31, 32, 33, 47, 100, 255] {
+        for rows in [1, 15, 16, 17, 35] {
+            let x = numbers(&[rows, len]);
+            let plain = x.try_as_plain_ram().unwrap();
+            let mut values: Vec<f32> = plain.as_slice::<f32>().unwrap().to_vec();
+            for (row, values) in values.chunks_mut(len).enumerate() {
+                let last = values.last_mut().unwrap();
+                match row % 8 {
+                    1 => *last = f32::NAN,
+                    2 => *last = 1000.0,
+                    3 => *last = -1000.0,
+                    4 => *last = f32::NEG_INFINITY,
+                    5 => *last = f32::INFINITY,
+                    6 => values.fill(f32::NEG_INFINITY),
+                    _ => {}
+                }
+            }
+            let x = Tensor::from_shape(&[rows, len], &values).unwrap();
+            let model = sketch("Softmax", &[&[rows, len]], vec![]).load().unwrap();
+            let made = run(model, &[x]);
+            let made = made.try_as_plain_ram().unwrap().as_slice::<f32>().unwrap().to_vec();
+            for (made, x) in made.chunks(len).zip(values.chunks(len)) {
+                let most = x.iter().copied().map(f64::from).fold(f64::NEG_INFINITY, f64::max);
+                let powers: Vec<f64> = x.iter().map(|x| (f64::from(*x) - most).exp()).collect();
+                let sum: f64 = powers.iter().sum();
+                for (made, power) in made.iter().zip(powers) {
+                    let exact = power / sum;
+                    let made = f64::from(*made);
+                    let is_near = (made - exact).abs() <= 2.4e-7 * exact + 1e-45;
+                    assert!(is_near || made.is_nan() && exact.is_nan(), "{len}: {made}, {exact}");
+                }
+            }
+        }
+    }
+}
+
 /// 1,000 numbers far apart, of which most have no exponential in FLOAT, and infinities.
 #[test]
 fn softmax_of_columns_does_not_overflow() {

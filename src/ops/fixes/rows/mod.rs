@@ -1,11 +1,12 @@
-//! `LogSoftmax`, `Hardmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` along
-//! an axis that is not the last.
+//! `LogSoftmax`, `Hardmax`, `ReduceLogSumExp`, `ArgMax` and `ArgMin` of floats, and `Softmax` of FLOAT but for long rows.
 //!
 //! tract takes the logarithm of a sum that has overflowed or vanished (tract-core, `ops/nn/softmax/mod.rs`; tract-onnx,
-//! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns of `Softmax` one by one.
+//! `ops/math`), passes NaN by when it looks for an extreme (`ops/nn/reduce.rs`), and goes through columns and short rows of
+//! `Softmax` one by one.
 
 pub(crate) mod batch;
 mod columns;
+mod last;
 
 use tract_onnx::model::ParsingContext;
 use tract_onnx::pb::NodeProto;
@@ -106,13 +107,16 @@ pub(crate) fn softmax(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) 
     };
     let axes = if site.opset < 13 { (axis..rank).collect() } else { tvec!(axis) };
     let is_open = fact.shape.iter().any(|dim| dim.as_i64().is_none());
+    let is_last = axis + axes.len() == rank;
+    let row: TDim = axes.iter().filter_map(|axis| fact.shape.get(*axis)).product();
+    let is_short = row.to_usize().is_ok_and(|len| len < last::LONG);
     let makes = match site.proto.op_type.as_str() {
         "LogSoftmax" => Makes::LogSoftmax,
         "Hardmax" => Makes::Hardmax,
         _ if is_empty => return Ok(Some(tvec!(*input))),
-        // tract's is right, and has kernels for rows that stand one after the other. Of FLOAT alone it takes those of none.
+        // tract's is right, but for what turns out to have no elements, and has kernels for long rows that stand one after the other.
         _ if fact.datum_type != DatumType::F32 && !is_open => return Ok(None),
-        _ if fact.datum_type == DatumType::F32 && axis + axes.len() == rank => return Ok(None),
+        _ if fact.datum_type == DatumType::F32 && is_last && !is_short => return Ok(None),
         _ => Makes::Softmax,
     };
     model.wire_node(&site.name, Rows { makes, axes }, inputs).map(Some)
@@ -223,12 +227,18 @@ impl Rows {
     fn of_floats_in_rows(&self, input: &Tensor) -> TractResult<Option<Tensor>> {
         let first = input.rank() - self.axes.len().min(input.rank());
         let is_last = self.axes.iter().copied().eq(first..input.rank());
-        if input.datum_type() != DatumType::F32 || !is_last || self.makes != Makes::LogSoftmax {
+        let is_logarithm = self.makes == Makes::LogSoftmax;
+        let is_either = is_logarithm || self.makes == Makes::Softmax;
+        if input.datum_type() != DatumType::F32 || !is_last || !is_either {
             return Ok(None);
         }
         let mut made = input.clone();
         let len: usize = input.shape().iter().skip(first).product();
         let mut plain = made.try_as_plain_ram_mut()?;
+        if !is_logarithm {
+            last::softmax(Level::best(), plain.as_slice_mut::<f32>()?, len);
+            return Ok(Some(made));
+        }
         let level = Level::best();
         for row in plain.as_slice_mut::<f32>()?.chunks_mut(len.max(1)) {
             // NaN is in the sum.
