@@ -545,3 +545,17 @@ fn a_product_with_zero_keeps_the_sizes_of_its_factor() {
     let error = run(0).expect_err("a row that is not there");
     assert!(format!("{error:#}").contains("takes 0 of axis 0 of size 0"), "{error:#}");
 }
+
+/// tract divides what is declared of the result by the number of times, while it infers the size that is repeated.
+#[test]
+fn what_is_repeated_0_times_may_have_any_size() {
+    let sketch = Sketch::new()
+        .input("x", Float, &[1])
+        .input("shape", Int64, &[1])
+        .initializer(int64("times", &[0]))
+        .node("Expand", &["x", "shape"], &["e"], vec![])
+        .node("Tile", &["e", "times"], &["y"], vec![])
+        .output("y", Float, &[0]);
+    let made = sketch.run(vec![tensor1(&[1f32]), tensor1(&[3i64])]).expect("a run");
+    assert_eq!(made, [tensor1::<f32>(&[])]);
+}

@@ -98,6 +98,10 @@ const MORE_NODES: &[(&str, &str)] = &[
     ("expanded_tests/test_nllloss_NCd1d2_with_weight_reduction_sum_ii_expanded", INDICES),
     ("expanded_tests/test_nllloss_NCd1d2d3_sum_weight_high_ii_expanded", INDICES),
     ("models/whole/declared_expansion", "the dimensions to expand to, which stock does not read"),
+    ("models/whole/matmul_integer_to_FLOAT", IN_FLOAT),
+    ("models/whole/matmul_integer_to_INT32", IN_FLOAT),
+    ("models/whole/matmul_integer_to_INT8", IN_FLOAT),
+    ("models/whole/matmul_integer_to_UINT8", IN_FLOAT),
     ("models/whole/qdq_softmax", "a Softmax, of which stock makes a table of 256 codes"),
     ("models/whole/skl_kmeans", ZERO),
     ("expanded_tests/test_hardsigmoid_default_expanded_ver18", NAN),
@@ -113,6 +117,8 @@ const MORE_NODES: &[(&str, &str)] = &[
 /// A slice of a negative step, whose beginning is beyond the end.
 const BACKWARDS: &str = "models/found/evaluator__slice_back_from_beyond";
 
+const IN_FLOAT: &str = "casts to FLOAT and back, around a product that is faster in it";
+
 const INDICES: &str = "a look at indices, where stock panics at those that an axis does not have";
 
 const SIGN: &str = "a sum with zero, which is 0 of −0";
@@ -127,6 +133,7 @@ const INSTEAD: &[(&str, &[&str])] = &[
         "Bound",
         &["Max", "Min", "OptBinChain(Max+Min)", "OptBinChain(Mul+Add+Min+Max)", "OptMaxByScalar"],
     ),
+    ("Cast", &["OffsetU8asI8"]),
     ("Celu", &["Add", "Exp", "Max", "Min", "Mul", "Sub"]),
     ("Div", &["Mul", "OptMulByScalar", "OptMulUnicast", "Recip"]),
     ("Elu", &["Exp", "Iff", "LT", "Sub"]),

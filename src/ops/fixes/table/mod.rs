@@ -123,7 +123,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["Squeeze"], By::Build(squeeze::build), "takes a symbolic size for other than 1", "Squeeze without axes of a symbolic size"),
     fix(&["Sub"], hook(binary::sub), "simplifies differences of a DOUBLE and almost 0", "Mul, Div by almost 1, Add, Sub of almost 0 (DOUBLE)"),
     fix(&["Swish"], hook(functions::function), "does not read alpha", "Swish with `alpha`"),
-    fix(&["Tile"], hook(tile::tile), "has no zero of STRING", "Tile of STRING"),
+    fix(&["Tile"], By::Build(tile::build), "has no zero of STRING", "Tile of STRING"),
     fix(&["TopK"], hook(top::top), "orders NaN at random", "TopK of NaN, and of more elements than there are"),
     fix(&["TreeEnsembleClassifier"], By::Build(tree_ensemble::build), "has one class", "TreeEnsembleClassifier of two classes"),
 ];
