@@ -114,6 +114,24 @@ pub(super) fn reach(
     Ok(ends.into_iter().map(|end: i32| u64::from(end.abs_diff(zero))).max())
 }
 
+/// Wires codes less their zero point as FLOATs.
+pub(super) fn less_zero(
+    site: &Site,
+    model: &mut TypedModel,
+    codes: OutletId,
+    zero: Option<OutletId>,
+) -> TractResult<OutletId> {
+    let float = || cast(DatumType::F32);
+    let mut data = model.wire_node(site.part("float"), float(), &[codes])?;
+    if let Some(zero) = zero {
+        let zero = model.wire_node(site.part("zero"), float(), &[zero])?;
+        let name = site.part("less-zero");
+        let operands = wire_rank_broadcast(&name, model, &[&*data, &*zero].concat())?;
+        data = model.wire_node(name, math::sub(), &operands)?;
+    }
+    data.first().copied().context("an output")
+}
+
 impl Operands {
     /// `None` where tract's operator computes the node: of other types, or of weights that are data.
     fn of(
@@ -187,15 +205,7 @@ impl Operands {
                 let outlets = model.wire_node(name, op, inputs)?;
                 outlets.first().copied().context("an output")
             };
-        let mut data =
-            wire(model, site.part("float"), Box::new(cast(DatumType::F32)), &[self.data])?;
-        if let Some(zero) = self.zero {
-            let float = Box::new(cast(DatumType::F32));
-            let zero = wire(model, site.part("zero"), float, &[zero])?;
-            let name = site.part("less-zero");
-            let operands = wire_rank_broadcast(&name, model, &[data, zero])?;
-            data = wire(model, name, Box::new(math::sub()), &operands)?;
-        }
+        let data = less_zero(site, model, self.data, self.zero)?;
         let bias = model.add_const(site.part("no-bias"), tensor0(0f32))?;
         let mut sum: Option<OutletId> = None;
         for (place, slice) in slices.iter().enumerate() {

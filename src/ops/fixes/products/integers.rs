@@ -2,18 +2,16 @@
 //!
 //! tract's own goes through several passes over sums and results, element by element. On x86-64 its kernels for codes are faster
 //! than those for FLOAT only as full tiles of 16 × 16, which VNNI has (tract-linalg,
-//! `x86_64/fma/avx512vnni_mmm_i32_16x16.S.j2`); those of 8 × 8 take longer to store a tile than to compute it.
+//! `x86_64/fma/avx512vnni_mmm_i32_16x16.S.j2`); those of 8 × 8 take several times as long.
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ndarray::{ArrayD, Axis};
 use tract_onnx::tract_core::ops::cast::cast;
-use tract_onnx::tract_core::ops::change_axes::wire_rank_broadcast;
-use tract_onnx::tract_core::ops::math;
 use tract_onnx::tract_core::tract_linalg::isa::{self, Arch, Isa};
 use tract_onnx::tract_hir::internal::Expansion;
 use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 
-use super::convolution::{EXACT, constant, is_byte, reach};
+use super::convolution::{EXACT, constant, is_byte, less_zero, reach};
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::host::hook::{Instead, Site};
 
@@ -28,18 +26,11 @@ pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[Outl
     let (Some(data), true) = (site.given(inputs, 0), is_exact(&weights, reach)) else {
         return product::matmul_integer(site, model, inputs);
     };
-    let float = || cast(DatumType::F32);
-    let mut operands = model.wire_node(site.part("float"), float(), &[data])?;
-    if let Some(zero) = site.given(inputs, 2) {
-        let zero = model.wire_node(site.part("zero"), float(), &[zero])?;
-        let name = site.part("less-zero");
-        let both = wire_rank_broadcast(&name, model, &[&*operands, &*zero].concat())?;
-        operands = model.wire_node(name, math::sub(), &both)?;
-    }
+    let data = less_zero(site, model, data, site.given(inputs, 2))?;
     #[allow(clippy::cast_precision_loss, reason = "they are of 9 bits")]
     let weights = weights.mapv(|weight| weight as f32).into_tensor();
-    operands.push(model.add_const(site.part("weights"), weights)?);
-    let sum = MatMulInference::default().wire(&site.part("sum"), model, &operands)?;
+    let weights = model.add_const(site.part("weights"), weights)?;
+    let sum = MatMulInference::default().wire(&site.part("sum"), model, &[data, weights])?;
     model.wire_node(&site.name, cast(DatumType::I32), &sum).map(Some)
 }
 

@@ -1,4 +1,4 @@
-//! `Softmax` and `LogSoftmax` along an axis that is not the last: of many columns beside one another.
+//! `Softmax` and `LogSoftmax` of many columns beside one another: along an axis that is not the last, and of short rows that are turned.
 
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::functions::exp_of_difference;
@@ -19,8 +19,9 @@ pub(super) fn softmax(level: Level, block: &mut [f32], inner: usize, is_logarith
     }
 }
 
+/// The same by a function that gives e^(x − most).
 #[inline(always)]
-fn all_columns(
+pub(super) fn all_columns(
     block: &mut [f32],
     inner: usize,
     is_logarithm: bool,
@@ -56,8 +57,7 @@ fn finish(
     (most, sums): (&[f32; COLUMNS], &[f64; COLUMNS]),
     is_logarithm: bool,
 ) {
-    let logarithms = sums.map(f64::ln);
-    let divisors = sums.map(|sum| sum as f32);
+    let logarithms = if is_logarithm { sums.map(f64::ln) } else { [0.0; COLUMNS] };
     for row in block.chunks_mut(inner) {
         let row = row.get_mut(first..).unwrap_or_default();
         if is_logarithm {
@@ -65,8 +65,8 @@ fn finish(
                 *x = ((f64::from(*x) - f64::from(*most)) - logarithm) as f32;
             }
         } else {
-            for (x, divisor) in row.iter_mut().zip(&divisors) {
-                *x /= divisor;
+            for (x, sum) in row.iter_mut().zip(sums) {
+                *x /= *sum as f32;
             }
         }
     }

@@ -4,6 +4,7 @@
 //! tract's has kernels that are called for each row, which short rows take longer to call than to compute (tract-core,
 //! `ops/nn/softmax/mod.rs`, `softmax_inner_slice_f32`).
 
+use super::columns::all_columns;
 use super::largest_in_lanes;
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::functions::exp_of_difference;
@@ -31,17 +32,20 @@ pub(super) fn softmax(level: Level, values: &mut [f32], len: usize) {
 
 #[inline(always)]
 fn all_rows(values: &mut [f32], len: usize, power: impl Fn(f32, f32) -> f32 + Copy) {
-    if len <= SHORT {
-        values.chunks_mut((len * LANES).max(1)).for_each(|block| beside(block, len, power));
-    } else {
-        values.chunks_mut(len).for_each(|row| alone(row, power));
+    if len > SHORT {
+        for row in values.chunks_mut(len) {
+            alone(row, power);
+        }
+        return;
+    }
+    for block in values.chunks_mut((len * LANES).max(1)) {
+        beside(block, len, power);
     }
 }
 
-/// As many rows as there are lanes, or fewer.
+/// As many rows as there are lanes, or fewer, as the columns that they are turned.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation, reason = "it is rounded to FLOAT")]
-fn beside(block: &mut [f32], len: usize, power: impl Fn(f32, f32) -> f32) {
+fn beside(block: &mut [f32], len: usize, power: impl Fn(f32, f32) -> f32 + Copy) {
     let mut cells = [[0f32; LANES]; SHORT];
     let cells = cells.get_mut(..len).unwrap_or_default();
     for (lane, row) in block.chunks(len.max(1)).enumerate() {
@@ -51,24 +55,7 @@ fn beside(block: &mut [f32], len: usize, power: impl Fn(f32, f32) -> f32) {
             }
         }
     }
-    let mut most = [f32::NEG_INFINITY; LANES];
-    for cell in &*cells {
-        for (most, x) in most.iter_mut().zip(cell) {
-            *most = if *x > *most { *x } else { *most };
-        }
-    }
-    let mut sums = [0f64; LANES];
-    for cell in &mut *cells {
-        for ((x, most), sum) in cell.iter_mut().zip(&most).zip(&mut sums) {
-            *x = power(*x, *most);
-            *sum += f64::from(*x);
-        }
-    }
-    for cell in &mut *cells {
-        for (x, sum) in cell.iter_mut().zip(&sums) {
-            *x /= *sum as f32;
-        }
-    }
+    all_columns(cells.as_flattened_mut(), LANES, false, power);
     for (lane, row) in block.chunks_mut(len.max(1)).enumerate() {
         for (cell, x) in cells.iter().zip(row) {
             *x = cell.get(lane).copied().unwrap_or_default();
