@@ -9,7 +9,7 @@ TARGET = $${CARGO_TARGET_DIR:-target}
 venv = python3 -m venv $(TARGET)/$(1)-venv && $(TARGET)/$(1)-venv/bin/pip install --quiet --requirement $(2)
 # A module of scripts/ in that environment: $(call python,NAME) MODULE.
 python = PYTHONPATH=scripts $(TARGET)/$(1)-venv/bin/python -P -m
-EXAMPLES = against_stock plug_in bfloat16 threads nnef streaming
+EXAMPLES = against_stock plug_in bfloat16 nnef streaming
 
 .PHONY: demo test test-cast check build examples wasm minimal-versions deny fmt clippy doc sanitize graphs snapshots \
 	snapshots-changed models test-data quantizers operator-table lint-scripts operators operator-counts bench bench-survey bench-peers wheel test-python test-workflow \
@@ -40,6 +40,14 @@ show:
 
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
+
+# Casts on several threads of tract's, which is compiled once more for it, and not to be fast.
+.PHONY: test-threads
+THREADED = --locked --features tract-onnx-cast/multithread --config 'profile.dev.package.tract-core.opt-level=0' \
+	--config 'profile.dev.package.tract-onnx-cast.opt-level=1'
+test-threads:
+	$(CARGO) test $(THREADED) --lib --test plans -- threads executor
+	$(CARGO) run --quiet $(THREADED) --example threads
 
 # The conversions alone, without tract: compiled in seconds, for working on them.
 test-cast:

@@ -2,7 +2,7 @@
 //! executor that the program gives tract.
 //!
 //! ```sh
-//! cargo run --release --example threads
+//! cargo run --release --features multithread --example threads
 //! ```
 
 use std::thread;

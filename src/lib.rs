@@ -60,7 +60,7 @@
 //! The way of an element: [`OnnxCast`] hands its input to a [`Conversion`], whose kernel was chosen when it was made
 //! (`cast::kernel::select`); `tensor::output` divides a large tensor among the threads of tract's current executor and
 //! gives each part to the kernel, which runs at the level of this CPU. tract has executors of several threads only with
-//! the feature `multithread`, which is on by default.
+//! the feature `multithread`.
 //!
 //! The behaviour is that of [`semantics`], whose sections the documentation cites as SEMANTICS.
 //!
