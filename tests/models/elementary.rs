@@ -366,7 +366,7 @@ fn products_of_constants_are_exact() {
     assert_eq!(made, [tensor2(&[[1028 * 254 * 255]]), tensor2(&[[1028 * 255 * 255]])]);
 }
 
-/// Few weights are multiplied as FLOATs, which have no odd sum beyond 2^24.
+/// Few weights are multiplied as FLOATs, which have no odd sum beyond 2^24; a half of the quantized ones is rounded to even.
 #[test]
 fn integer_products_are_exact_at_any_size() {
     for (rows, depth, columns) in [(1, 3, 5), (7, 64, 9), (16, 601, 3), (7, 601, 3), (33, 516, 17)]
@@ -399,14 +399,30 @@ fn integer_products_are_exact_at_any_size() {
             let sketch = Sketch::new()
                 .input("a", Uint8, &[2, rows as i64, depth as i64])
                 .initializer(constant("b", Int8, &of(&[depth, columns], &b, Int8)))
-                .initializer(constant("za", Uint8, &of(&[], &[zero], Uint8)))
+                .initializer(constant("za", Uint8, &of(&[1], &[zero], Uint8)))
                 .initializer(constant("zb", Int8, &of(&[used.len()], &used, Int8)))
                 .node("MatMulInteger", &["a", "b", "za", "zb"], &["y"], vec![])
                 .output("y", Int32, &[2, rows as i64, columns as i64]);
+            let quantized: &[&str] = &["a", "scale", "za", "b", "scale", "zb", "one", "zy"];
+            let sketch = if of_columns {
+                sketch
+            } else {
+                sketch
+                    .initializer(tensor("scale", Float, &[1. / 16.]))
+                    .initializer(tensor("one", Float, &[1.]))
+                    .initializer(tensor("zy", Uint8, &[100.]))
+                    .node("QLinearMatMul", quantized, &["q"], vec![])
+                    .output("q", Uint8, &[2, rows as i64, columns as i64])
+            };
             let made = sketch.run(vec![of(&[2, rows, depth], &a, Uint8)]).expect("a run");
-            let made = made[0].cast_to::<i64>().expect("integers");
-            let expected = Tensor::from_shape(&[2, rows, columns], &expected).expect("a shape");
-            assert_eq!(*made, expected, "{rows} × {depth} × {columns}, zero point {zero}");
+            let code =
+                |sum: &i64| ((*sum as f64 / 256.).round_ties_even() as i64 + 100).clamp(0, 255);
+            let codes = expected.iter().map(code).collect();
+            for (made, expected) in made.iter().zip([expected, codes]) {
+                let made = made.cast_to::<i64>().expect("integers");
+                let expected = Tensor::from_shape(&[2, rows, columns], &expected).expect("a shape");
+                assert_eq!(*made, expected, "{rows} × {depth} × {columns}, zero point {zero}");
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! `MatMulInteger` of few weights by tract's product of FLOATs, where no sum can be too large for it to be exact.
+//! `MatMulInteger` and `QLinearMatMul` of few weights by tract's product of FLOATs, where no sum can be too large for it to be
+//! exact.
 //!
 //! tract's own goes through several passes over sums and results, element by element. On x86-64 its kernels for codes are faster
 //! than those for FLOAT only as full tiles of 16 × 16, which VNNI has (tract-linalg,
@@ -12,26 +13,56 @@ use tract_onnx::tract_hir::internal::Expansion;
 use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 
 use super::convolution::{EXACT, constant, is_byte, less_zero, reach};
+use super::requantize::Requantize;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::host::hook::{Instead, Site};
 
 /// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for codes, and where it has not.
 const FEW: [usize; 2] = [1 << 18, 1 << 20];
 
+/// The places of the data and the weights among a node's inputs, each before its zero point's.
+type Places = [usize; 4];
+
 /// Wires `MatMulInteger`.
 pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let Some((weights, reach)) = weights(site, model, inputs)? else {
-        return product::matmul_integer(site, model, inputs);
+    match product_of_floats(site, model, inputs, [0, 2, 1, 3])? {
+        Some(sum) => model.wire_node(&site.name, cast(DatumType::I32), &[sum]).map(Some),
+        None => product::matmul_integer(site, model, inputs),
+    }
+}
+
+/// Wires `QLinearMatMul` of one scale each of the data, the weights and the output.
+pub(crate) fn qlinear_matmul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
+    const CHANNELS: usize = 1;
+    let [data, weights, output, zero] = [1, 4, 6, 7].map(|place| site.given(inputs, place));
+    let last = Requantize::of(model, CHANNELS, &[data, weights, output, zero, None])?;
+    let Some((op, scale, bias)) = last else { return Ok(None) };
+    let Some(sum) = product_of_floats(site, model, inputs, [0, 2, 3, 5])? else {
+        return Ok(None);
     };
-    let (Some(data), true) = (site.given(inputs, 0), is_exact(&weights, reach)) else {
-        return product::matmul_integer(site, model, inputs);
+    let scale = model.add_const(site.part("scale"), scale)?;
+    let bias = model.add_const(site.part("bias"), bias)?;
+    model.wire_node(&site.name, op, &[sum, scale, bias]).map(Some)
+}
+
+/// Wires the sums as FLOATs, where they are exact and fast.
+fn product_of_floats(
+    site: &Site,
+    model: &mut TypedModel,
+    inputs: &[OutletId],
+    places: Places,
+) -> TractResult<Option<OutletId>> {
+    let Some((weights, reach)) = weights(site, model, inputs, places)? else { return Ok(None) };
+    let [data, data_zero, ..] = places;
+    let (Some(data), true) = (site.given(inputs, data), is_exact(&weights, reach)) else {
+        return Ok(None);
     };
-    let data = less_zero(site, model, data, site.given(inputs, 2))?;
+    let data = less_zero(site, model, data, site.given(inputs, data_zero))?;
     #[allow(clippy::cast_precision_loss, reason = "they are of 9 bits")]
     let weights = weights.mapv(|weight| weight as f32).into_tensor();
     let weights = model.add_const(site.part("weights"), weights)?;
     let sum = MatMulInference::default().wire(&site.part("sum"), model, &[data, weights])?;
-    model.wire_node(&site.name, cast(DatumType::I32), &sum).map(Some)
+    Ok(sum.first().copied())
 }
 
 /// The weights less their zero points, and how far the data may be from its own. `None` where these are no constants, not few, or
@@ -40,8 +71,10 @@ fn weights(
     site: &Site,
     model: &TypedModel,
     inputs: &[OutletId],
+    [data, data_zero, weights, weights_zero]: Places,
 ) -> TractResult<Option<(ArrayD<i32>, u64)>> {
-    let (Some(data), Some(weights)) = (site.given(inputs, 0), site.given(inputs, 1)) else {
+    let (Some(data), Some(weights)) = (site.given(inputs, data), site.given(inputs, weights))
+    else {
         return Ok(None);
     };
     let fact = model.outlet_fact(data)?;
@@ -49,7 +82,7 @@ fn weights(
     if fact.konst.is_some() || !is_byte(fact.datum_type) || !is_byte(weights.datum_type()) {
         return Ok(None);
     }
-    let Some(reach) = reach(model, fact.datum_type, site.given(inputs, 2))? else {
+    let Some(reach) = reach(model, fact.datum_type, site.given(inputs, data_zero))? else {
         return Ok(None);
     };
     let rows = fact.shape.iter().rev().nth(1).and_then(TDim::as_i64);
@@ -57,7 +90,7 @@ fn weights(
         return Ok(None);
     }
     let mut weights = weights.cast_to::<i32>()?.to_plain_array_view::<i32>()?.to_owned();
-    if let Some(zeros) = site.given(inputs, 3) {
+    if let Some(zeros) = site.given(inputs, weights_zero) {
         let Some(zeros) = constant(model, zeros) else { return Ok(None) };
         let zeros = zeros.cast_to::<i32>()?;
         let zeros = zeros.to_plain_array_view::<i32>()?;
@@ -79,11 +112,12 @@ fn is_faster(rows: Option<i64>, weights: usize) -> bool {
     // Of other processors' kernels for codes nothing has been measured.
     let is_known = native.arch() == Some(Arch::X86_64);
     let [few, few_without] = FEW;
-    is_known
-        && match native.has(Isa::X86_64Avx512Vnni) {
-            true => weights <= few && rows.is_none_or(|rows| rows % TILE != 0),
-            false => weights <= few_without,
-        }
+    let is_few = if native.has(Isa::X86_64Avx512Vnni) {
+        weights <= few && rows.is_none_or(|rows| rows % TILE != 0)
+    } else {
+        weights <= few_without
+    };
+    is_known && is_few
 }
 
 /// Whether FLOAT has every sum of the products of a column, in whatever order they are summed.

@@ -6,8 +6,8 @@ use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::typed_op;
 use crate::ops::host::saved::save;
 
-/// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums of channels, which are the second axis, INT32 or
-/// integers in FLOAT; scale and bias are FLOATs and INT32s, one or one for each channel.
+/// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums, INT32 or integers in FLOAT; scale and bias are FLOATs
+/// and INT32s, one of each, or one for each channel, which are the second axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Requantize {
     /// INT8 or UINT8.
@@ -19,8 +19,8 @@ pub(crate) struct Requantize {
 const ROUNDS: f32 = 12_582_912.0;
 
 impl Requantize {
-    /// The operator, scales and biases of a `QLinearConv` of constant scales of data, weights and output, zero point and
-    /// bias, the last of which may not be there.
+    /// The operator, scales and biases of a `QLinearConv` or `QLinearMatMul` of constant scales of data, weights and output, zero
+    /// point and bias, the last of which may not be there.
     pub(super) fn of(
         model: &TypedModel,
         channels: usize,
@@ -103,7 +103,8 @@ impl Requantize {
         let (scales, biases) =
             (scales.to_plain_array_view::<f32>()?, biases.to_plain_array_view::<i32>()?);
         let mut made = vec![0; sums.len()];
-        let parts = made.chunks_mut(inner.max(1)).zip(sums.chunks(inner.max(1)));
+        let alike = if scales.len() == 1 && biases.len() == 1 { sums.len() } else { inner };
+        let parts = made.chunks_mut(alike.max(1)).zip(sums.chunks(alike.max(1)));
         for (place, (made, sums)) in parts.enumerate() {
             let channel = place % channels.max(1);
             let scale = scales.iter().nth(channel % scales.len().max(1)).copied().unwrap_or(0.0);

@@ -93,7 +93,7 @@ pub(crate) const FIXES: &[Fix] = &[
     fix(&["LayerNormalization", "LpNormalization"], hook(shapes::of_nothing), "panics at an axis without elements", "Softmax, Hardmax, LpNormalization, RMSNormalization, global pools without elements"),
     fix(&["MatMul"], hook(shapes::matmul), "rounds integers to FLOAT", "MatMul, Einsum of INT64, UINT32, UINT64"),
     fix(&["MatMulInteger"], hook(integers::matmul_integer), "takes products for what an expansion makes of them", "product of an expansion"),
-    fix(&["QLinearMatMul"], PRODUCTS, "takes products for what an expansion makes of them", "product of an expansion"),
+    fix(&["QLinearMatMul"], hook(integers::qlinear_matmul), "takes products for what an expansion makes of them", "product of an expansion"),
     fix(&["MatMulNBits"], By::Build(quantize::n_bits::build), "rounds scales, and trusts the lengths of tensors", "MatMulNBits, blocks of 32"),
     fix(&["MaxPool"], By::Hook(Hook::Checked(windows::check, max_pool::max_pool)), "begins with the least finite number", "MaxPool of infinities, and its Indices"),
     fix(&["Mean"], hook(shapes::mean), "refuses operands of several ranks", "MatMul of two vectors; Mean of operands of several ranks"),
