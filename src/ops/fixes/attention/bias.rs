@@ -1,7 +1,10 @@
 //! What a query sees, and what is added to its products with keys.
 
+use std::any::Any;
+
 use super::Real;
 use super::op::Attend;
+use crate::ops::fixes::rows::softmax_of_rows;
 
 /// The mask of a model: what is added, or minus infinity where it hides.
 pub(super) struct Mask<T> {
@@ -63,17 +66,21 @@ impl Attend {
     }
 }
 
-/// The softmax of a row in its place; zeros where all is hidden.
-pub(super) fn softmax<T: Real>(row: &mut [T]) {
-    let hidden = T::neg_infinity();
+/// The softmax of each row of `len` elements, which are not all minus infinity, in its place.
+pub(super) fn softmax<T: Real>(rows: &mut Vec<T>, len: usize) {
+    if let Some(rows) = (rows as &mut dyn Any).downcast_mut::<Vec<f32>>() {
+        return softmax_of_rows(rows, len);
+    }
+    for row in rows.chunks_mut(len.max(1)) {
+        softmax_of_row(row);
+    }
+}
+
+fn softmax_of_row<T: Real>(row: &mut [T]) {
     // NaN stays, whichever comes first.
     let greater =
         |greatest: T, x: &T| if greatest.is_nan() || *x <= greatest { greatest } else { *x };
-    let greatest = row.iter().fold(hidden, greater);
-    if greatest == hidden {
-        row.fill(T::default());
-        return;
-    }
+    let greatest = row.iter().fold(T::neg_infinity(), greater);
     let mut sum = T::default();
     for x in row.iter_mut() {
         *x = (*x - greatest).power();

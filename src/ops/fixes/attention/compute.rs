@@ -70,25 +70,23 @@ impl Attend {
         let mut products = vec![T::default(); if self.emitted[3] { products } else { 0 }];
         let default = 1.0 / (sizes.key_size as f64).sqrt();
         let scale = T::of_f64(self.scale.map_or(default, f64::from));
+        let level = Level::best();
         for head in 0..batch * sizes.heads {
             let (at, head_of) = (head / sizes.heads.max(1), head % sizes.heads.max(1));
             let group = at * groups + head_of * groups / sizes.heads.max(1);
-            let rows = |all: &'_ [T], index: usize, len: usize| -> Vec<T> {
-                all.get(index * len..(index + 1) * len).unwrap_or_default().to_vec()
-            };
-            let keys = Packed::new(&rows(&key, group, all * sizes.key_size), sizes.key_size);
-            let of_values = rows(&value, group, all * sizes.value_size);
-            let values = Packed::of_columns(&of_values, sizes.value_size);
-            let q = rows(&q, head, sizes.queries * sizes.key_size);
+            let keys = Packed::new(row(&key, group, all * sizes.key_size), sizes.key_size);
+            let of_values = row(&value, group, all * sizes.value_size);
+            let values = Packed::of_columns(of_values, sizes.value_size);
+            let q = row(&q, head, sizes.queries * sizes.key_size);
             let mut scores = vec![T::default(); sizes.queries * all];
-            keys.add_products(Level::best(), &q, &mut scores, all);
+            keys.add_products(level, q, &mut scores, all);
             let of_batch = lengths.and_then(|lengths| lengths.get(at)).copied();
             let first = first_place(at, head_of, of_batch, sizes);
             let out = products.get_mut(head * sizes.queries * all..).unwrap_or_default();
             self.weigh_all(scale, mask.as_ref(), first, all, &mut scores, out);
             let (at_y, stride) = self.in_y(at, head_of, sizes);
             let out = y.get_mut(at_y..).unwrap_or_default();
-            values.add_products(Level::best(), &scores, out, stride);
+            values.add_products(level, &scores, out, stride);
         }
         Ok([y, key, value, products])
     }
@@ -100,20 +98,38 @@ impl Attend {
         mask: Option<&Mask<T>>,
         mut place: Place,
         all: usize,
-        scores: &mut [T],
+        scores: &mut Vec<T>,
         emitted: &mut [T],
     ) {
+        let all = all.max(1);
         let mut bias = vec![T::default(); all];
-        let mut emitted = emitted.chunks_mut(all.max(1));
-        for scores in scores.chunks_exact_mut(all.max(1)) {
-            let emitted = emitted.next().unwrap_or_default();
-            self.weigh(scale, mask, &place, scores, &mut bias, emitted);
+        let mut is_hidden = Vec::with_capacity(scores.len() / all);
+        let mut rows = emitted.chunks_mut(all);
+        for scores in scores.chunks_exact_mut(all) {
+            let emitted = rows.next().unwrap_or_default();
+            self.score(scale, mask, &place, scores, &mut bias, emitted);
+            // What hides all is stronger than a score that is no number.
+            let hides = |of: &[T]| of.iter().all(|x| *x == T::neg_infinity());
+            is_hidden.push(hides(&bias) || hides(scores));
             place.query += 1;
         }
+        if self.in_double {
+            let mut wide: Vec<f64> = scores.iter().map(|score| (*score).into()).collect();
+            softmax(&mut wide, all);
+            scores.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
+        } else {
+            softmax(scores, all);
+        }
+        for (scores, is_hidden) in scores.chunks_exact_mut(all).zip(is_hidden) {
+            if is_hidden {
+                scores.fill(T::default());
+            }
+        }
+        self.emit(3, scores, emitted);
     }
 
-    /// As [`Attend::weigh_all`], of one query.
-    fn weigh<T: Real>(
+    /// The products of one query with all keys as the softmax takes them.
+    fn score<T: Real>(
         &self,
         scale: T,
         mask: Option<&Mask<T>>,
@@ -122,31 +138,23 @@ impl Attend {
         bias: &mut [T],
         emitted: &mut [T],
     ) {
-        let mut emit = |mode: usize, scores: &[T]| {
-            if mode == self.mode {
-                emitted.iter_mut().zip(scores).for_each(|(out, score)| *out = *score);
-            }
-        };
         scores.iter_mut().for_each(|score| *score = *score * scale);
-        emit(0, scores);
+        self.emit(0, scores, emitted);
         if self.softcap > 0.0 {
             let cap: T = self.softcap.into();
             scores.iter_mut().for_each(|score| *score = (*score / cap).tangent() * cap);
         }
-        emit(1, scores);
+        self.emit(1, scores, emitted);
         self.bias(mask, place, bias);
         scores.iter_mut().zip(&*bias).for_each(|(score, bias)| *score = *score + *bias);
-        emit(2, scores);
-        if bias.iter().all(|bias| *bias == T::neg_infinity()) {
-            scores.fill(T::default());
-        } else if self.in_double {
-            let mut wide: Vec<f64> = scores.iter().map(|score| (*score).into()).collect();
-            softmax(&mut wide);
-            scores.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
-        } else {
-            softmax(scores);
+        self.emit(2, scores, emitted);
+    }
+
+    /// Puts out the products if it is this state of theirs that is wanted.
+    fn emit<T: Real>(&self, mode: usize, scores: &[T], emitted: &mut [T]) {
+        if mode == self.mode {
+            emitted.iter_mut().zip(scores).for_each(|(out, score)| *out = *score);
         }
-        emit(3, scores);
     }
 
     /// Where the first query of a head is in Y, and how far the next one is.
@@ -177,8 +185,8 @@ impl Attend {
         for head in 0..batch * heads {
             let (at, head) = (head / heads.max(1), head % heads.max(1));
             for place in 0..places {
-                let row = (at * places + place) * heads + head;
-                sorted.extend(all.get(row * size..(row + 1) * size).unwrap_or_default());
+                let of_place = (at * places + place) * heads + head;
+                sorted.extend(row(all, of_place, size));
             }
         }
         sorted
@@ -197,13 +205,18 @@ impl Attend {
             return given;
         }
         let mut all = Vec::with_capacity(past.len() + given.len());
-        for row in 0..sizes.batch * sizes.groups {
+        for group in 0..sizes.batch * sizes.groups {
             for (part, count) in [(past, sizes.past * size), (&given[..], sizes.keys * size)] {
-                all.extend(part.get(row * count..(row + 1) * count).unwrap_or_default());
+                all.extend(row(part, group, count));
             }
         }
         all
     }
+}
+
+/// Of rows of `len` elements one after the other, the one at `index`.
+fn row<T>(rows: &[T], index: usize, len: usize) -> &[T] {
+    rows.get(index * len..(index + 1) * len).unwrap_or_default()
 }
 
 /// Where the first query of a head stands among the keys, of which a cache has so many that are no padding.

@@ -18,7 +18,7 @@ use super::functions::exp_of_difference;
 use crate::cast::kernel::level::Level;
 use crate::onnx::node::from_front;
 use crate::ops::fixes::arithmetic::reduce::{kept_first, reduced, wire_of};
-use crate::ops::fixes::arithmetic::sum::sum_of_row;
+use crate::ops::fixes::arithmetic::sum::lanes::sum_of_row;
 use crate::ops::fixes::shapes::is_empty;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Hook, Instead, Mapped, Site};
@@ -84,6 +84,11 @@ pub(crate) fn reduction(site: &Site, model: &mut TypedModel, inputs: &[OutletId]
         _ => return Ok(None),
     };
     wire_of(site, model, inputs, |ty| ty.is_float(), |axes| Rows { makes, axes })
+}
+
+/// The softmax of each row of `len` FLOATs in its place; of a row of which all are minus infinity it is no number.
+pub(super) fn softmax_of_rows(rows: &mut [f32], len: usize) {
+    last::softmax(Level::best(), rows, len);
 }
 
 /// Builds tract's `Softmax`, in whose place ours is wired where it is faster.
@@ -236,7 +241,7 @@ impl Rows {
         let len: usize = input.shape().iter().skip(first).product();
         let mut plain = made.try_as_plain_ram_mut()?;
         if !is_logarithm {
-            last::softmax(Level::best(), plain.as_slice_mut::<f32>()?, len);
+            softmax_of_rows(plain.as_slice_mut::<f32>()?, len);
             return Ok(Some(made));
         }
         let level = Level::best();
@@ -309,7 +314,10 @@ impl EvalOp for Rows {
         let shape = moved.shape().to_vec();
         let len =
             self.axes.iter().map(|axis| input.shape().get(*axis).copied().unwrap_or(1)).product();
-        let mut values: Vec<f64> = moved.iter().copied().collect();
+        let mut values: Vec<f64> = match moved.as_slice() {
+            Some(rows) => rows.to_vec(),
+            None => moved.iter().copied().collect(),
+        };
         if len == 0 {
             bail!("{:?} along an axis without elements", self.makes);
         }
