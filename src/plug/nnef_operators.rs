@@ -24,6 +24,7 @@ use crate::ops::fixes::arithmetic::quotient::Quotient;
 use crate::ops::fixes::arithmetic::reduce::IntegerReduce;
 use crate::ops::fixes::arithmetic::remainder::{Remainder, RemainderOfDims};
 use crate::ops::fixes::arithmetic::sum::CorrectedSum;
+use crate::ops::fixes::arithmetic::sum::norm::Norm;
 use crate::ops::fixes::attention::Attend;
 use crate::ops::fixes::control::features::Features;
 use crate::ops::fixes::control::tree_ensemble::TwoClasses;
@@ -102,6 +103,7 @@ fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<IntegerRange>();
     visitor.visit::<IntegerReduce>();
     visitor.visit::<Named>();
+    visitor.visit::<Norm>();
     visitor.visit::<OneHot>();
     visitor.visit::<OnnxBitCast>();
     visitor.visit::<OnnxCodeTable>();

@@ -155,3 +155,73 @@ fn equal_numbers_are_not_apart_from_their_mean() {
         assert!(y.iter().all(|y| *y == 0.0), "{engine}");
     }
 }
+
+/// A norm by its steps, with the outputs that are named.
+fn steps(size: usize, outputs: &[&str]) -> ModelProto {
+    let factor = crate::common::proto::tensor("factor", Float, &[1. / size as f32]);
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[ROWS as i64, size as i64])
+        .initializer(int64("axes", &[1]))
+        .initializer(factor)
+        .initializer(crate::common::proto::tensor("epsilon", Float, &[1e-5]))
+        .node("ReduceSum", &["x", "axes"], &["sum"], vec![])
+        .node("Mul", &["sum", "factor"], &["mean"], vec![])
+        .node("Sub", &["x", "mean"], &["less"], vec![])
+        .node("Mul", &["less", "less"], &["squares"], vec![])
+        .node("ReduceSum", &["squares", "axes"], &["total"], vec![])
+        .node("Mul", &["total", "factor"], &["variance"], vec![])
+        .node("Add", &["variance", "epsilon"], &["shifted"], vec![])
+        .node("Sqrt", &["shifted"], &["root"], vec![])
+        .node("Reciprocal", &["root"], &["scale"], vec![])
+        .node("Mul", &["less", "scale"], &["y"], vec![]);
+    sketch.0.output.extend(outputs.iter().map(|name| unshaped(name, Float)));
+    sketch.model()
+}
+
+/// How many nodes of a plan have the name of an operator.
+fn count(model: &ModelProto, operator: &str) -> usize {
+    let plan = onnx().model_for_proto_model(model).and_then(|model| model.into_optimized());
+    plan.expect("a plan").nodes().iter().filter(|node| node.op.name() == operator).count()
+}
+
+#[test]
+fn a_norm_is_one_operator_and_the_same_to_the_bit() {
+    let x = far();
+    for size in [16, 127, 128, 1000] {
+        let part = Tensor::from_shape(&[ROWS, size], &x[..ROWS * size]).unwrap();
+        let whole = steps(size, &["y"]);
+        let results = results(&whole, &part);
+        assert_eq!(results[0].1, results[1].1, "{size} elements");
+        assert_eq!((count(&whole, "Norm"), count(&whole, "Rsqrt")), (1, 0), "{size} elements");
+        assert_eq!(count(&whole, "Reduce<Sum>"), 0, "{size} elements");
+        // What somebody else wants stays.
+        for (inner, norms) in [("less", 1), ("mean", 1), ("variance", 0), ("scale", 0)] {
+            let kept = steps(size, &["y", inner]);
+            let [plan, nodes] = self::results(&kept, &part);
+            assert_eq!(plan.1, nodes.1, "{inner}, {size} elements");
+            assert_eq!(plan.1, results[0].1, "{inner}, {size} elements");
+            assert_eq!(count(&kept, "Norm"), norms, "{inner}, {size} elements");
+        }
+    }
+}
+
+/// Axes that the optimiser moves are still those of the norm.
+#[test]
+fn a_norm_between_transposes_is_of_its_own_axis() {
+    let x = far();
+    let shape = [2, ROWS, 32];
+    let part = Tensor::from_shape(&shape, &x[..shape.iter().product()]).unwrap();
+    let ones = crate::common::proto::tensor("scale", Float, &[1.; 32]);
+    let turn = |name| ints(name, &[2, 0, 1]);
+    let mut sketch = Sketch::new()
+        .input("x", Float, &[2, ROWS as i64, 32])
+        .initializer(ones)
+        .node("LayerNormalization", &["x", "scale"], &["n"], vec![])
+        .node("Transpose", &["n"], &["t"], vec![turn("perm")])
+        .node("Relu", &["t"], &["y"], vec![]);
+    sketch.0.output.push(unshaped("y", Float));
+    let model = sketch.model();
+    let [plan, nodes] = results(&model, &part);
+    assert_eq!(plan.1, nodes.1);
+    assert_eq!(count(&model, "Norm"), 1);
+}

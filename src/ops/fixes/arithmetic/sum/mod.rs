@@ -1,6 +1,11 @@
 //! Sums that tract's would get wrong (tract-core, `ops/nn/reduce.rs`): along axes of which only a run tells how many elements
 //! they have, by which it divides, and panics where there are none; of DOUBLE, whose mean of squares it computes in FLOAT; and
 //! of FLOATs, whose digits get lost as it adds them one after the other.
+//!
+//! `lanes` adds in DOUBLE, and `norm` is what a sum of squares and what scales by it become together.
+
+pub(crate) mod lanes;
+pub(crate) mod norm;
 
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::num_traits::AsPrimitive;
@@ -8,10 +13,11 @@ use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
 use tract_onnx::tract_core::ops::math::Square;
 use tract_onnx::tract_core::ops::nn::{Reduce, Reducer};
 
-use crate::cast::kernel::level::Level;
 use crate::ops::host::element_wise::{along_axes, typed_op};
 use crate::ops::host::hook::{Mapped, Patch};
 use crate::ops::host::saved::{members, save};
+
+use lanes::sum_of_axis;
 
 /// How many terms are added in DOUBLE: of fewer, the optimiser is to know the sum as tract's own.
 const MANY: usize = 16;
@@ -139,52 +145,6 @@ impl CorrectedSum {
     }
 }
 
-/// The sums along the second of three axes.
-fn sum_of_axis<T: Copy>(terms: &[T], sizes: [usize; 3], wide: impl Fn(T) -> f64) -> Vec<f64> {
-    Level::best().run(
-        #[inline(always)]
-        || sum_in_lanes(terms, sizes, wide),
-    )
-}
-
-#[inline(always)]
-fn sum_in_lanes<T: Copy>(
-    terms: &[T],
-    [outer, count, inner]: [usize; 3],
-    wide: impl Fn(T) -> f64,
-) -> Vec<f64> {
-    /// Of fewer terms, more lanes take longer to add up than they save.
-    const LONG: usize = 128;
-    let rows = terms.chunks_exact(count);
-    match inner {
-        1 if count < LONG => return rows.map(|row| sum_of_row::<T, 8>(row, &wide)).collect(),
-        1 => return rows.map(|row| sum_of_row::<T, 32>(row, &wide)).collect(),
-        _ => {}
-    }
-    let mut sums = vec![0.0; outer * inner];
-    for (terms, sums) in terms.chunks_exact(count * inner).zip(sums.chunks_exact_mut(inner)) {
-        for row in terms.chunks_exact(inner) {
-            sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += wide(*term));
-        }
-    }
-    sums
-}
-
-/// As many sums as make full use of vector instructions, and theirs.
-#[inline(always)]
-pub(crate) fn sum_of_row<T: Copy, const LANES: usize>(
-    terms: &[T],
-    wide: &impl Fn(T) -> f64,
-) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let (parts, rest) = terms.as_chunks::<LANES>();
-    for part in parts {
-        lanes.iter_mut().zip(part).for_each(|(lane, term)| *lane += wide(*term));
-    }
-    let rest: f64 = rest.iter().map(|term| wide(*term)).sum();
-    lanes.iter().sum::<f64>() + rest
-}
-
 typed_op!(CorrectedSum, |op| op.named(), |op| format!("axes: {:?}", op.axes));
 
 impl EvalOp for CorrectedSum {
@@ -225,8 +185,14 @@ impl TypedOp for CorrectedSum {
 
     along_axes!(self, self.axes, |axes| CorrectedSum { axes, ..self.clone() });
 
-    /// It goes as soon as the sizes are known to be small, and takes squares into it.
+    /// It goes as soon as the sizes are known to be small, takes squares into it, and with what scales by it becomes a norm.
     fn declutter(&self, model: &TypedModel, node: &TypedNode) -> Patch {
+        if self.of == Of::Squares {
+            return norm::of_squares(model, node, &self.axes, |sum| {
+                let op = sum.op_as::<CorrectedSum>()?;
+                (op.of == Of::Terms).then_some(&op.axes)
+            });
+        }
         let input = model.outlet_fact(*node.inputs.first().context("a sum has data")?)?;
         match self.stock() {
             Some(stock) if !self.is_needed(input) && input.shape.volume() != 0.to_dim() => {
