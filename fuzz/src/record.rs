@@ -50,10 +50,10 @@ fn walk(folder: &Path, without: &Path, files: &mut Vec<(PathBuf, Vec<u8>)>) {
         if path == without {
             continue;
         }
-        match kind.is_dir() {
-            true => walk(&path, without, files),
-            false if kind.is_file() => files.push((path.clone(), fs::read(path).expect("a file"))),
-            false => {}
+        if kind.is_dir() {
+            walk(&path, without, files);
+        } else if kind.is_file() {
+            files.push((path.clone(), fs::read(path).expect("a file")));
         }
     }
 }

@@ -184,10 +184,7 @@ fn encode_scale(format: &FloatFormat, rules: Rules, value: Value) -> u64 {
 
 /// [SEMANTICS §7.1](crate::semantics): an integer of whatever size in two's complement.
 fn keep_low_bits(integer: Finite) -> u64 {
-    match integer.negative {
-        true => integer.significand.wrapping_neg(),
-        false => integer.significand,
-    }
+    if integer.negative { integer.significand.wrapping_neg() } else { integer.significand }
 }
 
 /// [SEMANTICS §7.2–7.3](crate::semantics): truncate toward zero and keep the low bits, if the table's range holds the

@@ -89,10 +89,13 @@ impl Joining<'_, '_, '_> {
             let Point::Made(value) = point else { continue };
             let is_weight = self.graph.value(value).is_constant()
                 && !self.context.is_default(self.graph, value);
-            match is_kept {
-                _ if is_weight => {}
-                true => self.context.classes.fix(point, "an input of the model"),
-                false => self.context.classes.compute(point),
+            if is_weight {
+                continue;
+            }
+            if is_kept {
+                self.context.classes.fix(point, "an input of the model");
+            } else {
+                self.context.classes.compute(point);
             }
         }
         for place in 0..body.outputs().len() {

@@ -243,13 +243,12 @@ fn move_attributes(graph: &mut Graph, context: &Context, id: NodeId, to: i64) ->
         if node.is("Clip") && given.f.abs() == f32::MAX {
             continue;
         }
-        let tensor = match is_number {
-            false => integers(given, name),
-            true => {
-                let first = node.input(0).and_then(|value| context.types.get(value).copied());
-                let unknown = || refusal(node, to, "the type of what it takes is not known");
-                number(given.f, first.ok_or_else(unknown)?)?
-            }
+        let tensor = if !is_number {
+            integers(given, name)
+        } else {
+            let first = node.input(0).and_then(|value| context.types.get(value).copied());
+            let unknown = || refusal(node, to, "the type of what it takes is not known");
+            number(given.f, first.ok_or_else(unknown)?)?
         };
         let output = format!("{}_{name}", node.label());
         let constant = NewNode::of("Constant", &[], output).with(vec![value_attribute(tensor)]);

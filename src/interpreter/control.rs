@@ -47,9 +47,12 @@ pub(super) fn repeat(run: &mut Run, id: NodeId, inputs: Inputs) -> TractResult<V
     let mut stacks: Vec<Vec<Typed>> = vec![vec![]; stacked];
     let carrying = (0..count).map(|place| Source::Carried(2 + place, 1 + place));
     let sources: Vec<Source> = [Source::Counted; 2].into_iter().chain(carrying).collect();
-    let target = |output| match output < count {
-        true => Target::Last(output),
-        false => Target::Stacked { output, axis: 0, is_reversed: false },
+    let target = |output| {
+        if output < count {
+            Target::Last(output)
+        } else {
+            Target::Stacked { output, axis: 0, is_reversed: false }
+        }
     };
     let targets: Vec<Target> =
         [Target::Nowhere].into_iter().chain((0..count + stacked).map(target)).collect();

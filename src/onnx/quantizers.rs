@@ -354,9 +354,10 @@ impl QuantizerSpec {
             }
             Quantizer::Dequantize(Dequantize { x, scale, y })
         };
-        match quantizer.is_defined() {
-            true => Ok(quantizer),
-            false => Err(self.error(format!("has no version that makes {y} of {x}"))),
+        if quantizer.is_defined() {
+            Ok(quantizer)
+        } else {
+            Err(self.error(format!("has no version that makes {y} of {x}")))
         }
     }
 

@@ -104,10 +104,13 @@ fn chain(first: ElementType, before: &CastNode, step: TypePair) -> Option<(Findi
         } else {
             format!("what {to} cannot hold is lost")
         };
-        let advice = match (TypePair { from: first, to: from, rules: before.rules() }).joins(to) {
-            true if first == to && is_lossless => ", and neither cast is needed".to_owned(),
-            true => format!(", and one cast from {first} to {to} does the same"),
-            false => String::new(),
+        let pair = TypePair { from: first, to: from, rules: before.rules() };
+        let advice = if !pair.joins(to) {
+            String::new()
+        } else if first == to && is_lossless {
+            ", and neither cast is needed".to_owned()
+        } else {
+            format!(", and one cast from {first} to {to} does the same")
         };
         Some((FindingKind::WidenedBefore, format!("{both}: {loss}{advice}")))
     } else if holds_every_value(from, to) || holds_every_value(first, to) {

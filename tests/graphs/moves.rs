@@ -132,9 +132,12 @@ pub fn eval(op: &str, attributes: Attributes, inputs: Inputs) -> Option<Vec<Val>
         }
         "Range" => range(x, input(1)?, input(2)?)?,
         "NonZero" => {
-            let is_zero = |code: u64| match x.is_float() {
-                true => Val::new(x.ty, vec![], vec![code]).floats()[0] == 0.0,
-                false => code == 0,
+            let is_zero = |code: u64| {
+                if x.is_float() {
+                    Val::new(x.ty, vec![], vec![code]).floats()[0] == 0.0
+                } else {
+                    code == 0
+                }
             };
             if !(x.is_float() || x.is_int() || x.ty == Bool) {
                 return None;
@@ -312,9 +315,10 @@ fn slice(x: &Val, inputs: Inputs) -> Option<Val> {
             if place < 0 { place + size } else { place }
         };
         let (start, end) = (from_end(starts[at]), from_end(ends[at]));
-        let (mut place, end) = match step > 0 {
-            true => (start.clamp(0, size), end.clamp(0, size)),
-            false => (start.clamp(0, (size - 1).max(0)), end.clamp(-1, (size - 1).max(-1))),
+        let (mut place, end) = if step > 0 {
+            (start.clamp(0, size), end.clamp(0, size))
+        } else {
+            (start.clamp(0, (size - 1).max(0)), end.clamp(-1, (size - 1).max(-1)))
         };
         let mut places = vec![];
         while size > 0 && if step > 0 { place < end } else { place > end } {

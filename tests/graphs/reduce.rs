@@ -165,9 +165,10 @@ fn ordered(x: &Val, group: &[usize], largest: bool) -> Option<Vec<usize>> {
     let mut order: Vec<usize> = (0..group.len()).collect();
     order.sort_by(|a, b| {
         let (a, b) = (group[*a], group[*b]);
-        let order = match x.is_float() {
-            true => floats[a].partial_cmp(&floats[b]).expect("no NaN"),
-            false => ints[a].cmp(&ints[b]),
+        let order = if x.is_float() {
+            floats[a].partial_cmp(&floats[b]).expect("no NaN")
+        } else {
+            ints[a].cmp(&ints[b])
         };
         if largest { order.reverse() } else { order }
     });

@@ -53,9 +53,12 @@ impl Val {
     pub fn ints(&self) -> Vec<i128> {
         let unused = 64 - self.ty.bits();
         let is_signed = self.ty.family() == Family::Signed;
-        let int = |code: &u64| match is_signed {
-            true => i128::from((code << unused) as i64 >> unused),
-            false => i128::from(*code),
+        let int = |code: &u64| {
+            if is_signed {
+                i128::from((code << unused) as i64 >> unused)
+            } else {
+                i128::from(*code)
+            }
         };
         self.codes.iter().map(int).collect()
     }
@@ -63,9 +66,8 @@ impl Val {
     /// The elements of a FLOAT or DOUBLE tensor, exactly.
     pub fn floats(&self) -> Vec<f64> {
         let is_double = self.ty == ElementType::Double;
-        let float = |code: &u64| match is_double {
-            true => f64::from_bits(*code),
-            false => f64::from(f32::from_bits(*code as u32)),
+        let float = |code: &u64| {
+            if is_double { f64::from_bits(*code) } else { f64::from(f32::from_bits(*code as u32)) }
         };
         self.codes.iter().map(float).collect()
     }

@@ -81,18 +81,14 @@ fn an_error_speaks_of_operators_as_the_model_does() {
         let axes = value("a", ElementType::Int64, &[1]);
         let (x, c) = (value("x", Float, &[1, 4]), value("c", ElementType::Bool, &[]));
         let unknown = node(op, &["x", "a"], &["y"], vec![]).named("n1");
-        let nodes = match body {
-            false => vec![unknown],
-            true => {
-                let branch = |name| {
-                    graph_attribute(
-                        name,
-                        graph(&[], std::slice::from_ref(&unknown), &[untyped("y")]),
-                    )
-                };
-                let branches = ["then_branch", "else_branch"].map(branch);
-                vec![node("If", &["c"], &["z"], branches.into()).named("if1")]
-            }
+        let nodes = if !body {
+            vec![unknown]
+        } else {
+            let branch = |name| {
+                graph_attribute(name, graph(&[], std::slice::from_ref(&unknown), &[untyped("y")]))
+            };
+            let branches = ["then_branch", "else_branch"].map(branch);
+            vec![node("If", &["c"], &["z"], branches.into()).named("if1")]
         };
         let output = untyped(if body { "z" } else { "y" });
         let model = model(18, graph(&[x, axes, c], &nodes, &[output]));
@@ -129,9 +125,12 @@ fn a_part_of_an_operator_is_told_as_the_operator() {
 
 /// A product whose operands do not fit, which tract sees when it types the model; the model may leave their shapes open.
 fn misfit(is_open: bool) -> Vec<u8> {
-    let side = |name: &str, size: i64| match is_open {
-        true => shaped(name, Float, vec![symbol(name), symbol(&format!("{name}s"))]),
-        false => value(name, Float, &[size, 3]),
+    let side = |name: &str, size: i64| {
+        if is_open {
+            shaped(name, Float, vec![symbol(name), symbol(&format!("{name}s"))])
+        } else {
+            value(name, Float, &[size, 3])
+        }
     };
     let product = node("MatMul", &["a", "b"], &["y"], vec![]).named("m1");
     let inputs = [side("a", 2), side("b", 4)];

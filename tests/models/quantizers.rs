@@ -274,12 +274,13 @@ fn a_scale_for_each_index_follows_its_axis() -> TractResult<()> {
             .initializer(shaped("z", Uint8, &[3], &[1.0, 20.0, 30.0]))
             .initializer(int64("start", &[1]))
             .initializer(int64("end", &[3]));
-        let sketch = match turns {
-            false => sketch.node("QuantizeLinear", &["x", "s", "z"], &["q"], vec![]),
-            true => sketch
+        let sketch = if !turns {
+            sketch.node("QuantizeLinear", &["x", "s", "z"], &["q"], vec![])
+        } else {
+            sketch
                 .node("Transpose", &["x"], &["t"], vec![ints("perm", &[2, 0, 1])])
                 .node("QuantizeLinear", &["t", "s", "z"], &["u"], vec![int("axis", -1)])
-                .node("Transpose", &["u"], &["q"], vec![ints("perm", &[1, 2, 0])]),
+                .node("Transpose", &["u"], &["q"], vec![ints("perm", &[1, 2, 0])])
         };
         sketch
             .node("DequantizeLinear", &["q", "s", "z"], &["d"], vec![])

@@ -99,10 +99,8 @@ fn check(quantizer: Quantizer, line: &Line, y_hex: &str) {
     for level in levels() {
         let quantization = quantization.clone().at_level(*level);
         for (shape, axis, block, scale_shape, turns) in layouts {
-            let arrange = |codes: &[u64]| match turns {
-                true => transposed(codes, columns),
-                false => codes.to_vec(),
-            };
+            let arrange =
+                |codes: &[u64]| if turns { transposed(codes, columns) } else { codes.to_vec() };
             let spread = |codes: &[u64]| -> Vec<u64> {
                 let times = scale_shape.iter().product::<usize>() / columns;
                 codes.iter().flat_map(|code| std::iter::repeat_n(*code, times)).collect()

@@ -108,9 +108,10 @@ impl Draw {
             return (fits && takes(self.op(), self.opset(), self.ty(given))).then_some(given);
         }
         let ty = self.one_of(types)?;
-        let data = match self.has_special {
-            true => Data::Special,
-            false => self.random.of(&[Data::Small, Data::Usual]),
+        let data = if self.has_special {
+            Data::Special
+        } else {
+            self.random.of(&[Data::Small, Data::Usual])
         };
         Some(self.tensor(ty, shape, data))
     }
@@ -121,10 +122,11 @@ impl Draw {
         let skipped = self.random.below(rank + 1);
         let ones = self.random.one_in(2);
         let sizes: Vec<Option<usize>> = (skipped..rank)
-            .map(|axis| match ones && self.random.one_in(2) {
-                true => Some(1),
-                false => self.sized(other, axis),
-            })
+            .map(
+                |axis| {
+                    if ones && self.random.one_in(2) { Some(1) } else { self.sized(other, axis) }
+                },
+            )
             .collect();
         self.leaf_of(ty, self.of_sizes(&sizes), data)
     }

@@ -199,9 +199,10 @@ pub fn near(ask: &Ask, ty: ElementType, at: &[f64], f: impl Fn(f64) -> f64) -> V
             return f64::INFINITY;
         }
         let step = unit(wide(ty), x);
-        let own = match by_argument {
-            true => (f(x + 2.0 * step) - f(x)).abs() + (f(x - 2.0 * step) - f(x)).abs(),
-            false => 0.0,
+        let own = if by_argument {
+            (f(x + 2.0 * step) - f(x)).abs() + (f(x - 2.0 * step) - f(x)).abs()
+        } else {
+            0.0
         };
         if is_exact {
             0.0

@@ -103,9 +103,10 @@ fn pow(d: &mut Draw) -> Option<usize> {
     let x = d.operand(&[Float, Float, Double, Float16, Int32, Int64], 0..5)?;
     let is_mixed = d.opset() >= 12 && d.random.one_in(3);
     let ty = if is_mixed { d.random.of(&[Float, Int32, Int64]) } else { d.ty(x) };
-    let data = match INTS.contains(&d.ty(x)) {
-        true => Data::Within(0, 4),
-        false => d.random.of(&[Data::Within(-3, 4), Data::Small]),
+    let data = if INTS.contains(&d.ty(x)) {
+        Data::Within(0, 4)
+    } else {
+        d.random.of(&[Data::Within(-3, 4), Data::Small])
     };
     let y = d.beside(x, ty, data);
     d.make(&[x, y], vec![])

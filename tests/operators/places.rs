@@ -185,9 +185,10 @@ fn depth(d: &mut Draw) -> Option<usize> {
     let (size, batch) = (1 + d.random.below(3), d.size());
     let [channels, rows, columns] = [d.size(), d.size(), d.size()];
     let is_deep = d.op() == "DepthToSpace";
-    let shape = match is_deep {
-        true => [batch, channels * size * size, rows, columns],
-        false => [batch, channels, rows * size, columns * size],
+    let shape = if is_deep {
+        [batch, channels * size * size, rows, columns]
+    } else {
+        [batch, channels, rows * size, columns * size]
     };
     let x = d.shaped(&[Float, Float, Double, Float16], &shape)?;
     let mut attributes: Attributed = vec![("blocksize", Int(size as i64))];
@@ -205,13 +206,13 @@ fn blocks(ask: &Ask) -> Option<Vec<Answer>> {
     let deep = if is_deep { channels / (size * size) } else { channels };
     let is_last = ask.text("mode", "DCR") == "CRD";
     // The channel of a block's element in the deep form.
-    let channel = |c: usize, i: usize, j: usize| match is_last {
-        true => (c * size + i) * size + j,
-        false => (i * size + j) * deep + c,
+    let channel = |c: usize, i: usize, j: usize| {
+        if is_last { (c * size + i) * size + j } else { (i * size + j) * deep + c }
     };
-    let shape = match is_deep {
-        true => vec![batch, deep, rows * size, columns * size],
-        false => vec![batch, channels * size * size, rows / size, columns / size],
+    let shape = if is_deep {
+        vec![batch, deep, rows * size, columns * size]
+    } else {
+        vec![batch, channels * size * size, rows / size, columns / size]
     };
     let wide = if is_deep { &shape } else { &x.shape };
     let narrow = if is_deep { &x.shape } else { &shape };

@@ -82,9 +82,10 @@ fn around(ask: &Ask, coordinate: f64, size: usize) -> Option<Vec<(Option<usize>,
     let is_aligned = ask.int("align_corners", 0) == 1;
     let (whole, last) = (size as f64, size as f64 - 1.0);
     let (low, high) = if is_aligned { (0.0, last) } else { (-0.5, whole - 0.5) };
-    let mut x = match is_aligned {
-        true => (coordinate + 1.0) * last / 2.0,
-        false => (coordinate * whole + last) / 2.0,
+    let mut x = if is_aligned {
+        (coordinate + 1.0) * last / 2.0
+    } else {
+        (coordinate * whole + last) / 2.0
     };
     let mode = ask.text("mode", "linear");
     let is_nearest = mode == "nearest";
@@ -306,9 +307,10 @@ fn boxes(d: &mut Draw) -> Option<usize> {
 /// The ends of a box along its two axes, the lesser first.
 fn ends(own: &[f64], is_centred: bool) -> [(f64, f64); 2] {
     let [a, b, c, e] = [own[0], own[1], own[2], own[3]];
-    match is_centred {
-        true => [(b - e / 2.0, b + e / 2.0), (a - c / 2.0, a + c / 2.0)],
-        false => [(a.min(c), a.max(c)), (b.min(e), b.max(e))],
+    if is_centred {
+        [(b - e / 2.0, b + e / 2.0), (a - c / 2.0, a + c / 2.0)]
+    } else {
+        [(a.min(c), a.max(c)), (b.min(e), b.max(e))]
     }
 }
 
@@ -424,9 +426,12 @@ fn transformed(ask: &Ask) -> Option<Vec<Answer>> {
         if is_there { all[place(&x.shape, &own)] } else { 0.0 }
     };
     // Of half a spectrum, the other half is conjugate.
-    let number = |index: &[usize], k: usize| match is_real && k > length / 2 {
-        true => (part(index, length - k, 0), -part(index, length - k, 1)),
-        false => (part(index, k, 0), part(index, k, 1)),
+    let number = |index: &[usize], k: usize| {
+        if is_real && k > length / 2 {
+            (part(index, length - k, 0), -part(index, length - k, 1))
+        } else {
+            (part(index, k, 0), part(index, k, 1))
+        }
     };
     let sign = if inverse { 1.0 } else { -1.0 };
     let value = |index: Vec<usize>| {

@@ -132,12 +132,10 @@ fn found(ask: &Ask) -> Option<Vec<Answer>> {
     let axis = ask.axis(0, x.shape.len())?;
     let is_max = ask.op == "ArgMax";
     // Integers in full, and NaN beyond all numbers.
-    let ranks: Vec<(bool, f64, i128)> = match x.is_int() {
-        true => x.ints().into_iter().map(|i| (false, 0.0, i)).collect(),
-        false => numbers(x)
-            .into_iter()
-            .map(|x| (x.is_nan(), if x.is_nan() { 0.0 } else { x }, 0))
-            .collect(),
+    let ranks: Vec<(bool, f64, i128)> = if x.is_int() {
+        x.ints().into_iter().map(|i| (false, 0.0, i)).collect()
+    } else {
+        numbers(x).into_iter().map(|x| (x.is_nan(), if x.is_nan() { 0.0 } else { x }, 0)).collect()
     };
     let last = ask.int("select_last_index", 0) == 1;
     if last && ranks.iter().any(|rank| rank.0) {

@@ -230,13 +230,13 @@ fn shown_in(page: &Path) -> Vec<Shown> {
 fn run(command: &str, folder: &Path) -> Vec<String> {
     let repository = format!("{}/", root().to_str().expect("UTF-8"));
     let words = command.split_whitespace().skip(1);
-    let words = words.map(|word| match word.starts_with("models/") {
-        true => format!("{repository}{word}"),
-        false => word.to_owned(),
+    let words = words.map(|word| {
+        if word.starts_with("models/") { format!("{repository}{word}") } else { word.to_owned() }
     });
-    let mut program = match command.starts_with(EXAMPLE) {
-        true => Command::new(env!("CARGO")),
-        false => Command::new(cargo_bin!("onnx-cast")),
+    let mut program = if command.starts_with(EXAMPLE) {
+        Command::new(env!("CARGO"))
+    } else {
+        Command::new(cargo_bin!("onnx-cast"))
     };
     if command.starts_with(EXAMPLE) {
         program.args(["run", "--locked", "--manifest-path"]).arg(root().join("Cargo.toml"));

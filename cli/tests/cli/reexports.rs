@@ -29,15 +29,16 @@ fn exported(is_second: bool, fault: f32) -> ModelProto {
         name("/Cast_1_output_0", "to_2"),
         name("/l2/MatMul_output_0", "linear_1"),
     );
-    let mut nodes = match is_second {
-        true => vec![
+    let mut nodes = if is_second {
+        vec![
             node("Reshape", &["x", "shape"], &["view"], vec![]),
             node("Gemm", &["view", "p_w1", "p_b1"], &[h], vec![]),
-        ],
-        false => vec![
+        ]
+    } else {
+        vec![
             node("MatMul", &["x", "l1.weight"], &["/l1/MatMul_output_0"], vec![]),
             node("Add", &["/l1/MatMul_output_0", "l1.bias"], &[h], vec![]),
-        ],
+        ]
     };
     nodes.extend([
         node("Tanh", &[h], &[t], vec![]),

@@ -125,9 +125,10 @@ fn a_cast_to_another_type_is_another_rounding() {
             cast("m", Float, "f"),
         ];
         let mean = |x: &str, made: &str| node("ReduceMean", &[x], &[made], vec![]).named("mean");
-        match is_both {
-            true => nodes.extend([mean("h", "n"), cast("n", Float, "r")]),
-            false => nodes.push(mean("x", "r")),
+        if is_both {
+            nodes.extend([mean("h", "n"), cast("n", Float, "r")])
+        } else {
+            nodes.push(mean("x", "r"))
         }
         nodes.push(node("Add", &["f", "r"], &["y"], vec![]).named("last"));
         of(&[4, 8], nodes, &[4, 8], vec![])

@@ -239,20 +239,21 @@ fn renamed_weights_are_paired_by_their_values() {
 
 /// The product with a matrix of INT8 codes and a scale: dequantised before, or, as dynamic quantisation has it, scaled behind.
 fn quantized(is_dynamic: bool, codes: &[f32]) -> ModelProto {
-    let nodes = match is_dynamic {
-        true => vec![
+    let nodes = if is_dynamic {
+        vec![
             node("DynamicQuantizeLinear", &["x"], &["x_q", "x_scale", "x_zero"], vec![]),
             node("MatMulInteger", &["x_q", "w_quantized", "x_zero", "w_zero"], &["p"], vec![]),
             cast("wide", "p", "f", Float),
             node("Mul", &["x_scale", "w_scale"], &["scale"], vec![]),
             node("Mul", &["f", "scale"], &["h"], vec![]),
             node("Neg", &["h"], &["y"], vec![]),
-        ],
-        false => vec![
+        ]
+    } else {
+        vec![
             node("DequantizeLinear", &["w_quantized", "w_scale", "w_zero"], &["w_dq"], vec![]),
             node("MatMul", &["x", "w_dq"], &["h"], vec![]).named("multiply"),
             node("Neg", &["h"], &["y"], vec![]),
-        ],
+        ]
     };
     let weights = [
         ("w_quantized", Int8, matrix(codes)),

@@ -21,12 +21,11 @@ pub fn agree(mut data: &[u8]) {
     let Some(dequantizes) = choose(&mut data, &[false, true]) else { return };
     let mut ty = || choose(&mut data, &types);
     let (Some(x), Some(scale), Some(y), Some(precision)) = (ty(), ty(), ty(), ty()) else { return };
-    let quantizer = match dequantizes {
-        true => Quantizer::Dequantize(Dequantize { x, scale, y }),
-        false => {
-            let saturate = data.first().is_none_or(|byte| byte & 1 == 0);
-            Quantizer::Quantize(Quantize { x, scale, y, precision, saturate })
-        }
+    let quantizer = if dequantizes {
+        Quantizer::Dequantize(Dequantize { x, scale, y })
+    } else {
+        let saturate = data.first().is_none_or(|byte| byte & 1 == 0);
+        Quantizer::Quantize(Quantize { x, scale, y, precision, saturate })
     };
     let make = || Quantization::new(quantizer);
     let Some(quantization) = QUANTIZATIONS.with(|made| made.of(quantizer, make)) else { return };
@@ -64,10 +63,7 @@ pub fn agree(mut data: &[u8]) {
     let scales = codes(scale, count);
     let is_zero = |ty: ElementType| ty.bits() == 32 || format!("{ty}").starts_with("FLOAT");
     let zero_type = quantizer.zero_point();
-    let zeros = match is_zero(zero_type) {
-        true => vec![0; count],
-        false => codes(zero_type, count),
-    };
+    let zeros = if is_zero(zero_type) { vec![0; count] } else { codes(zero_type, count) };
     let zero_points = has_zero_points.then(|| tensor(zero_type, &zeros, &shape));
     let place = |index: usize| match (columns, block) {
         (1, _) => 0,

@@ -43,9 +43,10 @@ pub(super) fn count(pair: &Pair, text: &str, y: Number, stats: &mut CastStats) {
 fn errors(pair: &Pair, x: &Decimal, negative: bool, y: Number) -> Errors {
     // A decimal beyond DOUBLE is not infinite.
     let (near, result) = (x.rounded().min(f64::MAX), y.rounded());
-    let absolute = match negative == (result < 0.0) || result == 0.0 {
-        true => x.distance(&Decimal::of_number(y)),
-        false => near + result.abs(),
+    let absolute = if negative == (result < 0.0) || result == 0.0 {
+        x.distance(&Decimal::of_number(y))
+    } else {
+        near + result.abs()
     };
     // The DOUBLE may be in the next binade.
     let exponent = exponent(near).map(|exponent| {
@@ -81,9 +82,8 @@ fn outcome(pair: &Pair, x: &Spelled, y: Number) -> Outcome {
         Some(Reach::Integer(_) | Reach::Bool) | None => return Outcome::Truncated,
     };
     let is_beyond = |decimal: &Decimal| {
-        let compare = |limit: f64| match limit.is_infinite() {
-            true => Ordering::Less,
-            false => decimal.cmp(&Decimal::of(limit)),
+        let compare = |limit: f64| {
+            if limit.is_infinite() { Ordering::Less } else { decimal.cmp(&Decimal::of(limit)) }
         };
         target.is_beyond_by(x.negative, compare)
     };

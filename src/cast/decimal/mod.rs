@@ -158,10 +158,12 @@ impl Spelled {
         }
         let nearest: f64 = text.parse().ok()?;
         let is_word = text.ends_with(|c: char| c.is_ascii_alphabetic());
-        let magnitude = match is_word {
-            true if nearest.is_nan() => Magnitude::NaN,
-            true => Magnitude::Infinity,
-            false => Magnitude::Decimal(Decimal::new(text)),
+        let magnitude = if !is_word {
+            Magnitude::Decimal(Decimal::new(text))
+        } else if nearest.is_nan() {
+            Magnitude::NaN
+        } else {
+            Magnitude::Infinity
         };
         Some(Spelled { negative: text.starts_with('-'), magnitude })
     }

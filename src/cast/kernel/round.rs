@@ -163,9 +163,10 @@ impl Scale {
         let number = if is_first { 0 } else { rounded.min(self.above) };
         // Unsigned, what is less than the smallest number wraps around beyond the largest, and NaN is there as well.
         let from_smallest = bits.wrapping_sub(Scale::SMALLEST as u32);
-        let is_none = match SATURATES {
-            true => bits & 0x7FFF_FFFF > FLOAT_INFINITY,
-            false => from_smallest > Scale::LARGEST - Scale::SMALLEST as u32,
+        let is_none = if SATURATES {
+            bits & 0x7FFF_FFFF > FLOAT_INFINITY
+        } else {
+            from_smallest > Scale::LARGEST - Scale::SMALLEST as u32
         };
         if is_none { self.nan } else { number }
     }

@@ -122,9 +122,10 @@ fn narrow_float(format: &FloatFormat, to: ElementType, rules: Rules) -> Arc<dyn 
         ElementType::BFloat16 => Arc::new(map(|x: f32| upper_half(x))),
         _ if format.specials == Specials::ScaleOnly => {
             let scale = Scale::new(format, rules);
-            match scale.saturates() {
-                true => Arc::new(map(move |x: f32| scale.code::<true>(x) as u8)),
-                false => Arc::new(map(move |x: f32| scale.code::<false>(x) as u8)),
+            if scale.saturates() {
+                Arc::new(map(move |x: f32| scale.code::<true>(x) as u8))
+            } else {
+                Arc::new(map(move |x: f32| scale.code::<false>(x) as u8))
             }
         }
         _ => {

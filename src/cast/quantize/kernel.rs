@@ -108,9 +108,10 @@ impl ScaleKernel {
                     (0, None) => src,
                     _ => bytemuck::cast_slice(from),
                 };
-                let target = match index == last {
-                    true => Target::new(&mut *dst),
-                    false => Target::over(bytemuck::cast_slice_mut(to)),
+                let target = if index == last {
+                    Target::new(&mut *dst)
+                } else {
+                    Target::over(bytemuck::cast_slice_mut(to))
                 };
                 match stage {
                     Stage::Scale(scale) => scale.run(level, scales, src, target),

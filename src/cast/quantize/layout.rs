@@ -39,17 +39,15 @@ impl Layout {
         }
         // One block takes in the whole axis, yet there is a scale for each index, as ModelOpt writes beside a product
         // that transposes its weights. The first is taken: that of the block.
-        let are_of_axis = |(index, scales): (usize, &usize)| match index == axis {
-            true => *scales == length,
-            false => *scales == 1,
+        let are_of_axis = |(index, scales): (usize, &usize)| {
+            if index == axis { *scales == length } else { *scales == 1 }
         };
         let has_rank = scale.len() == shape.len();
         if block_size >= length && has_rank && scale.iter().enumerate().all(are_of_axis) {
             return Ok(Layout::Tensor);
         }
-        let fits = |(index, (dim, scales)): (usize, (&usize, &usize))| match index == axis {
-            true => dim.div_ceil(block_size) == *scales,
-            false => dim == scales,
+        let fits = |(index, (dim, scales)): (usize, (&usize, &usize))| {
+            if index == axis { dim.div_ceil(block_size) == *scales } else { dim == scales }
         };
         if !has_rank || !shape.iter().zip(scale).enumerate().all(fits) {
             return Err(format!(

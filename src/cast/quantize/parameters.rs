@@ -67,9 +67,10 @@ impl Reader {
     /// The zero points in a tensor's bytes. Fails as [`Reader::read`] does.
     pub(crate) fn zeros(&self, level: Level, zero_points: &[u8]) -> Result<Vec<f32>, NotZero> {
         let zeros = floats(&*self.zero, self.quantizer.zero_point(), level, zero_points);
-        match self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {
-            true => Err(NotZero),
-            false => Ok(zeros),
+        if self.quantizer.zero_point_is_zero() && zeros.iter().any(|zero| *zero != 0.0) {
+            Err(NotZero)
+        } else {
+            Ok(zeros)
         }
     }
 }

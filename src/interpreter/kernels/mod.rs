@@ -148,11 +148,10 @@ impl Site<'_> {
     /// The same, of as many axes as `rank`.
     fn of_rank(&self, inputs: &Inputs, place: usize, rank: usize) -> TractResult<ArrayD<f64>> {
         let array = self.doubles(inputs, place)?;
-        match array.ndim() == rank {
-            true => Ok(array),
-            false => {
-                self.refuse(format!("has an input {place} of rank {}, not {rank}", array.ndim()))
-            }
+        if array.ndim() == rank {
+            Ok(array)
+        } else {
+            self.refuse(format!("has an input {place} of rank {}, not {rank}", array.ndim()))
         }
     }
 

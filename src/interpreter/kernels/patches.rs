@@ -171,9 +171,10 @@ pub(super) fn aligned(site: &Site, inputs: &Inputs) -> TractResult<Vec<Typed>> {
                 let w = edge(0) + cell.1 * (column as f64 + (j as f64 + 0.5) / across as f64);
                 corners(&x, (image, c), h, w)
             });
-            y[[r, c, row, column]] = match is_max {
-                true => all.flatten().reduce(f64::max).unwrap_or(0.0),
-                false => all.flatten().sum::<f64>() / ((down * across) as f64).max(1.0),
+            y[[r, c, row, column]] = if is_max {
+                all.flatten().reduce(f64::max).unwrap_or(0.0)
+            } else {
+                all.flatten().sum::<f64>() / ((down * across) as f64).max(1.0)
             };
         }
     }

@@ -267,9 +267,12 @@ impl Pairs {
             pairwise[[i, j]] = p;
             pairwise[[j, i]] = 1.0 - p;
         }
-        let q = Array2::from_shape_fn((k, k), |(t, j)| match t == j {
-            true => (0..k).filter(|j| *j != t).map(|j| pairwise[[j, t]].powi(2)).sum(),
-            false => -pairwise[[j, t]] * pairwise[[t, j]],
+        let q = Array2::from_shape_fn((k, k), |(t, j)| {
+            if t == j {
+                (0..k).filter(|j| *j != t).map(|j| pairwise[[j, t]].powi(2)).sum()
+            } else {
+                -pairwise[[j, t]] * pairwise[[t, j]]
+            }
         });
         let mut p = vec![1.0 / k as f64; k];
         let product = |p: &[f64], t: usize| -> f64 { (0..k).map(|j| q[[t, j]] * p[j]).sum() };
@@ -300,9 +303,8 @@ fn transformed(transform: &str, scores: Vec<f64>) -> Vec<f64> {
     const NOTHING: f64 = 1e-7;
     let greatest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let keeps = transform == "SOFTMAX_ZERO";
-    let power = |x: f64| match keeps && x.abs() <= NOTHING {
-        true => x * (-greatest).exp(),
-        false => (x - greatest).exp(),
+    let power = |x: f64| {
+        if keeps && x.abs() <= NOTHING { x * (-greatest).exp() } else { (x - greatest).exp() }
     };
     match transform {
         "LOGISTIC" => scores.into_iter().map(logistic).collect(),

@@ -93,9 +93,10 @@ impl EvalOp for Measured {
 impl TypedOp for Measured {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let [input] = inputs else { bail!("has {} inputs, not 1", inputs.len()) };
-        Ok(tvec!(match self.counts {
-            true => i64::scalar_fact(),
-            false => i64::fact([self.dimensions(input.rank()).len()]),
+        Ok(tvec!(if self.counts {
+            i64::scalar_fact()
+        } else {
+            i64::fact([self.dimensions(input.rank()).len()])
         }))
     }
 

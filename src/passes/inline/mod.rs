@@ -149,9 +149,10 @@ impl<'a> Inliner<'_, 'a> {
         while let Some(owner) = self.graph.body(body).owner() {
             (depth, body) = (depth + 1, self.graph.node(owner).body());
         }
-        match depth > GRAPHS {
-            true => Err(refusal(node, format!("is nested more than {GRAPHS} deep"))),
-            false => Ok(()),
+        if depth > GRAPHS {
+            Err(refusal(node, format!("is nested more than {GRAPHS} deep")))
+        } else {
+            Ok(())
         }
     }
 

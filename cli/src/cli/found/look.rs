@@ -49,9 +49,10 @@ pub(crate) struct LookFurther {
 impl LookFurther {
     fn in_words(&self) -> String {
         // Where time ends it, the number is another each time.
-        let search = match self.is_cut {
-            true => "a search that ran to its time limit".to_owned(),
-            false => format!("a search of {}", counted(self.steps, "step")),
+        let search = if self.is_cut {
+            "a search that ran to its time limit".to_owned()
+        } else {
+            format!("a search of {}", counted(self.steps, "step"))
         };
         let found = match &self.found[..] {
             [] => "nothing worse".to_owned(),

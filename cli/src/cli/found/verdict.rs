@@ -160,9 +160,10 @@ impl Judgement {
             let name = serde_json::Value::from(output.name.as_str());
             let margin = MARGIN * (1.0 + OF_FEW / (output.elements.max(1) as f64).sqrt());
             let ratio = (-200.0 * (margin * most).log10()).floor() / 10.0;
-            let limit = match output.sqnr.is_none() && output.differing == 0 {
-                true => "atol = 0.0".to_owned(),
-                false => format!("sqnr = {ratio:?}"),
+            let limit = if output.sqnr.is_none() && output.differing == 0 {
+                "atol = 0.0".to_owned()
+            } else {
+                format!("sqnr = {ratio:?}")
             };
             format!("[compare.output.{name}]\n{limit}\n")
         };

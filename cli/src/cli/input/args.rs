@@ -116,9 +116,10 @@ impl InputArgs {
     /// Refuses what only says which of many samples are taken. Fails when `--limit` or `--shuffle` is given.
     pub(crate) fn check_all_is_taken(&self, because: &str) -> TractResult<()> {
         let message = format!("--limit and --shuffle are for the samples of -i: {because}");
-        match self.limit.is_some() || self.shuffle.is_some() {
-            true => Err(Problem { kind: ErrorKind::Call, message }.into()),
-            false => Ok(()),
+        if self.limit.is_some() || self.shuffle.is_some() {
+            Err(Problem { kind: ErrorKind::Call, message }.into())
+        } else {
+            Ok(())
         }
     }
 

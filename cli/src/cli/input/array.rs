@@ -51,12 +51,11 @@ impl Array {
     pub(crate) fn cast_to(self, ty: ElementType) -> TractResult<(Tensor, Option<ElementType>)> {
         let held = self.ty;
         let is_text = |ty: ElementType| ty.family() == Family::Text;
-        match self.ty == ty || is_text(held) || is_text(ty) {
-            true => Ok((self.into_tensor(ty)?, None)),
-            false => {
-                let cast = cast(held, &self.tensor, ty)?;
-                Ok((cast, Some(held)))
-            }
+        if self.ty == ty || is_text(held) || is_text(ty) {
+            Ok((self.into_tensor(ty)?, None))
+        } else {
+            let cast = cast(held, &self.tensor, ty)?;
+            Ok((cast, Some(held)))
         }
     }
 
@@ -67,9 +66,10 @@ impl Array {
         let is_cast = self.ty != ty && is_float(self.ty) && is_float(ty);
         // For an exotic type, numbers of NumPy's are values anyway.
         let is_usual = self.origin == Origin::NumPy && ty.is_exotic();
-        match is_cast && !is_usual && self.origin != Origin::Opaque {
-            true => self.cast_to(ty),
-            false => Ok((self.into_tensor(ty)?, None)),
+        if is_cast && !is_usual && self.origin != Origin::Opaque {
+            self.cast_to(ty)
+        } else {
+            Ok((self.into_tensor(ty)?, None))
         }
     }
 

@@ -193,10 +193,12 @@ const LARGE: u64 = 64 << 20;
 
 /// How many sets of random inputs there are at most.
 fn most_sets(path: &Path, args: &InputArgs) -> u64 {
-    let usual = match fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE) {
-        true => 1,
-        false if args.takes_few => RANDOM_SETS,
-        false => ROUNDS as u64,
+    let usual = if fs::metadata(path).is_ok_and(|metadata| metadata.len() > LARGE) {
+        1
+    } else if args.takes_few {
+        RANDOM_SETS
+    } else {
+        ROUNDS as u64
     };
     args.sets.unwrap_or(usual).max(1)
 }

@@ -214,9 +214,12 @@ impl Distribution {
         let lowest = least - self.largest - self.log_sum_off;
         let scale = (self.largest - least) / STEPS;
         let inverse = 1.0 / scale;
-        let step = |logit: &f32| match scale > 0.0 && *logit > least {
-            true => (inverse * (logit - least)).round_ties_even(),
-            false => 0.0,
+        let step = |logit: &f32| {
+            if scale > 0.0 && *logit > least {
+                (inverse * (logit - least)).round_ties_even()
+            } else {
+                0.0
+            }
         };
         logits.iter().map(|logit| scale * step(logit) + lowest).collect()
     }
@@ -224,10 +227,8 @@ impl Distribution {
 
 /// The place of the first of the largest elements.
 fn largest(values: &[f32]) -> usize {
-    let first = values.iter().enumerate().reduce(|best, next| match next.1 > best.1 {
-        true => next,
-        false => best,
-    });
+    let first =
+        values.iter().enumerate().reduce(|best, next| if next.1 > best.1 { next } else { best });
     first.map_or(0, |(place, _)| place)
 }
 
@@ -288,10 +289,7 @@ impl Likelihoods {
         let (ln_b, error_b) = moments(converted.0, converted.1, count);
         let (ln_a, error_a) = moments(reference.0, reference.1, count);
         let n = count as f64;
-        let covariance = match count < FEW {
-            true => 0.0,
-            false => (products / n - ln_a * ln_b) / (n - 1.0),
-        };
+        let covariance = if count < FEW { 0.0 } else { (products / n - ln_a * ln_b) / (n - 1.0) };
         let variance = error_a * error_a + error_b * error_b - 2.0 * covariance;
         // Rounding may make it less than nothing.
         let ln_error = variance.max(0.0).sqrt();

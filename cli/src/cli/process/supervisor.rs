@@ -114,9 +114,10 @@ impl Supervisor {
 
 fn too_late(most: Duration, is_said: bool) -> Problem {
     let seconds = most.as_secs();
-    let message = match is_said {
-        true => format!("takes longer than the --timeout of {seconds} s"),
-        false => format!("takes longer than {seconds} s, which --timeout changes"),
+    let message = if is_said {
+        format!("takes longer than the --timeout of {seconds} s")
+    } else {
+        format!("takes longer than {seconds} s, which --timeout changes")
     };
     Problem { kind: ErrorKind::Limit, message }
 }

@@ -125,10 +125,7 @@ pub(crate) fn error_of(cast: &AuditedCast, shown: String) -> String {
 
 /// The largest error of a cast in units of the last place, which codes do not have.
 pub(crate) fn ulps_of(cast: &AuditedCast) -> String {
-    match cast.is_quantizer() {
-        true => "-".into(),
-        false => error_of(cast, last_places(cast.max_ulp)),
-    }
+    if cast.is_quantizer() { "-".into() } else { error_of(cast, last_places(cast.max_ulp)) }
 }
 
 /// An element type that the model may not tell.

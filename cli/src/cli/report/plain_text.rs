@@ -74,9 +74,10 @@ impl Terminal<'_> {
         }
         let errors = self.rows(head, Severity::Error, BAD);
         let is_good = errors.is_empty();
-        let within = match model.casts.is_empty() {
-            false if is_good => ": every cast is within its limits",
-            _ => "",
+        let within = if !model.casts.is_empty() && is_good {
+            ": every cast is within its limits"
+        } else {
+            ""
         };
         let words = phrases::casts_in_words(model);
         let mut lines = vec![self.verdict(is_good, &format!("{name}: {words}{within}"))];

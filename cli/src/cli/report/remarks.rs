@@ -104,10 +104,12 @@ fn weight_line(weight: &ComparedWeight) -> String {
     let renamed = weight.converted_name.as_ref();
     let renamed = renamed.map_or(String::new(), |name| format!(", {} converted", quoted(name)));
     let types = both_types(&weight.reference_type, &weight.converted_type);
-    let what = match weight.is_error {
-        true => "wrong weight",
-        false if weight.is_mask() => "harmless, as a mask is:",
-        false => "changed weight",
+    let what = if weight.is_error {
+        "wrong weight"
+    } else if weight.is_mask() {
+        "harmless, as a mask is:"
+    } else {
+        "changed weight"
     };
     let (name, text) = (quoted(&weight.name), single_line(&weight.text));
     format!("{what} {name}{place}{renamed} ({types}): {text}")

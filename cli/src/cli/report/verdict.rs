@@ -358,18 +358,16 @@ fn is_model(path: &str) -> bool {
 
 /// The step that finds the nodes to keep.
 fn keep(reference: &str, to: &str) -> NextStep {
-    let command = match is_python() {
-        true => keep_call(reference, to),
-        false => keep_command(reference, to),
-    };
+    let command = if is_python() { keep_call(reference, to) } else { keep_command(reference, to) };
     NextStep { words: "Find the nodes to keep in FLOAT:".into(), command: Some(command) }
 }
 
 /// The call of `keep` in Python, where inputs and models may be objects, which have no names here.
 fn keep_call(reference: &str, to: &str) -> String {
-    let reference = match Path::new(reference).exists() {
-        true => format!("{:?}", single_line(reference)),
-        false => "reference".into(),
+    let reference = if Path::new(reference).exists() {
+        format!("{:?}", single_line(reference))
+    } else {
+        "reference".into()
     };
     let is_given = std::env::args().any(|word| word.starts_with("--input="));
     let inputs = if is_given { ", inputs=inputs" } else { "" };
@@ -426,9 +424,10 @@ pub(crate) fn of_audit(model: &Audited) -> Option<(String, String)> {
             format!("Calibrate `{node}` on real data, so that its scale covers the values")
         }
         "FLOAT16" | "BFLOAT16" => {
-            let keep = match is_python() {
-                true => format!("onnx_cast.keep(original, to={to:?})"),
-                false => format!("onnx-cast keep ORIGINAL --to {to}"),
+            let keep = if is_python() {
+                format!("onnx_cast.keep(original, to={to:?})")
+            } else {
+                format!("onnx-cast keep ORIGINAL --to {to}")
             };
             format!("Find the nodes to keep in FLOAT by `{keep}`")
         }

@@ -234,9 +234,10 @@ fn sizes(graph: &GraphProto) -> Vec<i64> {
 fn a_node_that_is_missing_before_the_blamed_one_is_part_of_the_reference() {
     let model_of = |is_whole: bool| {
         let sketch = Sketch::new().input("x", Float, &[3, 5]).node("Tanh", &["x"], &["t"], vec![]);
-        let sketch = match is_whole {
-            true => sketch.node("Exp", &["t"], &["a"], vec![]),
-            false => sketch.cast("t", Float16, "h").cast("h", Float, "a"),
+        let sketch = if is_whole {
+            sketch.node("Exp", &["t"], &["a"], vec![])
+        } else {
+            sketch.cast("t", Float16, "h").cast("h", Float, "a")
         };
         let steps =
             [("Sin", "a", "s"), ("Abs", "s", "b"), ("Softplus", "b", "c"), ("Neg", "c", "y")];

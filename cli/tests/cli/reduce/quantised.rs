@@ -11,9 +11,8 @@ use crate::program::*;
 
 /// Weights of a product as codes of a scale of 0.1, those of some rows left out.
 fn codes(without: &[usize]) -> Vec<f32> {
-    let code = |(row, column): (usize, usize)| match without.contains(&row) {
-        true => 0.0,
-        false => ((7 * row + 5 * column) % 11) as f32 - 5.0,
+    let code = |(row, column): (usize, usize)| {
+        if without.contains(&row) { 0.0 } else { ((7 * row + 5 * column) % 11) as f32 - 5.0 }
     };
     (0..16).map(|place| code((place / 4, place % 4))).collect()
 }

@@ -163,9 +163,10 @@ impl<S, const SIGNS_ZERO: bool> Small<S, SIGNS_ZERO> {
     pub(super) fn new(narrow: &Narrow) -> Self {
         const EXPONENT_IN_UPPER_HALF: u32 = 7;
         let Narrow { shift, smallest_normal: smallest, .. } = *narrow;
-        let last = match narrow.saturates() {
-            true => narrow.code::<true, true>(f32::INFINITY),
-            false => narrow.code::<false, true>(f32::INFINITY),
+        let last = if narrow.saturates() {
+            narrow.code::<true, true>(f32::INFINITY)
+        } else {
+            narrow.code::<false, true>(f32::INFINITY)
         };
         let below = EXPONENT_IN_UPPER_HALF - (23 - shift);
         let constant = ((smallest >> 23) + shift) << (23 - shift);

@@ -152,9 +152,10 @@ fn add_terms<const BYTES: usize, const VECTORS: usize, const ABOVE: bool>(
         let row = _mm256_set1_epi32(i32::from_ne_bytes(term.row));
         let mut at = indices;
         for at in &mut at {
-            *at = match ABOVE {
-                true => _mm256_subs_epi8(*at, row),
-                false => _mm256_adds_epu8(_mm256_xor_si256(*at, row), beyond),
+            *at = if ABOVE {
+                _mm256_subs_epi8(*at, row)
+            } else {
+                _mm256_adds_epu8(_mm256_xor_si256(*at, row), beyond)
             };
         }
         for (sums, bytes) in sums.iter_mut().zip(&term.bytes) {
@@ -185,9 +186,10 @@ fn spread<const WIDTH: usize, const UPPER: bool>(
     assert_eq!(out.len(), CODES * WIDTH);
     let none = _mm256_setzero_si256();
     let word = [_mm256_unpacklo_epi8(first, second), _mm256_unpackhi_epi8(first, second)];
-    let fill = match UPPER {
-        true => [none; 2],
-        false => [_mm256_unpacklo_epi8(second, second), _mm256_unpackhi_epi8(second, second)],
+    let fill = if UPPER {
+        [none; 2]
+    } else {
+        [_mm256_unpacklo_epi8(second, second), _mm256_unpackhi_epi8(second, second)]
     };
     let start: *mut __m256i = out.as_mut_ptr().cast();
     for half in 0..2 {

@@ -71,9 +71,10 @@ fn from_floats<S: Floats + Doubles>(
     kernel: Arc<dyn Kernel>,
 ) -> Arc<dyn Kernel> {
     fn small<S: Floats>(narrow: &Narrow, kernel: Arc<dyn Kernel>) -> Arc<dyn Kernel> {
-        match narrow.signs_zero() {
-            true => blocks(Small::<S, true>::new(narrow), kernel),
-            false => blocks(Small::<S, false>::new(narrow), kernel),
+        if narrow.signs_zero() {
+            blocks(Small::<S, true>::new(narrow), kernel)
+        } else {
+            blocks(Small::<S, false>::new(narrow), kernel)
         }
     }
     match (to.family(), to.bits()) {

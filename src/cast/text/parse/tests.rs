@@ -11,9 +11,12 @@ fn decimals_round_once() {
         let texts = [text.to_string()];
         Parse::new(to, rules).run(Level::best(), &texts, Target::over(code)).ok()?;
         let code = code.iter().map(|byte| u64::from(*byte));
-        let places = code.enumerate().map(|(index, byte)| match cfg!(target_endian = "big") {
-            true => (to.carrier_bytes().unwrap_or(1) - 1 - index, byte),
-            false => (index, byte),
+        let places = code.enumerate().map(|(index, byte)| {
+            if cfg!(target_endian = "big") {
+                (to.carrier_bytes().unwrap_or(1) - 1 - index, byte)
+            } else {
+                (index, byte)
+            }
         });
         Some(places.fold(0, |code, (place, byte)| code | byte << (8 * place)))
     };

@@ -228,9 +228,10 @@ fn parameter(
         "**" => Occurs::RepeatedWithAnyTypes,
         _ => return None,
     };
-    let ty = match variables.iter().any(|(variable, _)| *variable == name) {
-        true => ParameterType::Variable(name),
-        false => ParameterType::Fixed(element_type(name)?),
+    let ty = if variables.iter().any(|(variable, _)| *variable == name) {
+        ParameterType::Variable(name)
+    } else {
+        ParameterType::Fixed(element_type(name)?)
     };
     Some(Parameter { ty, occurs })
 }

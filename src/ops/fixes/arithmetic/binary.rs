@@ -137,9 +137,10 @@ pub(crate) fn mul(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> I
     if a == b && a.is_float() && factors::are_misread(model, inputs)? {
         return wire(site, model, inputs, Box::new(Unsimplified(Mul)), a);
     }
-    let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
-        true => |x| rounds_to(x, 0.) || rounds_to(x, 1.) || x == 1.,
-        false => |x| rounds_to(x, 0.) || rounds_to(x, 1.),
+    let is_misread: fn(f64) -> bool = if is_open_uniform(model, inputs)? {
+        |x| rounds_to(x, 0.) || rounds_to(x, 1.) || x == 1.
+    } else {
+        |x| rounds_to(x, 0.) || rounds_to(x, 1.)
     };
     unsimplified(site, model, inputs, Mul, is_misread)
 }
@@ -188,17 +189,19 @@ pub(crate) fn prelu(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) ->
 pub(crate) fn add(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     // −0 becomes 0, where it may be.
     let is_sum = inputs.iter().any(|input| reciprocal::is_sum(model, *input));
-    let is_misread: fn(f64) -> bool = match is_sum && !is_open_uniform(model, inputs)? {
-        true => |x| rounds_to(x, 0.),
-        false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive(),
+    let is_misread: fn(f64) -> bool = if is_sum && !is_open_uniform(model, inputs)? {
+        |x| rounds_to(x, 0.)
+    } else {
+        |x| rounds_to(x, 0.) || x == 0. && x.is_sign_positive()
     };
     unsimplified(site, model, inputs, Add, is_misread)
 }
 
 pub(crate) fn sub(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    let is_misread: fn(f64) -> bool = match is_open_uniform(model, inputs)? {
-        true => |x| rounds_to(x, 0.) || x == 0.,
-        false => |x| rounds_to(x, 0.) || x == 0. && x.is_sign_negative(),
+    let is_misread: fn(f64) -> bool = if is_open_uniform(model, inputs)? {
+        |x| rounds_to(x, 0.) || x == 0.
+    } else {
+        |x| rounds_to(x, 0.) || x == 0. && x.is_sign_negative()
     };
     unsimplified(site, model, inputs, Sub, is_misread)
 }

@@ -67,6 +67,7 @@ impl Attend {
 }
 
 /// The softmax of each row of `len` elements, which are not all minus infinity, in its place.
+#[allow(clippy::ptr_arg, reason = "a slice cannot be asked for its type")]
 pub(super) fn softmax<T: Real>(rows: &mut Vec<T>, len: usize) {
     if let Some(rows) = (rows as &mut dyn Any).downcast_mut::<Vec<f32>>() {
         return softmax_of_rows(rows, len);

@@ -104,9 +104,10 @@ impl Transform {
 
     /// How many places the output has along the axis.
     fn made(&self, along: &Along) -> TDim {
-        match self.onesided && !self.inverse {
-            true => along.length.clone() / 2 + 1,
-            false => along.length.clone(),
+        if self.onesided && !self.inverse {
+            along.length.clone() / 2 + 1
+        } else {
+            along.length.clone()
         }
     }
 }

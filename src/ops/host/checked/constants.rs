@@ -112,13 +112,10 @@ impl Checked {
         {
             return Some(length.saturating_mul(size_of::<f64>() as u64));
         }
-        let text = match outputs.clone().any(is_text) {
-            true => {
-                constants.iter().map(|constant| longest(constant)).sum::<u64>()
-                    + self.text
-                    + SPELLED
-            }
-            false => 0,
+        let text = if outputs.clone().any(is_text) {
+            constants.iter().map(|constant| longest(constant)).sum::<u64>() + self.text + SPELLED
+        } else {
+            0
         };
         let times = if self.node.op_type == "DFT" { TRANSFORMED } else { 1 };
         let made =

@@ -80,9 +80,10 @@ fn rotary(node: &NodeProto, known: &dyn Known) -> Option<String> {
     let half = Some(turned / 2).filter(|half| half * 2 == turned);
     let batch = input.first().copied().flatten();
     let length = *input.get(input.len().checked_sub(2)?)?;
-    let wanted: Shape = match gives(node, 3) {
-        true => [None, half].into_iter().collect(),
-        false => [batch, length, half].into_iter().collect(),
+    let wanted: Shape = if gives(node, 3) {
+        [None, half].into_iter().collect()
+    } else {
+        [batch, length, half].into_iter().collect()
     };
     if let Some(positions) = known.shape(3).filter(|_| gives(node, 3)) {
         let wanted = [batch, length];

@@ -27,13 +27,12 @@ fn output(graph: &mut Graph, context: &mut Context, body: BodyId, place: usize) 
     let Some(output) = graph.body(body).outputs().get(place) else { return Ok(()) };
     let value = output.value;
     let (name, path) = (graph.value(value).name.clone(), graph.body(body).path.clone());
-    let declared = match context.options.ignore_output_types {
-        true => None,
-        false => {
-            let declared = output.declared.r#type.as_ref();
-            is_tensor(declared, "output", &name, &path)?;
-            declared_type(declared, "an output", &path)?
-        }
+    let declared = if context.options.ignore_output_types {
+        None
+    } else {
+        let declared = output.declared.r#type.as_ref();
+        is_tensor(declared, "output", &name, &path)?;
+        declared_type(declared, "an output", &path)?
     };
     let made = graph.value(value);
     let made_here = made.body() == body && matches!(made.origin(), Origin::Node(..));

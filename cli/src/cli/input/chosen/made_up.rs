@@ -75,10 +75,8 @@ impl MadeUp {
     /// Of those inputs that are random, with what is known of sizes.
     pub(crate) fn of(source: &Source, random: &[bool], known: SymbolValues) -> MadeUp {
         let is_random = random.iter().any(|random| *random);
-        let taken = match is_random {
-            true => roles(source),
-            false => random.iter().map(|_| Taken::plain()).collect(),
-        };
+        let taken =
+            if is_random { roles(source) } else { random.iter().map(|_| Taken::plain()).collect() };
         let hides_rows = is_random && !roles::has_shares(source.proto);
         let other = source.other.map(|(takes, _)| takes);
         let unset = Unset::of(source.takes, &taken, random, known, other);

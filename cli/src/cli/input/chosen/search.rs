@@ -53,9 +53,10 @@ impl Searched {
     /// The same, as reports tell it.
     pub(crate) fn told(&self, recipe: &Recipe) -> LookFurther {
         let told = |(choice, score): &(Choice, Score)| {
-            let what = match score.error > self.before.error {
-                true => format!("a relative error of {}", Num(score.error)),
-                false => format!("values at {:.0} % of what a type holds", 100.0 * score.reach),
+            let what = if score.error > self.before.error {
+                format!("a relative error of {}", Num(score.error))
+            } else {
+                format!("values at {:.0} % of what a type holds", 100.0 * score.reach)
             };
             format!("{what} ({})", recipe.in_words(choice))
         };

@@ -302,10 +302,7 @@ impl Unset {
                 });
                 found.map_or(1, |(_, size)| *size)
             };
-            match is_given(place) {
-                true => Ok(vec![]),
-                false => with_sizes(&input.shape, &symbols, open),
-            }
+            if is_given(place) { Ok(vec![]) } else { with_sizes(&input.shape, &symbols, open) }
         };
         Ok(inputs.iter().enumerate().map(shape).collect())
     }

@@ -143,10 +143,8 @@ fn requests(args: &Audit) -> anyhow::Result<Vec<AuditRequest>> {
     let baseline = args.baseline.as_ref().map(|path| file_of(path));
     // What lies beside the original is as good for its conversion.
     if let Some(path) = &args.baseline {
-        let sets = match path.is_dir() {
-            true => cases::sets_in(path, &file_of(path))?,
-            false => cases::beside(path),
-        };
+        let sets =
+            if path.is_dir() { cases::sets_in(path, &file_of(path))? } else { cases::beside(path) };
         let sets: Vec<Case> = sets.into_iter().filter(Case::has_inputs).collect();
         if input.takes_recorded(path.is_dir()) {
             let bare = models.iter_mut().filter(|(_, own)| own.is_empty());

@@ -159,10 +159,8 @@ impl<'a> Growth<'a> {
         outputs: &[ComparedTensor],
     ) -> Growth<'a> {
         let tensors: Vec<&ComparedTensor> = tensors.collect();
-        let error = |tensor: &ComparedTensor| match tensor.is_masked() {
-            true => 0.0,
-            false => tensor.largest_error(),
-        };
+        let error =
+            |tensor: &ComparedTensor| if tensor.is_masked() { 0.0 } else { tensor.largest_error() };
         let named = |tensor: &&'a ComparedTensor| (tensor.converted(), error(tensor));
         let last = outputs.iter().map(ComparedTensor::largest_error).fold(0.0, f64::max).min(1.0);
         let errors = tensors.iter().map(named).collect();

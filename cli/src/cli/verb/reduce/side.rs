@@ -66,9 +66,10 @@ impl Side {
         proto: ModelProto,
         folder: Option<PathBuf>,
     ) -> TractResult<Side> {
-        let inlined = match proto.functions.is_empty() {
-            true => None,
-            false => model_proto::inlined(&onnx, proto.clone(), folder.as_deref()).ok(),
+        let inlined = if proto.functions.is_empty() {
+            None
+        } else {
+            model_proto::inlined(&onnx, proto.clone(), folder.as_deref()).ok()
         };
         let step = |node: &str, part: &str| format!("{node}.{part}");
         let imported = Graph::import(inlined.unwrap_or(proto), &step);

@@ -26,9 +26,10 @@ impl Writer<'_> {
     /// The product with a matrix in blocks of codes of a few bits.
     pub(super) fn product(&mut self, node: &NodeProto, mut parts: Parts) -> Option<Vec<NodeProto>> {
         let packed = self.packed(node)?;
-        let weight = match self.has_blocks {
-            true => self.in_blocks(packed, &mut parts)?,
-            false => self.in_rows(packed, &mut parts)?,
+        let weight = if self.has_blocks {
+            self.in_blocks(packed, &mut parts)?
+        } else {
+            self.in_rows(packed, &mut parts)?
         };
         let product = parts.add("MatMul", vec![node.input.first()?.clone(), weight], vec![], None);
         if let Some(bias) = node.input.get(5).filter(|name| !name.is_empty()) {

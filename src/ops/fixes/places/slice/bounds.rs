@@ -46,10 +46,11 @@ pub(super) fn bounds(dim: &TDim, start: &TDim, end: &TDim, step: i64, is_exact: 
         let place = |place: i128| TDim::Val(i64::try_from(place).unwrap_or(dim));
         return Bounds { low: place(low), high: place(high), step: limited(step) };
     }
-    let (low, high) = match step > 0 {
-        true => (Place::of(start, dim, 0), Place::of(end, dim, 0)),
+    let (low, high) = if step > 0 {
+        (Place::of(start, dim, 0), Place::of(end, dim, 0))
+    } else {
         // The first place is the one after the end. Backwards, a start before the axis is its first place (ONNX, Slice-13).
-        false => (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim)),
+        (Place::of(end, dim, 1), Place::of(start, dim, 1).at_least_one(dim))
     };
     if is_exact || dim.as_i64().is_some_and(|dim| dim <= 1) {
         let clamped = |place: Place| {
@@ -157,9 +158,10 @@ pub(super) fn range(dim: i128, start: i128, end: i128, step: i64) -> (i128, i128
         (if bound < 0 { bound + dim } else { bound }).clamp(least, most.max(least))
     };
     // Backwards, a start before the axis is its first place (ONNX, Slice-13: `starts` is clamped to [0, dims-1]).
-    let (start, end) = match step > 0 {
-        true => (place(start, 0, dim), place(end, 0, dim)),
-        false => (place(start, 0.min(dim - 1), dim - 1), place(end, -1, dim - 1)),
+    let (start, end) = if step > 0 {
+        (place(start, 0, dim), place(end, 0, dim))
+    } else {
+        (place(start, 0.min(dim - 1), dim - 1), place(end, -1, dim - 1))
     };
     let (low, high) = if step > 0 { (start, end) } else { (end + 1, start + 1) };
     (low, high.max(low))

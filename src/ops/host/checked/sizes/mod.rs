@@ -100,9 +100,12 @@ impl Names {
         if self.is_empty() {
             return Ok(fact.clone());
         }
-        let unnamed = |dim: &TDim| match self.within([dim].into_iter()).is_empty() {
-            true => dim.clone().into(),
-            false => DimFact::default(),
+        let unnamed = |dim: &TDim| {
+            if self.within([dim].into_iter()).is_empty() {
+                dim.clone().into()
+            } else {
+                DimFact::default()
+            }
         };
         with_sizes(fact, &unnamed)
     }
@@ -177,9 +180,10 @@ impl Checked {
         let Some(names) = self.account.names() else { return self.op.eval_out_of_plan(inputs) };
         let mut together = Together::default();
         inputs.iter().flat_map(|input| dims(input)).for_each(|dim| together.add(dim));
-        let inputs = match together.total() > TOGETHER {
-            true => inputs.iter().map(|input| value(input, |dim| names.name(dim))).collect(),
-            false => Ok(inputs),
+        let inputs = if together.total() > TOGETHER {
+            inputs.iter().map(|input| value(input, |dim| names.name(dim))).collect()
+        } else {
+            Ok(inputs)
         };
         let outputs = self.op.eval_out_of_plan(inputs?)?;
         let short = |output: &TValue| value(output, |dim| names.short(dim));
@@ -296,9 +300,8 @@ fn shorten(
     all: bool,
 ) -> TractResult<OutletId> {
     let short = |dim: &TDim| if all { names.name(dim) } else { names.short(dim) };
-    let is_short = |dim: &TDim| match all {
-        true => matches!(dim, TDim::Val(_) | TDim::Sym(_)),
-        false => names::is_short(dim),
+    let is_short = |dim: &TDim| {
+        if all { matches!(dim, TDim::Val(_) | TDim::Sym(_)) } else { names::is_short(dim) }
     };
     let fact = target.outlet_fact(outlet)?;
     if let Some(konst) = &fact.konst {

@@ -29,10 +29,8 @@ impl EvalOp for Named {
 impl TypedOp for Named {
     fn output_facts(&self, inputs: &[&TypedFact]) -> TractResult<TVec<TypedFact>> {
         let named = |fact: &&TypedFact| {
-            let short = |dim: &TDim| match self.all {
-                true => self.names.name(dim),
-                false => self.names.short(dim),
-            };
+            let short =
+                |dim: &TDim| if self.all { self.names.name(dim) } else { self.names.short(dim) };
             let shape: ShapeFact = fact.shape.iter().map(short).collect();
             TypedFact { shape, uniform_tdim: None, ..fact.without_value() }
         };

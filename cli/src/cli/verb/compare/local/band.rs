@@ -238,9 +238,12 @@ pub(super) fn both_errors((a, b, sites): (&Trace, &Trace, &Sites), band: &Band) 
         let accumulated = want.zip(got).filter(|(x, y)| x.len() == y.len());
         let is_apart =
             |x: &[f64], y: &[f64]| x.iter().zip(y).any(|(x, y)| x.is_finite() != y.is_finite());
-        let accumulated = accumulated.map(|(x, y)| match is_apart(&x, &y) {
-            true => f64::INFINITY,
-            false => relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default()),
+        let accumulated = accumulated.map(|(x, y)| {
+            if is_apart(&x, &y) {
+                f64::INFINITY
+            } else {
+                relative(wanted.zip(made).and_then(|(x, y)| power(x, y)).unwrap_or_default())
+            }
         });
         let band = band.get(&site.converted).map(|noise| relative(*noise));
         Some(errors(site, accumulated, band))

@@ -81,9 +81,10 @@ pub(in super::super) fn judge(grounds: Grounds) -> Judgement {
             judgement.culprits = blamed(&local, &judgement);
             let types = if local.inside > 0 { "its types explain the error, but " } else { "" };
             let alone = alone(&local, why.as_deref());
-            let limit = match worst.is_finite() {
-                true => format!("; the limit is {}", share(limit)),
-                false => String::new(),
+            let limit = if worst.is_finite() {
+                format!("; the limit is {}", share(limit))
+            } else {
+                String::new()
             };
             (Verdict::Imprecise, format!("{types}{said}{limit}{alone}"))
         }

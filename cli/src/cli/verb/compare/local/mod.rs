@@ -116,9 +116,6 @@ pub(super) struct Local {
     pub(super) is_of_others: Option<String>,
 }
 
-/// A Relu cuts off less of what is on both sides of 0.
-const NEARLY_ALL: f64 = 0.95;
-
 /// What is told of the runs that the verdict takes.
 const LOOKING: &str = "looking for where errors arise";
 
@@ -174,9 +171,10 @@ impl<'a> Look<'a> {
             None => trace_a.clone(),
             Some(reference) => Rc::new(Trace::of(reference, a.inputs(&given_a)?)?),
         };
-        let trace_b = match self.is_spelt {
-            false => trace_b.clone(),
-            true => Rc::new(Trace::of(&self.model, given()?)?),
+        let trace_b = if self.is_spelt {
+            Rc::new(Trace::of(&self.model, given()?)?)
+        } else {
+            trace_b.clone()
         };
         let at_once =
             b.probed.loader.runs_at_once([&a.probed.proto, &b.probed.proto], trace_b.bytes());
@@ -212,13 +210,8 @@ impl<'a> Look<'a> {
             (*band, self.local.seeds) = (Some(found), seeds);
             walked
         };
-        let is_made_up = matches!(set_a.provenance, Provenance::Random { .. });
-        for wrong in &mut wrong {
-            // A range from 0 lacks what makes values so, unless it holds elsewhere, or lacks all.
-            let is_held = self.subject.sides.holding.contains(&wrong.culprit.node);
-            let is_part = wrong.culprit.local_error.0 < NEARLY_ALL;
-            let is_kept = wrong.is_cut_at_zero && is_part && !is_held;
-            wrong.is_made_up = is_made_up && wrong.is_cut_off && !is_kept;
+        if matches!(set_a.provenance, Provenance::Random { .. }) {
+            quantizers::say_made_up(&mut wrong, &self.subject.sides.holding);
         }
         others.into_iter().for_each(|others| *links = others);
         found.all.into_iter().for_each(|site| self.sites.add(site));
@@ -387,10 +380,7 @@ impl Local {
                 self.is_of_others.get_or_insert(others);
                 continue;
             }
-            found.push(match self.is_saved {
-                true => fault.kernel(site),
-                false => fault.culprit(site),
-            });
+            found.push(if self.is_saved { fault.kernel(site) } else { fault.culprit(site) });
         }
         found.extend(sites.all.iter().filter_map(|site| fault.missing_sum(site)));
         if found.is_empty() {

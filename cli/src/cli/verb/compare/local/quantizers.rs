@@ -38,6 +38,19 @@ pub(super) struct Wrong {
     taker: String,
 }
 
+/// A Relu cuts off less of what is on both sides of 0.
+const NEARLY_ALL: f64 = 0.95;
+
+/// Says of quantisers which cut values off that these are of inputs that nobody gave; a range from 0 lacks what makes values so,
+/// unless it is of those that are `holding` elsewhere, or lacks all.
+pub(super) fn say_made_up(wrong: &mut [Wrong], holding: &HashSet<String>) {
+    for wrong in wrong {
+        let is_part = wrong.culprit.local_error.0 < NEARLY_ALL;
+        let is_held = holding.contains(&wrong.culprit.node);
+        wrong.is_made_up = wrong.is_cut_off && !(wrong.is_cut_at_zero && is_part && !is_held);
+    }
+}
+
 /// What a quantiser took.
 struct Taken {
     node: String,
@@ -127,9 +140,10 @@ impl Quantizers {
                 let (input, in_order) = self.shaped.get(&input).cloned().unwrap_or((input, true));
                 let Some(taken) = self.taken.get_mut(&input) else { return };
                 let tensor = outputs.first().and_then(name).unwrap_or_default();
-                let found = match in_order {
-                    true => wrong(node, twins, made, taken),
-                    false => wrong_range(node, twins, taken),
+                let found = if in_order {
+                    wrong(node, twins, made, taken)
+                } else {
+                    wrong_range(node, twins, taken)
                 };
                 let Some(mut wrong) = found else {
                     taken.is_taken_back = true;
@@ -351,10 +365,8 @@ fn wrong(
         let taker = label(node.name, node.op_type);
         let text = taken.disagreement(taker, (want, got), step / STEP);
         let is_taker = taken.misfit(taken.ends) <= taken.misfit(ends(twins, &taken.codes));
-        let at = match is_taker {
-            true => (taker, "DequantizeLinear"),
-            false => (&*taken.node, "QuantizeLinear"),
-        };
+        let at =
+            if is_taker { (taker, "DequantizeLinear") } else { (&*taken.node, "QuantizeLinear") };
         return Some(wrong(at, FaultKind::ZeroPoint, error, step, text));
     }
     let share = ((cut_off + at_zero) / power).sqrt();

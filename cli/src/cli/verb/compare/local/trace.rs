@@ -134,9 +134,10 @@ impl Trace {
     /// A value as it was made for the first time; one that is not kept is computed of the constants
     /// again.
     pub(super) fn again(&self, model: &Interpreter, value: &str) -> Option<SharedTensor> {
-        match self.computed.contains_key(value) {
-            true => model.constant(value).ok()?,
-            false => self.first(value).cloned(),
+        if self.computed.contains_key(value) {
+            model.constant(value).ok()?
+        } else {
+            self.first(value).cloned()
         }
     }
 

@@ -128,9 +128,12 @@ impl Bench<'_> {
         for want in self.wanted {
             alone.quantise(&want.name.as_str().into(), &want.tensor);
         }
-        let output = |want: &NamedTensor, place: usize| match alone.failed.contains(&place) {
-            true => Ok(OutputEffect { name: want.name.clone(), sqnr: None }),
-            false => output_effect(want, alone.output(&want.name, place)),
+        let output = |want: &NamedTensor, place: usize| {
+            if alone.failed.contains(&place) {
+                Ok(OutputEffect { name: want.name.clone(), sqnr: None })
+            } else {
+                output_effect(want, alone.output(&want.name, place))
+            }
         };
         let ranked: Vec<&NamedTensor> =
             self.wanted.iter().filter(|want| self.is_ranked(want)).collect();

@@ -89,9 +89,10 @@ pub(super) fn folded(
     let mut model = exported(graph.part(given, wanted).0, None)?;
     take(&mut model, &part.inputs);
     let folded = "What its nodes take of others is a constant, as it is of these inputs. ";
-    let added = match part.added.contains(folded) {
-        true => part.added.clone(),
-        false => format!("{}{folded}", part.added),
+    let added = if part.added.contains(folded) {
+        part.added.clone()
+    } else {
+        format!("{}{folded}", part.added)
     };
     Ok(Some(Part { model, added, ..part.clone() }))
 }

@@ -78,10 +78,7 @@ impl<'a> Fault<'a> {
             region.iter().find_map(of)
         };
         // A weight into which a normalisation was folded is another one.
-        let found = match is_folded {
-            true => alone().or_else(other),
-            false => other().or_else(alone),
-        };
+        let found = if is_folded { alone().or_else(other) } else { other().or_else(alone) };
         let found = self.holder(site).or(found).or_else(turned);
         let found = found.or_else(|| self.biased(&region)).or_else(|| self.unbiased(site, &region));
         let (ran, (kind, text)) = match found {
@@ -390,9 +387,10 @@ impl<'a> Fault<'a> {
 /// What is told of a fault that looks like none that is known.
 fn unknown(is_quantised: bool) -> (FaultKind, String) {
     let text = "its codes, scales or zero points do not stand for the reference's values";
-    match is_quantised {
-        true => (FaultKind::Scale, text.into()),
-        false => (FaultKind::Unexplained, String::new()),
+    if is_quantised {
+        (FaultKind::Scale, text.into())
+    } else {
+        (FaultKind::Unexplained, String::new())
     }
 }
 

@@ -138,9 +138,10 @@ impl<'a> Fault<'a> {
         let is_turned = known.iter().any(|known| is_other(&known))
             && sorted(&mut known.iter().map(|(was, ..)| *was))
                 == sorted(&mut known.iter().map(|(_, is, _)| is));
-        let (kind, what) = match is_turned {
-            true => (FaultKind::InputOrder, "its inputs stand in another order"),
-            false => (FaultKind::Input, "it takes other tensors"),
+        let (kind, what) = if is_turned {
+            (FaultKind::InputOrder, "its inputs stand in another order")
+        } else {
+            (FaultKind::Input, "it takes other tensors")
         };
         let listed = |names: &[String]| names.join("`, `");
         let text = format!(

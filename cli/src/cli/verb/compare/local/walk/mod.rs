@@ -377,9 +377,10 @@ impl Observer for Walk<'_> {
         let (twins, made, is_rough) = Walk::made_of(node, twins, outputs);
         self.quantizers.see(node, &twins, &made, outputs);
         self.coarsest = coarser(self.coarsest, outputs);
-        let carried = match self.is_wanted(outputs) && !is_rough {
-            true => doubts(node, &undoubted(node, &twins, outputs), &made),
-            false => vec![],
+        let carried = if self.is_wanted(outputs) && !is_rough {
+            doubts(node, &undoubted(node, &twins, outputs), &made)
+        } else {
+            vec![]
         };
         let carried = carried.into_iter().map(Some).chain(iter::repeat(None));
         let made = made.into_iter().zip(left.into_iter().map(|(twin, _)| twin));

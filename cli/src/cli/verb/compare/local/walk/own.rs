@@ -56,9 +56,12 @@ impl Observer for OwnRounding {
             return Ok(());
         }
         // One of many steps rounds inside, about as if what it takes were rounded.
-        let takes = |input: &ObservedTensor| match has_many_steps(node.op_type) {
-            true => Doubt::Relative(rounding(input.element_type)),
-            false => Doubt::Relative(0.0),
+        let takes = |input: &ObservedTensor| {
+            if has_many_steps(node.op_type) {
+                Doubt::Relative(rounding(input.element_type))
+            } else {
+                Doubt::Relative(0.0)
+            }
         };
         let exact = |input: &ObservedTensor| Twin::new(shared(input), takes(input));
         let twin = |input: &ObservedTensor| {

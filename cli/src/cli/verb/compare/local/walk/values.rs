@@ -192,9 +192,11 @@ pub(super) fn rough(
     coarsest: ElementType,
 ) -> Doubt {
     let unit = rounding(output.element_type);
-    match node.has_bodies() {
-        true => Doubt::Same(INSIDE * unit * peak(&twin.value)),
-        false if is_of_sequence(node) => of_sequence(&twin.value, coarsest),
-        false => Doubt::Relative(unit),
+    if node.has_bodies() {
+        Doubt::Same(INSIDE * unit * peak(&twin.value))
+    } else if is_of_sequence(node) {
+        of_sequence(&twin.value, coarsest)
+    } else {
+        Doubt::Relative(unit)
     }
 }
