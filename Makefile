@@ -41,12 +41,12 @@ show:
 test:
 	INSTA_UPDATE=no $(CARGO) test --locked
 
-# Casts on several threads of tract's, which is compiled once more for it, and not to be fast.
+# Casts on several threads of tract's, which is compiled once more for it, and not to be fast; sanitize-thread has a unit test of it.
 .PHONY: test-threads
-THREADED = --locked --features tract-onnx-cast/multithread --config 'profile.dev.package.tract-core.opt-level=0' \
-	--config 'profile.dev.package.tract-onnx-cast.opt-level=1'
+THREADED = --locked --features tract-onnx-cast/multithread --config 'profile.dev.package.tract-onnx-cast.opt-level=1' \
+	$(foreach crate,core hir nnef onnx onnx-opl transformers,--config 'profile.dev.package.tract-$(crate).opt-level=0')
 test-threads:
-	$(CARGO) test $(THREADED) --lib --test plans -- threads executor
+	$(CARGO) test $(THREADED) --test plans -- threads
 	$(CARGO) run --quiet $(THREADED) --example threads
 
 # The conversions alone, without tract: compiled in seconds, for working on them.

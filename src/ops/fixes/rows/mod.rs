@@ -227,6 +227,22 @@ impl Rows {
 }
 
 impl Rows {
+    /// One element for each row of `len` FLOATs.
+    #[allow(clippy::cast_possible_truncation, reason = "they are places, or rounded to FLOAT")]
+    fn of_each_row(&self, input: &Tensor, len: usize) -> TractResult<Tensor> {
+        let plain = input.try_as_plain_ram()?;
+        let mut values: Vec<f64> = plain.as_slice::<f32>()?.iter().map(|x| (*x).into()).collect();
+        self.of(&mut values, len, false);
+        let shape = reduced(input.shape(), &self.axes);
+        if self.makes.is_place() {
+            let places: Vec<i64> = values.into_iter().map(|place| place as i64).collect();
+            Tensor::from_shape(&shape, &places)
+        } else {
+            let numbers: Vec<f32> = values.into_iter().map(|number| number as f32).collect();
+            Tensor::from_shape(&shape, &numbers)
+        }
+    }
+
     /// The same of FLOATs that stand one after the other along the axes, row by row.
     #[allow(clippy::cast_possible_truncation, reason = "it is rounded to FLOAT")]
     fn of_floats_in_rows(&self, input: &Tensor) -> TractResult<Option<Tensor>> {
@@ -234,11 +250,18 @@ impl Rows {
         let is_last = self.axes.iter().copied().eq(first..input.rank());
         let is_logarithm = self.makes == Makes::LogSoftmax;
         let is_either = is_logarithm || self.makes == Makes::Softmax;
-        if input.datum_type() != DatumType::F32 || !is_last || !is_either {
+        if input.datum_type() != DatumType::F32 || !is_last {
             return Ok(None);
         }
-        let mut made = input.clone();
         let len: usize = input.shape().iter().skip(first).product();
+        if !is_either {
+            return if len == 0 || self.makes.is_softmax() {
+                Ok(None)
+            } else {
+                self.of_each_row(input, len).map(Some)
+            };
+        }
+        let mut made = input.clone();
         let mut plain = made.try_as_plain_ram_mut()?;
         if !is_logarithm {
             softmax_of_rows(plain.as_slice_mut::<f32>()?, len);
