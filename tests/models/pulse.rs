@@ -50,6 +50,30 @@ fn a_filter_between_casts_streams() {
 }
 
 #[test]
+fn a_product_of_codes_streams() {
+    use crate::common::proto::tensor;
+    use ElementType::{Float, Uint8};
+    let codes: Vec<f32> = (0..12).map(|code| (code * 5 % 7) as f32).collect();
+    let quantized: &[&str] = &["x", "scale", "zero", "w", "scale", "zero", "scale", "zero"];
+    let mut sketch = Sketch::new()
+        .input("x", Uint8, &[1, -1, 4])
+        .initializer(tract_onnx::pb::TensorProto { dims: vec![4, 3], ..tensor("w", Uint8, &codes) })
+        .initializer(tensor("scale", Float, &[0.5]))
+        .initializer(tensor("zero", Uint8, &[3.]))
+        .node("QLinearMatMul", quantized, &["y"], vec![]);
+    set_dim(&mut sketch.0.input[0], 1, symbol("time"));
+    sketch.0.output.push(unshaped("y", Uint8));
+    let model = tract_onnx_cast::onnx().model_for_proto_model(&sketch.model()).unwrap();
+    let model = model.into_typed().unwrap().into_decluttered().unwrap();
+    let frames: Vec<u8> = (0..48).map(|x| x * 5).collect();
+    let input = Tensor::from_shape(&[1, 12, 4], &frames).unwrap();
+    let expected = at_once(&model, &input);
+    for pulse in [1, 4] {
+        assert_eq!(streamed(&model, &input, 1, pulse), expected, "pulse {pulse}");
+    }
+}
+
+#[test]
 fn every_pair_of_types_streams() {
     use ElementType::String;
     let numeric = || ElementType::ALL.iter().copied().filter(|ty| *ty != String);

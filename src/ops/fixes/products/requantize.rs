@@ -3,7 +3,9 @@
 use tract_onnx::tract_core::internal::*;
 
 use crate::cast::kernel::level::Level;
+use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::host::element_wise::typed_op;
+use crate::ops::host::hook::Mapped;
 use crate::ops::host::saved::save;
 
 /// saturate(round(scale · (sum + bias)) + zero), halves to even: of sums, INT32 or integers in FLOAT; scale and bias are FLOATs
@@ -166,6 +168,12 @@ impl TypedOp for Requantize {
         ensure!(sums.rank() >= 2, "sums have no channels");
         let ty = if self.is_signed { DatumType::I8 } else { DatumType::U8 };
         Ok(tvec!(ty.fact(sums.shape.clone())))
+    }
+
+    fn axes_mapping(&self, inputs: &[&TypedFact], _outputs: &[&TypedFact]) -> Mapped {
+        let is_one = |list: &&TypedFact| list.shape.volume().is_one();
+        let channels: &[usize] = if inputs.iter().skip(1).all(is_one) { &[] } else { &[1] };
+        mapping_apart(inputs, channels)
     }
 
     as_op!();

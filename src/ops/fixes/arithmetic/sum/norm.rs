@@ -20,7 +20,7 @@ use crate::ops::host::saved::save;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Norm {
     axes: TVec<usize>,
-    /// One by the number of terms.
+    /// What sums become means by: one by the number of terms, as a rule.
     factor: f32,
     epsilon: f32,
     /// Whether the mean is taken away.
@@ -141,6 +141,44 @@ impl Norm {
         );
     }
 
+    /// Of blocks of rows of `inner` elements, of which each block has `count` to sum over.
+    fn of_columns(&self, elements: &mut [f32], [count, inner]: [usize; 2]) {
+        let (mut sums, mut scales) = (vec![0f64; inner], vec![0f32; inner]);
+        for block in elements.chunks_exact_mut((count * inner).max(1)) {
+            Level::best().run(
+                #[inline(always)]
+                || self.of_block(block, &mut sums, &mut scales),
+            );
+        }
+    }
+
+    /// Of a block, with space for a number of each column.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "sums are rounded to FLOAT")]
+    fn of_block(&self, block: &mut [f32], sums: &mut [f64], scales: &mut [f32]) {
+        let inner = scales.len().max(1);
+        if self.is_centred {
+            add_rows(block, sums, |x| x);
+            for (mean, sum) in scales.iter_mut().zip(&*sums) {
+                *mean = *sum as f32 * self.factor;
+            }
+            for row in block.chunks_exact_mut(inner) {
+                for (x, mean) in row.iter_mut().zip(&*scales) {
+                    *x -= *mean;
+                }
+            }
+        }
+        add_rows(block, sums, |x| x * x);
+        for (scale, sum) in scales.iter_mut().zip(&*sums) {
+            *scale = (*sum as f32 * self.factor + self.epsilon).sqrt().recip();
+        }
+        for row in block.chunks_exact_mut(inner) {
+            for (x, scale) in row.iter_mut().zip(&*scales) {
+                *x *= *scale;
+            }
+        }
+    }
+
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation, reason = "sums are rounded to FLOAT")]
     fn of_row(&self, row: &mut [f32]) {
@@ -158,6 +196,17 @@ impl Norm {
     }
 }
 
+/// The sums of the columns of a block.
+#[inline(always)]
+fn add_rows(block: &[f32], sums: &mut [f64], term: impl Fn(f64) -> f64) {
+    sums.fill(0.0);
+    for row in block.chunks_exact(sums.len().max(1)) {
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += term(f64::from(*x));
+        }
+    }
+}
+
 typed_op!(Norm, "Norm", |op| format!("axes: {:?}, epsilon: {}", op.axes, op.epsilon));
 
 impl EvalOp for Norm {
@@ -171,6 +220,13 @@ impl EvalOp for Norm {
         let order = kept_first(rank, &self.axes);
         if order.iter().copied().eq(0..rank) {
             self.of_rows(made.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?, len);
+            return Ok(tvec!(made.into_tvalue()));
+        }
+        let first = self.axes.first().copied().unwrap_or(rank);
+        let behind = first + self.axes.len();
+        if self.axes.iter().copied().eq(first..behind) {
+            let inner = made.shape().iter().skip(behind).product();
+            self.of_columns(made.try_as_plain_ram_mut()?.as_slice_mut::<f32>()?, [len, inner]);
             return Ok(tvec!(made.into_tvalue()));
         }
         let moved = made.to_plain_array_view::<f32>()?.permuted_axes(IxDyn(&order));
