@@ -366,7 +366,7 @@ fn products_of_constants_are_exact() {
     assert_eq!(made, [tensor2(&[[1028 * 254 * 255]]), tensor2(&[[1028 * 255 * 255]])]);
 }
 
-/// Few weights are multiplied as FLOATs, which have no odd sum beyond 2^24; a half of the quantized ones is rounded to even.
+/// Few weights are multiplied as FLOATs, which have no odd sum beyond 2^24.
 #[test]
 fn integer_products_are_exact_at_any_size() {
     for (rows, depth, columns) in [(1, 3, 5), (7, 64, 9), (16, 601, 3), (7, 601, 3), (33, 516, 17)]
@@ -399,31 +399,51 @@ fn integer_products_are_exact_at_any_size() {
             let sketch = Sketch::new()
                 .input("a", Uint8, &[2, rows as i64, depth as i64])
                 .initializer(constant("b", Int8, &of(&[depth, columns], &b, Int8)))
-                .initializer(constant("za", Uint8, &of(&[1], &[zero], Uint8)))
+                .initializer(constant("za", Uint8, &of(&[], &[zero], Uint8)))
                 .initializer(constant("zb", Int8, &of(&[used.len()], &used, Int8)))
                 .node("MatMulInteger", &["a", "b", "za", "zb"], &["y"], vec![])
                 .output("y", Int32, &[2, rows as i64, columns as i64]);
-            let quantized: &[&str] = &["a", "scale", "za", "b", "scale", "zb", "one", "zy"];
-            let sketch = if of_columns {
-                sketch
-            } else {
-                sketch
-                    .initializer(tensor("scale", Float, &[1. / 16.]))
-                    .initializer(tensor("one", Float, &[1.]))
-                    .initializer(tensor("zy", Uint8, &[100.]))
-                    .node("QLinearMatMul", quantized, &["q"], vec![])
-                    .output("q", Uint8, &[2, rows as i64, columns as i64])
-            };
             let made = sketch.run(vec![of(&[2, rows, depth], &a, Uint8)]).expect("a run");
-            let code =
-                |sum: &i64| ((*sum as f64 / 256.).round_ties_even() as i64 + 100).clamp(0, 255);
-            let codes = expected.iter().map(code).collect();
-            for (made, expected) in made.iter().zip([expected, codes]) {
-                let made = made.cast_to::<i64>().expect("integers");
-                let expected = Tensor::from_shape(&[2, rows, columns], &expected).expect("a shape");
-                assert_eq!(*made, expected, "{rows} × {depth} × {columns}, zero point {zero}");
-            }
+            let made = made[0].cast_to::<i64>().expect("integers");
+            let expected = Tensor::from_shape(&[2, rows, columns], &expected).expect("a shape");
+            assert_eq!(*made, expected, "{rows} × {depth} × {columns}, zero point {zero}");
         }
+    }
+}
+
+/// Half of each code is rounded to even, and what is beyond the type saturates; of one row, and of full tiles of rows.
+#[test]
+fn quantized_products_round_halves_to_even() {
+    for rows in [1, 16, 255] {
+        let codes: Vec<u8> = (0..rows * 2).map(|x| (x * 7919 / 8 % 256) as u8).collect();
+        let quantized: &[&str] = &["x", "scale", "zero", "w", "scale", "none", "one", "zero"];
+        let sketch = Sketch::new()
+            .input("x", Uint8, &[rows as i64, 2])
+            .initializer(tensor("scale", Float, &[0.5]))
+            .initializer(tensor("one", Float, &[1.]))
+            .initializer(tensor("zero", Uint8, &[100.]))
+            .initializer(tensor("none", Int8, &[0.]))
+            .initializer(tract_onnx::pb::TensorProto {
+                dims: vec![2, 3],
+                ..tensor("w", Int8, &[2., 1., -2., 0., 1., 4.])
+            })
+            .node("QLinearMatMul", quantized, &["y"], vec![])
+            .output("y", Uint8, &[rows as i64, 3]);
+        let x = Tensor::from_shape(&[rows, 2], &codes).expect("a shape");
+        let made = sketch.run(vec![x]).expect("a run").remove(0);
+        let expected: Vec<u8> = codes
+            .chunks(2)
+            .flat_map(|x| {
+                let [a, b] = [i32::from(x[0]) - 100, i32::from(x[1]) - 100];
+                [2 * a, a + b, 4 * b - 2 * a]
+            })
+            .map(|sum| ((f64::from(sum) / 4.).round_ties_even() + 100.) as u8)
+            .collect();
+        assert_eq!(
+            made,
+            Tensor::from_shape(&[rows, 3], &expected).expect("a shape"),
+            "{rows} rows"
+        );
     }
 }
 

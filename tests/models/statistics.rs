@@ -2,6 +2,7 @@
 
 use tract_onnx::pb::{AttributeProto, ModelProto};
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::Approximation;
 use tract_onnx_cast::ElementType::Float;
 use tract_onnx_cast::interpreter::Interpreter;
 use tract_onnx_cast::{OnnxTensor, onnx};
@@ -205,23 +206,29 @@ fn a_norm_is_one_operator_and_the_same_to_the_bit() {
     }
 }
 
-/// Axes that the optimiser moves are still those of the norm, which then adds column by column.
+/// Axes that the optimiser moves are still those of the norm, which then adds column by column, or gathers its rows.
 #[test]
-fn a_norm_between_transposes_is_of_its_own_axis() {
+fn a_norm_between_transposes_is_of_its_own_axes() {
     let x = far();
-    let shape = [2, 32, 5];
-    let part = Tensor::from_shape(&shape, &x[..shape.iter().product()]).unwrap();
-    let ones = crate::common::proto::tensor("scale", Float, &[1.; 32]);
-    let turn = || vec![ints("perm", &[0, 2, 1])];
-    let mut sketch = Sketch::new()
-        .input("x", Float, &shape.map(|size| size as i64))
-        .initializer(ones)
-        .node("Transpose", &["x"], &["t"], turn())
-        .node("LayerNormalization", &["t", "scale"], &["n"], vec![])
-        .node("Transpose", &["n"], &["y"], turn());
-    sketch.0.output.push(unshaped("y", Float));
-    let model = sketch.model();
-    let [plan, nodes] = results(&model, &part);
-    nodes.1.close_enough(&plan.1, tract_onnx::tract_core::internal::Approximation::Close).unwrap();
-    assert_eq!((count(&model, "Norm"), count(&model, "MoveAxis")), (1, 0));
+    for (op, shape, perm, turned) in [
+        ("LayerNormalization", &[2, 32, 5][..], &[0, 2, 1][..], 32),
+        ("InstanceNormalization", &[2, 4, 3, 8], &[0, 2, 1, 3], 3),
+    ] {
+        let part = Tensor::from_shape(shape, &x[..shape.iter().product()]).unwrap();
+        let dims: Vec<i64> = shape.iter().map(|size| *size as i64).collect();
+        let turn = || vec![ints("perm", perm)];
+        let of = |name, value| crate::common::proto::tensor(name, Float, &vec![value; turned]);
+        let mut sketch = Sketch::new()
+            .input("x", Float, &dims)
+            .initializer(of("scale", 1.))
+            .initializer(of("bias", 0.))
+            .node("Transpose", &["x"], &["t"], turn())
+            .node(op, &["t", "scale", "bias"], &["n"], vec![])
+            .node("Transpose", &["n"], &["y"], turn());
+        sketch.0.output.push(unshaped("y", Float));
+        let model = sketch.model();
+        let [plan, nodes] = results(&model, &part);
+        nodes.1.close_enough(&plan.1, Approximation::Close).unwrap();
+        assert_eq!((count(&model, "Norm"), count(&model, "MoveAxis")), (1, 0), "{op}");
+    }
 }

@@ -114,9 +114,11 @@ impl Attend {
             place.query += 1;
         }
         if self.in_double {
-            let mut wide: Vec<f64> = scores.iter().map(|score| (*score).into()).collect();
-            softmax(&mut wide, all);
-            scores.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
+            for row in scores.chunks_exact_mut(all) {
+                let mut wide: Vec<f64> = row.iter().map(|score| (*score).into()).collect();
+                softmax(&mut wide, all);
+                row.iter_mut().zip(wide).for_each(|(score, wide)| *score = T::of_f64(wide));
+            }
         } else {
             softmax(scores, all);
         }

@@ -20,6 +20,15 @@ use crate::ops::host::hook::{Instead, Site};
 /// Sums of integers below it are exact in FLOAT.
 pub(super) const EXACT: u64 = 1 << 24;
 
+/// The places of the data, its zero point, the weights and theirs among a node's inputs.
+pub(super) type Places = [usize; 4];
+
+/// Those of `MatMulInteger` and `ConvInteger`.
+pub(super) const INTEGERS: Places = [0, 2, 1, 3];
+
+/// Those of `QLinearMatMul` and `QLinearConv`.
+pub(super) const QUANTIZED: Places = [0, 2, 3, 5];
+
 /// The operands of a convolution of integers, whose weights are constants.
 struct Operands {
     data: OutletId,
@@ -34,8 +43,7 @@ struct Operands {
 /// Wires `ConvInteger` and `QLinearConv`.
 pub(crate) fn convolution(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
     let quantizes = site.proto.op_type == "QLinearConv";
-    let [data, data_zero, weights, weights_zero] =
-        if quantizes { [0, 2, 3, 5] } else { [0, 2, 1, 3] };
+    let [data, data_zero, weights, weights_zero] = if quantizes { QUANTIZED } else { INTEGERS };
     let given = |place| site.given(inputs, place);
     // Of a place: nothing where it is data, and no tensor where it is left out.
     let known = |place| match given(place) {

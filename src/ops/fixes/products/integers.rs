@@ -12,7 +12,7 @@ use tract_onnx::tract_core::tract_linalg::isa::{self, Arch, Isa};
 use tract_onnx::tract_hir::internal::Expansion;
 use tract_onnx::tract_hir::ops::matmul::MatMulInference;
 
-use super::convolution::{EXACT, constant, is_byte, less_zero, reach};
+use super::convolution::{EXACT, INTEGERS, Places, QUANTIZED, constant, is_byte, less_zero, reach};
 use super::requantize::Requantize;
 use crate::ops::fixes::arithmetic::product;
 use crate::ops::host::hook::{Instead, Site};
@@ -20,12 +20,9 @@ use crate::ops::host::hook::{Instead, Site};
 /// So many weights are kept as FLOATs, which are four times as large, where tract has VNNI for codes, and where it has not.
 const FEW: [usize; 2] = [1 << 18, 1 << 20];
 
-/// The places of the data and the weights among a node's inputs, each before its zero point's.
-type Places = [usize; 4];
-
 /// Wires `MatMulInteger`.
 pub(crate) fn matmul_integer(site: &Site, model: &mut TypedModel, inputs: &[OutletId]) -> Instead {
-    match product_of_floats(site, model, inputs, [0, 2, 1, 3])? {
+    match product_of_floats(site, model, inputs, INTEGERS)? {
         Some(sum) => model.wire_node(&site.name, cast(DatumType::I32), &[sum]).map(Some),
         None => product::matmul_integer(site, model, inputs),
     }
@@ -37,7 +34,7 @@ pub(crate) fn qlinear_matmul(site: &Site, model: &mut TypedModel, inputs: &[Outl
     let [data, weights, output, zero] = [1, 4, 6, 7].map(|place| site.given(inputs, place));
     let last = Requantize::of(model, CHANNELS, &[data, weights, output, zero, None])?;
     let Some((op, scale, bias)) = last else { return Ok(None) };
-    let Some(sum) = product_of_floats(site, model, inputs, [0, 2, 3, 5])? else {
+    let Some(sum) = product_of_floats(site, model, inputs, QUANTIZED)? else {
         return Ok(None);
     };
     let scale = model.add_const(site.part("scale"), scale)?;

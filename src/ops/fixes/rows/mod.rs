@@ -254,12 +254,11 @@ impl Rows {
             return Ok(None);
         }
         let len: usize = input.shape().iter().skip(first).product();
+        if len > 0 && !self.makes.is_softmax() {
+            return self.of_each_row(input, len).map(Some);
+        }
         if !is_either {
-            return if len == 0 || self.makes.is_softmax() {
-                Ok(None)
-            } else {
-                self.of_each_row(input, len).map(Some)
-            };
+            return Ok(None);
         }
         let mut made = input.clone();
         let mut plain = made.try_as_plain_ram_mut()?;
@@ -337,10 +336,7 @@ impl EvalOp for Rows {
         let shape = moved.shape().to_vec();
         let len =
             self.axes.iter().map(|axis| input.shape().get(*axis).copied().unwrap_or(1)).product();
-        let mut values: Vec<f64> = match moved.as_slice() {
-            Some(rows) => rows.to_vec(),
-            None => moved.iter().copied().collect(),
-        };
+        let mut values: Vec<f64> = moved.iter().copied().collect();
         if len == 0 {
             bail!("{:?} along an axis without elements", self.makes);
         }

@@ -1,4 +1,4 @@
-//! Sums of rows in DOUBLE, by vector instructions.
+//! Sums of rows and of columns in DOUBLE, by vector instructions.
 
 use crate::cast::kernel::level::Level;
 
@@ -25,11 +25,20 @@ fn sum_in_lanes<T: Copy>(
     }
     let mut sums = vec![0.0; outer * inner];
     for (terms, sums) in terms.chunks_exact(count * inner).zip(sums.chunks_exact_mut(inner)) {
-        for row in terms.chunks_exact(inner) {
-            sums.iter_mut().zip(row).for_each(|(sum, term)| *sum += wide(*term));
-        }
+        sum_columns(terms, sums, &wide);
     }
     sums
+}
+
+/// Writes the sums of as many columns as there are places for.
+#[inline(always)]
+pub(super) fn sum_columns<T: Copy>(terms: &[T], sums: &mut [f64], wide: impl Fn(T) -> f64) {
+    sums.fill(0.0);
+    for row in terms.chunks_exact(sums.len().max(1)) {
+        for (sum, term) in sums.iter_mut().zip(row) {
+            *sum += wide(*term);
+        }
+    }
 }
 
 /// The sum of a row by as many lanes as suit its length.

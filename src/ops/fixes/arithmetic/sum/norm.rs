@@ -7,7 +7,7 @@ use tract_onnx::tract_core::ops::binary::TypedBinOp;
 use tract_onnx::tract_core::ops::element_wise::ElementWiseOp;
 use tract_onnx::tract_core::ops::math::Rsqrt;
 
-use super::lanes::sum_of_terms;
+use super::lanes::{sum_columns, sum_of_terms};
 use crate::cast::kernel::level::Level;
 use crate::ops::fixes::apart::mapping_apart;
 use crate::ops::fixes::arithmetic::reduce::kept_first;
@@ -158,7 +158,7 @@ impl Norm {
     fn of_block(&self, block: &mut [f32], sums: &mut [f64], scales: &mut [f32]) {
         let inner = scales.len().max(1);
         if self.is_centred {
-            add_rows(block, sums, |x| x);
+            sum_columns(block, sums, |x: f32| f64::from(x));
             for (mean, sum) in scales.iter_mut().zip(&*sums) {
                 *mean = *sum as f32 * self.factor;
             }
@@ -168,7 +168,7 @@ impl Norm {
                 }
             }
         }
-        add_rows(block, sums, |x| x * x);
+        sum_columns(block, sums, |x: f32| f64::from(x) * f64::from(x));
         for (scale, sum) in scales.iter_mut().zip(&*sums) {
             *scale = (*sum as f32 * self.factor + self.epsilon).sqrt().recip();
         }
@@ -192,17 +192,6 @@ impl Norm {
         let scale = (squares * self.factor + self.epsilon).sqrt().recip();
         for x in row {
             *x *= scale;
-        }
-    }
-}
-
-/// The sums of the columns of a block.
-#[inline(always)]
-fn add_rows(block: &[f32], sums: &mut [f64], term: impl Fn(f64) -> f64) {
-    sums.fill(0.0);
-    for row in block.chunks_exact(sums.len().max(1)) {
-        for (sum, x) in sums.iter_mut().zip(row) {
-            *sum += term(f64::from(*x));
         }
     }
 }
